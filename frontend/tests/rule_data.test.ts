@@ -44,3 +44,11 @@ test("where it sends is said by names, where the reader knows them", () => {
   const one = rule({ ...plain, teams: [1], people: ["ben"] });
   expect(targetWords(one, new Map([["2", "desk"]]), new Map([["1", "watch"]]))).toBe("desk, a channel, all of watch, ben's own");
 });
+
+test("when its messages come is said", () => {
+  const night = { quiet_from: "22:00:00", quiet_until: "06:00:00", digest: "daily", digest_at: "07:30:00", group_by: "entity" };
+  expect(conditionWords(rule({ ...plain, ...night }))).toBe(
+    "All alerts · quiet 22:00 to 06:00 · a digest at 07:30 · one message by entity in 30 min · critical ones at once",
+  );
+  expect(conditionWords(rule({ ...plain, digest: "hourly", critical_passes: false }))).toBe("All alerts · a digest every hour");
+});

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, cast
 
 from django.db.models import QuerySet
 from django.http import QueryDict, StreamingHttpResponse
+from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_field, inline_serializer
@@ -465,7 +466,13 @@ class ChannelSerializer(OwnedSerializer):
             queries.child_relation.queryset = Query.objects.visible_to(request.user).filter(deleted_at=None)
         return fields
 
+    def to_representation(self, instance: Channel) -> dict[str, Any]:
+        return {**super().to_representation(instance), "url": instance.shown_url}
+
     def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        if self.instance is not None and attributes.get("url") == self.instance.shown_url:
+            # As it was shown, without its password.
+            del attributes["url"]
         stored = {} if self.instance is None else {name: getattr(self.instance, name) for name in ("kind", "url", "recipient")}
         given = {"kind": ChannelKind.WEBHOOK.value, **stored, **attributes}
         if self.instance is not None and given["kind"] != stored["kind"]:
@@ -566,3 +573,10 @@ class ChannelView(OwnedView):
         paginator = NewestFirst()
         page = paginator.paginate_queryset(delivery_list(channel=channel), request, view=self)
         return paginator.get_paginated_response(DeliverySerializer(page, many=True).data)
+
+    @extend_schema(summary="Try a message that failed once more, now", request=None, responses=DeliverySerializer)
+    def retry(self, request: Request, pk: int, delivery: int) -> Response:
+        found = get_object_or_404(delivery_list(channel=self.get_editable()), pk=delivery)
+        deliveries.delivery_retry(delivery=found)
+        found.refresh_from_db()
+        return Response(DeliverySerializer(found).data)

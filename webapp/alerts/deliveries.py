@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from engine.model.faults import refuse
 from webapp.accounts.models import User
 from webapp.alerts.models import Alert, AlertState, Channel, Delivery, Notification
 from webapp.alerts.routing import routes_of
@@ -210,6 +211,15 @@ def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
 
 def _waiting(channel_id: int) -> QuerySet[Delivery]:
     return Delivery.objects.filter(channel=channel_id, sent_at=None, failed_at=None)
+
+
+def delivery_retry(*, delivery: Delivery) -> None:
+    """Has a message that failed tried once more now, also one that was given up. Raises Refused for one that arrived."""
+    now = timezone.now()
+    unsent = Delivery.objects.filter(pk=delivery.pk, sent_at=None, test=False)
+    if not unsent.update(next_at=now, failed_at=None):
+        raise refuse("", "This message arrived, or is a test: there is nothing to try again.")
+    Channel.objects.filter(pk=delivery.channel_id).update(not_before=None)
 
 
 def channel_rotate(*, channel: Channel) -> str:

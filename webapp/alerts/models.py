@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -13,7 +14,7 @@ from django.utils import timezone
 from webapp.accounts.models import Role
 from webapp.accounts.permissions import Owned, OwnedQuerySet
 from webapp.alerts.pace import Paced
-from webapp.config.secrets_at_rest import SealedCharField, SealedURLField
+from webapp.config.secrets_at_rest import SealedCharField
 from webapp.feeds.models import NO_CONTROLS, Feed, Region
 from webapp.queries.models import Query, Severity
 
@@ -205,10 +206,11 @@ class SavedView(Owned):
 class ChannelKind(models.TextChoices):
     WEBHOOK = "webhook", "Webhook"
     MAIL = "mail", "E-mail"
+    MQTT = "mqtt", "MQTT topic"
 
 
 class Channel(Paced, Owned):
-    """A way out: a webhook (Standard Webhooks) to `url`, or e-mail to `recipient`.
+    """A way out: a webhook (Standard Webhooks) to `url`, a topic of an MQTT broker at `url`, or e-mail to `recipient`.
 
     It gets the alerts of all queries that its owner sees, or of those in `queries` alone. At most `per_minute` messages leave for it in a
     minute; alerts beyond that wait and go together in one message.
@@ -218,7 +220,7 @@ class Channel(Paced, Owned):
 
     name = models.CharField(max_length=100, validators=[NO_CONTROLS])
     kind = models.CharField(max_length=10, choices=ChannelKind.choices, default=ChannelKind.WEBHOOK)
-    url = SealedURLField(max_length=500, blank=True)
+    url = SealedCharField(max_length=500, blank=True)
     recipient = models.EmailField(blank=True)
     secret = SealedCharField(max_length=100, editable=False)
     old_secret = SealedCharField(max_length=100, blank=True, editable=False)
@@ -240,6 +242,13 @@ class Channel(Paced, Owned):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def shown_url(self) -> str:
+        """The address without the password in it."""
+        address = str(self.url)
+        login, found, place = urlsplit(address).netloc.rpartition("@") if self.kind == ChannelKind.MQTT else ("", "", "")
+        return address.replace(f"{login}@{place}", f"{login.partition(':')[0]}:***@{place}", 1) if found and ":" in login else address
 
 
 class Delivery(models.Model):
@@ -264,12 +273,46 @@ class Delivery(models.Model):
         indexes = [models.Index(fields=["next_at"], condition=Q(sent_at=None, failed_at=None), name="deliveries_due")]
 
 
+class Shift(Owned):
+    """Who is on call when, by an imported calendar: known until `known_until`. `unknown`: names in it that are nobody's."""
+
+    edit_role = Role.OPERATOR
+
+    name = models.CharField(max_length=100, validators=[NO_CONTROLS])
+    zone = models.CharField(max_length=60, default="UTC", help_text="Of times in the calendar that have none.")
+    unknown = ArrayField(models.TextField(), default=list, editable=False)
+    known_until = models.DateTimeField(default=timezone.now, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = OwnedQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("name", "id")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Turn(models.Model):
+    """A span [begins_at, ends_at) in which a person is on call."""
+
+    shift = models.ForeignKey(Shift, models.CASCADE, related_name="turns")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    begins_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("begins_at", "id")
+        indexes = [models.Index(fields=["shift", "begins_at", "ends_at"], name="turns_of_shift")]
+
+
 class RoutingRule(Paced, Owned):
     """Which alerts go to which channels, besides those that a channel carries by itself.
 
     What is empty asks for nothing. An alert matches that is of `feed`, of one of `queries`, of a query with one of `tags` or that names one of
     `regions`, is grave enough, and was opened at one of `days` (0: Monday) between `from_time` and `until_time` of `zone`. It goes to
-    `channels`, to those of `teams` and to those that `people` keep for themselves; with `after_minutes` only if nobody has acknowledged it by then.
+    `channels`, to those of `teams`, and to those that `people` and whoever is on call in `shifts` keep for themselves; with `after_minutes` only if
+    nobody has acknowledged it by then.
     """
 
     edit_role = Role.OPERATOR
@@ -288,6 +331,7 @@ class RoutingRule(Paced, Owned):
     channels = models.ManyToManyField(Channel, blank=True, related_name="routing_rules")
     teams = models.ManyToManyField("accounts.Team", blank=True, related_name="+")
     people = models.ManyToManyField(settings.AUTH_USER_MODEL, blank=True, related_name="+")
+    shifts = models.ManyToManyField(Shift, blank=True, related_name="routing_rules")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = OwnedQuerySet.as_manager()

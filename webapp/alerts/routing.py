@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -18,8 +18,9 @@ from django.db.models import Prefetch, QuerySet
 from engine.model.faults import refuse
 from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser
-from webapp.alerts.models import Alert, Channel, RoutingRule
+from webapp.alerts.models import Alert, Channel, RoutingRule, Shift
 from webapp.alerts.pace import AT_ONCE, Pace, pace_of
+from webapp.alerts.shifts import Roster
 from webapp.feeds.models import Feed, Region
 from webapp.queries.models import Query, Severity
 
@@ -44,6 +45,7 @@ class Terms:
     channels: frozenset[int] = frozenset()
     teams: frozenset[int] = frozenset()
     people: frozenset[int] = frozenset()
+    shifts: frozenset[int] = frozenset()
 
     def matches(self, alert: Alert) -> bool:
         """Whether the alert is one that the rule is about."""
@@ -71,10 +73,14 @@ class Terms:
             return False
         return not self.days or day.weekday() in self.days
 
-    def sends_to(self, channel: Channel) -> bool:
-        """Whether the channel is one of those that the rule names."""
-        is_personal = channel.team_id is None and channel.owner_id in self.people
-        return channel.pk in self.channels or channel.team_id in self.teams or is_personal
+    def sends_to(self, channel: Channel, alert: Alert, roster: Roster) -> bool:
+        """Whether the channel is one of those that the rule names, or of somebody who is on call when the alert comes to them."""
+        if channel.pk in self.channels or channel.team_id in self.teams:
+            return True
+        if channel.team_id is not None:
+            return False
+        at = alert.opened_at + timedelta(minutes=self.after_minutes)
+        return channel.owner_id in self.people or roster.is_on_call(channel.owner_id, self.shifts, at)
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,8 @@ class Route:
 
 
 MOST_OF_A_PERSON = 200
-SETS = ("queries", "regions", "channels", "teams", "people")
+EPOCH = datetime.fromtimestamp(0, UTC)
+SETS = ("queries", "regions", "channels", "teams", "people", "shifts")
 PLAIN = ("name", "tags", "min_severity", "days", "from_time", "until_time", "after_minutes")
 
 
@@ -115,13 +122,13 @@ def routes_of(alerts: Sequence[Alert], rules: Sequence[Terms] | None = None) -> 
     given = [terms_of(rule) for rule in stored] if rules is None else rules
     wanted = Alert.objects.filter(pk__in=[one.pk for one in alerts])
     known = list(wanted.select_related("query", "feed").prefetch_related("query__regions").order_by("id"))
-    sight = _Sight({alert.query_id for alert in known})
+    sight, roster = _Sight({alert.query_id for alert in known}), _roster(given, known)
     found: dict[tuple[int, int, int], Route] = {}
     for rule in given:
         matching = [alert for alert in known if sight.sees(rule.owner, alert) and rule.matches(alert)]
-        for channel in (one for one in ways if rule.sends_to(one)):
+        for channel in ways:
             for alert in matching:
-                if sight.sees(channel.owner, alert):
+                if rule.sends_to(channel, alert, roster) and sight.sees(channel.owner, alert):
                     found.setdefault(
                         (alert.pk, channel.pk, rule.after_minutes), Route(alert, channel, rule.pk, rule.name, rule.after_minutes, rule.pace)
                     )
@@ -130,6 +137,14 @@ def routes_of(alerts: Sequence[Alert], rules: Sequence[Terms] | None = None) -> 
             if _carries(channel, alert) and sight.sees(channel.owner, alert):
                 found.setdefault((alert.pk, channel.pk, 0), Route(alert, channel, None, None, 0))
     return [found[key] for key in sorted(found)]
+
+
+def _roster(rules: Sequence[Terms], alerts: Sequence[Alert]) -> Roster:
+    shifts = {shift for rule in rules for shift in rule.shifts}
+    if not shifts or not alerts:
+        return Roster((), EPOCH, EPOCH)
+    opened = [alert.opened_at for alert in alerts]
+    return Roster(shifts, min(opened), max(opened) + timedelta(minutes=max(rule.after_minutes for rule in rules)))
 
 
 def rank(severity: str) -> int:
@@ -155,7 +170,7 @@ class _Sight:
         return alert.query_id in self.seen[user.pk]
 
 
-HIDEABLE: dict[str, Any] = {"queries": Query, "regions": Region, "channels": Channel}
+HIDEABLE: dict[str, Any] = {"queries": Query, "regions": Region, "channels": Channel, "shifts": Shift}
 
 
 def rule_list(*, user: AnyUser) -> QuerySet[RoutingRule]:

@@ -17,7 +17,7 @@ from webapp.accounts.models import Membership, Team, User
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.alerts import routing
 from webapp.alerts.dry_run import dry_run
-from webapp.alerts.models import Channel, RoutingRule
+from webapp.alerts.models import Channel, RoutingRule, Shift
 from webapp.alerts.pace import pace_faults
 from webapp.config.boxes import whole
 from webapp.config.related import ByKey, ByName
@@ -28,7 +28,7 @@ HOURS = OpenApiParameter("hours", int, description="1 to 168; 24 unless given")
 MOST_TAGS = 100
 LONGEST_WAIT_MINUTES = 7 * 24 * 60
 NIGHT = {"name": "Night shift", "min_severity": "high", "from_time": "22:00", "until_time": "06:00", "zone": "Europe/Athens", "channels": [2]}
-WHERE = ("channels", "teams", "people")
+WHERE = ("channels", "teams", "people", "shifts")
 
 
 class RoutingRuleSerializer(OwnedSerializer):
@@ -41,13 +41,14 @@ class RoutingRuleSerializer(OwnedSerializer):
     channels = ByKey(many=True, required=False, queryset=Channel.objects.none())
     teams = ByKey(many=True, required=False, queryset=Team.objects.none())
     people = ByName(many=True, required=False, slug_field="username", queryset=User.objects.none())
+    shifts = ByKey(many=True, required=False, queryset=Shift.objects.none(), help_text="Whoever is on call in them.")
     after_minutes = serializers.IntegerField(required=False, min_value=0, max_value=LONGEST_WAIT_MINUTES)
 
     class Meta:
         model = RoutingRule
         fields = (
             "id", "name", "enabled", "feed", "queries", "tags", "regions", "min_severity", "days", "from_time", "until_time",
-            "after_minutes", *RoutingRule.PACE, "channels", "teams", "people", *OwnedSerializer.OWNED, "created_at",
+            "after_minutes", *RoutingRule.PACE, "channels", "teams", "people", "shifts", *OwnedSerializer.OWNED, "created_at",
         )  # fmt: skip
         read_only_fields = ("created_at",)
         extra_kwargs = {"tags": {"max_length": MOST_TAGS}}  # noqa: RUF012  as the framework reads it
@@ -63,6 +64,7 @@ class RoutingRuleSerializer(OwnedSerializer):
             fields["queries"].child_relation.queryset = Query.objects.visible_to(user).filter(deleted_at=None)
             fields["regions"].child_relation.queryset = Region.objects.visible_to(user)
             fields["channels"].child_relation.queryset = Channel.objects.editable_by(user)
+            fields["shifts"].child_relation.queryset = Shift.objects.visible_to(user)
             fields["teams"].child_relation.queryset = own
             fields["people"].child_relation.queryset = User.objects.filter(is_active=True, teams__in=own.values("pk")).distinct()
         return fields
@@ -73,7 +75,7 @@ class RoutingRuleSerializer(OwnedSerializer):
         if faults := pace_faults({**stored, **attributes}):
             raise serializers.ValidationError(faults)
         if not any(attributes.get(name, [] if rule is None else getattr(rule, name).all()) for name in WHERE):
-            raise serializers.ValidationError({"channels": "Name a channel, a team or a person that the alerts go to."})
+            raise serializers.ValidationError({"channels": "Name a channel, a team, a person or a shift that the alerts go to."})
         return attributes
 
 

@@ -4,6 +4,7 @@ from django.urls import path
 
 from webapp.alerts.api import AlertView, ChannelView, MuteView, SavedViewView
 from webapp.alerts.routing_api import RoutingRuleView
+from webapp.alerts.shifts_api import ShiftView
 
 urlpatterns = [
     path("alerts/", AlertView.as_view({"get": "list"}), name="api-alerts"),
@@ -28,9 +29,12 @@ urlpatterns = [
     path("routing-rules/", RoutingRuleView.as_view({"get": "list", "post": "create"}), name="api-rules"),
     path("routing-rules/dry-run", RoutingRuleView.as_view({"get": "dry_run", "post": "try_out"}, throttle_action="export"), name="api-rules-dry-run"),
     path("routing-rules/<int:pk>/", RoutingRuleView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-rule"),
+    path("shifts/", ShiftView.as_view({"get": "list", "post": "create"}), name="api-shifts"),
+    path("shifts/<int:pk>/", ShiftView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-shift"),
     path("channels/", ChannelView.as_view({"get": "list", "post": "create"}), name="api-channels"),
     path("channels/<int:pk>/", ChannelView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-channel"),
     path("channels/<int:pk>/rotate", ChannelView.as_view({"post": "rotate"}), name="api-channel-rotate"),
     path("channels/<int:pk>/test", ChannelView.as_view({"post": "test"}, throttle_action="webhook-test"), name="api-channel-test"),
     path("channels/<int:pk>/deliveries", ChannelView.as_view({"get": "deliveries"}), name="api-channel-deliveries"),
+    path("channels/<int:pk>/deliveries/<int:delivery>/retry", ChannelView.as_view({"post": "retry"}), name="api-channel-delivery-retry"),
 ]

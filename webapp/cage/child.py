@@ -60,7 +60,10 @@ KINDS = {
         warm="webapp.queries.engine_warmth",
         writes=True,
     ),
-    "parsers": Kind(programs=("webapp.feeds.region_files",), loads=(), warm="webapp.feeds.region_files", forks=True),
+    "parsers": Kind(
+        programs=("webapp.feeds.region_files", "webapp.alerts.shift_calendars"), loads=("icalendar", "recurring_ical_events"),
+        warm="webapp.feeds.region_files", forks=True,
+    ),
     # Uploaded files are as large as they like: they are read from where they lie, piece by piece. To look into one takes a fraction of what loading
     # the code takes, and is asked for at each change of a form.
     "inspections": Kind(programs=("webapp.feeds.uploads.reader",), loads=_FORMATS, warm="webapp.feeds.uploads.reader", forks=True, reads=True),

@@ -2,6 +2,7 @@
 
 import { SEVERITY_NAMES } from "../lib/words";
 import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
+import { PACE, paceWords } from "./pace_data";
 import { severity } from "./shapes";
 
 export const rule = record({
@@ -16,11 +17,12 @@ export const rule = record({
   days: list(integer),
   from_time: nullable(string),
   until_time: nullable(string),
-  zone: string,
+  ...PACE,
   after_minutes: integer,
   channels: list(id),
   teams: list(id),
   people: list(string),
+  shifts: otherwise(list(id), []),
   editable: otherwise(boolean, false),
 });
 export type Rule = ReturnType<typeof rule>;
@@ -30,6 +32,7 @@ const route = record({
   rule: nullable(string),
   after_minutes: integer,
   count: integer,
+  messages: integer,
   alerts: list(record({ id, query_name: string, entities: list(string), severity })),
 });
 export const dryRun = record({ alerts: integer, unreached: integer, results: list(route) });
@@ -50,6 +53,7 @@ export function conditionWords(one: Rule): string {
     one.days.map((day) => DAYS[day] ?? "").join(", "),
     span,
     one.after_minutes === 0 ? "" : `after ${one.after_minutes} min without acknowledgement`,
+    paceWords(one),
   ]
     .filter((text) => text !== "")
     .join(" · ");
@@ -70,5 +74,8 @@ export function targetWords(one: Rule, channels: ReadonlyMap<string, string>, te
     ...one.channels.map((channel) => channels.get(channel) ?? "a channel"),
     ...one.teams.map((team) => `all of ${teams.get(team) ?? "a team"}`),
     ...one.people.map((name) => `${name}'s own`),
-  ].join(", ");
+    counted(one.shifts.length, "shift", "shifts"),
+  ]
+    .filter((text) => text !== "")
+    .join(", ");
 }

@@ -20,6 +20,7 @@ import {
   type Parser,
 } from "../lib/parse";
 import type { Geometry } from "../lib/regions";
+import { PACE } from "./pace_data";
 import { UNITS } from "../lib/units";
 
 export const SEVERITIES = ["info", "low", "high", "critical"] as const;
@@ -250,6 +251,9 @@ export const queryRow = record({
   alert_kinds: otherwise(list(string), []),
   kinds: otherwise(list(string), []),
   channels: otherwise(list(id), []),
+  /** For which of its alerts people are notified; null: as often as there are. */
+  calls: otherwise(oneOf("each", "once"), "each"),
+  calls_per_hour: otherwise(nullable(integer), null),
   sentence: otherwise(string, ""),
   regions: otherwise(list(named), []),
   public: otherwise(boolean, false),
@@ -403,6 +407,7 @@ export const channel = record({
   last_sent_at: nullable(moment),
   waiting: otherwise(integer, 0),
   editable: otherwise(boolean, true),
+  ...PACE,
 });
 export type Channel = ReturnType<typeof channel>;
 

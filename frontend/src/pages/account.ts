@@ -1,16 +1,18 @@
 import { ApiError, call, get, getAll, post } from "../lib/api";
-import { button, empty, h, icon, linkButton, replace, type Child } from "../lib/dom";
-import { anything, boolean, number, nullable, otherwise, record, string } from "../lib/parse";
-import { channel as channelParser, me as meParser, SEVERITIES, token as tokenParser, type Channel, type Token } from "../data/shapes";
+import { button, h, icon, linkButton, replace, type Child } from "../lib/dom";
+import { anything, record, string } from "../lib/parse";
+import { me as meParser, token as tokenParser, type Token } from "../data/shapes";
 import { quotas } from "../data/quota_data";
 import { setTheme, setWantsNotifications, theme, wantsNotifications, type Theme } from "../lib/preferences";
 import { formatAgo, formatMoment } from "../lib/time";
 import { UNIT_NAMES, UNITS } from "../lib/units";
-import { SEVERITY_NAMES } from "../lib/words";
+import { ChannelsView } from "../views/channels_view";
 import { confirmDanger, openDialog } from "../views/dialog_view";
 import { showFaults } from "../views/faults_view";
 import { quotaTable } from "../views/quotas_view";
 import { RulesView } from "../views/rules_view";
+import { showSecret } from "../views/secret_view";
+import { ShiftsView } from "../views/shifts_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 
 const shell = openShell();
@@ -260,30 +262,6 @@ async function revoke(row: Token): Promise<void> {
   }
 }
 
-/** A secret is shown once: after this dialog only its hash is left. */
-function showSecret(title: string, text: string, secret: string): void {
-  const field = h("input", { class: "input mono", readonly: true, value: secret, "aria-label": title, id: "secret" });
-  const dialog = openDialog(
-    title,
-    h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, text)),
-    h(
-      "div",
-      { class: "row" },
-      h("div", { class: "grow" }, field),
-      button("Copy", {
-        icon: "copy",
-        onClick: () =>
-          void navigator.clipboard.writeText(secret).then(
-            () => toast("Copied.", "good"),
-            () => field.select(),
-          ),
-      }),
-    ),
-  );
-  dialog.foot.append(button("Done", { kind: "button-primary", onClick: dialog.close }));
-  field.select();
-}
-
 const tokenDays = typeof shell.data["token_days"] === "number" ? shell.data["token_days"] : 365;
 
 /** Ages to choose from, in days, up to the greatest that this server allows. */
@@ -378,170 +356,14 @@ body.append(
 
 // ---- Channels
 
-const channelsPlace = h("div", { class: "stack" });
-const sent = record({ ok: boolean, status: nullable(number), error: otherwise(string, "") });
-
-function channelCard(row: Channel): HTMLElement {
-  const test = button("Test", {
-    icon: "send",
-    kind: "button-sm",
-    onClick: () => {
-      test.disabled = true;
-      post(`channels/${row.id}/test`, {}, sent)
-        .then(
-          (answer) =>
-            toast(
-              answer.ok
-                ? `“${row.name}” answered ${answer.status ?? "well"}.`
-                : `“${row.name}” failed: ${answer.error === "" ? `status ${answer.status ?? "unknown"}` : answer.error}`,
-              answer.ok ? "good" : "critical",
-            ),
-          fail,
-        )
-        .finally(() => (test.disabled = false));
-    },
-  });
-  const enabled = h("input", { type: "checkbox", checked: row.enabled, disabled: !row.editable, "aria-label": `${row.name} is on` });
-  enabled.addEventListener("change", () => {
-    call(`channels/${row.id}/`, { method: "PATCH", body: { enabled: enabled.checked } }).catch((error: unknown) => {
-      enabled.checked = !enabled.checked;
-      fail(error);
-    });
-  });
-  const state =
-    row.disabled_reason !== ""
-      ? h("span", { class: "badge badge-critical" }, row.disabled_reason)
-      : row.failures > 0
-        ? h("span", { class: "badge badge-high" }, `${row.failures} failures`)
-        : null;
-  return h(
-    "div",
-    { class: "channel" },
-    h(
-      "div",
-      { class: "grow" },
-      h("div", { class: "row" }, h("strong", {}, row.name), state),
-      h("div", { class: "small muted truncate mono" }, row.kind === "mail" ? row.recipient : row.url),
-      h(
-        "div",
-        { class: "small faint" },
-        `${SEVERITY_NAMES[row.min_severity]} and above · ${row.all_queries ? "all queries" : row.queries.length === 1 ? "one chosen query" : `${row.queries.length} chosen queries`} · ${row.last_sent_at === null ? "nothing sent yet" : `last sent ${formatAgo(row.last_sent_at, Date.now())}`}`,
-      ),
-    ),
-    test,
-    row.editable ? button("Remove", { kind: "button-quiet button-danger button-sm", onClick: () => void removeChannel(row) }) : null,
-    h("label", { class: "switch" }, enabled, h("span", {})),
-  );
-}
-
-async function loadChannels(): Promise<void> {
-  const rows = await getAll("channels/", channelParser);
-  replace(
-    channelsPlace,
-    ...(rows.length > 0
-      ? rows.map(channelCard)
-      : [empty("webhook", "No channel yet", "A channel carries alerts to people where they are: by e-mail, or by a signed webhook.")]),
-  );
-}
-
-async function removeChannel(row: Channel): Promise<void> {
-  if (!(await confirmDanger("Remove this channel?", `“${row.name}” gets no more alerts.`, "Remove channel"))) return;
-  try {
-    await call(`channels/${row.id}/`, { method: "DELETE" });
-    await loadChannels();
-  } catch (error) {
-    fail(error);
-  }
-}
-
-function newChannel(): void {
-  const name = h("input", { class: "input", id: "channel-name", placeholder: "Duty desk", maxlength: 100 });
-  const kind = h(
-    "select",
-    { class: "select", id: "channel-kind" },
-    h("option", { value: "webhook" }, "Signed webhook"),
-    h("option", { value: "mail" }, "E-mail"),
-  );
-  const recipient = h("input", { class: "input", id: "channel-recipient", type: "email", placeholder: "duty@example.org" });
-  const recipientField = h(
-    "div",
-    { class: "field", "data-pointer": "/recipient", hidden: true },
-    h("label", { for: "channel-recipient" }, "Recipient"),
-    recipient,
-    h("span", { class: "hint" }, "Each mail has a link that acknowledges in your name."),
-  );
-  const url = h("input", { class: "input", id: "channel-url", type: "url", placeholder: "https://hooks.example.org/alerts" });
-  const urlField = h(
-    "div",
-    { class: "field", "data-pointer": "/url" },
-    h("label", { for: "channel-url" }, "Address"),
-    url,
-    h("span", { class: "hint" }, "Each message is signed after the Standard Webhooks scheme."),
-  );
-  kind.addEventListener("change", () => {
-    urlField.hidden = kind.value !== "webhook";
-    recipientField.hidden = kind.value !== "mail";
-  });
-  const severity = h(
-    "select",
-    { class: "select", id: "channel-severity" },
-    ...SEVERITIES.map((one) => h("option", { value: one, selected: one === "high" }, `${SEVERITY_NAMES[one]} and above`)),
-  );
-  const scope = h(
-    "select",
-    { class: "select", id: "channel-scope" },
-    h("option", { value: "all" }, "Every query"),
-    h("option", { value: "chosen" }, "Chosen queries: tick it on their forms"),
-  );
-  const dialog = openDialog(
-    "New channel",
-    h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "channel-name" }, "Name"), name),
-    h("div", { class: "field", "data-pointer": "/kind" }, h("label", { for: "channel-kind" }, "How"), kind),
-    urlField,
-    recipientField,
-    h("div", { class: "field", "data-pointer": "/min_severity" }, h("label", { for: "channel-severity" }, "Alerts of"), severity),
-    h("div", { class: "field", "data-pointer": "/all_queries" }, h("label", { for: "channel-scope" }, "Of which queries"), scope),
-  );
-  dialog.foot.append(
-    button("Cancel", { onClick: dialog.close }),
-    button("Make channel", {
-      kind: "button-primary",
-      onClick: () => {
-        post(
-          "channels/",
-          {
-            name: name.value.trim(),
-            kind: kind.value,
-            ...(kind.value === "mail" ? { recipient: recipient.value.trim() } : { url: url.value.trim() }),
-            min_severity: severity.value,
-            all_queries: scope.value === "all",
-          },
-          record({ secret: otherwise(string, "") }),
-        ).then(
-          (made) => {
-            dialog.close();
-            void loadChannels();
-            if (made.secret !== "" && kind.value === "webhook")
-              showSecret(
-                "The channel's secret",
-                "Give it to the receiver, who checks the signature with it. It is shown this once.",
-                made.secret,
-              );
-          },
-          (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)),
-        );
-      },
-    }),
-  );
-}
-
+const channels = new ChannelsView(shell.me);
 body.append(
   panel(
     "Channels",
     "Where alerts go besides this page.",
-    button("New channel", { icon: "plus", kind: "button-sm", onClick: newChannel }),
+    button("New channel", { icon: "plus", kind: "button-sm", onClick: () => channels.openNew() }),
     "channels",
-    channelsPlace,
+    channels.element,
   ),
 );
 
@@ -565,7 +387,21 @@ body.append(
     rules.element,
   ),
 );
+
+// ---- Shifts
+
+const shifts = new ShiftsView(shell.me);
+body.append(
+  panel(
+    "Shifts",
+    "Who is on call when. Rules can send to a shift: to what those keep for themselves who are on call.",
+    button("New shift", { icon: "plus", kind: "button-sm", onClick: () => shifts.openForm() }),
+    "shifts",
+    shifts.element,
+  ),
+);
+shifts.load().catch(fail);
 rules.load().catch(fail);
 loadTokens().catch(fail);
 get("me/quotas", quotas).then((rows) => replace(quotasPlace, quotaTable(rows)), fail);
-loadChannels().catch(fail);
+channels.load().catch(fail);

@@ -1,7 +1,10 @@
 """E-mail about alerts, over a real mail server: sent again until it arrives, with a link that acknowledges."""
 
+import io
+import os
 import re
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from email.message import EmailMessage
@@ -11,13 +14,18 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
+from PIL import Image
 from rest_framework.test import APIClient
 
 from tests.webapp.accounts.outside import mail_server
 from tests.webapp.alerts.test_lifecycle import crossing, record
 from webapp.alerts.deliveries import channel_create, channel_send, channel_test, deliveries_prepare, notifications_plan
 from webapp.alerts.models import Alert, Channel, Delivery
+from webapp.alerts.picture import EVIDENCE, REGION, TRACKS
 from webapp.alerts.routing import rule_save
+from webapp.alerts.transports import smtp_session
+from webapp.detections.models import Detection
+from webapp.detections.partitions import partitions_ensure, span_of
 from webapp.queries.models import Query
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
@@ -90,6 +98,35 @@ def test_a_mail_server_that_hangs_is_given_up_for_now(channel: Channel, query: Q
     assert waiting.sent_at is None and waiting.claimed_until is None and "timed out" in waiting.error
 
 
+def test_a_mail_server_that_drips_bytes_without_end_holds_up_nothing(
+    channel: Channel, query: Query, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each byte comes within the limit of one answer, the line never ends."""
+    monkeypatch.setattr(smtp_session, "SESSION_SECONDS", 0.5)
+    record(query, crossing(query, "in", "a", 10))
+    ended = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            while not ended.wait(0.05):
+                try:
+                    connection.send(b"2")
+                except OSError:
+                    return
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = server.getsockname()
+        threading.Thread(target=drip, args=(server,), daemon=True).start()
+        try:
+            assert deliver(channel) == 1
+        finally:
+            ended.set()
+    waiting = Delivery.objects.get()
+    assert waiting.sent_at is None and waiting.claimed_until is None and waiting.error
+
+
 def test_the_link_acknowledges_after_a_question_in_the_owners_name(mails: list[EmailMessage], channel: Channel, query: Query) -> None:
     record(query, crossing(query, "in", "a", 10))
     deliver(channel)
@@ -127,3 +164,26 @@ def test_a_channel_is_checked_by_its_kind_when_it_is_saved(
     assert channel_test(channel=Channel.objects.get()).ok and mails[0]["Subject"] == "A test of Vedette's alerts"
     settings.EMAIL_GIVEN = False
     assert "EMAIL_URL" in client.post("/api/v1/channels/", {"name": "x", "kind": "mail", "recipient": "a@example.org"}).json()["faults"][0]["message"]
+
+
+def test_a_mail_about_one_alert_shows_where_it_was(
+    mails: list[EmailMessage], channel: Channel, query: Query, received: Callable[[Any, Any], None]
+) -> None:
+    """The picture is in the mail itself: nothing is fetched, and it is there without the installation."""
+    received(query.feed, [{"entity": "a", "t": t, "x": t / 1000, "y": 5.0, "speed": 1.0, "kind": "x"} for t in range(-5000, 15_000, 1000)])
+    fact = crossing(query, "in", "a", 0)
+    partitions_ensure([span_of(0)])
+    there = [{"entity": "a", "t": 0, "x": 0.0, "y": 5.0, "seq": 1}]
+    Detection.objects.create(
+        feed=query.feed, key=fact.key, query=query, version=1, kind="in", entities=["a"], start=0, end=0, seq=1, detected_at=1, evidence=there
+    )
+    record(query, fact)
+    deliver(channel)
+    (part,) = [part for part in mails[0].walk() if part.get_content_type() == "image/png"]
+    assert f"cid:{part['Content-ID'].strip('<>')}" in text_of(mails[0], "html") and part.get_content_disposition() == "inline"
+    image = Image.open(io.BytesIO(part.get_payload(decode=True)))  # type: ignore[arg-type]
+    if folder := os.environ.get("SCREENSHOTS"):
+        image.save(f"{folder}/mail-picture.png")
+    colours = {colour for _, colour in image.getcolors(1 << 16)}  # type: ignore[misc, union-attr]
+    assert {tuple(bytes.fromhex(hexa[1:])) for hexa in (REGION, EVIDENCE, TRACKS[0])} <= colours
+    assert image.getpixel((image.width // 20, image.height // 2))[:3] != tuple(bytes.fromhex(REGION[1:])), "west of the region"  # type: ignore[index]

@@ -447,3 +447,18 @@ def test_a_channel_shows_its_secret_once_and_refuses_a_private_address_when_it_s
     assert answer["ok"] is False and "public" in answer["error"]
     refused = client.post("/api/v1/channels/", {"name": "x", "url": "http://user:secret@example.org/"})
     assert refused.status_code == 400 and refused.json()["faults"][0]["pointer"] == "/url"
+
+
+def test_a_message_that_was_given_up_is_tried_again_when_somebody_asks(
+    query: Query, channel: Channel, receiver: Receiver, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    record(query, crossing(query, "in", "a", 10))
+    receiver.statuses = [500, 204]
+    deliver()
+    failed = Delivery.objects.get()
+    Delivery.objects.update(failed_at=timezone.now(), attempts=8)
+    address = f"/api/v1/channels/{channel.pk}/deliveries/{failed.pk}/retry"
+    assert client_of(people.stranger).post(address).status_code == 404
+    assert client_of(people.owner).post(address).json()["failed_at"] is None
+    assert (deliver(), Delivery.objects.get().sent_at is not None) == (1, True)
+    assert client_of(people.owner).post(address).status_code == 400, "it arrived"

@@ -93,6 +93,7 @@ LISTS = {
     "api-views": ["GET", "POST"],
     "api-mutes": ["GET", "POST"],
     "api-channels": ["GET", "POST"],
+    "api-shifts": ["GET", "POST"],
     "api-rules": ["GET", "POST"],
     "api-rules-dry-run": ["GET", "POST"],
     "api-jobs": ["GET", "POST"],
@@ -151,9 +152,11 @@ OWNED = {
     "api-mute": ["GET", "DELETE"],
     "api-alert-comments": ["POST"],
     "api-channel": ["GET", "PATCH", "DELETE"],
+    "api-shift": ["GET", "PATCH", "DELETE"],
     "api-channel-rotate": ["POST"],
     "api-channel-test": ["POST"],
     "api-channel-deliveries": ["GET"],
+    "api-channel-delivery-retry": ["POST"],
 }
 ELSEWHERE = {"api-feed-events", "api-track", "api-track-token", "api-shares", "api-share", "api-feed-notes", "api-feed-note", "api-feed-watch"}
 """Tested beside their own code (tests/webapp/feeds, tests/webapp/live/test_shares.py, tests/webapp/entities): a token's scope
@@ -179,7 +182,7 @@ def named_addresses() -> Iterator[str]:
 def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[str, Any]:
     """One object of each kind, all of the harbour team."""
     from webapp.alerts.deliveries import channel_create
-    from webapp.alerts.models import Alert, Mute, SavedView
+    from webapp.alerts.models import Alert, Mute, SavedView, Shift
     from webapp.alerts.routing import rule_save
     from webapp.feeds.connectors.services import connector_create
     from webapp.feeds.models import Upload
@@ -205,6 +208,7 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
         "view": view,
         "mute": mute,
         "rule": rule,
+        "shift": Shift.objects.create(owner=people.owner, team=people.harbour, name="duty"),
     }
 
 
@@ -215,6 +219,8 @@ def address_of(name: str, things: dict[str, Any]) -> str:
         return reverse(name, args=[things["feed"].name, things["overlay"].pk])
     if name == "feed-entity":
         return reverse(name, args=[things["feed"].name]) + "?id=a"
+    if name == "api-channel-delivery-retry":
+        return reverse(name, args=[things["channel"].pk, 1])
     if name == "api-query-version":
         return reverse(name, args=[things["query"].pk, 1])
     if name in ("api-job", "api-job-start", "api-job-stop"):
@@ -226,7 +232,7 @@ def address_of(name: str, things: dict[str, Any]) -> str:
     kind = next(
         (
             kind
-            for kind in ("connector", "upload", "region", "query", "channel", "alert", "view", "mute", "rule")
+            for kind in ("connector", "upload", "region", "query", "channel", "alert", "view", "mute", "rule", "shift")
             if name in (kind, f"api-{kind}") or name.startswith(f"api-{kind}-")
         ),
         None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from email.mime.image import MIMEImage
 from smtplib import SMTPException
 from typing import Any
 
@@ -17,13 +18,17 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from webapp.alerts.links import acknowledging_link, alert_link
-from webapp.alerts.models import Delivery
+from webapp.alerts.models import Alert, Delivery
+from webapp.alerts.picture import picture_of
 from webapp.alerts.webhooks import Answer
 from webapp.queries.models import Severity
 
 LONGEST = timedelta(seconds=120)
-"""The server may take EMAIL_TIMEOUT for each of its answers."""
+"""The connection and a session of SESSION_SECONDS."""
+SMTP = "django.core.mail.backends.smtp.EmailBackend"
+BOUNDED = "webapp.alerts.transports.smtp_session.Backend"
 LISTED = 20
+PICTURE = "picture@vedette"
 SENT = 250
 
 
@@ -53,10 +58,28 @@ def _mail_of(delivery: Delivery) -> EmailMultiAlternatives:
         body=_text(told["data"], alerts, link),
         to=[delivery.channel.recipient],
         headers={"Message-ID": f"<{delivery.webhook_id}@vedette>", "Auto-Submitted": "auto-generated"},
-        connection=get_connection(timeout=settings.EMAIL_TIMEOUT),
+        connection=get_connection(BOUNDED if settings.EMAIL_BACKEND == SMTP else None, timeout=settings.EMAIL_TIMEOUT),
     )
-    mail.attach_alternative(_html(subject, told["data"], alerts, link), "text/html")
+    picture = _picture(alerts)
+    shown = format_html('<p><img src="cid:{}" width="560" alt="Where it was: regions, tracks and evidence"></p>', PICTURE) if picture else ""
+    mail.attach_alternative(_html(subject, told["data"], alerts, link) + shown, "text/html")
+    if picture:
+        mail.mixed_subtype = "related"  # type: ignore[attr-defined]  # not in the stubs
+        mail.attach(_inline(picture))
     return mail
+
+
+def _picture(alerts: list[dict[str, Any]]) -> bytes | None:
+    """Where it was, in a message about one alert."""
+    found = Alert.objects.select_related("query", "feed").filter(pk__in=[alert["id"] for alert in alerts]) if len(alerts) == 1 else []
+    return next((picture_of(alert) for alert in found), None)
+
+
+def _inline(picture: bytes) -> MIMEImage:
+    part = MIMEImage(picture, "png")
+    part.add_header("Content-ID", f"<{PICTURE}>")
+    part.add_header("Content-Disposition", "inline", filename="alert.png")
+    return part
 
 
 def _subject(count: int, alerts: list[dict[str, Any]], *, is_digest: bool) -> str:

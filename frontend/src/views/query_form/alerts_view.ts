@@ -11,6 +11,8 @@ export interface AlertSettings {
   enabled: boolean;
   /** Ids of the channels for chosen queries that carry this one's alerts. */
   channels: string[];
+  calls: "each" | "once";
+  calls_per_hour: number | null;
 }
 
 export class AlertsView {
@@ -19,6 +21,8 @@ export class AlertsView {
   private readonly chosen: Set<string>;
   private readonly carriers: Set<string>;
   private isEnabled: boolean;
+  private readonly once: HTMLInputElement;
+  private readonly perHour: HTMLInputElement;
   private kinds: readonly string[] = [];
   private readonly kindList = h("div", { class: "stack" });
   private readonly channelList = h("div", { class: "field", "data-pointer": "/channels" });
@@ -31,6 +35,9 @@ export class AlertsView {
     this.chosen = new Set(stored?.alert_kinds);
     this.carriers = new Set(stored?.channels);
     this.isEnabled = stored?.enabled ?? true;
+    this.once = h("input", { type: "checkbox", id: "calls-once", checked: stored?.calls === "once" });
+    this.perHour = h("input", { class: "input", type: "number", id: "calls-per-hour", min: 1, max: 600, placeholder: "no limit" });
+    if (typeof stored?.calls_per_hour === "number") this.perHour.value = String(stored.calls_per_hour);
     const enabled = h("input", { type: "checkbox", checked: this.isEnabled });
     enabled.addEventListener("change", () => (this.isEnabled = enabled.checked));
     this.element = section(
@@ -38,6 +45,7 @@ export class AlertsView {
       h("div", { "data-pointer": "/alert_kinds" }, this.kindList),
       h("div", { class: "field" }, h("span", { class: "label" }, "Severity of its alerts"), this.severities()),
       this.channelList,
+      this.calls(),
       h(
         "label",
         { class: "check" },
@@ -48,7 +56,32 @@ export class AlertsView {
   }
 
   settings(): AlertSettings {
-    return { severity: this.severity, alert_kinds: [...this.chosen], enabled: this.isEnabled, channels: [...this.carriers] };
+    const calls = this.once.checked ? "once" : "each";
+    const calls_per_hour = this.perHour.value === "" ? null : Number(this.perHour.value);
+    return {
+      severity: this.severity,
+      alert_kinds: [...this.chosen],
+      enabled: this.isEnabled,
+      channels: [...this.carriers],
+      calls,
+      calls_per_hour,
+    };
+  }
+
+  /** How often its messages come; all alerts are on the desk whatever is chosen. */
+  private calls(): HTMLElement {
+    return h(
+      "div",
+      { class: "stack", "data-pointer": "/calls" },
+      h("label", { class: "check" }, this.once, h("span", {}, "One message while an alert about the same lasts")),
+      h(
+        "div",
+        { class: "field", "data-pointer": "/calls_per_hour" },
+        h("label", { for: "calls-per-hour" }, "Messages an hour, at most"),
+        this.perHour,
+        h("span", { class: "hint" }, "What is beyond that comes together. All alerts are on the desk."),
+      ),
+    );
   }
 
   /** The kinds of answers that the query can give now. */

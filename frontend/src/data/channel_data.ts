@@ -1,0 +1,45 @@
+/** Channels in words, and what was sent to them. */
+
+import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
+import { moment, type Channel } from "./shapes";
+
+export const delivery = record({
+  id,
+  test: boolean,
+  alerts: list(id),
+  created_at: moment,
+  attempts: integer,
+  next_at: moment,
+  sent_at: nullable(moment),
+  failed_at: nullable(moment),
+  status_code: nullable(integer),
+  error: otherwise(string, ""),
+});
+export type Delivery = ReturnType<typeof delivery>;
+
+export type DeliveryState = "sent" | "waiting" | "given up";
+
+export function stateOf(one: Delivery): DeliveryState {
+  return one.sent_at !== null ? "sent" : one.failed_at !== null ? "given up" : "waiting";
+}
+
+/** "A test", "Alert 12", "3 alerts". */
+export function contentWords(one: Delivery): string {
+  if (one.test) return "A test";
+  return one.alerts.length === 1
+    ? `Alert ${one.alerts[0] ?? ""}`
+    : `${one.alerts.length}${one.alerts.length === 100 ? " or more" : ""} alerts`;
+}
+
+/** Why the last attempt failed; "" while none did. */
+export function reasonWords(one: Delivery): string {
+  const tries = one.attempts > 1 ? ` after ${one.attempts} attempts` : "";
+  if (one.sent_at !== null) return tries === "" ? "" : `arrived${tries}`;
+  const why = one.error !== "" ? one.error : one.status_code === null ? "" : `status ${one.status_code}`;
+  return why === "" ? "" : `${why}${tries}`;
+}
+
+/** Where the channel leads. */
+export function addressWords(one: Channel): string {
+  return one.kind === "mail" ? one.recipient : one.url;
+}

@@ -1,0 +1,54 @@
+/** When the messages of a rule or a channel may come: as the API tells it, and in words. */
+
+import { boolean, integer, nullable, oneOf, otherwise, string } from "../lib/parse";
+
+export const PACE = {
+  zone: otherwise(string, "UTC"),
+  quiet_from: otherwise(nullable(string), null),
+  quiet_until: otherwise(nullable(string), null),
+  digest: otherwise(oneOf("", "hourly", "daily"), ""),
+  digest_at: otherwise(string, "08:00:00"),
+  critical_passes: otherwise(boolean, true),
+  group_by: otherwise(oneOf("", "query", "entity", "region"), ""),
+  group_minutes: otherwise(integer, 30),
+};
+
+export interface Pace {
+  zone: string;
+  quiet_from: string | null;
+  quiet_until: string | null;
+  digest: "" | "hourly" | "daily";
+  digest_at: string;
+  critical_passes: boolean;
+  group_by: "" | "query" | "entity" | "region";
+  group_minutes: number;
+}
+
+/** Everything at once. */
+export function atOnce(zone: string): Pace {
+  return {
+    zone,
+    quiet_from: null,
+    quiet_until: null,
+    digest: "",
+    digest_at: "08:00:00",
+    critical_passes: true,
+    group_by: "",
+    group_minutes: 30,
+  };
+}
+
+/** "quiet 22:00 to 06:00 · a digest every hour · one message by entity in 30 min · critical ones at once"; "" where nothing waits. */
+export function paceWords(pace: Pace): string {
+  const quiet =
+    pace.quiet_from === null || pace.quiet_until === null ? "" : `quiet ${clock(pace.quiet_from)} to ${clock(pace.quiet_until)}`;
+  const digest = { "": "", hourly: "a digest every hour", daily: `a digest at ${clock(pace.digest_at)}` }[pace.digest];
+  const group = pace.group_by === "" ? "" : `one message by ${pace.group_by} in ${pace.group_minutes} min`;
+  const critical = (quiet !== "" || digest !== "") && pace.critical_passes ? "critical ones at once" : "";
+  return [quiet, digest, group, critical].filter((text) => text !== "").join(" · ");
+}
+
+/** "22:00:00" as "22:00". */
+export function clock(time: string): string {
+  return time.slice(0, 5);
+}

@@ -1,0 +1,109 @@
+/** The form of a channel, new or stored. */
+
+import { atOnce } from "../data/pace_data";
+import { SEVERITIES, type Channel, type Me } from "../data/shapes";
+import { call, post } from "../lib/api";
+import { button, h } from "../lib/dom";
+import { otherwise, record, string } from "../lib/parse";
+import { SEVERITY_NAMES } from "../lib/words";
+import { openDialog } from "./dialog_view";
+import { choice, field, refusedIn } from "./form_parts";
+import { PaceFields } from "./pace_fields";
+import { showSecret } from "./secret_view";
+import { toast } from "./shell_view";
+
+const KINDS = [
+  ["webhook", "Signed webhook"],
+  ["mail", "E-mail"],
+  ["mqtt", "MQTT topic"],
+] as const;
+const URL_HINTS: Readonly<Record<string, string>> = {
+  webhook: "Each message is signed after the Standard Webhooks scheme.",
+  mqtt: "As mqtts://user:password@broker.example.org/vedette/alerts: the path is the topic.",
+};
+const KEPT = "chosen, as now";
+const keyed = record({ secret: otherwise(string, "") });
+
+/** What a receiver checks signatures with. */
+export function showChannelSecret(secret: string): void {
+  showSecret("The channel's secret", "Give it to the receiver, who checks the signature with it. It is shown this once.", secret);
+}
+
+export function openChannelForm(me: Me, stored: Channel | null, reload: () => Promise<void>): void {
+  const name = h("input", { class: "input", id: "channel-name", placeholder: "Duty desk", maxlength: 100, value: stored?.name ?? "" });
+  const kind = choice("channel-kind", KINDS, stored?.kind ?? "webhook");
+  kind.disabled = stored !== null;
+  const recipient = h("input", {
+    class: "input",
+    id: "channel-recipient",
+    type: "email",
+    placeholder: "duty@example.org",
+    value: stored?.recipient ?? "",
+  });
+  const recipientField = field("recipient", "Recipient", recipient, "Each mail has a link that acknowledges in your name.");
+  const url = h("input", {
+    class: "input",
+    id: "channel-url",
+    type: "url",
+    placeholder: "https://hooks.example.org/alerts",
+    value: stored?.url ?? "",
+  });
+  const urlHint = h("span", {});
+  const urlField = field("url", "Address", url, urlHint);
+  const show = (): void => {
+    urlHint.textContent = URL_HINTS[kind.value] ?? "";
+    urlField.hidden = kind.value === "mail";
+    recipientField.hidden = kind.value !== "mail";
+  };
+  kind.addEventListener("change", show);
+  show();
+  const severities = SEVERITIES.map((one) => [one, `${SEVERITY_NAMES[one]} and above`] as const);
+  const severity = choice("channel-severity", severities, stored?.min_severity ?? "high");
+  const isChosen = stored !== null && !stored.all_queries;
+  const scope = choice(
+    "channel-scope",
+    [
+      ["all", "Every query"],
+      [isChosen ? KEPT : "chosen", "Chosen queries: tick it on their forms"],
+    ],
+    isChosen ? KEPT : "all",
+  );
+  const rate = h("input", { class: "input", type: "number", id: "channel-rate", min: 1, max: 600, value: stored?.per_minute ?? 30 });
+  const pace = new PaceFields("channel", stored ?? atOnce(me.time_zone));
+  const dialog = openDialog(
+    stored === null ? "New channel" : `The channel “${stored.name}”`,
+    field("name", "Name", name),
+    field("kind", "How", kind),
+    urlField,
+    recipientField,
+    field("min_severity", "Alerts of", severity),
+    field("all_queries", "Of which queries", scope),
+    field("per_minute", "Messages a minute, at most", rate, "What is beyond that goes together in one."),
+    pace.element,
+  );
+  const body = (): Record<string, unknown> => ({
+    name: name.value.trim(),
+    ...(stored === null ? { kind: kind.value } : {}),
+    ...(kind.value === "mail" ? { recipient: recipient.value.trim() } : { url: url.value.trim() }),
+    min_severity: severity.value,
+    per_minute: Number(rate.value),
+    ...(scope.value === KEPT ? {} : { all_queries: scope.value === "all" }),
+    ...pace.values(),
+  });
+  const save = async (): Promise<void> => {
+    const made = keyed(
+      await (stored === null ? post("channels/", body(), keyed) : call(`channels/${stored.id}/`, { method: "PATCH", body: body() })),
+    );
+    dialog.close();
+    toast(stored === null ? "The channel is on." : "The channel is changed.", "good");
+    await reload();
+    if (made.secret !== "" && kind.value === "webhook") showChannelSecret(made.secret);
+  };
+  dialog.foot.append(
+    button("Cancel", { onClick: dialog.close }),
+    button(stored === null ? "Make channel" : "Save channel", {
+      kind: "button-primary",
+      onClick: () => void save().catch(refusedIn(dialog)),
+    }),
+  );
+}

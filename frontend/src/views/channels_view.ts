@@ -1,0 +1,128 @@
+/** The channels that the reader sees: each can be tried, looked into, changed, given a new secret and removed. */
+
+import { addressWords } from "../data/channel_data";
+import { paceWords } from "../data/pace_data";
+import { channel as channelParser, type Channel, type Me } from "../data/shapes";
+import { call, getAll, post } from "../lib/api";
+import { button, empty, h, replace } from "../lib/dom";
+import { boolean, number, nullable, otherwise, record, string } from "../lib/parse";
+import { formatAgo } from "../lib/time";
+import { SEVERITY_NAMES } from "../lib/words";
+import { openChannelForm, showChannelSecret } from "./channel_form_view";
+import { openDeliveryLog } from "./delivery_log_view";
+import { confirmDanger } from "./dialog_view";
+import { fail, toast } from "./shell_view";
+
+const tested = record({ ok: boolean, status: nullable(number), error: otherwise(string, "") });
+
+export class ChannelsView {
+  readonly element = h("div", { class: "stack" });
+
+  constructor(private readonly me: Me) {}
+
+  async load(): Promise<void> {
+    const rows = await getAll("channels/", channelParser);
+    const none = empty(
+      "webhook",
+      "No channel yet",
+      "A channel carries alerts to people where they are: by e-mail, or by a signed webhook.",
+    );
+    replace(this.element, ...(rows.length > 0 ? rows.map((row) => this.card(row)) : [none]));
+  }
+
+  openNew(): void {
+    openChannelForm(this.me, null, () => this.load());
+  }
+
+  private card(row: Channel): HTMLElement {
+    const enabled = h("input", { type: "checkbox", checked: row.enabled, disabled: !row.editable, "aria-label": `${row.name} is on` });
+    enabled.addEventListener("change", () => {
+      call(`channels/${row.id}/`, { method: "PATCH", body: { enabled: enabled.checked } }).then(
+        () => this.load(),
+        (error: unknown) => {
+          enabled.checked = !enabled.checked;
+          fail(error);
+        },
+      );
+    });
+    return h(
+      "div",
+      { class: "channel" },
+      h(
+        "div",
+        { class: "grow" },
+        h("div", { class: "row" }, h("strong", {}, row.name), stateBadge(row)),
+        h("div", { class: "small muted truncate mono" }, addressWords(row)),
+        h("div", { class: "small faint" }, summary(row)),
+        row.editable ? this.actions(row) : null,
+      ),
+      h("label", { class: "switch" }, enabled, h("span", {})),
+    );
+  }
+
+  private actions(row: Channel): HTMLElement {
+    const quiet = "button-quiet button-sm";
+    const test = button("Test", { icon: "send", kind: quiet, onClick: () => void this.test(row, test) });
+    return h(
+      "div",
+      { class: "row row-wrap channel-actions" },
+      test,
+      button("Edit", { kind: quiet, onClick: () => openChannelForm(this.me, row, () => this.load()) }),
+      button("What was sent", { kind: quiet, onClick: () => void openDeliveryLog(row, this.me.time_zone).catch(fail) }),
+      row.kind === "webhook" ? button("New secret", { kind: quiet, onClick: () => void this.rotate(row) }) : null,
+      button("Remove", { kind: `${quiet} button-danger`, onClick: () => void this.remove(row) }),
+    );
+  }
+
+  private async test(row: Channel, press: HTMLButtonElement): Promise<void> {
+    press.disabled = true;
+    try {
+      const answer = await post(`channels/${row.id}/test`, {}, tested);
+      const why = answer.error === "" ? `status ${answer.status ?? "unknown"}` : answer.error;
+      const words = answer.ok ? `“${row.name}” answered ${answer.status ?? "well"}.` : `“${row.name}” failed: ${why}`;
+      toast(words, answer.ok ? "good" : "critical");
+    } catch (error) {
+      fail(error);
+    } finally {
+      press.disabled = false;
+    }
+  }
+
+  private async rotate(row: Channel): Promise<void> {
+    const text = "Messages carry signatures by the old and the new secret for a day: give the receiver the new one in that time.";
+    if (!(await confirmDanger("Make a new secret?", text, "Make secret"))) return;
+    try {
+      showChannelSecret((await post(`channels/${row.id}/rotate`, {}, record({ secret: string }))).secret);
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  private async remove(row: Channel): Promise<void> {
+    if (!(await confirmDanger("Remove this channel?", `“${row.name}” gets no more alerts.`, "Remove channel"))) return;
+    try {
+      await call(`channels/${row.id}/`, { method: "DELETE" });
+      await this.load();
+    } catch (error) {
+      fail(error);
+    }
+  }
+}
+
+function stateBadge(row: Channel): HTMLElement | null {
+  if (row.disabled_reason !== "") return h("span", { class: "badge badge-critical" }, row.disabled_reason);
+  return row.failures > 0 ? h("span", { class: "badge badge-high" }, `${row.failures} failures`) : null;
+}
+
+function summary(row: Channel): string {
+  const chosen = row.queries.length === 1 ? "one chosen query" : `${row.queries.length} chosen queries`;
+  return [
+    `${SEVERITY_NAMES[row.min_severity]} and above`,
+    row.all_queries ? "all queries" : chosen,
+    row.last_sent_at === null ? "nothing sent yet" : `last sent ${formatAgo(row.last_sent_at, Date.now())}`,
+    row.waiting === 0 ? "" : `${row.waiting} waiting`,
+    paceWords(row),
+  ]
+    .filter((text) => text !== "")
+    .join(" · ");
+}

@@ -1,0 +1,65 @@
+/** What was sent to a channel: when, what became of it and why, and a button that tries again. */
+
+import { contentWords, delivery, reasonWords, stateOf, type Delivery } from "../data/channel_data";
+import type { Channel } from "../data/shapes";
+import { get, page, post } from "../lib/api";
+import { button, h, replace } from "../lib/dom";
+import { formatMoment } from "../lib/time";
+import { anything } from "../lib/parse";
+import { openDialog } from "./dialog_view";
+import { fail, toast } from "./shell_view";
+
+const STATE_BADGES = { sent: "badge-good", waiting: "badge-high", "given up": "badge-critical" };
+
+export async function openDeliveryLog(channel: Channel, zone: string): Promise<void> {
+  const place = h("div", { class: "stack" });
+  const show = async (): Promise<void> => {
+    const found = await get(`channels/${channel.id}/deliveries`, page(delivery));
+    const rows = found.results.map((one) => row(one));
+    replace(place, rows.length > 0 ? table(rows) : h("p", { class: "muted" }, "Nothing was sent to this channel yet."));
+  };
+  const again = async (one: Delivery): Promise<void> => {
+    await post(`channels/${channel.id}/deliveries/${one.id}/retry`, {}, anything);
+    toast("It is tried again now.", "good");
+    await show();
+  };
+  const row = (one: Delivery): HTMLElement => {
+    const state = stateOf(one);
+    return h(
+      "tr",
+      {},
+      h("td", { class: "num" }, formatMoment(one.created_at, "ms", zone)),
+      h("td", {}, contentWords(one)),
+      h(
+        "td",
+        {},
+        h("span", { class: `badge ${STATE_BADGES[state]}` }, state),
+        h("div", { class: "small muted delivery-reason" }, reasonWords(one)),
+        state === "waiting" && one.attempts > 0
+          ? h("div", { class: "small faint" }, `again ${formatMoment(one.next_at, "ms", zone)}`)
+          : null,
+      ),
+      h(
+        "td",
+        { class: "right" },
+        state === "sent" || one.test ? null : button("Try again", { kind: "button-sm", onClick: () => void again(one).catch(fail) }),
+      ),
+    );
+  };
+  await show();
+  const dialog = openDialog(`Sent to “${channel.name}”`, place);
+  dialog.element.classList.add("dialog-wide");
+  dialog.foot.append(
+    button("Look again", { icon: "refresh-cw", onClick: () => void show().catch(fail) }),
+    button("Close", { kind: "button-primary", onClick: dialog.close }),
+  );
+}
+
+function table(rows: readonly HTMLElement[]): HTMLElement {
+  const head = ["When", "What", "What became of it", ""].map((text) => h("th", { scope: "col" }, text));
+  return h(
+    "div",
+    { class: "table-wrap" },
+    h("table", { class: "table table-tight" }, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows)),
+  );
+}

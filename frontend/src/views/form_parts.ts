@@ -1,0 +1,32 @@
+/** What forms in dialogs are made of. */
+
+import { ApiError } from "../lib/api";
+import { h, type Child } from "../lib/dom";
+import type { Dialog } from "./dialog_view";
+import { showFaults } from "./faults_view";
+import { fail } from "./shell_view";
+
+export function choice(elementId: string, options: readonly (readonly [string, string])[], value = ""): HTMLSelectElement {
+  const element = h("select", { class: "select", id: elementId }, ...options.map(([one, text]) => h("option", { value: one }, text)));
+  element.value = value;
+  if (element.selectedIndex < 0) element.selectedIndex = 0;
+  return element;
+}
+
+export function field(pointer: string, text: string, control: HTMLElement, hint: Child = null): HTMLElement {
+  return h(
+    "div",
+    { class: "field", "data-pointer": `/${pointer}` },
+    h("label", { for: control.id }, text),
+    control,
+    hint === null ? null : h("span", { class: "hint" }, hint),
+  );
+}
+
+/** Shows what the server refused beside the fields; everything else as a message. */
+export function refusedIn(dialog: Dialog): (error: unknown) => void {
+  return (error) => {
+    const isRefused = error instanceof ApiError && error.status === 400;
+    if (!isRefused || showFaults(dialog.body, error.faults).length > 0) fail(error);
+  };
+}

@@ -1,0 +1,84 @@
+/** The part of a form that says when messages may come. */
+
+import { clock, type Pace } from "../data/pace_data";
+import { h } from "../lib/dom";
+import { choice, field } from "./form_parts";
+
+export class PaceFields {
+  readonly element: HTMLElement;
+  private readonly from: HTMLInputElement;
+  private readonly until: HTMLInputElement;
+  private readonly digest: HTMLSelectElement;
+  private readonly at: HTMLInputElement;
+  private readonly passes: HTMLInputElement;
+  private readonly group: HTMLSelectElement;
+  private readonly minutes: HTMLInputElement;
+
+  constructor(
+    private readonly prefix: string,
+    private readonly pace: Pace,
+  ) {
+    this.from = this.time("quiet-from", pace.quiet_from);
+    this.until = this.time("quiet-until", pace.quiet_until);
+    const digests = [
+      ["", "At once"],
+      ["hourly", "Together, every hour"],
+      ["daily", "Together, once a day"],
+    ] as const;
+    this.digest = choice(`${prefix}-digest`, digests, pace.digest);
+    this.at = this.time("digest-at", pace.digest_at);
+    this.passes = h("input", { type: "checkbox", checked: pace.critical_passes });
+    const groups = [
+      ["", "Each by itself"],
+      ["query", "By query"],
+      ["entity", "By entity"],
+      ["region", "By region"],
+    ] as const;
+    this.group = choice(`${prefix}-group`, groups, pace.group_by);
+    this.minutes = h("input", {
+      class: "input",
+      type: "number",
+      id: `${prefix}-group-minutes`,
+      min: 1,
+      max: 1440,
+      value: pace.group_minutes,
+    });
+    const at = field("digest_at", "At", this.at);
+    const minutes = field("group_minutes", "Within minutes", this.minutes);
+    const show = (): void => {
+      at.hidden = this.digest.value !== "daily";
+      minutes.hidden = this.group.value === "";
+    };
+    this.digest.addEventListener("change", show);
+    this.group.addEventListener("change", show);
+    show();
+    this.element = h(
+      "fieldset",
+      { class: "stack", "data-pointer": "/zone" },
+      h("legend", { class: "label" }, "When messages come"),
+      h("div", { class: "row row-fields" }, field("digest", "Messages", this.digest), at),
+      h("div", { class: "row row-fields" }, field("group_by", "What belongs together", this.group), minutes),
+      h("p", { class: "hint" }, "The first of a group comes at once, the following together."),
+      h("div", { class: "row row-fields" }, field("quiet_from", "Quiet from", this.from), field("quiet_until", "Quiet until", this.until)),
+      h("p", { class: "hint" }, `In ${pace.zone.replaceAll("_", " ")}. Messages wait until the quiet hours end, and come together then.`),
+      h("label", { class: "check" }, this.passes, h("span", {}, "Critical alerts come at once even then")),
+    );
+  }
+
+  values(): Pace {
+    return {
+      zone: this.pace.zone,
+      quiet_from: this.from.value === "" ? null : this.from.value,
+      quiet_until: this.until.value === "" ? null : this.until.value,
+      digest: (["hourly", "daily"] as const).find((one) => one === this.digest.value) ?? "",
+      digest_at: this.at.value === "" ? "08:00" : this.at.value,
+      critical_passes: this.passes.checked,
+      group_by: (["query", "entity", "region"] as const).find((one) => one === this.group.value) ?? "",
+      group_minutes: Number(this.minutes.value),
+    };
+  }
+
+  private time(name: string, value: string | null): HTMLInputElement {
+    return h("input", { class: "input", type: "time", id: `${this.prefix}-${name}`, value: value === null ? "" : clock(value) });
+  }
+}

@@ -1,0 +1,145 @@
+/** The form of a routing rule, new or stored, with a trial on the last day's alerts. */
+
+import { atOnce } from "../data/pace_data";
+import { DAYS, dryRun, rule as ruleParser, type DryRun, type Rule } from "../data/rule_data";
+import { channel as channelParser, SEVERITIES, type Me } from "../data/shapes";
+import { call, getAll, post } from "../lib/api";
+import { button, h, replace } from "../lib/dom";
+import { boolean, id, list, otherwise, record, string } from "../lib/parse";
+import { SEVERITY_NAMES } from "../lib/words";
+import { openDialog } from "./dialog_view";
+import { outcome } from "./dry_run_view";
+import { showFaults } from "./faults_view";
+import { choice, field, refusedIn } from "./form_parts";
+import { PaceFields } from "./pace_fields";
+import { toast } from "./shell_view";
+
+const named = record({ id, name: string, feed: otherwise(string, ""), editable: otherwise(boolean, false) });
+type Named = ReturnType<typeof named>;
+type Options = readonly (readonly [string, string])[];
+
+/** Stands for a choice that one option cannot say: several queries, say, chosen by a program. It stays as it is. */
+const KEPT = "=";
+
+/** A list with the option for what is stored; one for several things where it is several. */
+function stored(elementId: string, options: Options, values: readonly string[]): HTMLSelectElement {
+  const value = values.join(",");
+  const isOffered = options.some(([one]) => one === value);
+  return choice(elementId, isOffered ? options : [[KEPT, `The ${values.length} chosen now`], ...options], isOffered ? value : KEPT);
+}
+
+/** Members of the reader's teams. */
+async function teamMates(): Promise<Named[]> {
+  const teams = await getAll("teams/", record({ members: list(named) }));
+  const found = new Map(teams.flatMap((team) => team.members).map((one) => [one.name, one]));
+  return [...found.values()].sort((a, b) => a.name.localeCompare(b.name));
+}
+
+/** Where a rule can send: by kind and id, as in "channels 2". */
+async function targets(me: Me): Promise<[string, string][]> {
+  const [channels, people, shifts] = await Promise.all([getAll("channels/", channelParser), teamMates(), getAll("shifts/", named)]);
+  return [
+    ...channels.filter((one) => one.editable).map((one): [string, string] => [`channels ${one.id}`, `The channel “${one.name}”`]),
+    ...me.teams.map((one): [string, string] => [`teams ${one.id}`, `All channels of ${one.name}`]),
+    ...shifts.map((one): [string, string] => [`shifts ${one.id}`, `Whoever is on call in “${one.name}”`]),
+    ...people.map((one): [string, string] => [`people ${one.name}`, `What ${one.name} keeps for themselves`]),
+  ];
+}
+
+const TARGETS = ["channels", "teams", "people", "shifts"] as const;
+
+/** What a chosen target is in the API's terms: the other kinds are emptied. */
+function targetFields(value: string): Record<string, unknown> {
+  if (value === KEPT || value === "") return {};
+  const [kind = "", ...rest] = value.split(" ");
+  const one = rest.join(" ");
+  return { ...Object.fromEntries(TARGETS.map((name) => [name, []])), [kind]: [kind === "people" ? one : Number(one)] };
+}
+
+/** The ids that a list stands for; nothing where it stays as it is. */
+function ids(name: string, list: HTMLSelectElement): Record<string, number[]> {
+  return list.value === KEPT ? {} : { [name]: list.value === "" ? [] : list.value.split(",").map(Number) };
+}
+
+export async function openRuleForm(me: Me, feeds: readonly string[], rule: Rule | null, reload: () => Promise<void>): Promise<void> {
+  const [queries, regions, to] = await Promise.all([
+    getAll("queries/?page_size=500", named, 2000),
+    getAll("regions/?page_size=500", named, 2000),
+    targets(me),
+  ]);
+  const name = h("input", { class: "input", id: "rule-name", maxlength: 100, placeholder: "Night shift", value: rule?.name ?? "" });
+  const severities = SEVERITIES.map((one) => [one, `${SEVERITY_NAMES[one]} and above`] as const);
+  const severity = choice("rule-severity", severities, rule?.min_severity ?? "high");
+  const feed = choice("rule-feed", [["", "Every feed"], ...feeds.map((one): [string, string] => [one, one])], rule?.feed ?? "");
+  const of = (one: Named): [string, string] => [one.id, `${one.name} (${one.feed})`];
+  const query = stored("rule-query", [["", "Every query"], ...queries.map(of)], rule?.queries ?? []);
+  const region = stored("rule-region", [["", "Any region, or none"], ...regions.map(of)], rule?.regions ?? []);
+  const tags = h("input", { class: "input", id: "rule-tags", placeholder: "harbour, night", value: (rule?.tags ?? []).join(", ") });
+  const from = h("input", { class: "input", type: "time", id: "rule-from", value: (rule?.from_time ?? "").slice(0, 5) });
+  const until = h("input", { class: "input", type: "time", id: "rule-until", value: (rule?.until_time ?? "").slice(0, 5) });
+  const dayNames = DAYS.map((day, i): [string, string] => [String(i), day]);
+  const everyDay: Options = [["", "Every day"], ["0,1,2,3,4", "Monday to Friday"], ["5,6", "Saturday and Sunday"], ...dayNames];
+  const days = stored("rule-day", everyDay, (rule?.days ?? []).map(String));
+  const after = h("input", { class: "input", type: "number", id: "rule-after", min: 0, value: rule?.after_minutes ?? 0 });
+  const now = TARGETS.flatMap((kind) => (rule?.[kind] ?? []).map((one) => `${kind} ${one}`));
+  const target = rule === null ? choice("rule-to", to) : stored("rule-to", to, now);
+  const pace = new PaceFields("rule", rule ?? atOnce(me.time_zone));
+  const place = h("div", { class: "stack", role: "status" });
+  const body = (): Record<string, unknown> => ({
+    name: name.value.trim(),
+    min_severity: severity.value,
+    feed: feed.value === "" ? null : feed.value,
+    ...ids("queries", query),
+    ...ids("regions", region),
+    tags: tags.value
+      .split(",")
+      .map((tag) => tag.trim())
+      .filter((tag) => tag !== ""),
+    ...ids("days", days),
+    from_time: from.value === "" ? null : from.value,
+    until_time: until.value === "" ? null : until.value,
+    after_minutes: Number(after.value),
+    ...pace.values(),
+    ...targetFields(target.value),
+  });
+  /** With what stays as it is: a trial knows no stored rule. */
+  const whole = (): Record<string, unknown> => {
+    const kept =
+      rule === null ? {} : Object.fromEntries((["queries", "regions", "days", ...TARGETS] as const).map((key) => [key, rule[key]]));
+    return { ...kept, ...body(), name: name.value.trim() || "New rule" };
+  };
+  const dialog = openDialog(
+    rule === null ? "New rule" : `The rule “${rule.name}”`,
+    field("name", "Name", name),
+    field("channels", "Send to", target),
+    field("min_severity", "Alerts of", severity),
+    field("feed", "Feed", feed),
+    field("queries", "Query", query),
+    field("regions", "Region that the query names", region),
+    field("tags", "Tags of the query, one of", tags),
+    field("days", "Days", days),
+    h("div", { class: "row row-fields" }, field("from_time", "From", from), field("until_time", "Until", until)),
+    h("p", { class: "hint" }, `In ${(rule?.zone ?? me.time_zone).replaceAll("_", " ")}; an end before the beginning is on the next day.`),
+    field("after_minutes", "Only if nobody acknowledged within minutes", after),
+    pace.element,
+    place,
+  );
+  const failed = refusedIn(dialog);
+  const showOutcome = (found: DryRun): void => {
+    showFaults(dialog.body, []);
+    replace(place, outcome(found));
+    place.scrollIntoView({ block: "nearest" });
+  };
+  const save = async (): Promise<void> => {
+    if (rule === null) await post("routing-rules/", body(), ruleParser);
+    else await call(`routing-rules/${rule.id}/`, { method: "PATCH", body: body() });
+    dialog.close();
+    toast(rule === null ? `“${name.value.trim()}” is on.` : `“${name.value.trim()}” is changed.`, "good");
+    await reload();
+  };
+  dialog.foot.append(
+    button("Cancel", { onClick: dialog.close }),
+    button("Try on the last day", { onClick: () => void post("routing-rules/dry-run", whole(), dryRun).then(showOutcome, failed) }),
+    button(rule === null ? "Make rule" : "Save rule", { kind: "button-primary", onClick: () => void save().catch(failed) }),
+  );
+}

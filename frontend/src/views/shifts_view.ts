@@ -1,0 +1,88 @@
+/** Shifts: who is on call now, from a calendar file that somebody imports. */
+
+import type { Me } from "../data/shapes";
+import { moment } from "../data/shapes";
+import { call, getAll } from "../lib/api";
+import { button, empty, h, replace } from "../lib/dom";
+import { boolean, id, list, otherwise, record, string } from "../lib/parse";
+import { formatMoment } from "../lib/time";
+import { confirmDanger, openDialog } from "./dialog_view";
+import { field, refusedIn } from "./form_parts";
+import { fail, toast } from "./shell_view";
+
+export const shift = record({
+  id,
+  name: string,
+  on_call: list(string),
+  unknown: list(string),
+  known_until: moment,
+  editable: otherwise(boolean, false),
+});
+type Shift = ReturnType<typeof shift>;
+
+export class ShiftsView {
+  readonly element = h("div", { class: "stack" });
+
+  constructor(private readonly me: Me) {}
+
+  async load(): Promise<void> {
+    const rows = await getAll("shifts/", shift);
+    const none = empty("clock", "No shift yet", "A shift says who is on call, from a calendar file. A rule can send to it.");
+    replace(this.element, ...(rows.length > 0 ? rows.map((row) => this.card(row)) : [none]));
+  }
+
+  openForm(stored: Shift | null = null): void {
+    const name = h("input", { class: "input", id: "shift-name", maxlength: 100, placeholder: "Duty officer", value: stored?.name ?? "" });
+    const file = h("input", { type: "file", id: "shift-file", accept: ".ics,text/calendar" });
+    const hint = "An iCalendar file (.ics). Its events name people of your teams: by user name in the title, or by e-mail address.";
+    const dialog = openDialog(
+      stored === null ? "New shift" : `The shift “${stored.name}”`,
+      field("name", "Name", name),
+      field("calendar", stored === null ? "Calendar" : "Another calendar", file, hint),
+    );
+    const save = async (): Promise<void> => {
+      const chosen = file.files?.[0];
+      const calendar = chosen === undefined ? (stored === null ? { calendar: "" } : {}) : { calendar: await chosen.text() };
+      const body = { name: name.value.trim(), zone: this.me.time_zone, ...calendar };
+      await call(stored === null ? "shifts/" : `shifts/${stored.id}/`, { method: stored === null ? "POST" : "PATCH", body });
+      dialog.close();
+      toast("The calendar is taken over.", "good");
+      await this.load();
+    };
+    dialog.foot.append(
+      button("Cancel", { onClick: dialog.close }),
+      button(stored === null ? "Make shift" : "Save shift", {
+        kind: "button-primary",
+        onClick: () => void save().catch(refusedIn(dialog)),
+      }),
+    );
+  }
+
+  private card(row: Shift): HTMLElement {
+    const quiet = "button-quiet button-sm";
+    return h(
+      "div",
+      { class: "channel" },
+      h(
+        "div",
+        { class: "grow" },
+        h("strong", {}, row.name),
+        h("div", { class: "small" }, row.on_call.length > 0 ? `On call now: ${row.on_call.join(", ")}` : "Nobody is on call now"),
+        h("div", { class: "small faint" }, `Known until ${formatMoment(row.known_until, "ms", this.me.time_zone)}`),
+        row.unknown.length > 0 ? h("div", { class: "small faint" }, `Nobody of your teams: ${row.unknown.join(", ")}`) : null,
+      ),
+      row.editable ? button("Edit", { kind: quiet, onClick: () => this.openForm(row) }) : null,
+      row.editable ? button("Remove", { kind: `${quiet} button-danger`, onClick: () => void this.remove(row) }) : null,
+    );
+  }
+
+  private async remove(row: Shift): Promise<void> {
+    if (!(await confirmDanger("Remove this shift?", `Rules send nothing to “${row.name}” any more.`, "Remove shift"))) return;
+    try {
+      await call(`shifts/${row.id}/`, { method: "DELETE" });
+      await this.load();
+    } catch (error) {
+      fail(error);
+    }
+  }
+}

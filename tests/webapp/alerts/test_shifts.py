@@ -1,0 +1,112 @@
+"""Shifts from iCalendar files: who is on call gets what a rule sends to the shift, at the moment at which it comes."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from engine.model.faults import Refused
+from tests.webapp.alerts.test_lifecycle import crossing, record
+from tests.webapp.alerts.test_routing import quiet, reached
+from webapp.alerts.models import Alert, Notification, Shift
+from webapp.alerts.routing import rule_save
+from webapp.alerts.shift_calendars import run
+from webapp.alerts.shifts import shift_save
+from webapp.queries.models import Query
+
+WEEKLY = """BEGIN:VCALENDAR
+VERSION:2.0
+BEGIN:VEVENT
+UID:1
+DTSTART;TZID=Europe/Athens:20261001T220000
+DTEND;TZID=Europe/Athens:20261002T060000
+RRULE:FREQ=DAILY
+EXDATE;TZID=Europe/Athens:20261124T220000
+SUMMARY:Night: analyst and operator
+END:VEVENT
+BEGIN:VEVENT
+UID:2
+DTSTART;VALUE=DATE:20261125
+ATTENDEE:mailto:Chief@example.org
+SUMMARY:Holiday
+END:VEVENT
+END:VCALENDAR
+"""
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+
+
+def test_what_repeats_is_written_out_with_its_exceptions_in_its_zone() -> None:
+    turns = run({"zone": "Europe/Athens", "now": NOW.isoformat()}, WEEKLY.encode())["turns"]
+    spans = [(begin[:16], end[:16], names) for begin, end, names in turns]
+    night = ["analyst", "operator"]
+    # The holiday is a whole day of Athens; the night of the 24th is left out.
+    assert spans[1:4] == [
+        ("2026-11-23T20:00", "2026-11-24T04:00", night),
+        ("2026-11-24T22:00", "2026-11-25T22:00", ["chief@example.org", "Holiday"]),
+        ("2026-11-25T20:00", "2026-11-26T04:00", night),
+    ]
+    # In summer ten o'clock of Athens is an hour earlier.
+    assert ("2027-07-01T19:00", "2027-07-02T03:00", night) in spans
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"BEGIN:VCALENDAR", b"\xff\xfe\x00", b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART:yesterday\nEND:VEVENT\nEND:VCALENDAR"]
+)
+def test_what_is_no_calendar_is_refused_or_empty(data: bytes) -> None:
+    found = run({"zone": "UTC", "now": NOW.isoformat()}, data)
+    assert "faults" in found or found["turns"] == []
+
+
+def calendar(*turns: tuple[datetime, datetime, str]) -> str:
+    """A calendar of these spans and titles."""
+    stamp = "%Y%m%dT%H%M%SZ"
+    events = [
+        f"BEGIN:VEVENT\nUID:{i}\nDTSTART:{a.strftime(stamp)}\nDTEND:{b.strftime(stamp)}\nSUMMARY:{who}\nEND:VEVENT\n"
+        for i, (a, b, who) in enumerate(turns)
+    ]
+    return "BEGIN:VCALENDAR\nVERSION:2.0\n" + "".join(events) + "END:VCALENDAR\n"
+
+
+services = [pytest.mark.services, pytest.mark.django_db]
+
+
+class TestRouted:
+    pytestmark = services
+
+    def test_a_rule_sends_to_whoever_is_on_call_when_it_comes(self, query: Query, people: SimpleNamespace) -> None:
+        hour, now = timedelta(hours=1), timezone.now()
+        text = calendar((now - hour, now + hour, "On call: viewer"), (now + hour, now + 2 * hour, "operator"), (now, now + hour, "somebody"))
+        shift = shift_save(user=people.operator, name="duty", calendar=text)
+        assert shift.unknown == ["somebody"]
+        for who in (people.viewer, people.operator, people.analyst):
+            quiet(who, who.username)
+        rule_save(user=people.operator, name="first", shifts=[shift])
+        rule_save(user=people.operator, name="later", shifts=[shift], after_minutes=90)
+        record(query, crossing(query, "in", "a", 10))
+        assert reached() == [("operator", "later"), ("viewer", "first")]
+        assert {one.channel.name: one.after_minutes for one in Notification.objects.all()} == {"viewer": 0, "operator": 90}
+
+    def test_shifts_are_imported_over_the_api_in_the_cage_and_tried_dry(
+        self, query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]
+    ) -> None:
+        now, client = timezone.now(), client_of(people.operator)
+        text = calendar((now - timedelta(hours=1), now + timedelta(hours=1), "operator"))
+        made = client.post("/api/v1/shifts/", {"name": "duty", "zone": "Europe/Athens", "calendar": text}, format="json").json()
+        assert (made["on_call"], made["unknown"]) == (["operator"], []) and "calendar" not in made
+        address = f"/api/v1/shifts/{made['id']}/"
+        for wrong in ("nonsense", calendar((now, now + timedelta(hours=1), "stranger"))):
+            assert client.patch(address, {"calendar": wrong}, format="json").json()["faults"][0]["pointer"] == "/calendar"
+        assert client.get(address).json()["on_call"] == ["operator"], "what was refused changes nothing"
+        assert client_of(people.stranger).get(address).status_code == 404
+        quiet(people.operator, "own")
+        record(query, crossing(query, "in", "a", 10))
+        tried = client.post("/api/v1/routing-rules/dry-run", {"name": "x", "shifts": [made["id"]]}, format="json").json()
+        assert [(one["channel"]["name"], one["count"]) for one in tried["results"]] == [("own", 1)]
+        assert Alert.objects.count() == 1 and client.delete(address).status_code == 204 and not Shift.objects.exists()
+
+    def test_a_calendar_that_is_too_large_is_refused(self, people: SimpleNamespace) -> None:
+        with pytest.raises(Refused, match="1 MB"):
+            shift_save(user=people.operator, name="duty", calendar="x" * 1_000_001)

@@ -1,0 +1,53 @@
+"""Who is on call when, from an iCalendar file (RFC 5545): its events with what repeats written out. Runs in a caged process."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+FILE_BYTES = 1_000_000
+TURNS = 5_000
+AHEAD = timedelta(days=400)
+"""So far ahead what repeats is written out; the calendar is imported again before."""
+NAME_LENGTH = 200
+
+
+def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
+    """The program's work: `turns`, or `faults` when the file cannot be read. `request`: the `zone` of times without one, and `now`."""
+    zoneinfo.reset_tzpath(to=())  # A process that opens no files has the zones that came with the code.
+    import icalendar
+    import recurring_ical_events
+
+    now = datetime.fromisoformat(request["now"])
+    try:
+        calendar = icalendar.Calendar.from_ical(data)
+        events = recurring_ical_events.of(calendar).between(now - timedelta(days=1), now + AHEAD)
+        turns = [_turn(event, ZoneInfo(request["zone"])) for event in events[: TURNS + 1]]
+    except Exception as error:
+        return {"faults": [f"This is no iCalendar file that can be read: {type(error).__name__}: {error}"[:300]]}
+    if len(turns) > TURNS:
+        return {"faults": [f"The calendar has more than {TURNS:,} turns in the next {AHEAD.days} days."]}
+    return {"turns": sorted(turns)}
+
+
+def _turn(event: Any, zone: ZoneInfo) -> tuple[str, str, list[str]]:
+    begin = event["DTSTART"].dt
+    end = event["DTEND"].dt if "DTEND" in event else begin + (event["DURATION"].dt if "DURATION" in event else timedelta(days=1))
+    return _moment(begin, zone), _moment(end, zone), _names(event)
+
+
+def _moment(value: date, zone: ZoneInfo) -> str:
+    moment = value if isinstance(value, datetime) else datetime.combine(value, time())
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).astimezone(UTC).isoformat()
+
+
+def _names(event: Any) -> list[str]:
+    """Whom the event names: e-mail addresses of those who attend, and the parts of its title after a colon, if there is one."""
+    attending = event.get("ATTENDEE", [])
+    mails = [str(one).lower().removeprefix("mailto:") for one in (attending if isinstance(attending, list) else [attending])]
+    title = str(event.get("SUMMARY", "")).rpartition(":")[2]
+    parts = [part.strip() for piece in title.split(" and ") for part in piece.split(",")]
+    return [name[:NAME_LENGTH] for name in (*mails, *parts) if name]

@@ -1,0 +1,52 @@
+"""A mail server gets so many seconds for a whole session: one that sends a byte now and then stays within the limit of each single read."""
+
+from __future__ import annotations
+
+import smtplib
+import socket
+import threading
+from typing import Any
+
+from django.core.mail.backends.smtp import EmailBackend
+
+SESSION_SECONDS = 60.0
+
+
+class _Bounded(smtplib.SMTP):
+    """Ends its connection when the session has taken too long; what waits for the server then fails."""
+
+    _connected: socket.socket | None = None
+    _timer: threading.Timer | None = None
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        self._connected = found = super()._get_socket(host, port, timeout)  # type: ignore[misc]  # not in the stubs
+        self._timer = threading.Timer(SESSION_SECONDS, self._end)
+        self._timer.daemon = True
+        self._timer.start()
+        return found  # type: ignore[no-any-return]
+
+    def _end(self) -> None:
+        # After TLS has begun the connection is another object.
+        for one in (self.sock, self._connected):
+            try:
+                if one is not None:
+                    one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        super().close()
+
+
+class _BoundedTls(smtplib.SMTP_SSL, _Bounded):
+    """The same with TLS from the beginning, whose handshake is within the limit too."""
+
+
+class Backend(EmailBackend):
+    """Django's, with sessions that end."""
+
+    @property
+    def connection_class(self) -> Any:
+        return _BoundedTls if self.use_ssl else _Bounded

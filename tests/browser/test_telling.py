@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.utils import timezone
 
 from tests.browser.answering import Answering
+from tests.browser.test_limits import shot
+from tests.webapp.alerts.test_lifecycle import crossing, record
 from tests.webapp.alerts.test_webhooks import Receiver
-from webapp.alerts.deliveries import channel_create
-from webapp.alerts.models import Alert
+from webapp.alerts.deliveries import channel_create, channel_send, deliveries_prepare, notifications_plan
+from webapp.alerts.models import Alert, Channel, Delivery
+from webapp.alerts.mutes import mute_create
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Site
@@ -72,17 +77,65 @@ def receiver(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receive
     found.server.server_close()
 
 
-def test_the_test_button_of_a_channel_sends_a_message_and_says_what_came_back(receiver: Receiver, site: Site) -> None:
-    channel_create(owner=site.world.feed.owner, name="desk", url=receiver.url)
-    receiver.statuses = [204, 500]
+def test_a_channel_is_changed_tried_and_looked_into_and_tells_of_a_flood_together(receiver: Receiver, site: Site) -> None:
+    """One message at once and a digest of the rest; what is muted is in neither."""
+    world, page = site.world, site.page
+    channel = channel_create(owner=world.feed.owner, name="desk", url=receiver.url)
     site.log_in()
-    page = site.page
     page.goto(site.address + "/account/")
-    press = page.get_by_role("button", name="Test", exact=True)
-    press.click()
-    page.get_by_text("“desk” answered 204.").wait_for()
+    card = page.locator("#channels .channel")
+
+    card.get_by_role("button", name="Edit").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Quiet from").fill("22:00")
+    dialog.get_by_role("button", name="Save channel").click()
+    dialog.locator("[data-pointer='/quiet_until'] .fault").wait_for()
+    dialog.get_by_label("Quiet from").fill("")
+    dialog.get_by_label("Name").fill("night desk")
+    dialog.get_by_label("What belongs together").select_option("query")
+    dialog.get_by_label("Within minutes").fill("10")
+    shot(site, "channel-form")
+    dialog.get_by_role("button", name="Save channel").click()
+    card.get_by_text("one message by query in 10 min").wait_for()
+
+    receiver.statuses = [204, 500, 500]
+    card.get_by_role("button", name="Test", exact=True).click()
+    page.get_by_text("“night desk” answered 204.").wait_for()
     (headers, body), *more = receiver.got
     assert more == [] and json.loads(body)["type"] and headers["webhook-signature"].startswith("v1,")
-    press.click()
-    page.get_by_text("“desk” failed").wait_for()
-    assert len(receiver.got) == 2
+    card.get_by_role("button", name="Test", exact=True).click()
+    page.get_by_text("“night desk” failed").wait_for()
+
+    now = timezone.now()
+    mute_create(owner=channel.owner, feed=world.feed, query=None, entities=["w9"], reason="Our own")
+    record(world.crossings, *(crossing(world.crossings, "in", entity, 10) for entity in ("w1", "w2", "w3", "w9")))
+    Alert.objects.update(opened_at=now, severity="high")
+    Channel.objects.update(min_severity="high")
+    notifications_plan(now)
+    deliveries_prepare(now)
+    channel_send(channel_id=channel.pk)
+    deliveries_prepare(now + timedelta(minutes=10))
+    Delivery.objects.filter(attempts=0).update(next_at=now)  # as if these minutes had passed
+    channel_send(channel_id=channel.pk)
+    card.get_by_role("button", name="What was sent").click()
+    rows = dialog.locator("tbody tr")
+    rows.filter(has_text="2 alerts").get_by_text("sent", exact=True).wait_for()
+    first = rows.filter(has_text="waiting")
+    first.get_by_text("HTTP 500").wait_for()
+    shot(site, "delivery-log")
+    first.get_by_role("button", name="Try again").click()
+    page.get_by_text("It is tried again now.").wait_for()
+    channel_send(channel_id=channel.pk)
+    dialog.get_by_role("button", name="Look again").click()
+    first.wait_for(state="detached")
+    bodies = [json.loads(body) for _, body in receiver.got[2:]]
+    told = {(one["type"], *(alert["entities"][0] for alert in one["data"]["alerts"])) for one in bodies}
+    assert told == {("alerts.opened", "w1"), ("alerts.digest", "w2", "w3")}
+    dialog.get_by_role("button", name="Close").last.click()
+
+    card.get_by_role("button", name="New secret").click()
+    dialog.get_by_role("button", name="Make secret").click()
+    fresh = dialog.get_by_label("The channel's secret").input_value()
+    assert fresh.startswith("whsec_") and Channel.objects.get().secret == fresh
+    # The field that was refused.
+    assert [fault for fault in site.faults if "400 (Bad Request)" not in fault] == []

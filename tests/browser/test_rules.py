@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +14,11 @@ pytestmark = [pytest.mark.browser, pytest.mark.services]
 
 
 def test_a_rule_is_made_tried_and_switched_off(site: Site) -> None:
+    from django.utils import timezone
+
     from tests.browser.test_limits import shot
     from tests.webapp.alerts.test_lifecycle import crossing, record
+    from tests.webapp.alerts.test_shifts import calendar
     from webapp.alerts.deliveries import channel_create, notifications_plan
     from webapp.alerts.models import Notification, RoutingRule
 
@@ -29,8 +33,16 @@ def test_a_rule_is_made_tried_and_switched_off(site: Site) -> None:
     page.get_by_text("2 alerts in the last day; 2 reach nobody.").wait_for()
     page.get_by_role("dialog").get_by_role("button", name="Close").last.click()
 
-    rules.get_by_role("button", name="New rule").click()
+    page.locator("#shifts").get_by_role("button", name="New shift").click()
     dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name", exact=True).fill("Duty")
+    span = (timezone.now() - timedelta(hours=1), timezone.now() + timedelta(days=1), "ada")
+    dialog.get_by_label("Calendar").set_input_files({"name": "duty.ics", "mimeType": "text/calendar", "buffer": calendar(span).encode()})
+    dialog.get_by_role("button", name="Make shift").click()
+    page.locator("#shifts").get_by_text("On call now: ada").wait_for()
+    shot(site, "shifts")
+
+    rules.get_by_role("button", name="New rule").click()
     dialog.get_by_role("button", name="Make rule").click()
     dialog.locator("[data-pointer='/name'] .fault").wait_for()
     dialog.get_by_label("Name", exact=True).fill("Crossings")
@@ -41,12 +53,24 @@ def test_a_rule_is_made_tried_and_switched_off(site: Site) -> None:
     dialog.get_by_text("2 alerts in the last day; each reaches somebody.").wait_for()
     dialog.get_by_text("by the rule “Crossings”, if nobody acknowledged within 5 min").wait_for()
     shot(site, "new-rule")
+    dialog.get_by_label("Send to").select_option(label="Whoever is on call in “Duty”")
+    dialog.get_by_role("button", name="Try on the last day").click()
+    dialog.locator(".dry-run").get_by_text("Night desk").wait_for()
+    dialog.get_by_label("Send to").select_option(label="The channel “Night desk”")
     dialog.get_by_role("button", name="Make rule").click()
     rules.get_by_text("Low and above · 1 query · after 5 min without acknowledgement").wait_for()
     rules.get_by_text("To Night desk").wait_for()
     shot(site, "rules")
     notifications_plan()
     assert [(one.rule and one.rule.name, one.after_minutes) for one in Notification.objects.all()] == [("Crossings", 5)] * 2
+
+    rules.get_by_role("button", name="Edit").click()
+    dialog.get_by_label("Messages", exact=True).select_option("daily")
+    dialog.get_by_label("At", exact=True).fill("07:30")
+    dialog.get_by_role("button", name="Save rule").click()
+    rules.get_by_text("a digest at 07:30 · critical ones at once").wait_for()
+    rules.get_by_text("Low and above · 1 query · after 5 min without acknowledgement").wait_for()
+    rules.get_by_text("To Night desk").wait_for()
 
     rules.locator(".rule .switch").click()
     world.wait(lambda: not RoutingRule.objects.get().enabled, 30, "the rule is switched off")

@@ -198,6 +198,8 @@ class QueryPage {
     const { within, types } = this.drafts.get(draftOf(this.question)) ?? {};
     this.drafts.set(draftOf(this.question), isCrossing(this.question.family) ? { within, types, ...before } : before);
     this.question = question;
+    // What is said of the question before is wrong of this one, however long its check takes.
+    replace(this.sentence, h("span", { class: "muted" }, "Checking…"));
     const draft = this.drafts.get(draftOf(question)) ?? this.fresh(question);
     await this.open({ ...question.begin(this.feed), ...draft, family: question.family });
   }

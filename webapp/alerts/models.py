@@ -207,10 +207,11 @@ class ChannelKind(models.TextChoices):
     WEBHOOK = "webhook", "Webhook"
     MAIL = "mail", "E-mail"
     MQTT = "mqtt", "MQTT topic"
+    APPRISE = "apprise", "Chat, pager or SMS (Apprise)"
 
 
 class Channel(Paced, Owned):
-    """A way out: a webhook (Standard Webhooks) to `url`, a topic of an MQTT broker at `url`, or e-mail to `recipient`.
+    """A way out: a webhook (Standard Webhooks) to `url`, a topic of an MQTT broker or a service of Apprise at `url`, or e-mail to `recipient`.
 
     It gets the alerts of all queries that its owner sees, or of those in `queries` alone. At most `per_minute` messages leave for it in a
     minute; alerts beyond that wait and go together in one message.
@@ -245,8 +246,10 @@ class Channel(Paced, Owned):
 
     @property
     def shown_url(self) -> str:
-        """The address without the password in it."""
+        """The address without the password in it; of a service of Apprise, whose keys stand anywhere in it, its name alone."""
         address = str(self.url)
+        if self.kind == ChannelKind.APPRISE:
+            return f"{address.partition('://')[0]}://***"
         login, found, place = urlsplit(address).netloc.rpartition("@") if self.kind == ChannelKind.MQTT else ("", "", "")
         return address.replace(f"{login}@{place}", f"{login.partition(':')[0]}:***@{place}", 1) if found and ":" in login else address
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from django.conf import settings
 
@@ -19,14 +22,39 @@ class RefusedAddress(ValueError):
 
 def is_named(text: str) -> bool:
     """Whether the numeric address lies in a network that the operator named; false for a public one. Raises RefusedAddress for all others."""
+    return is_among(text, [ipaddress.ip_network(network) for network in settings.WEBHOOK_NETWORKS], public=settings.PUBLIC_ADDRESSES)
+
+
+def is_among(text: str, networks: Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network], *, public: bool) -> bool:
+    """The same for these networks, with public addresses or without."""
     address: Address = ipaddress.ip_address(text.split("%")[0])
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
-    if any(address in ipaddress.ip_network(network) for network in settings.WEBHOOK_NETWORKS):
+    if any(address in network for network in networks):
         return True
     outside = address.version == 6 and address not in ALLOCATED
     if outside or not address.is_global or address.is_multicast or address.is_reserved or any(address in network for network in SPECIAL):
         raise RefusedAddress("The host's address is not a public one.")
-    if not settings.PUBLIC_ADDRESSES:
+    if not public:
         raise RefusedAddress("This installation connects only to networks that its operator named.")
     return False
+
+
+LOOKUP_SECONDS = 2.0
+_LOOKUPS = ThreadPoolExecutor(4, thread_name_prefix="lookup")
+"""A name server that hangs holds these threads and nobody else."""
+
+
+def check_host(host: str) -> None:
+    """Raises RefusedAddress when `host`, a name or a number, leads to an address that is not permitted now.
+
+    What cannot be looked up in time passes: every connection is checked again.
+    """
+    found = _LOOKUPS.submit(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
+    try:
+        addresses = found.result(LOOKUP_SECONDS)
+    except (OSError, UnicodeError, TimeoutError):
+        found.cancel()
+        return
+    for *_, address in addresses:
+        is_named(str(address[0]))

@@ -16,10 +16,13 @@ const KINDS = [
   ["webhook", "Signed webhook"],
   ["mail", "E-mail"],
   ["mqtt", "MQTT topic"],
+  ["apprise", "Chat, pager or SMS (Apprise)"],
 ] as const;
 const URL_HINTS: Readonly<Record<string, string>> = {
   webhook: "Each message is signed after the Standard Webhooks scheme.",
   mqtt: "As mqtts://user:password@broker.example.org/vedette/alerts: the path is the topic.",
+  apprise:
+    "As slack://TokenA/TokenB/TokenC, tgram://BotToken/ChatID, ntfys://ntfy.example.org/topic or any other service of Apprise that docs/api.md lists.",
 };
 const KEPT = "chosen, as now";
 const keyed = record({ secret: otherwise(string, "") });

@@ -161,6 +161,19 @@ def test_addresses_that_are_not_public_are_refused(address: str) -> None:
         check_address(address, 443)
 
 
+@pytest.mark.parametrize(
+    "address", ["https://127.0.0.1/hook", "http://localhost/", "https://[fd00::1]/", "http://169.254.169.254/latest", "http://2130706433/"]
+)
+def test_an_inner_address_is_refused_when_the_channel_is_saved(
+    address: str, people: SimpleNamespace, client_of: Callable[..., APIClient], settings: Any
+) -> None:
+    client = client_of(people.owner)
+    refused = client.post("/api/v1/channels/", {"name": "desk", "url": address})
+    assert (refused.status_code, refused.json()["faults"][0]["pointer"]) == (400, "/url")
+    settings.WEBHOOK_NETWORKS = ["0.0.0.0/0", "::/0"]
+    assert client.post("/api/v1/channels/", {"name": "desk", "url": address}).status_code == 201
+
+
 def test_an_operator_may_leave_named_networks_alone(settings: Any) -> None:
     settings.PUBLIC_ADDRESSES, settings.WEBHOOK_NETWORKS = False, ["192.0.2.0/24"]
     check_address("192.0.2.7", 443)
@@ -439,10 +452,12 @@ def test_a_channel_shows_its_secret_once_and_refuses_a_private_address_when_it_s
     people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     client = client_of(people.owner)
-    made = client.post("/api/v1/channels/", {"name": "desk", "url": "https://127.0.0.1/hook"}).json()
+    made = client.post("/api/v1/channels/", {"name": "desk", "url": "https://hooks.example.org/hook"}).json()
     assert made["secret"].startswith("whsec_")
     shown = client.get(f"/api/v1/channels/{made['id']}/").json()
     assert "secret" not in shown and made["secret"] not in str(shown)
+    # Its name leads elsewhere since it was saved.
+    Channel.objects.filter(pk=made["id"]).update(url="https://127.0.0.1/hook")
     answer = client.post(f"/api/v1/channels/{made['id']}/test").json()
     assert answer["ok"] is False and "public" in answer["error"]
     refused = client.post("/api/v1/channels/", {"name": "x", "url": "http://user:secret@example.org/"})

@@ -48,6 +48,14 @@ def send(delivery: Delivery, now: datetime) -> Answer:
     return Answer(SENT)
 
 
+def words_of(delivery: Delivery) -> tuple[str, str]:
+    """Subject and plain text of the message, without a link that acknowledges: who reads a chat is not known."""
+    told = json.loads(delivery.body)
+    alerts: list[dict[str, Any]] = told["data"].get("alerts", [])
+    subject = _subject(told["data"].get("count", 0), alerts, is_digest=told["type"] == "alerts.digest")
+    return subject, _text(told["data"], alerts, None)
+
+
 def _mail_of(delivery: Delivery) -> EmailMultiAlternatives:
     told = json.loads(delivery.body)
     alerts: list[dict[str, Any]] = told["data"].get("alerts", [])

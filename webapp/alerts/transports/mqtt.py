@@ -20,7 +20,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from webapp.alerts.models import Delivery
 from webapp.alerts.webhooks import Answer
-from webapp.config.outside import RefusedAddress, is_named
+from webapp.config.outside import RefusedAddress, check_host, is_named
 
 LONGEST = timedelta(seconds=30)
 CONNECT_SECONDS, TOTAL_SECONDS = 5.0, 10.0
@@ -44,6 +44,10 @@ def refuse(given: Mapping[str, Any]) -> dict[str, str]:
         return {"url": f"The path is the topic: 1 to {TOPIC_LENGTH} characters, without +, # and ?."}
     if port is not None and port not in PORTS.values() and not settings.WEBHOOK_NETWORKS:
         return {"url": f"Port {port} is not one that brokers are reached at: {', '.join(map(str, PORTS.values()))}."}
+    try:
+        check_host(parts.hostname)
+    except RefusedAddress as error:
+        return {"url": str(error)}
     return {}
 
 

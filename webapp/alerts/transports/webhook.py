@@ -8,7 +8,7 @@ from typing import Any
 
 from webapp.alerts.models import Channel, Delivery
 from webapp.alerts.webhooks import Answer, check_url, post
-from webapp.config.outside import RefusedAddress
+from webapp.config.outside import RefusedAddress, check_host
 
 LONGEST = timedelta(seconds=30)
 
@@ -16,7 +16,7 @@ LONGEST = timedelta(seconds=30)
 def refuse(given: Mapping[str, Any]) -> dict[str, str]:
     """The address must be one that messages may go to."""
     try:
-        check_url(given.get("url") or "")
+        check_host(check_url(given.get("url") or "").hostname or "")
     except RefusedAddress as error:
         return {"url": str(error)}
     return {}

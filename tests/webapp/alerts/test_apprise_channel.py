@@ -152,7 +152,7 @@ ATTEMPTS = {
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_the_process_of_a_message_gets_at_nothing(attempt: str) -> None:
     guarded = (
-        f"import sys, os, socket, subprocess; from webapp.cage.apprise_child import _Guard; sys.addaudithook(_Guard([], public=True)); {attempt}"
+        f"import sys, os, socket, subprocess; from webapp.alerts.apprise_child import _Guard; sys.addaudithook(_Guard([], public=True)); {attempt}"
     )
     ended = subprocess.run([sys.executable, "-c", guarded], capture_output=True, text=True, cwd=ROOT, check=False)
     assert ended.returncode != 0

@@ -1,6 +1,6 @@
 """Messages to chats, pagers and SMS gateways through Apprise, whose addresses name service, keys and receiver, such as `slack://...` or `ntfys://host/topic`.
 
-Each message leaves from a child process of its own (`webapp.cage.apprise_child`), which reaches permitted addresses alone. At least once.
+Each message leaves from a child process of its own (`webapp.alerts.apprise_child`), which reaches permitted addresses alone. At least once.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def send(delivery: Delivery, now: datetime) -> Answer:
         "networks": settings.WEBHOOK_NETWORKS,
         "public": settings.PUBLIC_ADDRESSES,
     }
-    command = [sys.executable, "-m", "webapp.cage.apprise_child"]
+    command = [sys.executable, "-m", "webapp.alerts.apprise_child"]
     try:
         ended = subprocess.run(
             command, input=json.dumps(message).encode(), capture_output=True, timeout=TOTAL_SECONDS, env=child_environment(), cwd=ROOT, check=False

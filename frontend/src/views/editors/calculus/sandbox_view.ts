@@ -460,9 +460,13 @@ export class SandboxView {
         line(interval.began),
         lane.kind === "event" || interval.end === null ? "" : line(interval.ended),
       ];
+      // A list that scrolls under a pointer at rest is not being pointed at.
+      const point = (event: Event): void => {
+        if (event instanceof MouseEvent && (event.movementX !== 0 || event.movementY !== 0)) look();
+      };
       return h(
         "tr",
-        { onMouseenter: look },
+        { onMousemove: point },
         h("td", {}, h("button", { type: "button", class: "query-name mono", onFocus: look, onClick: look }, laneName(lane))),
         ...cells.map((text) => h("td", { class: "num" }, text)),
       );

@@ -11,10 +11,10 @@ from rest_framework.test import APIClient
 from engine.model.faults import Refused
 from tests.webapp.alerts.test_lifecycle import crossing, record
 from tests.webapp.alerts.test_routing import quiet, reached
-from webapp.alerts.models import Alert, Notification, Shift
+from webapp.alerts.models import Alert, Notification, Shift, Turn
 from webapp.alerts.routing import rule_save
 from webapp.alerts.shift_calendars import run
-from webapp.alerts.shifts import shift_save
+from webapp.alerts.shifts import shift_list, shift_save
 from webapp.queries.models import Query
 
 WEEKLY = """BEGIN:VCALENDAR
@@ -106,6 +106,15 @@ class TestRouted:
         tried = client.post("/api/v1/routing-rules/dry-run", {"name": "x", "shifts": [made["id"]]}, format="json").json()
         assert [(one["channel"]["name"], one["count"]) for one in tried["results"]] == [("own", 1)]
         assert Alert.objects.count() == 1 and client.delete(address).status_code == 204 and not Shift.objects.exists()
+
+    def test_only_turns_of_the_moment_are_present(self, people: SimpleNamespace) -> None:
+        shift = Shift.objects.create(owner=people.owner, name="Duty")
+        for begin, person in ((-2, people.owner), (-1, people.analyst), (0, people.operator), (1, people.viewer)):
+            at = NOW + timedelta(hours=begin)
+            Turn.objects.create(shift=shift, person=person, begins_at=at, ends_at=at + timedelta(hours=1))
+        Turn.objects.create(shift=shift, person=people.admin, begins_at=NOW - timedelta(hours=3), ends_at=NOW + timedelta(hours=3))
+        (found,) = shift_list(user=people.owner, now=NOW)
+        assert [turn.person.username for turn in found.present] == ["admin", "operator"]  # type: ignore[attr-defined]
 
     def test_a_calendar_that_is_too_large_is_refused(self, people: SimpleNamespace) -> None:
         with pytest.raises(Refused, match="1 MB"):

@@ -34,7 +34,7 @@ class TrackerView(APIView):
     permission_classes = ()
     throttle_classes = ()
 
-    # Not in the OpenAPI document, whose list of parameters is closed: trackers add what they like. docs/ingest.md describes it.
+    # Not in the OpenAPI document, whose list of parameters is closed: trackers add what they like. docs/connectors.md describes it.
     @extend_schema(exclude=True)
     def post(self, request: Request, name: str, token: str = "") -> Response:
         """OsmAnd's protocol, the JSON of Traccar Client, or what a Traccar server forwards."""

@@ -77,7 +77,7 @@ export class MapLooks {
   items(): MenuItem[] {
     const { looks } = this;
     const item = (name: string, text: string, isCurrent: boolean, change: () => void): MenuItem => ({
-      content: [icon(name), h("span", { class: "truncate" }, text)],
+      content: [icon(isCurrent ? "check" : name), h("span", { class: "truncate" }, text)],
       isCurrent,
       onPick: () => {
         change();
@@ -129,7 +129,8 @@ export class MapLooks {
     const { colourBy } = this.looks;
     const name = colourBy === null || colourBy === SPEED ? undefined : colourBy;
     const found = await get(address(`feeds/${this.model.feed.name}/attribute`, { name }), attributeValues, signal);
-    this.names = found.names;
+    // A column of that name says what the page measures anyway.
+    this.names = found.names.filter((one) => one.toLowerCase() !== "speed");
     if (colourBy === null) return;
     const valueOf = colourBy === SPEED ? this.speedOf() : (i: number) => found.values[this.entities.ids[i]!];
     const values = Array.from({ length: this.entities.count }, (_, i) => valueOf(i));

@@ -17,6 +17,7 @@ import { confirmDanger, openDialog, type Dialog } from "../views/dialog_view";
 import { showFaults } from "../views/faults_view";
 import { openQuotas } from "../views/quotas_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
+import { copyRow } from "../views/secret_view";
 
 const shell = openShell();
 const isAdministrator = shell.me.superuser;
@@ -256,23 +257,7 @@ function invite(team: Team): void {
 
 function showLink(link: string, text: string): void {
   const field = h("input", { class: "input mono", readonly: true, value: link, "aria-label": "Link of the invitation" });
-  const dialog = openDialog(
-    "Invited",
-    h("p", {}, text, " It works once, for seven days, and is shown here this once."),
-    h(
-      "div",
-      { class: "row" },
-      h("div", { class: "grow" }, field),
-      button("Copy", {
-        icon: "copy",
-        onClick: () =>
-          void navigator.clipboard.writeText(link).then(
-            () => toast("Copied.", "good"),
-            () => field.select(),
-          ),
-      }),
-    ),
-  );
+  const dialog = openDialog("Invited", h("p", {}, text, " It works once, for seven days, and is shown here this once."), copyRow(field));
   dialog.foot.append(button("Done", { kind: "button-primary", onClick: dialog.close }));
 }
 

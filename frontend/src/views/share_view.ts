@@ -7,7 +7,8 @@ import { formatMoment } from "../lib/time";
 import { moment, type Feed } from "../data/shapes";
 import { openDialog } from "./dialog_view";
 import { showFaults } from "./faults_view";
-import { fail, toast } from "./shell_view";
+import { fail } from "./shell_view";
+import { copyRow } from "./secret_view";
 
 const share = record({ id, name: otherwise(string, ""), maker: record({ name: string }), expires_at: moment });
 type Share = ReturnType<typeof share>;
@@ -106,19 +107,7 @@ function showLink(place: HTMLElement, link: string): void {
       "div",
       { class: "made-link stack" },
       h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, "Copy the link now: it is shown this once.")),
-      h(
-        "div",
-        { class: "row" },
-        h("div", { class: "grow" }, field),
-        button("Copy", {
-          icon: "copy",
-          onClick: () =>
-            void navigator.clipboard.writeText(link).then(
-              () => toast("Copied.", "good"),
-              () => field.select(),
-            ),
-        }),
-      ),
+      copyRow(field),
     ),
   );
   field.select();

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from playwright.sync_api import Page
 
     from tests.browser.conftest import Site
@@ -19,6 +22,9 @@ TOO_BUSY = 429
 """The least status of an answer that may be another one later."""
 MOST_PRESSES = 10
 """Options of one list that begin with the same letter."""
+LATENCY_MS = 500
+KEY_MS = 100
+"""Between two keys of a quick writer: a word takes longer than an answer of a slow server."""
 
 
 def walked(site: Site) -> Site:
@@ -68,6 +74,22 @@ def choose(page: Page, selector: str, option: str) -> None:
             return
         page.keyboard.press(option[0].lower())
     raise AssertionError(f"{selector} has no option that begins with {option}")
+
+
+@contextmanager
+def slow_network(page: Page) -> Iterator[None]:
+    """Every answer of the server takes `LATENCY_MS` at least."""
+    session = page.context.new_cdp_session(page)
+
+    def wait(latency: int) -> None:
+        conditions = {"offline": False, "latency": latency, "downloadThroughput": -1, "uploadThroughput": -1}
+        session.send("Network.emulateNetworkConditions", conditions)
+
+    session.send("Network.enable")
+    wait(LATENCY_MS)
+    yield
+    wait(0)
+    session.detach()
 
 
 def type_in(page: Page, selector: str, text: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.forms import choose, new_query, preview, saved, tab_to, type_in, walked
+from tests.browser.forms import KEY_MS, choose, new_query, preview, saved, slow_network, tab_to, type_in, walked
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Site
@@ -128,18 +128,18 @@ def _derived_by_mouse(site: Site) -> None:
 
 
 def _derived_by_keyboard(site: Site) -> None:
-    """The other kind of answer; the columns of answers may be named."""
+    """The other kind of answer; the columns of answers may be named. What is typed while the server still checks is kept."""
     page = new_query(site, "composite")
     tab_to(page, "[data-pointer='/derive'] summary")
     page.keyboard.press("Enter")
     page.locator("#add-derived:enabled").wait_for()
-    tab_to(page, "#add-derived")
-    page.keyboard.press("Enter")
-    page.locator("#derive-query-0").and_(page.locator(":focus")).wait_for()
-    page.keyboard.press("Control+A")
-    page.keyboard.type("crossings")
-    choose(page, "#derive-kind-0", "Left")
-    type_in(page, "#derive-event-0", "gone")
+    with slow_network(page):
+        tab_to(page, "#add-derived")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Control+A")
+        page.keyboard.type("crossings", delay=KEY_MS)
+        choose(page, "#derive-kind-0", "Left")
+        type_in(page, "#derive-event-0", "gone")
     page.keyboard.press("Tab")
     stored = saved(site, "gone", by_keyboard=True)
     assert stored["derive"] == {"gone": {"query": "crossings", "kind": "out", "at": "end"}}

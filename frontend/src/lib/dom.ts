@@ -42,6 +42,13 @@ export function replace(parent: Element, ...children: Child[]): void {
   parent.replaceChildren(...nodes.map((child) => (child instanceof Node ? child : String(child))));
 }
 
+/** `after` in the place of `before`. The focus, if it was inside, goes to the element of the same id. */
+export function exchange(before: Element, after: Element): void {
+  const focused = before.contains(document.activeElement) ? (document.activeElement?.id ?? "") : "";
+  before.replaceWith(after);
+  if (focused !== "") document.getElementById(focused)?.focus();
+}
+
 /** The element with this id; a template without it is a defect, so it throws. */
 export function byId<T extends HTMLElement>(name: string, kind: new () => T): T {
   const found = document.getElementById(name);

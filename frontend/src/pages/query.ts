@@ -1,5 +1,5 @@
 import { ApiError, call, get, getAll, post, query as address, faultList, reason, type Fault } from "../lib/api";
-import { button, h, icon, linkButton, replace } from "../lib/dom";
+import { button, exchange, h, icon, linkButton, replace } from "../lib/dom";
 import { Latest } from "../lib/latest";
 import { isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { FEATURE } from "../data/bulk_data";
@@ -208,7 +208,8 @@ class QueryPage {
     const { question } = this;
     const open = await editorOf(question.family);
     if (question !== this.question) return;
-    this.editor?.close?.();
+    const before = this.editor;
+    before?.close?.();
     this.map.stop();
     this.map.show([]);
     const { regions, map } = this;
@@ -223,8 +224,11 @@ class QueryPage {
       beside: () => this.beside(),
       onChange: () => this.changed(),
     });
-    const parts = [this.editor.element, this.derive?.element ?? null];
-    replace(this.fields, ...(question.key === "derive" ? parts.reverse() : parts));
+    if (before !== null && field !== undefined) exchange(before.element, this.editor.element);
+    else {
+      const parts = [this.editor.element, this.derive?.element ?? null];
+      replace(this.fields, ...(question.key === "derive" ? parts.reverse() : parts));
+    }
     if (this.opened !== null) this.opened.written ??= this.written();
     replace(this.stage, this.editor.stage);
     this.stage.hidden = this.editor.stage === null;
@@ -344,9 +348,7 @@ class QueryPage {
 
   /** The feed has other columns for this query now: its editor begins again with what is written, beside the same answers as events. */
   private async widened(): Promise<void> {
-    const focused = document.activeElement?.id ?? "";
     await this.open(this.written(), this.derive ?? undefined);
-    document.getElementById(focused)?.focus();
     this.changed();
   }
 

@@ -30,6 +30,14 @@ export interface DeriveOptions {
   onChange: (isOther: boolean) => void;
 }
 
+/** What an event may be made of; a kind that its query does not give stays in sight until another is chosen. */
+function kindsOf(giver: QueryRow | undefined, { kind }: DerivedEvent): readonly string[] {
+  const given = giver?.kinds ?? [];
+  return given.includes(kind) ? given : [kind, ...given];
+}
+
+const kindText = (kind: string): string => (kind === "" ? "…" : kindName(kind));
+
 export class DeriveField {
   readonly element: HTMLElement;
   private events: DerivedEvent[];
@@ -105,9 +113,8 @@ export class DeriveField {
     this.options.onChange(at === 0);
   }
 
-  private changed(entry: DerivedEvent, change: Partial<DerivedEvent>, isOther = false): void {
+  private changed(entry: DerivedEvent, change: Partial<DerivedEvent>): void {
     Object.assign(entry, change);
-    if (isOther) this.render();
     this.options.onChange(false);
   }
 
@@ -127,9 +134,8 @@ export class DeriveField {
     replace(this.list, ...this.events.map((entry, i) => this.row(entry, i, rows)), none, h("div", {}, add));
   }
 
+  /** The fields of one event. They stay while one of them changes: the reader may be on the way to the next. */
   private row(entry: DerivedEvent, i: number, rows: readonly QueryRow[]): HTMLElement {
-    const giver = giverOf(rows, entry.query);
-    const pointer = `/derive/${entry.event.replaceAll("~", "~0").replaceAll("/", "~1")}`;
     const query = h("input", {
       class: "input",
       id: `derive-query-${i}`,
@@ -141,14 +147,10 @@ export class DeriveField {
     query.addEventListener("change", () => {
       const found = giverOf(rows, query.value.trim());
       const kind = found === undefined || found.kinds.includes(entry.kind) ? entry.kind : (found.kinds[0] ?? "");
-      this.changed(entry, { query: query.value.trim(), kind }, true);
+      this.changed(entry, { query: query.value.trim(), kind });
+      say();
     });
-    const kinds = giver?.kinds.includes(entry.kind) === false || giver === undefined ? [entry.kind, ...(giver?.kinds ?? [])] : giver.kinds;
-    const kind = h(
-      "select",
-      { class: "select", id: `derive-kind-${i}`, "aria-label": "Which answers" },
-      ...kinds.map((one) => h("option", { value: one, selected: one === entry.kind }, one === "" ? "…" : kindName(one))),
-    );
+    const kind = h("select", { class: "select", id: `derive-kind-${i}`, "aria-label": "Which answers" });
     kind.addEventListener("change", () => this.changed(entry, { kind: kind.value }));
     const at = h(
       "select",
@@ -163,26 +165,39 @@ export class DeriveField {
       autocomplete: "off",
       spellcheck: "false",
     });
-    event.addEventListener("change", () => this.changed(entry, { event: event.value.trim() }, true));
-    const field = (part: string, label: string, control: HTMLElement): HTMLElement =>
-      h(
-        "div",
-        { class: "field", "data-pointer": part === "" ? pointer : `${pointer}/${part}` },
-        h("label", { for: control.id }, label),
-        control,
-      );
-    return h(
+    event.addEventListener("change", () => {
+      this.changed(entry, { event: event.value.trim() });
+      say();
+    });
+    const field = (label: string, control: HTMLElement): HTMLElement =>
+      h("div", { class: "field" }, h("label", { for: control.id }, label), control);
+    const fields = {
+      query: field("Answers of", query),
+      kind: field("Which", kind),
+      at: field("The event is", at),
+      "": field("Called", event),
+    };
+    const drop = iconButton("Remove the event", "trash-2", { kind: "button-quiet button-sm", onClick: () => this.remove(entry) });
+    const hint = h("p", { class: "hint" });
+    const group = h(
       "div",
-      { class: "derived", role: "group", "aria-label": `Event ${entry.event}` },
-      field("query", "Answers of", query),
-      h("div", { class: "pair" }, field("kind", "Which", kind), field("at", "The event is", at)),
-      h(
-        "div",
-        { class: "row derived-name" },
-        field("", "Called", event),
-        iconButton(`Remove the event ${entry.event}`, "trash-2", { kind: "button-quiet button-sm", onClick: () => this.remove(entry) }),
-      ),
-      h("p", { class: "hint" }, `${entry.event}: ${columnsWords(giver)}.`),
+      { class: "derived", role: "group" },
+      fields.query,
+      h("div", { class: "pair" }, fields.kind, fields.at),
+      h("div", { class: "row derived-name" }, fields[""], drop),
+      hint,
     );
+    /** What depends on the query that is named and on the event's name. */
+    const say = (): void => {
+      const giver = giverOf(rows, entry.query);
+      replace(kind, ...kindsOf(giver, entry).map((one) => h("option", { value: one, selected: one === entry.kind }, kindText(one))));
+      const pointer = `/derive/${entry.event.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+      for (const [part, place] of Object.entries(fields)) place.dataset["pointer"] = part === "" ? pointer : `${pointer}/${part}`;
+      group.ariaLabel = `Event ${entry.event}`;
+      drop.ariaLabel = drop.title = `Remove the event ${entry.event}`;
+      hint.textContent = `${entry.event}: ${columnsWords(giver)}.`;
+    };
+    say();
+    return group;
   }
 }

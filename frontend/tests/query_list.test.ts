@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { byFolder, copyName, foldersOf, matching, tagsOf, tagsOfText } from "../src/data/query_list";
+import { byFolder, copyName, foldersOf, freeName, matching, tagsOf, tagsOfText } from "../src/data/query_list";
 import { queryRow } from "../src/data/shapes";
 
 const row = (id: string, more: Record<string, unknown> = {}) =>
@@ -58,5 +58,11 @@ describe("the list of queries", () => {
     expect(copyName("x", [])).toBe("x (copy)");
     expect(copyName("x (copy)", ["x (copy)", "x (copy 2)"])).toBe("x (copy 3)");
     expect(copyName("y".repeat(100), []).length).toBeLessThanOrEqual(100);
+  });
+
+  it("a query without a name gets one that no other has", () => {
+    expect(freeName("Crossing a border", [])).toBe("Crossing a border");
+    expect(freeName("Crossing a border", ["Crossing a border", "Crossing a border 2"])).toBe("Crossing a border 3");
+    expect(freeName("y".repeat(100), ["y".repeat(100)]).length).toBeLessThanOrEqual(100);
   });
 });

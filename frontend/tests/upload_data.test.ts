@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { afterChange, feedName, intervalLabel, progress, upload, utmCrs, utmOf } from "../src/data/upload_data";
+import { afterChange, feedName, feedTitle, freeFeedName, intervalLabel, progress, upload, utmCrs, utmOf } from "../src/data/upload_data";
 
 const row = upload({
   id: "x",
@@ -33,6 +33,10 @@ describe("an uploaded file", () => {
 
   it("gives its feed a name that addresses can hold", () => {
     expect(feedName("Boats of 2026.csv.gz")).toBe("boats-of-2026");
+    expect(feedTitle("liverpool_route-14.csv.gz")).toBe("Liverpool route 14");
+    expect(feedTitle("2026-01-02.gpx")).toBe("2026-01-02");
+    expect(feedTitle(".csv")).toBe(".csv");
+    expect(freeFeedName("boats", ["boats", "boats-2", "b"])).toBe("boats-3");
     expect(feedName("2026-01-02.gpx")).toBe("feed");
     expect(feedName("_Möwe!.jsonl")).toBe("m-we");
   });

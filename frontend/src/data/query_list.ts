@@ -48,6 +48,14 @@ export function copyStem(name: string): string {
   return name.replace(/ \(copy(?: \d+)?\)$/, "");
 }
 
+/** `name`, or the first of it with a number that is not taken. */
+export function freeName(name: string, taken: readonly string[]): string {
+  for (let i = 1; ; i++) {
+    const tried = i === 1 ? name : `${name.slice(0, 94)} ${i}`;
+    if (!taken.includes(tried)) return tried;
+  }
+}
+
 /** A name for a copy that is not taken. */
 export function copyName(name: string, taken: readonly string[]): string {
   const stem = copyStem(name);

@@ -123,12 +123,32 @@ export function afterChange(chosen: Chosen, change: Chosen): Chosen {
 
 /** A name for a feed, of the file's. */
 export function feedName(file: string): string {
-  const plain = file
+  const plain = plainName(file)
     .toLowerCase()
-    .replace(/(\.[a-z0-9]{1,8}){1,2}$/, "")
     .replace(/[^a-z0-9_-]+/g, "-")
     .replace(/^[^a-z]+|-+$/g, "");
   return plain.slice(0, 63) || "feed";
+}
+
+/** `name`, or the first of it with a number that no feed in `taken` has. */
+export function freeFeedName(name: string, taken: readonly string[]): string {
+  for (let i = 1; ; i++) {
+    const tried = i === 1 ? name : `${name.slice(0, 58)}-${i}`;
+    if (!taken.includes(tried)) return tried;
+  }
+}
+
+/** A title for a feed, of the file's name: "liverpool_route-14.csv.gz" is "Liverpool route 14". */
+export function feedTitle(file: string): string {
+  const words = plainName(file)
+    .replace(/[_\s]+|(?<=\p{L})-(?=\p{L}|\d)/gu, " ")
+    .trim();
+  return words === "" ? file : `${words[0]!.toUpperCase()}${words.slice(1)}`.slice(0, 100);
+}
+
+/** The name without what says its format. */
+function plainName(file: string): string {
+  return file.replace(/(\.[a-z][a-z0-9]{0,7}){1,2}$/i, "");
 }
 
 /** How far a file is on its way, from 0 to 1: reading is half of it. */

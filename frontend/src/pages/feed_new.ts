@@ -8,6 +8,8 @@ import { formatSpan } from "../lib/time";
 import {
   afterChange,
   feedName,
+  feedTitle,
+  freeFeedName,
   inspection,
   STATE_WORDS,
   upload as uploadParser,
@@ -54,7 +56,7 @@ function steps(at: number): HTMLElement {
 }
 
 function chooseFile(): void {
-  const others = h("div", {});
+  const others = h("div", { hidden: true });
   replace(
     body,
     steps(0),
@@ -72,7 +74,11 @@ function chooseFile(): void {
       load(row);
     }),
   );
-  get("uploads/", page(uploadParser)).then(({ results }) => replace(others, onTheWay(results)), fail);
+  get("uploads/", page(uploadParser)).then(({ results }) => {
+    const list = onTheWay(results);
+    others.hidden = list === null;
+    replace(others, list);
+  }, fail);
 }
 
 /** Files of before that wait, or are being loaded. */
@@ -128,6 +134,7 @@ function describe(row: Upload): void {
     { class: "panel panel-body wizard-form stack-lg", "aria-busy": true, "aria-label": `How ${row.name} is read` },
     formPlace,
     settings.element,
+    h("div", { class: "wizard-foot" }, settings.action),
   );
   const look = new Latest(
     async (signal) => {
@@ -194,8 +201,12 @@ interface Settings {
 
 /** What the feed is called, and how the file is loaded into it. */
 function feedSettings(row: Upload): Settings {
-  const name = h("input", { class: "input", id: "wizard-name", value: feedName(row.name), maxlength: 63, autocomplete: "off" });
-  const title = h("input", { class: "input", id: "wizard-title", value: row.name.slice(0, 100), maxlength: 100, autocomplete: "off" });
+  const freeName = freeFeedName(
+    feedName(row.name),
+    shell.feeds.map((feed) => feed.name),
+  );
+  const name = h("input", { class: "input", id: "wizard-name", value: freeName, maxlength: 63, autocomplete: "off" });
+  const title = h("input", { class: "input", id: "wizard-title", value: feedTitle(row.name), maxlength: 100, autocomplete: "off" });
   const team = h(
     "select",
     { class: "select", id: "wizard-team" },
@@ -258,7 +269,6 @@ function feedSettings(row: Upload): Settings {
       paceField,
       orderField,
     ),
-    action,
   );
   return {
     element,

@@ -59,13 +59,14 @@ const state = fromSearch(location.search);
 const first =
   shell.feeds.find((feed) => feed.name === state.feed) ?? shell.feeds.find((feed) => feed.name === lastFeed()) ?? shell.feeds[0];
 if (first === undefined) {
+  const mayMake = shell.me.superuser || shell.me.teams.some(({ role }) => role === "operator" || role === "admin");
   replace(
     shell.root,
     empty(
       "radio",
       "No feed yet",
       "A feed is a stream of moving things: vessels, cars, people, tags. Make one, or ask for access to one that exists.",
-      linkButton("Feeds and jobs", "/feeds/", "activity", "button-primary"),
+      mayMake ? linkButton("New feed", "/feeds/new", "plus", "button-primary") : linkButton("Feeds and jobs", "/feeds/", "activity"),
     ),
   );
 } else {

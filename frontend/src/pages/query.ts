@@ -3,7 +3,7 @@ import { button, exchange, h, icon, linkButton, replace } from "../lib/dom";
 import { Latest } from "../lib/latest";
 import { isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { FEATURE } from "../data/bulk_data";
-import { copyName, copyStem } from "../data/query_list";
+import { copyName, copyStem, freeName } from "../data/query_list";
 import { DERIVING, readDerive, withAnswers } from "../data/derive_data";
 import { kept } from "../data/document_data";
 import { isCrossing } from "../data/query_form_data";
@@ -35,7 +35,7 @@ import { AlertsView } from "../views/query_form/alerts_view";
 import { BulkView } from "../views/query_form/bulk_view";
 import { DerivationView } from "../views/query_form/derivation_view";
 import { DeriveField } from "../views/query_form/derive_field";
-import { familyGallery } from "../views/query_form/family_gallery";
+import { familyGallery, questionTitle } from "../views/query_form/family_gallery";
 import { FilingView } from "../views/query_form/filing_view";
 import { PreviewView } from "../views/query_form/preview_view";
 import { section } from "../views/query_form/section";
@@ -94,7 +94,6 @@ class QueryPage {
     id: "query-name",
     maxlength: 100,
     value: stored?.name ?? "",
-    placeholder: "Parked too long in the harbour",
     autocomplete: "off",
   });
   private readonly sentence = h("div", { class: "sentence", role: "status", "aria-live": "polite" });
@@ -111,7 +110,6 @@ class QueryPage {
     id: "save-query",
     onClick: () => void this.store(),
   });
-  private faults: Fault[] = [];
   /** Faults are shown at their fields once the reader has tried to go on; before that only as what is still missing. */
   private isTried = stored !== null;
   private readonly explained = new Latest<[rows: Detection[], now: number]>(
@@ -208,6 +206,7 @@ class QueryPage {
     const { question } = this;
     const open = await editorOf(question.family);
     if (question !== this.question) return;
+    this.name.placeholder = stored?.name ?? questionTitle(question);
     const before = this.editor;
     before?.close?.();
     this.map.stop();
@@ -398,7 +397,6 @@ class QueryPage {
   }
 
   private tell(given: Fault[], sentence: string | null, notices: readonly string[] = [], placement: string | null = null): void {
-    this.faults = given;
     this.editor?.faults?.(given);
     const faults = given.map((fault) => this.editor?.told?.(fault) ?? fault);
     const unclaimed = showFaults(this.body, this.isTried ? faults : []);
@@ -447,27 +445,31 @@ class QueryPage {
     }
   }
 
+  /** What a query without a name is called: a name that no other query of the feed has. */
+  private async suggestedName(): Promise<string> {
+    if (stored !== null) return stored.name;
+    const title = questionTitle(this.question);
+    const alike = await getAll(
+      address("queries/", { feed: this.feed.name, search: title, page_size: 1000 }),
+      record({ name: string }),
+      1000,
+    );
+    return freeName(
+      title,
+      alike.map(({ name }) => name),
+    );
+  }
+
   private async store(): Promise<void> {
     this.isTried = true;
     if (this.bulk !== null) {
       await this.storeAll(this.bulk);
       return;
     }
-    const name = this.name.value.trim();
-    if (name === "") {
-      this.tell(
-        [
-          { pointer: "/name", message: "Give it a name: it stands on the timeline and in alerts." },
-          ...this.faults.filter((fault) => fault.pointer !== "/name"),
-        ],
-        null,
-      );
-      this.name.focus();
-      return;
-    }
     this.save.disabled = true;
-    const body = { feed: this.feed.name, name, specification: this.specification(), ...this.filing.values(), ...this.alerts.settings() };
     try {
+      const name = this.name.value.trim() || (await this.suggestedName());
+      const body = { feed: this.feed.name, name, specification: this.specification(), ...this.filing.values(), ...this.alerts.settings() };
       if (stored === null) {
         const made = await post("queries/", body, queryRow);
         location.assign(address("/", { feed: made.feed }));

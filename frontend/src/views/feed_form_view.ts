@@ -3,7 +3,7 @@
 import { ApiError, call, get } from "../lib/api";
 import { button, h } from "../lib/dom";
 import { integer, list, record, string } from "../lib/parse";
-import { formatNumber, type TimeUnit } from "../lib/time";
+import { formatNumber, formatSpan, type TimeUnit } from "../lib/time";
 import type { FeedStatus } from "../data/shapes";
 import { columnsOf } from "../data/feed_form_data";
 import { confirmDanger, openDialog, type Dialog } from "./dialog_view";
@@ -84,6 +84,7 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
   const title = input("feed-title", { maxlength: 100, value: feed.title });
   const retention = input("feed-retention", { inputmode: "numeric", value: String(feed.retention_hours) });
   const guard = new Guard(feed.time, feed.ahead);
+  const lateness = feed.counters.received === 0 ? latenessField(feed.time, feed.lateness) : null;
   const known = feed.team === null || teams.some((one) => one.id === feed.team?.id) ? teams : [feed.team, ...teams];
   const team = select("feed-team", [...known.map((one) => [one.id, one.name] as const), ["", "Nobody else"]], feed.team?.id ?? "");
   const isPublic = h("input", { type: "checkbox", id: "feed-public", class: "checkbox", checked: feed.public });
@@ -93,6 +94,7 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
   const dialog = openDialog(
     `Settings of ${feed.title === "" ? feed.name : feed.title}`,
     field("Title", title, "/title"),
+    lateness?.element ?? latenessStays(feed),
     guard.element,
     field(
       "Columns to add",
@@ -115,7 +117,14 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
     const sharing = { team: team.value === "" ? null : Number(team.value), public: isPublic.checked };
     await call(`feeds/${feed.name}/`, {
       method: "PATCH",
-      body: { ...added(), title: title.value.trim(), retention_hours: hours(), ...sharing, ...guard.body() },
+      body: {
+        ...added(),
+        ...(lateness === null ? {} : { lateness: lateness.value() ?? 0 }),
+        title: title.value.trim(),
+        retention_hours: hours(),
+        ...sharing,
+        ...guard.body(),
+      },
     });
     const image = plan.files?.[0];
     if (image !== undefined) await call(`feeds/${feed.name}/plan`, { method: "PUT", body: image });
@@ -131,6 +140,20 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
     }),
   );
   finish(dialog, "Save", done, save, "Saved.");
+}
+
+/** Why the lateness is no field any more (decision 31). */
+function latenessStays({ lateness, time }: FeedStatus): HTMLElement {
+  return h(
+    "div",
+    { class: "field" },
+    h("span", { class: "label" }, `How late a row may come: ${lateness === 0 ? "not at all" : formatSpan(lateness, time)}`),
+    h(
+      "span",
+      { class: "hint" },
+      "This stays, because rows have come: which of them were late is settled. For another lateness make a new feed.",
+    ),
+  );
 }
 
 const holdings = record({

@@ -7,9 +7,9 @@ import { get } from "../lib/api";
 import { button, h, iconButton } from "../lib/dom";
 import { token } from "../lib/colours";
 import { list, nullable, number, record } from "../lib/parse";
-import { isCircle, type Geometry, type Ring } from "../lib/regions";
+import { around, isCircle, type Geometry, type Ring } from "../lib/regions";
 import { EntitiesData } from "../data/entities_data";
-import { position, type Feed } from "../data/shapes";
+import { position, type Feed, type Position } from "../data/shapes";
 import type { EditorMap, MapShape, PointDocument } from "./editors/editor";
 import { EntityLayer } from "./entity_layer";
 import { boundsOf, latLng, openMap, type FeedMap } from "./map_view";
@@ -43,6 +43,8 @@ export class RegionEditorView implements EditorMap {
   private asked: ((geometry: Geometry | [number, number]) => void) | null = null;
   private picked: ((name: string) => void) | null = null;
   private isPlacing = false;
+  /** The reader has dragged the map or changed its scale. */
+  private isMoved = false;
 
   constructor(
     place: HTMLElement,
@@ -74,6 +76,7 @@ export class RegionEditorView implements EditorMap {
       if (drawn !== null) this.take(drawn);
     });
     map.on("pm:drawend", () => this.drawing(null));
+    for (const kind of ["pointerdown", "wheel", "keydown"]) canvas.addEventListener(kind, () => (this.isMoved = true));
     map.on("click", (event) => this.clicked(event.latlng));
     map.on("mousemove", (event) => this.pointed(event.latlng));
     this.element.addEventListener("keydown", (event) => {
@@ -291,9 +294,17 @@ export class RegionEditorView implements EditorMap {
       const layer = new EntityLayer(data);
       layer.isQuiet = true;
       layer.addTo(this.feedMap.map);
+      this.openAt(found.entities);
     } catch {
       // The entities are only there for orientation.
     }
+  }
+
+  /** A feed that does not say where its map opens: there where its things are, unless the reader has gone elsewhere or a shape is on show. */
+  private openAt(entities: readonly Position[]): void {
+    if (this.feed.view !== null || this.feed.plan_bounds !== null || this.shapes.length > 0 || this.isMoved) return;
+    const box = around(entities.map(([, x, y]) => [this.feedMap.near(x), y]));
+    if (box !== null) this.feedMap.fit(box, this.isGeographic ? 12 : 4);
   }
 
   remove(): void {

@@ -39,10 +39,15 @@ const CARDS: Record<string, Card> = {
   calculus: { icon: "layers", text: "Rules say what begins and ends a situation, and how long it holds." },
 };
 
+/** What the question's card says on top. */
+export function questionTitle({ key, family }: Question): string {
+  return CARDS[key]?.title ?? familyName(family);
+}
+
 /** `chosen` is the question at the start; `onChoose` is called with each other one the reader takes. */
 export function familyGallery(questions: readonly Question[], chosen: Question, onChoose: (question: Question) => void): HTMLElement {
   const card = (question: Question): HTMLElement => {
-    const { icon: name, title, text } = CARDS[question.key] ?? { icon: "waypoints", text: "Written as a specification." };
+    const { icon: name, text } = CARDS[question.key] ?? { icon: "waypoints", text: "Written as a specification." };
     const input = h("input", {
       type: "radio",
       name: "family",
@@ -56,7 +61,7 @@ export function familyGallery(questions: readonly Question[], chosen: Question, 
       { class: "family-card" },
       input,
       icon(name),
-      h("span", { class: "choice-text" }, h("strong", {}, title ?? familyName(question.family)), h("span", { class: "hint" }, text)),
+      h("span", { class: "choice-text" }, h("strong", {}, questionTitle(question)), h("span", { class: "hint" }, text)),
     );
   };
   return h(

@@ -12,6 +12,14 @@ import { headline } from "../drawer_view";
 import { TimelineView } from "../timeline_view";
 
 const QUERY = "preview";
+/** Minutes, and how they read. */
+const SPANS: readonly (readonly [number, string])[] = [
+  [10, "last 10 min"],
+  [30, "last 30 min"],
+  [60, "last hour"],
+  [360, "last 6 hours"],
+  [1440, "last day"],
+];
 /** Answers of a query that is not registered name none. */
 const answer: Parser<Detection> = (value, path = "") => detection({ ...object(value, path), query: QUERY }, path);
 const preview = record({
@@ -45,7 +53,7 @@ export class PreviewView {
   private readonly minutes = h(
     "select",
     { class: "select select-sm", "aria-label": "How far back" },
-    ...[10, 30, 60].map((value) => h("option", { value }, `last ${value} min`)),
+    ...SPANS.map(([value, text]) => h("option", { value }, text)),
   );
   private readonly question = new Latest(
     (signal) => this.asked(signal),

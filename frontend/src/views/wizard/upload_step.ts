@@ -28,7 +28,7 @@ export function uploadStep(done: (id: string) => void): HTMLElement {
     ),
     chooser,
   );
-  const status = h("div", { class: "stack", "aria-live": "polite" });
+  const status = h("div", { class: "stack", "aria-live": "polite", hidden: true });
   const begin = (file: File | undefined): void => {
     if (file !== undefined) void send(file, status, done);
   };
@@ -47,6 +47,7 @@ async function send(file: File, status: HTMLElement, done: (id: string) => void)
   const bar = h("i", { vars: { "--w": "0%", "--bar-colour": "var(--accent)" } });
   const words = h("span", { class: "small muted num" }, "");
   const pause = button("Pause", { icon: "pause", kind: "button-sm" });
+  status.hidden = false;
   status.replaceChildren(
     h("div", { class: "row spread" }, h("strong", {}, file.name), words, pause),
     h("div", { class: "progress", role: "progressbar", "aria-label": `Upload of ${file.name}` }, bar),

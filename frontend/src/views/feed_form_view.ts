@@ -84,7 +84,7 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
   const title = input("feed-title", { maxlength: 100, value: feed.title });
   const retention = input("feed-retention", { inputmode: "numeric", value: String(feed.retention_hours) });
   const guard = new Guard(feed.time, feed.ahead);
-  const lateness = feed.counters.received === 0 ? latenessField(feed.time, feed.lateness) : null;
+  const lateness = feed.counters?.received === 0 ? latenessField(feed.time, feed.lateness) : null;
   const known = feed.team === null || teams.some((one) => one.id === feed.team?.id) ? teams : [feed.team, ...teams];
   const team = select("feed-team", [...known.map((one) => [one.id, one.name] as const), ["", "Nobody else"]], feed.team?.id ?? "");
   const isPublic = h("input", { type: "checkbox", id: "feed-public", class: "checkbox", checked: feed.public });

@@ -18,7 +18,7 @@ from webapp.platform.folders import ROOT, next_free_port
 if TYPE_CHECKING:
     import subprocess
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Playwright
 
     from tests.crash.world import World
 
@@ -31,19 +31,23 @@ PASSWORD = "watches over the yard"
 PATIENCE_MS = 60_000
 
 
+def launched(playwright: Playwright) -> Browser:
+    program = next((found for found in map(shutil.which, PROGRAMS) if found), None)
+    assert program is not None, "the browser tests need Chromium: apt-get install chromium"
+    return playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The system's Chromium, headless."""
     from playwright.sync_api import sync_playwright
 
-    program = next((found for found in map(shutil.which, PROGRAMS) if found), None)
-    assert program is not None, "the browser tests need Chromium: apt-get install chromium"
     assert (ROOT / "static" / "build" / ".vite" / "manifest.json").is_file(), "the front end is not built: run make setup"
     with sync_playwright() as playwright:
         # Playwright's own loop runs in this thread, which Django takes for an asynchronous caller of its ORM.
         before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
         os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-        chromium = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        chromium = launched(playwright)
         yield chromium
         chromium.close()
         if before is None:

@@ -20,7 +20,12 @@ export default defineConfig({
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 900,
     rollupOptions: {
-      input: Object.fromEntries(entries.map((file) => [`pages/${basename(file, ".ts")}`, resolve(pages, file)])),
+      input: {
+        ...Object.fromEntries(entries.map((file) => [`pages/${basename(file, ".ts")}`, resolve(pages, file)])),
+        push_worker: resolve(import.meta.dirname, "src/push_worker.ts"),
+      },
+      // A browser looks for a newer worker under the name that it was registered by; all other names carry a hash of their content.
+      output: { entryFileNames: (chunk) => (chunk.name === "push_worker" ? "push_worker.js" : "assets/[name]-[hash].js") },
     },
   },
   test: { include: ["tests/**/*.test.ts"], environment: "node" },

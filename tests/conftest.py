@@ -82,6 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
         VEDETTE_VAR=str(_folder()),
         SECRET_KEY="used by tests only, signs nothing that anybody else would trust",
         VEDETTE_SECRETS_KEYS="dGVzdHMgZW5jcnlwdCB3aXRoIHRoaXMgYWxvbmUhISE=",
+        VEDETTE_PUSH_KEY="dGhlIHRlc3RzIHNpZ24gcHVzaGVzIHdpdGggdGhpcyE",
         ALLOWED_HOSTS="localhost,127.0.0.1",
         VEDETTE_DEBUG="0",
         VEDETTE_HTTPS="0",

@@ -31,7 +31,7 @@ from webapp.alerts.models import OPEN_STATES, Alert, AlertStep, Channel, Channel
 from webapp.alerts.numbers import alert_numbers
 from webapp.alerts.pace import pace_faults
 from webapp.alerts.selectors import alert_list, alert_summary, alerts_seen, channel_list, deliveries_of, delivery_list, handlers_of
-from webapp.alerts.transports import TRANSPORTS
+from webapp.alerts.transports import TRANSPORTS, push
 from webapp.config.boxes import whole
 from webapp.config.pagination import CURSOR, NewestFirst
 from webapp.config.related import ByKey
@@ -452,12 +452,11 @@ class ChannelSerializer(OwnedSerializer):
     class Meta:
         model = Channel
         fields = (
-            "id", "name", "kind", "url", "recipient", "enabled", "disabled_reason", "min_severity", "per_minute", "all_queries", "queries",
-            *Channel.PACE, "failures", "last_sent_at",
-            "waiting", *OwnedSerializer.OWNED, "created_at",
+            "id", "name", "kind", "url", "recipient", "browser_keys", "enabled", "disabled_reason", "min_severity", "per_minute",
+            "all_queries", "queries", *Channel.PACE, "failures", "last_sent_at", "waiting", *OwnedSerializer.OWNED, "created_at",
         )  # fmt: skip
         read_only_fields = ("disabled_reason", "failures", "created_at")
-        extra_kwargs: ClassVar[dict[str, Any]] = {"per_minute": {"min_value": 1, "max_value": 600}}
+        extra_kwargs: ClassVar[dict[str, Any]] = {"per_minute": {"min_value": 1, "max_value": 600}, "browser_keys": {"write_only": True}}
 
     def get_fields(self) -> dict[str, Any]:
         fields = super().get_fields()
@@ -477,6 +476,10 @@ class ChannelSerializer(OwnedSerializer):
         given = {"kind": ChannelKind.WEBHOOK.value, **stored, **attributes}
         if self.instance is not None and given["kind"] != stored["kind"]:
             raise serializers.ValidationError({"kind": "It stays what it is: make another channel."})
+        if given["kind"] == ChannelKind.PUSH and (attributes.get("team") or attributes.get("public")):
+            raise serializers.ValidationError({"team": "A browser is one person's: it belongs to no team, and is not public."})
+        if self.instance is not None and stored["kind"] == ChannelKind.PUSH and attributes.keys() & {"url", "browser_keys"}:
+            raise serializers.ValidationError({"url": "A subscription stays what it is: the browser makes another one."})
         paced = {} if self.instance is None else {name: getattr(self.instance, name) for name in Channel.PACE}
         if faults := pace_faults({**paced, **attributes}):
             raise serializers.ValidationError(faults)
@@ -532,10 +535,17 @@ class ChannelView(OwnedView):
         ],
     )
     def create(self, request: Request) -> Response:
-        self.check_may_make()
+        # One's own browser is everybody's to make.
+        is_browser = isinstance(request.data, dict) and request.data.get("kind") == ChannelKind.PUSH
+        if not is_browser:
+            self.check_may_make()
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        channel = deliveries.channel_create(owner=person(request), **serializer.validated_data)
+        given = serializer.validated_data
+        if is_browser:
+            fields = {name: value for name, value in given.items() if name not in ("kind", "team", "public", "recipient")}
+            return Response(self.represent(deliveries.browser_subscribe(owner=person(request), **fields)), status=201)
+        channel = deliveries.channel_create(owner=person(request), **given)
         return Response({**self.represent(channel), "secret": channel.secret}, status=201)
 
     def partial_update(self, request: Request, pk: int) -> Response:
@@ -554,6 +564,13 @@ class ChannelView(OwnedView):
         channel = self.get_editable()
         secret = deliveries.channel_rotate(channel=channel)
         return Response({**self.represent(channel), "secret": secret})
+
+    @extend_schema(
+        summary="What a browser subscribes to push messages with; null: this installation sends none",
+        responses=inline_serializer("PushKey", {"key": serializers.CharField(allow_null=True)}),
+    )
+    def push_key(self, request: Request) -> Response:
+        return Response({"key": push.public_key()})
 
     @extend_schema(
         summary="Send a test message now",

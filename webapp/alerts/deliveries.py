@@ -6,6 +6,7 @@ and sent by whoever hits its row with a conditional update. A crash between send
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from django.utils import timezone
 
 from engine.model.faults import refuse
 from webapp.accounts.models import User
-from webapp.alerts.models import Alert, AlertState, Channel, Delivery, Notification
+from webapp.alerts.models import Alert, AlertState, Channel, ChannelKind, Delivery, Notification
 from webapp.alerts.routing import routes_of
 from webapp.alerts.schedule import Planned, calling, schedule, written_for
 from webapp.alerts.selectors import alert_row
@@ -34,6 +35,7 @@ LISTED_IN_ONE_MESSAGE = 100
 RETRY_AFTER = [timedelta(seconds=s) for s in (5, 30, 300, 1_800, 7_200, 28_800, 86_400)]
 """Waits after the first, second, ... failed attempt; after the last one the message is given up."""
 OLD_SECRET_LIVES = timedelta(hours=24)
+MOST_BROWSERS = 10
 AWAY_AFTER = 3
 """Failures in a row that say that the receiver was away. Fewer may be one message that it does not like."""
 BROKEN_AFTER = 5
@@ -183,7 +185,7 @@ def _send(delivery: Delivery, now: datetime) -> Answer:
 
 
 def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
-    """Writes down what became of an attempt: sent, to be tried again, or given up.
+    """Writes down what became of an attempt: sent, to be tried again, or given up. A browser that ended its subscription is forgotten.
 
     When a receiver that was away takes a message, what failed before is due at once: nobody waits for hours because it was away for minutes.
     """
@@ -196,6 +198,9 @@ def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
             _waiting(delivery.channel_id).exclude(pk=delivery.pk).update(next_at=now)
         channel.update(failures=0, not_before=None)
     else:
+        if answer.gone and delivery.channel.kind == ChannelKind.PUSH:
+            channel.delete()
+            return
         if answer.gone:
             channel.update(enabled=False, disabled_reason="The receiver answered 410 Gone.")
             delivery.failed_at = now
@@ -236,6 +241,9 @@ def channel_test(*, channel: Channel) -> Answer:
     body = json.dumps({"type": "test", "timestamp": now.isoformat(), "data": {"text": f"A test of the channel {channel.name}."}})
     delivery = Delivery.objects.create(channel=channel, test=True, body=body, attempts=1, claimed_until=now + TRANSPORTS[channel.kind].LONGEST)
     answer = _send(delivery, now)
+    if answer.gone and channel.kind == ChannelKind.PUSH:
+        channel.delete()
+        return answer
     delivery.status_code, delivery.error, delivery.claimed_until = answer.status, answer.error, None
     if answer.ok:
         delivery.sent_at = now
@@ -250,6 +258,22 @@ def channel_create(*, owner: User, queries: Sequence[Query] = (), **fields: Any)
     channel = Channel.objects.create(owner=owner, secret=new_secret(), **{"all_queries": not queries, **fields})
     channel.queries.set(queries)
     return channel
+
+
+@transaction.atomic
+def browser_subscribe(*, owner: User, url: str, browser_keys: str, **fields: Any) -> Channel:
+    """One of `owner`'s browsers as a channel. A browser has one: subscribed again it stays the same, and another person's it is no more.
+
+    Raises Refused when they have as many as one person may.
+    """
+    browser = hashlib.sha256(url.encode()).hexdigest()
+    Channel.objects.filter(browser=browser).exclude(owner=owner).delete()
+    known = Channel.objects.filter(browser=browser).first()
+    if known is not None:
+        return channel_update(channel=known, user=owner, browser_keys=browser_keys, enabled=True)
+    if Channel.objects.filter(owner=owner, kind=ChannelKind.PUSH).count() >= MOST_BROWSERS:
+        raise refuse("", f"You have {MOST_BROWSERS} browsers already, as many as one person may: remove one.")
+    return channel_create(owner=owner, kind=ChannelKind.PUSH, url=url, browser_keys=browser_keys, browser=browser, **fields)
 
 
 def channel_update(*, channel: Channel, user: User, queries: Sequence[Query] | None = None, **fields: Any) -> Channel:

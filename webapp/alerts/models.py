@@ -208,10 +208,13 @@ class ChannelKind(models.TextChoices):
     MAIL = "mail", "E-mail"
     MQTT = "mqtt", "MQTT topic"
     APPRISE = "apprise", "Chat, pager or SMS (Apprise)"
+    PUSH = "push", "A browser (web push)"
+    KAFKA = "kafka", "Kafka topic"
 
 
 class Channel(Paced, Owned):
-    """A way out: a webhook (Standard Webhooks) to `url`, a topic of an MQTT broker or a service of Apprise at `url`, or e-mail to `recipient`.
+    """A way out: a webhook (Standard Webhooks) to `url`, a topic of MQTT or Kafka or a service of Apprise at `url`, e-mail to `recipient`, or one of
+    its owner's browsers, whose subscription is the address `url` of its push service and `browser_keys`; `browser` knows it again.
 
     It gets the alerts of all queries that its owner sees, or of those in `queries` alone. At most `per_minute` messages leave for it in a
     minute; alerts beyond that wait and go together in one message.
@@ -221,7 +224,9 @@ class Channel(Paced, Owned):
 
     name = models.CharField(max_length=100, validators=[NO_CONTROLS])
     kind = models.CharField(max_length=10, choices=ChannelKind.choices, default=ChannelKind.WEBHOOK)
-    url = SealedCharField(max_length=500, blank=True)
+    url = SealedCharField(max_length=1000, blank=True)
+    browser_keys = SealedCharField(max_length=200, blank=True)
+    browser = models.CharField(max_length=64, null=True, unique=True, editable=False, help_text="SHA-256 of the subscription's address.")
     recipient = models.EmailField(blank=True)
     secret = SealedCharField(max_length=100, editable=False)
     old_secret = SealedCharField(max_length=100, blank=True, editable=False)
@@ -246,11 +251,14 @@ class Channel(Paced, Owned):
 
     @property
     def shown_url(self) -> str:
-        """The address without the password in it; of a service of Apprise, whose keys stand anywhere in it, its name alone."""
+        """The address without the password in it; of a service of Apprise, whose keys stand anywhere in it, its name alone; of a browser its push
+        service, as who knows the rest can send to it."""
         address = str(self.url)
+        if self.kind == ChannelKind.PUSH:
+            return f"https://{urlsplit(address).netloc}/***"
         if self.kind == ChannelKind.APPRISE:
             return f"{address.partition('://')[0]}://***"
-        login, found, place = urlsplit(address).netloc.rpartition("@") if self.kind == ChannelKind.MQTT else ("", "", "")
+        login, found, place = urlsplit(address).netloc.rpartition("@") if self.kind in (ChannelKind.MQTT, ChannelKind.KAFKA) else ("", "", "")
         return address.replace(f"{login}@{place}", f"{login.partition(':')[0]}:***@{place}", 1) if found and ":" in login else address
 
 
@@ -277,7 +285,10 @@ class Delivery(models.Model):
 
 
 class Shift(Owned):
-    """Who is on call when, by an imported calendar: known until `known_until`. `unknown`: names in it that are nobody's."""
+    """Who is on call when, by an imported calendar: known until `known_until`. `unknown`: names in it that are nobody's.
+
+    `warned`: of what its owner got a mail.
+    """
 
     edit_role = Role.OPERATOR
 
@@ -285,6 +296,7 @@ class Shift(Owned):
     zone = models.CharField(max_length=60, default="UTC", help_text="Of times in the calendar that have none.")
     unknown = ArrayField(models.TextField(), default=list, editable=False)
     known_until = models.DateTimeField(default=timezone.now, editable=False)
+    warned = models.CharField(max_length=10, blank=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = OwnedQuerySet.as_manager()

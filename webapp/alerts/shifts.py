@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from smtplib import SMTPException
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
+from django.conf import settings
+from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.urls import reverse
 from django.utils import timezone
 
 from engine.model.faults import refuse
@@ -18,18 +24,82 @@ from webapp.alerts.models import Shift, Turn
 from webapp.alerts.shift_calendars import AHEAD, FILE_BYTES
 from webapp.cage.spares import PARSERS, TookTooLong, Work
 
+logger = logging.getLogger(__name__)
 SECONDS = 4.0
 MEMORY_BYTES = 1 << 30
 NAMED_AS_UNKNOWN = 10
 MOST_OF_A_PERSON = 50
+SOON = timedelta(days=30)
+"""A calendar that ends before is to be imported again."""
+GAP = timedelta(days=3)
+"""Longer than a weekend: it is no plan that nobody is on call for so long."""
 
 
 def shift_list(*, user: AnyUser, now: datetime | None = None) -> QuerySet[Shift]:
-    """The shifts that `user` may see, each with `present`: the turns of this moment."""
-    moment = now or timezone.now()
+    """The shifts that `user` may see, each with what `shifts_at` finds."""
+    return shifts_at(Shift.objects.visible_to(user).with_editable(user), now or timezone.now()).select_related("owner", "team").order_by("name", "id")
+
+
+def shifts_at(shifts: QuerySet[Shift], moment: datetime) -> QuerySet[Shift]:
+    """The shifts, each with `present`: the turns of this moment, `following`: when the next one begins, and `last_end`: when the last one ends."""
     present = Turn.objects.filter(begins_at__lte=moment, ends_at__gt=moment).select_related("person").order_by("person__username")
-    found = Shift.objects.visible_to(user).with_editable(user).select_related("owner", "team")
-    return found.prefetch_related(Prefetch("turns", present, to_attr="present")).order_by("name", "id")
+    of_it = Turn.objects.filter(shift=OuterRef("pk"))
+    following = of_it.filter(begins_at__gt=moment).order_by("begins_at").values("begins_at")[:1]
+    last = of_it.order_by("-ends_at").values("ends_at")[:1]
+    return shifts.annotate(following=Subquery(following), last_end=Subquery(last)).prefetch_related(Prefetch("turns", present, to_attr="present"))
+
+
+class ShiftWarning(NamedTuple):
+    """What is wrong with a shift: a word by which it is known again, and the sentence for people."""
+
+    kind: str
+    text: str
+
+
+def warning_of(shift: Any, now: datetime) -> ShiftWarning | None:
+    """Whether alerts that are sent to this shift soon reach nobody. `shift`: as `shifts_at` gives it."""
+    end = min(shift.known_until, shift.last_end or now)
+    if end <= now:
+        return ShiftWarning("ended", "The calendar has ended: nobody is on call. Import it again.")
+    if end - now < SOON:
+        return ShiftWarning("ends", f"The calendar ends on {_day(end, shift.zone)}: import it again before.")
+    if not shift.present and shift.following is not None and shift.following - now > GAP:
+        return ShiftWarning("gap", f"Nobody is on call until {_day(shift.following, shift.zone)}.")
+    return None
+
+
+def _day(moment: datetime, zone: str) -> str:
+    local = moment.astimezone(ZoneInfo(zone))
+    return f"{local.day} {local:%B %Y}"
+
+
+def shifts_warn(now: datetime | None = None) -> int:
+    """Mails owners of shifts what is wrong with them, each once; how many mails went. A mail that fails is sent at the next turn."""
+    moment, sent = now or timezone.now(), 0
+    for shift in shifts_at(Shift.objects.select_related("owner"), moment):
+        warning = warning_of(shift, moment)
+        kind = "" if warning is None else warning.kind
+        if kind == shift.warned:
+            continue
+        if warning is not None:
+            if not settings.EMAIL_GIVEN or not shift.owner.email or not shift.owner.is_active:
+                continue
+            if not _mailed(shift, warning.text):
+                continue
+            sent += 1
+        Shift.objects.filter(pk=shift.pk).update(warned=kind)
+    return sent
+
+
+def _mailed(shift: Shift, text: str) -> bool:
+    link = f"{settings.PUBLIC_URL}{reverse('account')}" if settings.PUBLIC_URL else "Account, Shifts"
+    words = f"The shift “{shift.name}”: {text} Rules that send to it reach only who is on call.\n\n{link}\n"
+    mail = EmailMessage(" ".join(f"The shift {shift.name}: {text}".split())[:200], words, to=[shift.owner.email])
+    try:
+        return bool(mail.send())
+    except (SMTPException, OSError):
+        logger.warning("The mail about the shift %s could not be sent.", shift.pk, exc_info=True)
+        return False
 
 
 @transaction.atomic

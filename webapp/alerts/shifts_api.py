@@ -6,6 +6,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db.models import QuerySet
+from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -25,15 +26,20 @@ class ShiftSerializer(OwnedSerializer):
 
     calendar = serializers.CharField(write_only=True, max_length=FILE_BYTES, trim_whitespace=False, help_text="The text of an iCalendar file.")
     on_call = serializers.SerializerMethodField()
+    warning = serializers.SerializerMethodField(help_text="Why alerts may reach nobody, now or soon; else empty.")
 
     class Meta:
         model = Shift
-        fields = ("id", "name", "zone", "calendar", "on_call", "unknown", "known_until", *OwnedSerializer.OWNED, "created_at")
+        fields = ("id", "name", "zone", "calendar", "on_call", "unknown", "known_until", "warning", *OwnedSerializer.OWNED, "created_at")
         read_only_fields = ("unknown", "known_until", "created_at")
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_on_call(self, shift: Any) -> list[str]:
         return [turn.person.username for turn in shift.present]
+
+    def get_warning(self, shift: Any) -> str:
+        warning = shifts.warning_of(shift, timezone.now())
+        return "" if warning is None else warning.text
 
     def validate_zone(self, zone: str) -> str:
         try:

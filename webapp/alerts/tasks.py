@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from webapp.alerts import deliveries, mutes
+from webapp.alerts import deliveries, mutes, shifts
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -13,6 +13,12 @@ def deliver() -> None:
     deliveries.deliveries_prepare()
     for channel_id in deliveries.channels_due():
         send.apply_async(args=[channel_id], expires=10)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def warn_of_shifts() -> None:
+    """Tells owners of shifts in time that nobody will be on call."""
+    shifts.shifts_warn()
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -15,7 +15,7 @@ import secrets
 import socket
 import ssl
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -79,6 +79,11 @@ def post(*, url: str, secrets_in_use: Sequence[str], webhook_id: str, body: str,
         "webhook-timestamp": str(timestamp),
         "webhook-signature": " ".join(signature(secret=secret, webhook_id=webhook_id, timestamp=timestamp, body=data) for secret in secrets_in_use),
     }
+    return post_bytes(url, data, headers)
+
+
+def post_bytes(url: str, data: bytes, headers: Mapping[str, str]) -> Answer:
+    """Sends `data` once, where it may go; never raises for what the receiver or the network does."""
     try:
         parts = check_url(url)
         return _exchange(parts, resolve(parts), data, headers)
@@ -141,7 +146,7 @@ class _Pinned(http.client.HTTPConnection):
         self.sock = ssl.create_default_context().wrap_socket(connection, server_hostname=self.host) if self.secure else connection
 
 
-def _exchange(parts: SplitResult, target: tuple[str, int], data: bytes, headers: dict[str, str]) -> Answer:
+def _exchange(parts: SplitResult, target: tuple[str, int], data: bytes, headers: Mapping[str, str]) -> Answer:
     connection = _Pinned(parts, *target)
     # A receiver that sends a byte now and then would keep each single read within its time-out.
     timer = threading.Timer(TOTAL_SECONDS, lambda: _abort(connection))

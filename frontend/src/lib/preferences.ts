@@ -3,6 +3,8 @@
  * sizes, notifications.
  */
 
+import { SEVERITIES, type Severity } from "../data/shapes";
+
 export type Theme = "system" | "light" | "dark";
 const YEAR_S = 31_536_000;
 
@@ -61,6 +63,24 @@ export function wantsNotifications(): boolean {
 
 export function setWantsNotifications(value: boolean): void {
   write("vedette.notify", value ? "yes" : "no");
+}
+
+/** From which severity on new alerts make a sound; null: none do. */
+export function soundFrom(): Severity | null {
+  return SEVERITIES.find((one) => one === read("vedette.sound")) ?? null;
+}
+
+export function setSoundFrom(severity: Severity | null): void {
+  write("vedette.sound", severity ?? "");
+}
+
+/** The channel that this browser is, as the page made it. */
+export function pushChannel(): string | null {
+  return read("vedette.push-channel");
+}
+
+export function setPushChannel(id: string): void {
+  write("vedette.push-channel", id);
 }
 
 /** The name of the base map; null: the first that there is. */

@@ -1,11 +1,13 @@
 import { ApiError, call, get, getAll, post } from "../lib/api";
 import { button, h, icon, linkButton, replace, type Child } from "../lib/dom";
 import { anything, record, string } from "../lib/parse";
-import { me as meParser, token as tokenParser, type Token } from "../data/shapes";
+import { me as meParser, SEVERITIES, token as tokenParser, type Severity, type Token } from "../data/shapes";
 import { quotas } from "../data/quota_data";
-import { setTheme, setWantsNotifications, theme, wantsNotifications, type Theme } from "../lib/preferences";
+import { setSoundFrom, setTheme, setWantsNotifications, soundFrom, theme, wantsNotifications, type Theme } from "../lib/preferences";
+import { trySound } from "../lib/sound";
 import { formatAgo, formatMoment } from "../lib/time";
 import { UNIT_NAMES, UNITS } from "../lib/units";
+import { SEVERITY_NAMES } from "../lib/words";
 import { ChannelsView } from "../views/channels_view";
 import { confirmDanger, openDialog } from "../views/dialog_view";
 import { showFaults } from "../views/faults_view";
@@ -86,6 +88,23 @@ const notify = h("input", {
   type: "checkbox",
   checked: wantsNotifications() && "Notification" in window && Notification.permission === "granted",
 });
+const sound = h(
+  "select",
+  { class: "select", id: "sound" },
+  h("option", { value: "", selected: soundFrom() === null }, "None"),
+  ...[...SEVERITIES]
+    .reverse()
+    .map((one) =>
+      h(
+        "option",
+        { value: one, selected: soundFrom() === one },
+        one === "critical" ? "Critical alone" : `${SEVERITY_NAMES[one]} and above`,
+      ),
+    ),
+);
+const hear = button("Hear it", { icon: "bell-ring", kind: "button-sm", onClick: () => void trySound(chosenSound() ?? "critical") });
+const chosenSound = (): Severity | null => SEVERITIES.find((one) => one === sound.value) ?? null;
+sound.addEventListener("change", () => setSoundFrom(chosenSound()));
 notify.addEventListener("change", () => void askForNotifications());
 
 async function askForNotifications(): Promise<void> {
@@ -124,6 +143,21 @@ body.append(
         h("span", { class: "hint block" }, "For new alerts while Vedette is open but not in front."),
       ),
       h("span", { class: "switch" }, notify, h("span", {})),
+    ),
+    h(
+      "div",
+      { class: "setting" },
+      h(
+        "span",
+        {},
+        h("label", { class: "label", for: "sound" }, "Sound of new alerts"),
+        h(
+          "span",
+          { class: "hint block" },
+          "In this browser, while the alerts or the map are open. A page is silent until you press something in it.",
+        ),
+      ),
+      h("div", { class: "row setting-control" }, sound, hear),
     ),
   ),
 );
@@ -357,11 +391,17 @@ body.append(
 // ---- Channels
 
 const channels = new ChannelsView(shell.me);
+const here = button("Notify this browser", { icon: "bell-ring", kind: "button-sm", onClick: () => void channels.notifyHere(here) });
 body.append(
   panel(
     "Channels",
     "Where alerts go besides this page.",
-    button("New channel", { icon: "plus", kind: "button-sm", onClick: () => channels.openNew() }),
+    h(
+      "div",
+      { class: "row row-wrap" },
+      here,
+      button("New channel", { icon: "plus", kind: "button-sm", onClick: () => channels.openNew() }),
+    ),
     "channels",
     channels.element,
   ),

@@ -16,11 +16,16 @@ const KINDS = [
   ["webhook", "Signed webhook"],
   ["mail", "E-mail"],
   ["mqtt", "MQTT topic"],
+  ["kafka", "Kafka topic"],
   ["apprise", "Chat, pager or SMS (Apprise)"],
 ] as const;
+/** Made by the browser itself. */
+const BROWSER = ["push", "This or another browser"] as const;
 const URL_HINTS: Readonly<Record<string, string>> = {
   webhook: "Each message is signed after the Standard Webhooks scheme.",
   mqtt: "As mqtts://user:password@broker.example.org/vedette/alerts: the path is the topic.",
+  kafka:
+    "As kafkas://user:password@broker.example.org:9093/alerts, more brokers after commas: the path is the topic. The key of a message is its id.",
   apprise:
     "As slack://TokenA/TokenB/TokenC, tgram://BotToken/ChatID, ntfys://ntfy.example.org/topic or any other service of Apprise that docs/api.md lists.",
 };
@@ -34,7 +39,8 @@ export function showChannelSecret(secret: string): void {
 
 export function openChannelForm(me: Me, stored: Channel | null, reload: () => Promise<void>): void {
   const name = h("input", { class: "input", id: "channel-name", placeholder: "Duty desk", maxlength: 100, value: stored?.name ?? "" });
-  const kind = choice("channel-kind", KINDS, stored?.kind ?? "webhook");
+  const isBrowser = stored?.kind === "push";
+  const kind = choice("channel-kind", isBrowser ? [BROWSER] : KINDS, stored?.kind ?? "webhook");
   kind.disabled = stored !== null;
   const recipient = h("input", {
     class: "input",
@@ -55,7 +61,7 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
   const urlField = field("url", "Address", url, urlHint);
   const show = (): void => {
     urlHint.textContent = URL_HINTS[kind.value] ?? "";
-    urlField.hidden = kind.value === "mail";
+    urlField.hidden = kind.value === "mail" || isBrowser;
     recipientField.hidden = kind.value !== "mail";
   };
   kind.addEventListener("change", show);
@@ -87,7 +93,7 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
   const body = (): Record<string, unknown> => ({
     name: name.value.trim(),
     ...(stored === null ? { kind: kind.value } : {}),
-    ...(kind.value === "mail" ? { recipient: recipient.value.trim() } : { url: url.value.trim() }),
+    ...(isBrowser ? {} : kind.value === "mail" ? { recipient: recipient.value.trim() } : { url: url.value.trim() }),
     min_severity: severity.value,
     per_minute: Number(rate.value),
     ...(scope.value === KEPT ? {} : { all_queries: scope.value === "all" }),

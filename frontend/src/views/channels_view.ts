@@ -3,9 +3,11 @@
 import { addressWords } from "../data/channel_data";
 import { paceWords } from "../data/pace_data";
 import { channel as channelParser, type Channel, type Me } from "../data/shapes";
-import { call, getAll, post } from "../lib/api";
+import { call, get, getAll, post } from "../lib/api";
 import { button, empty, h, replace } from "../lib/dom";
 import { boolean, number, nullable, otherwise, record, string } from "../lib/parse";
+import { pushChannel, setPushChannel } from "../lib/preferences";
+import { browserName, NoPush, subscribe, unsubscribe } from "../lib/push";
 import { formatAgo } from "../lib/time";
 import { SEVERITY_NAMES } from "../lib/words";
 import { openChannelForm, showChannelSecret } from "./channel_form_view";
@@ -25,13 +27,30 @@ export class ChannelsView {
     const none = empty(
       "webhook",
       "No channel yet",
-      "A channel carries alerts to people where they are: by e-mail, or by a signed webhook.",
+      "A channel carries alerts to people where they are: to this browser while no page is open, by e-mail, to a chat, or by a signed webhook.",
     );
     replace(this.element, ...(rows.length > 0 ? rows.map((row) => this.card(row)) : [none]));
   }
 
   openNew(): void {
     openChannelForm(this.me, null, () => this.load());
+  }
+
+  /** This browser becomes a channel of its reader. */
+  async notifyHere(press: HTMLButtonElement): Promise<void> {
+    press.disabled = true;
+    try {
+      const { key } = await get("channels/push-key", record({ key: nullable(string) }));
+      if (key === null) throw new NoPush("This installation sends no push messages: an operator gives it a key in VEDETTE_PUSH_KEY.");
+      const fields = { name: browserName(navigator.userAgent), kind: "push", min_severity: "high", ...(await subscribe(key)) };
+      setPushChannel((await post("channels/", fields, channelParser)).id);
+      await this.load();
+      toast("Alerts now come to this browser, also while no page is open.", "good");
+    } catch (error) {
+      fail(error);
+    } finally {
+      press.disabled = false;
+    }
   }
 
   private card(row: Channel): HTMLElement {
@@ -51,7 +70,13 @@ export class ChannelsView {
       h(
         "div",
         { class: "grow" },
-        h("div", { class: "row" }, h("strong", {}, row.name), stateBadge(row)),
+        h(
+          "div",
+          { class: "row" },
+          h("strong", {}, row.name),
+          isHere(row) ? h("span", { class: "badge badge-accent" }, "This browser") : null,
+          stateBadge(row),
+        ),
         h("div", { class: "small muted truncate mono" }, addressWords(row)),
         h("div", { class: "small faint" }, summary(row)),
         row.editable ? this.actions(row) : null,
@@ -79,6 +104,8 @@ export class ChannelsView {
     try {
       const answer = await post(`channels/${row.id}/test`, {}, tested);
       const why = answer.error === "" ? `status ${answer.status ?? "unknown"}` : answer.error;
+      // A browser that ended its subscription is a channel no more.
+      if (!answer.ok && row.kind === "push") await this.load();
       const words = answer.ok ? `“${row.name}” answered ${answer.status ?? "well"}.` : `“${row.name}” failed: ${why}`;
       toast(words, answer.ok ? "good" : "critical");
     } catch (error) {
@@ -102,12 +129,15 @@ export class ChannelsView {
     if (!(await confirmDanger("Remove this channel?", `“${row.name}” gets no more alerts.`, "Remove channel"))) return;
     try {
       await call(`channels/${row.id}/`, { method: "DELETE" });
+      if (isHere(row)) await unsubscribe();
       await this.load();
     } catch (error) {
       fail(error);
     }
   }
 }
+
+const isHere = (row: Channel): boolean => row.kind === "push" && row.id === pushChannel();
 
 function stateBadge(row: Channel): HTMLElement | null {
   if (row.disabled_reason !== "") return h("span", { class: "badge badge-critical" }, row.disabled_reason);

@@ -5,6 +5,7 @@ import { get, NotShared, query, reason } from "../lib/api";
 import { h, icon, iconButton, replace } from "../lib/dom";
 import { setTheme } from "../lib/preferences";
 import { isDark } from "../lib/colours";
+import { armSound } from "../lib/sound";
 import { dictionary, isObject, list, number, otherwise, record, string, type Parser } from "../lib/parse";
 import { setUnits } from "../lib/units";
 import { watch } from "../data/entity_page_data";
@@ -30,6 +31,7 @@ export function openShell(): Shell {
   if (root === null) throw new Error("the template has no #page");
   root.replaceChildren();
   setUpTheme();
+  armSound();
   void askAlertCount();
   setInterval(refreshAlertCount, 30_000);
   if (source["is_watching"] === true) {

@@ -16,6 +16,7 @@ export const shift = record({
   on_call: list(string),
   unknown: list(string),
   known_until: moment,
+  warning: otherwise(string, ""),
   editable: otherwise(boolean, false),
 });
 type Shift = ReturnType<typeof shift>;
@@ -69,6 +70,7 @@ export class ShiftsView {
         h("strong", {}, row.name),
         h("div", { class: "small" }, row.on_call.length > 0 ? `On call now: ${row.on_call.join(", ")}` : "Nobody is on call now"),
         h("div", { class: "small faint" }, `Known until ${formatMoment(row.known_until, "ms", this.me.time_zone)}`),
+        row.warning !== "" ? h("div", { class: "badge badge-high" }, row.warning) : null,
         row.unknown.length > 0 ? h("div", { class: "small faint" }, `Nobody of your teams: ${row.unknown.join(", ")}`) : null,
       ),
       row.editable ? button("Edit", { kind: quiet, onClick: () => this.openForm(row) }) : null,

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from django.core.mail import EmailMessage
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -14,7 +16,7 @@ from tests.webapp.alerts.test_routing import quiet, reached
 from webapp.alerts.models import Alert, Notification, Shift, Turn
 from webapp.alerts.routing import rule_save
 from webapp.alerts.shift_calendars import run
-from webapp.alerts.shifts import shift_list, shift_save
+from webapp.alerts.shifts import shift_list, shift_save, shifts_at, shifts_warn, warning_of
 from webapp.queries.models import Query
 
 WEEKLY = """BEGIN:VCALENDAR
@@ -119,3 +121,40 @@ class TestRouted:
     def test_a_calendar_that_is_too_large_is_refused(self, people: SimpleNamespace) -> None:
         with pytest.raises(Refused, match="1 MB"):
             shift_save(user=people.operator, name="duty", calendar="x" * 1_000_001)
+
+
+@pytest.mark.services
+@pytest.mark.django_db
+def test_owners_learn_once_and_in_time_that_nobody_will_be_on_call(
+    people: SimpleNamespace, client_of: Callable[..., APIClient], settings: Any, mailoutbox: list[EmailMessage]
+) -> None:
+    """The page and one mail for each thing that is wrong: it ends soon, it has ended, nobody is on call for longer than a weekend."""
+    settings.EMAIL_GIVEN = True
+    people.owner.email = "owner@example.org"
+    people.owner.save()
+    now, day = timezone.now(), timedelta(days=1)
+    long = [(now + n * 7 * day, now + (n * 7 + 5) * day, "owner") for n in range(12)]
+    shift = shift_save(user=people.owner, name="duty", calendar=calendar(*long))
+
+    def said_at(moment: datetime) -> tuple[str, int]:
+        shown = warning_of(shifts_at(Shift.objects.all(), moment).get(), moment)
+        shifts_warn(moment)
+        return ("" if shown is None else shown.kind, len(mailoutbox))
+
+    assert said_at(now + day) == said_at(now + 6 * day) == ("", 0), "a weekend is no gap"
+    assert said_at(now + 60 * day) == said_at(now + 61 * day) == ("ends", 1)
+    assert "ends on" in mailoutbox[0].subject and mailoutbox[0].to == ["owner@example.org"]
+    assert said_at(now + 90 * day) == ("ended", 2)
+    # Another calendar: nothing is wrong with it but a gap, in nine days.
+    shift_save(user=people.owner, shift=shift, calendar=calendar((now, now + 9 * day, "owner"), (now + 20 * day, now + 80 * day, "owner")))
+    assert said_at(now + day) == ("", 2)
+    assert said_at(now + 10 * day) == ("gap", 3)
+    (told,) = client_of(people.owner).get("/api/v1/shifts/").json()["results"]
+    assert told["warning"] == ""
+    Turn.objects.all().delete()
+    assert "ended" in client_of(people.owner).get("/api/v1/shifts/").json()["results"][0]["warning"]
+    # Without a mail server the page alone says it; the mail goes when there is one.
+    settings.EMAIL_GIVEN = False
+    assert said_at(now + 10 * day) == ("ended", 3)
+    settings.EMAIL_GIVEN = True
+    assert said_at(now + 10 * day) == ("ended", 4)

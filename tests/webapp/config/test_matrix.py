@@ -93,6 +93,7 @@ LISTS = {
     "api-views": ["GET", "POST"],
     "api-mutes": ["GET", "POST"],
     "api-channels": ["GET", "POST"],
+    "api-push-key": ["GET"],
     "api-shifts": ["GET", "POST"],
     "api-rules": ["GET", "POST"],
     "api-rules-dry-run": ["GET", "POST"],

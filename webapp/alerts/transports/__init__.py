@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from webapp.alerts.models import ChannelKind, Delivery
-from webapp.alerts.transports import apprise, mail, mqtt, webhook
+from webapp.alerts.transports import apprise, kafka, mail, mqtt, push, webhook
 from webapp.alerts.webhooks import Answer
 
 
@@ -23,4 +23,11 @@ class Transport(Protocol):
         """Sends the message once; never raises for what the receiver or the network does."""
 
 
-TRANSPORTS: Mapping[str, Transport] = {ChannelKind.WEBHOOK: webhook, ChannelKind.MAIL: mail, ChannelKind.MQTT: mqtt, ChannelKind.APPRISE: apprise}
+TRANSPORTS: Mapping[str, Transport] = {
+    ChannelKind.WEBHOOK: webhook,
+    ChannelKind.MAIL: mail,
+    ChannelKind.MQTT: mqtt,
+    ChannelKind.APPRISE: apprise,
+    ChannelKind.PUSH: push,
+    ChannelKind.KAFKA: kafka,
+}

@@ -101,7 +101,8 @@ def _subject(count: int, alerts: list[dict[str, Any]], *, is_digest: bool) -> st
     return " ".join(f"[{Severity(gravest['severity']).label}] {digest}{what}{others}".split())[:200]
 
 
-def _line(alert: dict[str, Any]) -> str:
+def line_of(alert: dict[str, Any]) -> str:
+    """What an alert of a message is, in one line."""
     who = ", ".join(alert["entities"]) or "-"
     said = f"{Severity(alert['severity']).label}: {alert['query_name']}, {who} ({alert['kind']}), opened {alert['opened_at']}"
     by = f". Sent by the rule “{alert['rule']}”" if alert.get("rule") else ""
@@ -111,7 +112,7 @@ def _line(alert: dict[str, Any]) -> str:
 def _text(data: dict[str, Any], alerts: list[dict[str, Any]], link: str | None) -> str:
     if not alerts:
         return f"{data.get('text', '')}\n"
-    lines = [f"{_line(alert)}\n  {alert_link(alert['id']) or ''}".rstrip() for alert in alerts[:LISTED]]
+    lines = [f"{line_of(alert)}\n  {alert_link(alert['id']) or ''}".rstrip() for alert in alerts[:LISTED]]
     more = [f"and {data['count'] - LISTED} more"] if data["count"] > LISTED else []
     acknowledge = [f"Acknowledge: {link}"] if link else []
     return "\n\n".join([*lines, *more, *acknowledge]) + "\n"
@@ -132,4 +133,4 @@ def _html(subject: str, data: dict[str, Any], alerts: list[dict[str, Any]], link
 
 def _linked(alert: dict[str, Any]) -> SafeString | str:
     address = alert_link(alert["id"])
-    return format_html('<a href="{}">{}</a>', address, _line(alert)) if address else _line(alert)
+    return format_html('<a href="{}">{}</a>', address, line_of(alert)) if address else line_of(alert)

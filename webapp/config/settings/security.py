@@ -17,6 +17,9 @@ SECRET_KEY_FALLBACKS = names("SECRET_KEY_FALLBACKS", [])
 # What encrypts secrets in the database (`webapp/config/secrets_at_rest.py`): the first key encrypts, all decrypt.
 SECRETS_KEYS = names("VEDETTE_SECRETS_KEYS", [])
 
+# The private key of P-256 by which push services know us (VAPID): 32 bytes in URL-safe base64. Without it no browser can subscribe.
+PUSH_KEY = text("VEDETTE_PUSH_KEY")
+
 AUTH_USER_MODEL = "accounts.User"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},

@@ -24,5 +24,6 @@ CELERY_BEAT_SCHEDULE = {
     "stop what derives from what is hidden": {"task": "webapp.queries.tasks.stop_unseeing", "schedule": 5.0, "options": {"expires": 5.0}},
     "forget what is too old": {"task": "webapp.jobs.tasks.expire", "schedule": 1800.0, "options": {"expires": 600.0}},
     "deliver notifications": {"task": "webapp.alerts.tasks.deliver", "schedule": 1.0, "options": {"expires": 2.0}},
+    "warn of shifts that end": {"task": "webapp.alerts.tasks.warn_of_shifts", "schedule": 3600.0, "options": {"expires": 600.0}},
     "look for watched entities": {"task": "webapp.entities.tasks.look", "schedule": 5.0, "options": {"expires": 5.0}},
 }

@@ -1,0 +1,77 @@
+/**
+ * Runs by itself, whether a page is open or not: shows what the server pushed, and opens the page behind it when somebody presses it.
+ * It controls no page: below its own address there is none. It imports nothing, as not every browser takes modules here.
+ */
+
+interface Extended extends Event {
+  waitUntil(promise: Promise<unknown>): void;
+}
+interface Pushed extends Extended {
+  data: { text(): string } | null;
+}
+interface Pressed extends Extended {
+  notification: Notification & { data: unknown };
+}
+interface Page {
+  url: string;
+  focus(): Promise<unknown>;
+}
+interface Scope {
+  addEventListener(type: "push", listener: (event: Pushed) => void): void;
+  addEventListener(type: "notificationclick", listener: (event: Pressed) => void): void;
+  addEventListener(type: "pushsubscriptionchange", listener: (event: Extended) => void): void;
+  registration: ServiceWorkerRegistration;
+  location: Location;
+  clients: {
+    matchAll(options: { type: "window"; includeUncontrolled: true }): Promise<Page[]>;
+    openWindow(address: string): Promise<unknown>;
+  };
+}
+interface Told {
+  title: string;
+  body: string;
+  link: string;
+  tag: string;
+}
+
+const scope = self as unknown as Scope;
+const ENDED: Told = {
+  title: "Alerts reach this browser no longer",
+  body: "The browser ended its subscription. Open your account and press “Notify this browser”.",
+  link: "/account/",
+  tag: "push-ended",
+};
+
+/** What a message says; a browser takes it ill if nothing is shown, so one that cannot be read says that there is news. */
+function read(text: string): Told {
+  const usual = { title: "Vedette", body: "There are new alerts.", link: "/alerts/", tag: "alerts" };
+  try {
+    const told = JSON.parse(text) as Record<string, unknown>;
+    const of = (name: keyof Told): string => (typeof told[name] === "string" ? told[name] : usual[name]);
+    return { title: of("title"), body: of("body"), link: of("link"), tag: of("tag") };
+  } catch {
+    return usual;
+  }
+}
+
+function show(told: Told): Promise<void> {
+  // `renotify` is missing in TypeScript's types: a message about the same alert takes the place of the one before, and calls again.
+  const options = { body: told.body, tag: told.tag, renotify: true, icon: "/static/icons/favicon.svg", data: told.link };
+  return scope.registration.showNotification(told.title, options);
+}
+
+/** A page of this site alone; the one that shows it already, if there is one. */
+async function open(link: unknown): Promise<void> {
+  const address = new URL(typeof link === "string" ? link : "/alerts/", scope.location.origin);
+  if (address.origin !== scope.location.origin) return;
+  const pages = await scope.clients.matchAll({ type: "window", includeUncontrolled: true });
+  const shown = pages.find((page) => page.url === address.href);
+  await (shown === undefined ? scope.clients.openWindow(address.href) : shown.focus());
+}
+
+scope.addEventListener("push", (event) => event.waitUntil(show(read(event.data?.text() ?? ""))));
+scope.addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  event.waitUntil(open(event.notification.data));
+});
+scope.addEventListener("pushsubscriptionchange", (event) => event.waitUntil(show(ENDED)));

@@ -1,0 +1,132 @@
+"""Messages to a topic of Kafka: sent is what all in-sync replicas have. The address is `kafka[s]://[user:password@]host[:port][,host...]/topic`.
+
+At least once: the key of a message, its `id`, stays the same over all attempts, so a compacted topic keeps one, and within an attempt the brokers
+themselves drop what the client repeats (an idempotent producer).
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from webapp.alerts.models import Delivery
+from webapp.alerts.webhooks import Answer
+from webapp.config.outside import RefusedAddress, check_host, is_named
+
+LONGEST = timedelta(seconds=30)
+ANSWER_S, TAKEN_S = 8.0, 12.0
+SCHEMES = {"kafka": "plaintext", "kafkas": "ssl"}
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+DEFAULT_PORT, LEAST_PORT = 9092, 1024
+"""Below it are the ports of other protocols."""
+MOST_BROKERS, TOPIC_LENGTH = 10, 249
+TAKEN = 200
+
+
+class _Place:
+    """What an address says. Raises RefusedAddress."""
+
+    def __init__(self, address: str) -> None:
+        parts = urlsplit(address)
+        login, _, servers = parts.netloc.rpartition("@")
+        user, _, password = login.partition(":")
+        self.topic, self.user, self.password = unquote(parts.path.removeprefix("/")), unquote(user), unquote(password)
+        self.mechanism = parse_qs(parts.query).get("mechanism", ["PLAIN"])[0]
+        if parts.scheme not in SCHEMES or not servers:
+            raise RefusedAddress("As kafkas://user:password@broker.example.org:9093/alerts, other brokers after commas.")
+        if not 0 < len(self.topic) <= TOPIC_LENGTH or not all(sign.isascii() and (sign.isalnum() or sign in "._-") for sign in self.topic):
+            raise RefusedAddress(f"The path is the topic: 1 to {TOPIC_LENGTH} letters, digits, points, - and _.")
+        if self.mechanism not in MECHANISMS:
+            raise RefusedAddress(f"?mechanism= is one of {', '.join(MECHANISMS)}.")
+        self.security = f"sasl_{SCHEMES[parts.scheme]}" if user else SCHEMES[parts.scheme]
+        self.brokers = [_host_and_port(one) for one in servers.split(",")]
+        if len(self.brokers) > MOST_BROKERS:
+            raise RefusedAddress(f"{MOST_BROKERS} brokers at most: the client finds the others.")
+
+    def settings(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "bootstrap.servers": ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.brokers),
+            "client.id": "vedette",
+            "security.protocol": self.security,
+            "enable.idempotence": True,
+            "delivery.timeout.ms": int(TAKEN_S * 1000),
+            "socket.connection.setup.timeout.ms": 5_000,
+            "log_level": 0,
+        }
+        return found | ({"sasl.mechanism": self.mechanism, "sasl.username": self.user, "sasl.password": self.password} if self.user else {})
+
+
+def refuse(given: Mapping[str, Any]) -> dict[str, str]:
+    """The address names brokers and one topic."""
+    try:
+        for host, _ in _Place(given.get("url") or "").brokers:
+            check_host(host)
+    except ValueError as error:
+        return {"url": str(error)}
+    return {}
+
+
+def send(delivery: Delivery, now: datetime) -> Answer:
+    """Writes the message and waits until the topic has it."""
+    try:
+        place = _Place(delivery.channel.url)
+        _check(place.brokers)
+        return _produce(place, delivery)
+    except (OSError, RefusedAddress) as error:
+        return Answer(None, f"{type(error).__name__}: {error}"[:300])
+    except KafkaException as error:
+        return Answer(None, f"Kafka: {_told(error.args[0])}"[:300])
+
+
+def _produce(place: _Place, delivery: Delivery) -> Answer:
+    problems = list[str]()
+    producer = Producer({**place.settings(), "error_cb": lambda error: problems.append(_told(error))})
+    told = producer.list_topics(place.topic, ANSWER_S)
+    # Where messages go is said by the brokers: those addresses are checked like any that somebody typed in.
+    _check([(broker.host, broker.port) for broker in told.brokers.values()])
+    found = told.topics[place.topic]
+    if found.error is not None or not found.partitions:
+        return Answer(None, f"The topic {place.topic} cannot be written: {_told(found.error) if found.error else 'it has no partitions'}")
+    answered, refused = threading.Event(), list[str]()
+
+    def settled(error: KafkaError | None, _message: Any) -> None:
+        refused.extend([_told(error)] if error is not None else [])
+        answered.set()
+
+    key = str(delivery.webhook_id)
+    body = json.dumps({"id": key, **json.loads(delivery.body)})
+    producer.produce(place.topic, key=key, value=body, headers={"webhook-id": key}, on_delivery=settled)
+    producer.flush(TAKEN_S)
+    if not answered.is_set():
+        refused.append(problems[-1] if problems else f"the brokers did not acknowledge the message within {TAKEN_S:g} s")
+    return Answer(None, f"Kafka: {refused[0]}"[:300]) if refused else Answer(TAKEN)
+
+
+def _check(brokers: list[tuple[str, int]]) -> None:
+    """Raises RefusedAddress unless messages may go to all of them, OSError for one that is not known."""
+    for host, port in brokers:
+        for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP):
+            if not is_named(str(address[0])) and port < LEAST_PORT:
+                raise RefusedAddress(f"Port {port} is not one that brokers are reached at.")
+
+
+def _host_and_port(text: str) -> tuple[str, int]:
+    try:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname, parts.port or DEFAULT_PORT
+    except ValueError as error:
+        raise RefusedAddress(f"{text[:60]!r} is no broker: as broker.example.org:9092.") from error
+    if not host or any(ord(sign) <= 32 or ord(sign) > 126 for sign in host):
+        raise RefusedAddress(f"{text[:60]!r} is no broker: as broker.example.org:9092.")
+    return host, port
+
+
+def _told(error: Any) -> str:
+    return error.str() if isinstance(error, KafkaError) else str(error)

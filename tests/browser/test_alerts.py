@@ -9,10 +9,11 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
+from tests.browser.test_limits import shot
 from tests.webapp.answers import a_head
 from webapp.accounts.models import User
 from webapp.alerts.handling import Decision, alerts_decide
-from webapp.alerts.models import Alert, Step
+from webapp.alerts.models import Alert, Mute, Step
 from webapp.alerts.selectors import alert_rows
 from webapp.detections.services import outbox_append
 
@@ -72,6 +73,7 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     held.click()
     page.get_by_role("button", name=f"walker {OPEN + 39}", exact=True).wait_for()
 
+    shot(site, "desk")
     # By keys: open the first, say something, acknowledge it. Opening it made it seen.
     page.mouse.move(3, 3)
     page.keyboard.press("j")
@@ -98,6 +100,37 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     page.get_by_text("grace acknowledged this alert at").wait_for()
     page.locator(".steps").get_by_text("acknowledged it").wait_for()
     page.keyboard.press("Escape")
+
+    # Muted on the page: it says by whom and why; the list of mutes lifts it.
+    page.keyboard.press("j")
+    page.get_by_role("heading", name=f"walker {OPEN + 39}: entered").wait_for()
+    page.get_by_role("button", name="Mute…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("What", exact=True).select_option(label=f"walker {OPEN + 39}, in all queries that you may change")
+    dialog.get_by_label("Reason").fill("Our own")
+    dialog.get_by_role("button", name="Mute", exact=True).click()
+    page.get_by_text("Muted by ada until").wait_for()
+    shot(site, "desk-alert")
+    assert [(mute.entities, mute.reason) for mute in Mute.objects.all()] == [([f"walker {OPEN + 39}"], "Our own")]
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Mutes").click()
+    dialog.get_by_text("1 muted").wait_for()
+    shot(site, "mutes")
+    dialog.get_by_role("button", name="Lift").click()
+    dialog.get_by_text("ended").wait_for()
+    dialog.get_by_role("button", name="Close").last.click()
+
+    # A flood as one row, which opens again.
+    page.get_by_label("Group", exact=True).select_option("query")
+    group = page.locator("tr[data-group]")
+    group.get_by_text("3,040").first.wait_for()
+    shot(site, "desk-groups")
+    assert group.count() == 1 and group.locator("svg").count() >= 1
+    group.get_by_role("button", name="crossings").click()
+    rows.first.wait_for()
+    assert f"query={site.world.crossings.pk}" in page.url
+    page.goto(site.address + "/alerts/")
+    rows.first.wait_for()
 
     # All that match, also those that the page does not know.
     page.get_by_label("Search").fill("walker 29")

@@ -19,6 +19,10 @@ def shot(site: Site, name: str) -> None:
         for theme in ("light", "dark"):
             site.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
             site.page.screenshot(path=f"{folder}/{name}-{theme}.png")
+        size = site.page.viewport_size
+        site.page.set_viewport_size({"width": 390, "height": 844})
+        site.page.screenshot(path=f"{folder}/{name}-telephone.png")
+        site.page.set_viewport_size(size or {"width": 1280, "height": 860})
 
 
 def test_an_administrator_sets_a_teams_quotas_and_a_person_sees_theirs(site: Site) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.browser.test_limits import shot
 from tests.webapp.alerts.push_service import PushService
 from webapp.alerts.models import Channel
 from webapp.alerts.transports import push
@@ -66,6 +67,7 @@ def test_a_browser_is_notified_while_no_page_is_open(service: PushService, site:
     assert (channel.kind, channel.owner.username, channel.browser_keys) == ("push", "ada", browser.key_text)
     assert len(page.evaluate("window.askedWith")) == 65
 
+    shot(site, "channels")
     card.get_by_role("button", name="Test", exact=True).click()
     page.get_by_text("answered 201.").wait_for()
     ((_, told),) = browser.got

@@ -19,8 +19,9 @@ def test_a_rule_is_made_tried_and_switched_off(site: Site) -> None:
     from tests.browser.test_limits import shot
     from tests.webapp.alerts.test_lifecycle import crossing, record
     from tests.webapp.alerts.test_shifts import calendar
-    from webapp.alerts.deliveries import channel_create, notifications_plan
-    from webapp.alerts.models import Notification, RoutingRule
+    from webapp.alerts.deliveries import channel_create, deliveries_prepare, notifications_plan
+    from webapp.alerts.handling import Decision, alerts_decide
+    from webapp.alerts.models import Alert, Notification, RoutingRule, Step
 
     world = site.world
     channel_create(owner=world.feed.owner, name="Night desk", url="https://hooks.example.org/x", all_queries=False)
@@ -63,6 +64,14 @@ def test_a_rule_is_made_tried_and_switched_off(site: Site) -> None:
     shot(site, "rules")
     notifications_plan()
     assert [(one.rule and one.rule.name, one.after_minutes) for one in Notification.objects.all()] == [("Crossings", 5)] * 2
+    # One is acknowledged in time: the other alone goes further.
+    acknowledged, waiting = Alert.objects.order_by("pk")
+    alerts_decide(alerts=[acknowledged], decision=Decision(Step.ACKNOWLEDGED, world.feed.owner))
+    deliveries_prepare(timezone.now() + timedelta(minutes=6))
+    page.locator("#channels").get_by_role("button", name="What was sent").click()
+    dialog.locator("tbody tr").get_by_text(f"Alert {waiting.pk}", exact=True).wait_for()
+    assert dialog.locator("tbody tr").count() == 1
+    dialog.get_by_role("button", name="Close").last.click()
 
     rules.get_by_role("button", name="Edit").click()
     dialog.get_by_label("Messages", exact=True).select_option("daily")

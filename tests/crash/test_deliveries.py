@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -28,6 +28,7 @@ from webapp.platform.demo import DELIVERIES
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 __all__ = ["world"]
 RECEIVERS = 12
+CHIEF = "chief@example.org"
 
 
 def test_supervision_goes_on_while_all_receivers_hang(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,12 +67,17 @@ while True:
 
 
 def test_every_alert_is_mailed_whenever_the_sender_is_killed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """KILL in the middle of a mail, before the server has said that it took it, and elsewhere: all arrive, a repeated one under the id it had."""
+    """KILL in the middle of a mail, before the server has said that it took it, and elsewhere: all arrive, a repeated one under the id it had.
+
+    So it is with a digest of all of them, which another channel gathers.
+    """
     held = threading.Event()
     with mail_server(held) as (port, mails):
         monkeypatch.setenv("EMAIL_URL", f"smtp://127.0.0.1:{port}")
         monkeypatch.setenv("VEDETTE_PUBLIC_URL", "https://watch.example.org")
         channel_create(owner=world.crossings.owner, name="duty", kind="mail", recipient="duty@example.org", per_minute=600)
+        pace = {"digest": "daily", "digest_at": (timezone.now() + timedelta(hours=12)).time()}
+        digest = channel_create(owner=world.crossings.owner, name="chief", kind="mail", recipient=CHIEF, **pace)
         for round_ in range(4):
             record(world.crossings, *(crossing(world.crossings, "in", f"e{round_}-{i}", i) for i in range(8)))
             if round_ % 2 == 0:
@@ -83,14 +89,30 @@ def test_every_alert_is_mailed_whenever_the_sender_is_killed(world: World, monke
             held.clear()
             # As after the time that one attempt may take.
             Delivery.objects.filter(sent_at=None).update(claimed_until=None)
-        _sender(world)
+        sender = _sender(world)
         world.wait(lambda: Notification.objects.filter(delivery__sent_at__isnull=False).count() == 32, 60, "all are sent")
+
+        # The hour of the digest: its sender dies while the server has it.
+        held.set()
+        Notification.objects.filter(channel=digest).update(due_at=timezone.now())
+        world.wait(lambda: any(mail["To"] == CHIEF for mail in mails), 60, "the digest is on its way")
+        sender.kill()
+        sender.wait()
+        held.clear()
+        Delivery.objects.filter(sent_at=None).update(claimed_until=None)
+        _sender(world)
+        world.wait(lambda: digest.deliveries.filter(sent_at__isnull=False).exists(), 60, "the digest is sent")
+    digests = [mail for mail in mails if mail["To"] == CHIEF]
+    mails = [mail for mail in mails if mail["To"] != CHIEF]
+    assert len(digests) == 2 and len({mail["Message-ID"] for mail in digests}) == 1, "sent again under the id that it had"
+    assert all("and 12 more" in str(mail.get_body(("plain",))) for mail in digests)
+    assert digest.notifications.count() == 32 and digest.deliveries.count() == 1, "each alert in the one digest"
     told = {(mail["Message-ID"], alert) for mail in mails for alert in re.findall(r"/alerts/(\d+)", str(mail.get_body(("plain",))))}
     assert sorted(int(alert) for _, alert in told) == sorted(Alert.objects.values_list("pk", flat=True)), "each in one message"
     repeated = [count for count in Counter(mail["Message-ID"] for mail in mails).values() if count > 1]
     sys.stdout.write(f"{len(mails)} mails for 32 alerts; {len(repeated)} came more than once, under one id\n")
     assert len(repeated) >= 2, "two senders were killed while the server had the mail and they did not know"
-    assert Delivery.objects.count() == 32
+    assert Delivery.objects.exclude(channel=digest).count() == 32
 
 
 def _sender(world: World) -> subprocess.Popen[bytes]:

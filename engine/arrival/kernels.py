@@ -12,7 +12,7 @@ Ints = npt.NDArray[np.int64]
 NEVER = -(2**62)
 OPEN = 2**62
 """The end of an answer that holds."""
-TOLD = -1
+SENT = -1
 """Place of a prediction that was stated in an earlier step."""
 HITS, FALSE_ALARMS, MISSES, LEAD_OF_HITS = range(4)
 
@@ -44,14 +44,14 @@ def bases(entity: Any, t: Ints, over: int) -> Ints:
 def followed(entity: Any, t: Ints, inside: Any, predicts: Any, course: Course, gap: int, watermark: int, record: Ints) -> Any:
     """Signed facts (entity, start, end, prediction, entered, weight) after samples in (entity, t) and the passing of time.
 
-    `prediction` is the place of the sample that makes it, or TOLD; `entered` that of the sample inside with which the answer ends, or -1. All that
+    `prediction` is the place of the sample that makes it, or SENT; `entered` that of the sample inside with which the answer ends, or -1. All that
     is open when the step begins was stated, and all that is open in the end is. `course` and `record` move on.
     """
     codes = len(course.last)
     room = 2 * len(t) + 3 * codes
     who, start, end = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
     made, entered, weight = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int8)
-    by = np.full(codes, TOLD)
+    by = np.full(codes, SENT)
     stated = course.start != NEVER
     n = 0
     for step in range(len(t) + codes):
@@ -68,7 +68,7 @@ def followed(entity: Any, t: Ints, inside: Any, predicts: Any, course: Course, g
                 ends = t[r]
         if ends != OPEN:
             if stated[e]:
-                who[n], start[n], end[n], made[n], entered[n], weight[n] = e, course.start[e], OPEN, TOLD, -1, -1
+                who[n], start[n], end[n], made[n], entered[n], weight[n] = e, course.start[e], OPEN, SENT, -1, -1
                 stated[e] = False
                 n += 1
             came = is_sample and inside[r] and ends == t[r]
@@ -78,9 +78,9 @@ def followed(entity: Any, t: Ints, inside: Any, predicts: Any, course: Course, g
             record[LEAD_OF_HITS] += ends - course.start[e] if came else 0
             course.start[e] = NEVER
         if not is_sample:
-            if course.start[e] != NEVER and by[e] != TOLD:
+            if course.start[e] != NEVER and by[e] != SENT:
                 if stated[e]:
-                    who[n], start[n], end[n], made[n], entered[n], weight[n] = e, course.start[e], OPEN, TOLD, -1, -1
+                    who[n], start[n], end[n], made[n], entered[n], weight[n] = e, course.start[e], OPEN, SENT, -1, -1
                     n += 1
                 who[n], start[n], end[n], made[n], entered[n], weight[n] = e, course.start[e], OPEN, by[e], -1, 1
                 n += 1

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.arrival.contacts import first_contacts
-from engine.arrival.kernels import NEVER, OPEN, TOLD, Course, Ints, bases, followed
+from engine.arrival.kernels import NEVER, OPEN, SENT, Course, Ints, bases, followed
 from engine.arrival.specification import ArrivalSpecification
 from engine.border_monitoring.passes import Moves
 from engine.model.arrays import pack_arrays, unpack_arrays
@@ -81,13 +81,13 @@ class ArrivalIndex:
 class Arriving:
     """Of one query: the samples that later courses may be made good from, tuples whose time is not over, and by entity code what holds.
 
-    `told[e]` was stated of an entity that is arriving. `work`: lines drawn, lines that touch. `record` as _RECORD.
+    `sent[e]` was stated of an entity that is arriving. `work`: lines drawn, lines that touch. `record` as _RECORD.
     """
 
     kept: Samples = _NO_SAMPLES
     waiting: Samples = _NO_SAMPLES
     course: Course = _NO_COURSE
-    told: Predictions = field(default_factory=lambda: _predictions(0))
+    sent: Predictions = field(default_factory=lambda: _predictions(0))
     work: Ints = field(default_factory=lambda: np.zeros(2, np.int64))
     record: Ints = field(default_factory=lambda: np.zeros(len(_RECORD), np.int64))
 
@@ -98,7 +98,7 @@ class Arriving:
             more = max(entities, 2 * have) - have
             wider = Course(np.full(more, NEVER), np.full(more, NEVER), np.zeros(more, np.bool_))
             self.course = Course(*(np.concatenate(pair) for pair in zip(self.course, wider, strict=True)))
-            self.told = Predictions(*(np.concatenate(pair) for pair in zip(self.told, _predictions(more), strict=True)))
+            self.sent = Predictions(*(np.concatenate(pair) for pair in zip(self.sent, _predictions(more), strict=True)))
 
 
 class ArrivalStage(Stage[ArrivalIndex, list[Arriving]]):
@@ -131,7 +131,7 @@ class ArrivalStage(Stage[ArrivalIndex, list[Arriving]]):
 
         return [
             Arriving(
-                read(q, "kept", Samples), read(q, "waiting", Samples), read(q, "course", Course), read(q, "told", Predictions),
+                read(q, "kept", Samples), read(q, "waiting", Samples), read(q, "course", Course), read(q, "sent", Predictions),
                 arrays[f"{q} work"], arrays[f"{q} record"],
             )
             for q in range(len(index.queries))
@@ -141,8 +141,8 @@ class ArrivalStage(Stage[ArrivalIndex, list[Arriving]]):
         for own, specification in zip(state, index.specifications, strict=True):
             arriving = np.flatnonzero(own.course.start != NEVER)
             assert not own.course.inside[arriving].any()
-            assert (own.course.start[arriving] <= own.told.t[arriving, 1]).all()
-            assert (own.told.t[arriving, 1] == own.course.last[arriving]).all()
+            assert (own.course.start[arriving] <= own.sent.t[arriving, 1]).all()
+            assert (own.sent.t[arriving, 1] == own.course.last[arriving]).all()
             assert (own.kept.t > own.course.last[own.kept.entity] - specification.over).all()
 
     def counters(self, index: ArrivalIndex, state: list[Arriving]) -> Mapping[str, int]:
@@ -157,7 +157,7 @@ class ArrivalStage(Stage[ArrivalIndex, list[Arriving]]):
 
 
 def _tuples_of(own: Arriving) -> dict[str, Any]:
-    return {"kept": own.kept, "waiting": own.waiting, "course": own.course, "told": own.told}
+    return {"kept": own.kept, "waiting": own.waiting, "course": own.course, "sent": own.sent}
 
 
 def _advanced(q: int, specification: ArrivalSpecification, own: Arriving, batch: Batch, watermark: int, geographic: bool) -> pa.RecordBatch | None:
@@ -171,13 +171,13 @@ def _advanced(q: int, specification: ArrivalSpecification, own: Arriving, batch:
     who, _, _, made, _, _ = facts
     stated = None
     if len(who):
-        told = made == TOLD
+        sent = made == SENT
         shown = _predictions(len(who))
-        for column, old, fresh in zip(shown, own.told, predictions, strict=True):
-            column[told], column[~told] = old[who[told]], fresh[made[~told]]
+        for column, old, fresh in zip(shown, own.sent, predictions, strict=True):
+            column[sent], column[~sent] = old[who[sent]], fresh[made[~sent]]
         stated = _changes(q, batch.entities, facts, shown, samples)
-    revised = np.flatnonzero((by != TOLD) & (own.course.start != NEVER))
-    for old, fresh in zip(own.told, predictions, strict=True):
+    revised = np.flatnonzero((by != SENT) & (own.course.start != NEVER))
+    for old, fresh in zip(own.sent, predictions, strict=True):
         old[revised] = fresh[by[revised]]
     return stated
 

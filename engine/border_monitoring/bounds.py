@@ -39,7 +39,7 @@ class Bounds:
     Dimension j owns the entries `first[j]` to `first[j + 1]` of `bound` (ascending), `partner` (the other end) and `owner` (box k as k for its
     lower end, ~k for its upper). `directory[j]` gives, for each of its equal-width slots from `origin[j]` on, the first entry at or above the
     slot's start. `narrowest[k >> 5]` is the least width, in the entry's dimension, of the boxes of 32 entries: a shorter move crosses no
-    partner of theirs, so they are told without looking at it. For the cross-check `across_low` and `across_high` have the ends in the dimension
+    partner of theirs, so they are stated without looking at it. For the cross-check `across_low` and `across_high` have the ends in the dimension
     after j (cyclically) of each entry, which refutes most crossings without a jump in memory; in three dimensions and more the rest looks into
     `low`, `high` (n, d), and `partner` is empty. Unbounded ends are infinite. Columns of entries that are compared in lanes have `LANES` more,
     whatever they are, at their ends.
@@ -236,28 +236,28 @@ def crossings(  # type: ignore[no-untyped-def]
             lower = now_other if v1 > v0 else was_other
             upper = was_other if v1 > v0 else now_other
             for k in range(start, stop, LANES):
-                told = (np.int64(1) << min(stop - k, LANES)) - 1
+                crossings = (np.int64(1) << min(stop - k, LANES)) - 1
                 if d == 2 and j == 1:
-                    # What crossed in both dimensions is told by the first: the second wants the other one held throughout.
-                    told &= at_most(across_low, k, min(was_other, now_other)) & ~at_most(across_high, k, max(was_other, now_other))
+                    # What crossed in both dimensions is stated by the first: the second wants the other one held throughout.
+                    crossings &= at_most(across_low, k, min(was_other, now_other)) & ~at_most(across_high, k, max(was_other, now_other))
                 elif d > 1:
                     ends = below(owner, k, np.int32(0))
-                    told &= (ends | (at_most(across_low, k, lower) & ~at_most(across_high, k, lower))) & (
+                    crossings &= (ends | (at_most(across_low, k, lower) & ~at_most(across_high, k, lower))) & (
                         ~ends | (at_most(across_low, k, upper) & ~at_most(across_high, k, upper))
                     )
                 if d < 3:
                     if not alone:
                         # A lower end's partner is above its bound, an upper end's below it: either way the crossing counts iff the partner
                         # was not crossed too.
-                        told &= at_most(partner, k, lesser) | ~at_most(partner, k, greater)
+                        crossings &= at_most(partner, k, lesser) | ~at_most(partner, k, greater)
                     # Written always, counted when it holds: no branch to mispredict.
                     for side in range(LANES):
                         boxes[np.uintp(n)] = owner[np.uintp(k) + np.uintp(side)] ^ flip
-                        n += (told >> side) & 1
+                        n += (crossings >> side) & 1
                     continue
-                while told:
-                    crossed = owner[k + lowest_bit(told)] ^ flip
-                    told &= told - 1
+                while crossings:
+                    crossed = owner[k + lowest_bit(crossings)] ^ flip
+                    crossings &= crossings - 1
                     # Inside in every dimension; outside not already in an earlier one, where it has been reported.
                     box = crossed ^ (crossed >> 31)
                     counts = True

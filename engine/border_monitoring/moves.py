@@ -276,7 +276,7 @@ def meetings(  # type: ignore[no-untyped-def]
                     error = max(error, c_error[c])
                     if c != best and c_first[c] - c_error[c] <= least + c_error[best]:
                         clear = False
-                # The first crossing tells where the move came from, if it is surely the first.
+                # The first crossing says where the move came from, if it is surely the first.
                 if c_sign[best] > 0 if clear else not in_polygon(coordinates, region_items[region], region_items[region + 1], px, py):
                     code = PASS
             start = stop

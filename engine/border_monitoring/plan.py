@@ -37,7 +37,7 @@ _MANY_GONE = 1024
 class TupleClass:
     """Queries that see the same tuples, and the structures over their monitors, largest first.
 
-    `columns` are the needed columns; for a class of regions x, y. `watches`: the monitors with options; their raw crossings only tell where to look.
+    `columns` are the needed columns; for a class of regions x, y. `watches`: the monitors with options; their raw crossings only say where to look.
     """
 
     key: ClassKey

@@ -5,7 +5,7 @@ queries that ask for it. What waits is found by an open-addressing table and, as
 distinct bound: events arrive in time order, so each ring is ordered by due time and nothing is ever sorted or searched.
 
 Memory decides the cost, so a waiting event is one packed record, the records of a ring lie one behind the other in chunks, and deletion is
-lazy: an event that is met or due only loses its mark. The table is not told; an entry counts only if the record that it names has its key and
+lazy: an event that is met or due only loses its mark. The table is not updated; an entry counts only if the record that it names has its key and
 is still marked. Dead entries go when the table is built anew, from the rings.
 
 References: [BMQ] 6.4 (Tran-Seq, Fig. 8). Departures: one table and one ring for both directions; a stay is decided by the watermark, not

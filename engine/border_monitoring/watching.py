@@ -1,6 +1,6 @@
 """In and out events of monitors with options: when an entity counts as inside depends on what it was before.
 
-A **pair** is such a monitor and an entity that is in the monitor's region or counts as inside. The index tells which entities come into a region
+A **pair** is such a monitor and an entity that is in the monitor's region or counts as inside. The index says which entities come into a region
 (their raw crossings, and the places of first tuples); from then on each tuple of a pair is looked at by itself, until the entity is outside in
 both senses. So the cost follows the tuples of pairs, not the tuples of the feed.
 
@@ -8,7 +8,7 @@ both senses. So the cost follows the tuples of pairs, not the tuples of the feed
     stays(d)  = d at most max(hysteresis, accuracy(d)) from the region, and the condition holds at d
     inside(k) = stays(d(k)) if inside(k-1) else enters(d(k)); before the first tuple an entity is outside
 
-With a dwell D the in at t1 becomes one at t1 + D, unless an out has t2 <= t1 + D; then neither counts. A timer: it is told once the watermark is
+With a dwell D the in at t1 becomes one at t1 + D, unless an out has t2 <= t1 + D; then neither counts. A timer: it is stated once the watermark is
 beyond t1 + D.
 """
 
@@ -221,7 +221,7 @@ def _crossed(watches: Watches, tuples: Tuples, row: Ints, monitor: Ints) -> Int6
 
 
 def _first_inside(watches: Watches, pairs: Pairs, tuples: Tuples) -> Int64s:
-    """Keys of pairs whose first tuple lies in the region: no crossing tells of it."""
+    """Keys of pairs whose first tuple lies in the region: no crossing shows it."""
     latest = int(pairs.begun.max())
     first = np.flatnonzero(tuples.before_seq <= latest)
     if not len(first):

@@ -237,7 +237,7 @@ def _lately(guards: Guards, work: Scratch, trigger: Whole, now: Whole) -> bool:
 def _may_wait(tables: Tables, work: Scratch, trigger: Whole, query: Whole, now: Whole, counters: Ints) -> bool:
     """Whether all other guards of a trigger have come recently enough; the trigger's own line is looked at only if they are many.
 
-    They are not asked while some event waits for the query already: its lists are made anyway, and tell the same for less. Of a query for which many
+    They are not asked while some event waits for the query already: its lists are made anyway, and say the same for less. Of a query for which many
     wait they are, lest those that complete nothing take the room.
     """
     if 0 < work.waiting.queries[query, COUNT] < _MANY:

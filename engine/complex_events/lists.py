@@ -9,7 +9,7 @@ list holds:
 
 A list reaches as far back as can be asked for (BACK). The root's entries are the detections; `trace` finds their witnesses from the top down, with
 the choices of `search.pick`. Where lists get too long (TOO_LONG) or do not say enough (UNSURE: the choice is for a start that is not the greatest of
-its end), the caller searches. What is found is the same, so nothing tells in which way it was found.
+its end), the caller searches. What is found is the same, so an answer does not depend on how it was found.
 
 For patterns without negation, over all entities.
 """

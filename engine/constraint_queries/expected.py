@@ -1,4 +1,4 @@
-"""How many events a query will keep, told from a feed's recent rows before it runs.
+"""How many events a query will keep, estimated from a feed's recent rows before it runs.
 
 Counted is only what is kept whatever else is stored: a query that would run is not refused, and one that passes the limit all the same is stopped.
 Events come at the pace of those rows and stay for the time that their variable needs them, so as many are stored at a time as rows come while one

@@ -247,7 +247,7 @@ def _sums(specification: ConstraintSpecification, slots: dict[str, int]) -> dict
 
 
 def _symmetry(specification: ConstraintSpecification) -> tuple[npt.NDArray[np.int8], Ints]:
-    """How sets are told from orders: interchangeable variables take their events in order; for others all arrangements are compared."""
+    """How each set is one answer: interchangeable variables take their events in order; for others all arrangements are compared."""
     m = len(specification.variables)
     order, arrangements = np.zeros((m, m), np.int8), np.empty((0, m), np.int64)
     if interchangeable(specification):

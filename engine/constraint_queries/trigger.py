@@ -1,6 +1,6 @@
 """The text form of a constraint query: `CREATE TRIGGER name FOR E AS V1, E AS V2 WHEN ...`, read; `writing.py` writes it.
 
-The text becomes the JSON document that says the same, with the place of each part; faults of the document are told by line and column.
+The text becomes the JSON document that says the same, with the place of each part; faults of the document carry line and column.
 
 References: [CCQ] section 2 (extended SQL).
 """

@@ -309,9 +309,9 @@ def _advanced(q: int, specification: EncounterSpecification, pairs: Pairs, met: 
     pairs.kept = pairs.kept.take(pairs.kept.at >= least)
     end = np.where(ended, following, runs.last)
     fits = end - runs.first >= specification.lasting
-    told = ~np.isnan(runs.told)
-    news = fits & (ended | ~told | (runs.least != runs.told) | (runs.seq != runs.told_seq).any(axis=1))
-    withdrawn = told & news
+    sent = ~np.isnan(runs.sent)
+    news = fits & (ended | ~sent | (runs.least != runs.sent) | (runs.seq != runs.sent_seq).any(axis=1))
+    withdrawn = sent & news
     pairs.open = runs.telling(news).take(~ended)
     return _changes(q, specification, runs, withdrawn, news, ended, dictionary)
 
@@ -363,8 +363,8 @@ def _changes(
     if not len(now.pair):
         return concat([])
     pair = np.concatenate([gone.pair, now.pair])
-    t, seq = np.concatenate([gone.told_t, now.t]), np.concatenate([gone.told_seq, now.seq])
-    x, y = np.concatenate([gone.told_x, now.x]), np.concatenate([gone.told_y, now.y])
+    t, seq = np.concatenate([gone.sent_t, now.t]), np.concatenate([gone.sent_seq, now.seq])
+    x, y = np.concatenate([gone.sent_x, now.x]), np.concatenate([gone.sent_y, now.y])
     sides = np.column_stack([pair >> 32, pair & 0xFFFFFFFF])
     if specification.symmetric:
         swapped = pc.greater(dictionary.decode(sides[:, 0]), dictionary.decode(sides[:, 1])).to_numpy(zero_copy_only=False)
@@ -381,7 +381,7 @@ def _changes(
         entity_offsets=np.arange(n + 1) * 2,
         start=np.concatenate([gone.first, now.first]),
         end=pa.array(np.concatenate([gone.last, now.last]) + specification.every, pa.int64(), mask=~closed),
-        score=np.concatenate([gone.told, now.least]),
+        score=np.concatenate([gone.sent, now.least]),
         evidence=evidence,
         weight=np.concatenate([np.full(len(gone.pair), -1, np.int8), np.ones(len(now.pair), np.int8)]),
     )

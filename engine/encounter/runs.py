@@ -15,8 +15,8 @@ SIDES = 2
 
 class Runs(NamedTuple):
     """Runs by `pair` (code of the first << 32 | code of the other) and first T. `least`: the least distance, with the tuples of both sides
-    (n, 2) that the places there came from. `told`: the least distance that was stated, NaN where none was, with its tuples' numbers in
-    `told_t` and so on."""
+    (n, 2) that the places there came from. `sent`: the least distance that was stated, NaN where none was, with its tuples' numbers in
+    `sent_t` and so on."""
 
     pair: Ints
     first: Ints
@@ -26,11 +26,11 @@ class Runs(NamedTuple):
     seq: Ints
     x: Floats
     y: Floats
-    told: Floats
-    told_t: Ints
-    told_seq: Ints
-    told_x: Floats
-    told_y: Floats
+    sent: Floats
+    sent_t: Ints
+    sent_seq: Ints
+    sent_x: Floats
+    sent_y: Floats
 
     def take(self, rows: Ints | Bools) -> Runs:
         return Runs._make(column[rows] for column in self)
@@ -38,10 +38,10 @@ class Runs(NamedTuple):
     def telling(self, rows: Bools) -> Runs:
         """The same after `rows` were stated as they are."""
         columns = self._asdict()
-        for told, own in (("told", "least"), ("told_t", "t"), ("told_seq", "seq"), ("told_x", "x"), ("told_y", "y")):
-            kept = columns[told].copy()
+        for sent, own in (("sent", "least"), ("sent_t", "t"), ("sent_seq", "seq"), ("sent_x", "x"), ("sent_y", "y")):
+            kept = columns[sent].copy()
             kept[rows] = columns[own][rows]
-            columns[told] = kept
+            columns[sent] = kept
         return Runs(**columns)
 
 
@@ -70,6 +70,6 @@ def taken_on(runs: Runs, meetings: Runs, every: int) -> tuple[Runs, Bools]:
     # The first row of the least distance: what was stated of the run stands in its first row.
     nearest = np.lexsort((joined.first, joined.least, group))[begin]
     whole = joined.take(nearest)._replace(first=joined.first[begin], last=joined.last[end])
-    told = {name: getattr(joined, name)[begin] for name in ("told", "told_t", "told_seq", "told_x", "told_y")}
-    whole = whole._replace(**told)
+    sent = {name: getattr(joined, name)[begin] for name in ("sent", "sent_t", "sent_seq", "sent_x", "sent_y")}
+    whole = whole._replace(**sent)
     return whole, np.append(whole.pair[1:] != whole.pair[:-1], True)

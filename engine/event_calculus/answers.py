@@ -28,7 +28,7 @@ class Change:
     weight: Ints
 
     def spelt(self, symbols: Symbols) -> Change:
-        """As it is told: a fluent with a shape under its own name, what stands in the shape among its arguments."""
+        """As it is reported: a fluent with a shape under its own name, what stands in the shape among its arguments."""
         if not is_shape(self.name):
             return self
         return replace(self, name=called(self.name), keys=spelt_keys(self.name, self.keys, symbols))

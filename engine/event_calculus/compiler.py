@@ -465,7 +465,7 @@ class _Reader:
             self._fault(place, f"{name}={pattern.value} is not declared: the inputs {name} have {', '.join(sorted(filter(None, values)))}")
 
     def _groundings_of_inputs(self, program: Program) -> None:
-        """Of an input that is known anyhow a grounding tells where members of dynamic domains are named; without such a domain it changes nothing."""
+        """Of an input that is known anyhow a grounding says where members of dynamic domains are named; without such a domain it changes nothing."""
         for name, rules in self.groundings.items():
             for rule in rules:
                 indicator = (name.lstrip("="), len(rule.terms) - name.startswith("="))

@@ -26,7 +26,7 @@ from engine.event_calculus.terms import Atom, Number, Term, Variable
 MAX_ROWS = 512
 """Rows and intervals of one source; more are left to the other way, which sorts."""
 MAX_COMPARED = 8_192
-"""Comparisons of a row with a binding, as far as sizes tell: as many take about as long as the calls of the other way (measured: 10 ns each)."""
+"""Comparisons of a row with a binding, as far as sizes show: as many take about as long as the calls of the other way (measured: 10 ns each)."""
 MAX_BINDINGS = 4_096
 """Bindings of one rule."""
 HAPPENS, START, END, HOLDS = 0, 1, 2, 3

@@ -1,4 +1,4 @@
-"""The non-relational stage of one program: the windows of one partition's entities, and what it tells the relational stage of them.
+"""The non-relational stage of one program: the windows of one partition's entities, and what it sends of them to the relational stage.
 
 It is as far as the feed's clock, which all partitions know, so its lists of a query time are there before the relational stage decides it.
 
@@ -52,7 +52,7 @@ class NonRelational:
         self.windows.take(state.windows, rows, t, NEVER)
 
     def advance(self, state: EntityState, clock: int) -> list[Message]:
-        """What there is to tell of the query times that the feed's clock has passed."""
+        """What there is to send about the query times that the feed's clock has passed."""
         own, found = state.windows, []
         own.clock = max(own.clock, clock)
         for decision in self.windows.advance(own):
@@ -66,7 +66,7 @@ class NonRelational:
         return found
 
     def _leaves(self, evaluation: Evaluation) -> bool:
-        """Whether something that is told is over, so that a later window does not have it although nothing happens."""
+        """Whether something that was stated is over, so that a later window does not have it although nothing happens."""
         tables = [evaluation.fluents[node] for node in self.cut.sent if node.kind != "event"]
         tables += [evaluation.inputs[indicator] for indicator in self.cut.lists if indicator in evaluation.inputs]
         return any((table.lists.e < INF).any() for table in tables) or any(

@@ -77,7 +77,7 @@ class Compiled:
         ]
 
     def take(self, state: WindowState, rows: pa.RecordBatch) -> None:
-        """Emitted rows of this query into its windows; the row without an event tells only the clock."""
+        """Emitted rows of this query into its windows; the row without an event gives only the clock."""
         if state.brought is not None:
             lists = rows.column(LISTS).is_valid()
             self._bring(state.brought, rows.filter(lists))
@@ -85,12 +85,12 @@ class Compiled:
         arrived = np.asarray(rows.column(ARRIVED))
         seq, t = np.asarray(rows.column(SEQ)), np.asarray(rows.column(TIME))
         real = np.flatnonzero(np.asarray(rows.column(EVENT).is_valid()))
-        # Made events tell nothing about the feed's clock: they are certain later than they happened.
-        told = arrived[seq < FIRST_SEQ]
+        # Made events say nothing about the feed's clock: they are certain later than they happened.
+        clocks = arrived[seq < FIRST_SEQ]
         first = int(t[real[np.argmin(seq[real])]]) if len(real) else NEVER
         read = read_rows(rows, arrived, self.specification.inputs, state.symbols, self.windows.settings.tick)
-        least = int(t[seq < FIRST_SEQ].min()) if len(told) else NEVER
-        self.windows.take(state, read, first, int(told.max()) if len(told) else NEVER, least)
+        least = int(t[seq < FIRST_SEQ].min()) if len(clocks) else NEVER
+        self.windows.take(state, read, first, int(clocks.max()) if len(clocks) else NEVER, least)
 
     @staticmethod
     def _bring(brought: Brought, rows: pa.RecordBatch) -> None:
@@ -123,7 +123,7 @@ class KeyedState:
 
 
 class RoutingStage(Stage[CalculusIndex, KeyedState]):
-    """Rows that a query reads, marked with its route, and one empty row for each query that tells the clock."""
+    """Rows that a query reads, marked with its route, and one empty row for each query that gives the clock."""
 
     def initial(self, index: CalculusIndex) -> KeyedState:
         return KeyedState()
@@ -184,7 +184,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
 
     @staticmethod
     def _lists(index: CalculusIndex, state: KeyedState, compiled: Compiled, watermark: int, *, silent: bool) -> list[pa.RecordBatch]:
-        """What the keyed windows tell now that the clock is at its watermark; `silent`: the input may have ended."""
+        """What the keyed windows send now that the clock is at its watermark; `silent`: the input may have ended."""
         own = state.entities.get(compiled.route)
         if compiled.first is None or own is None:
             return []
@@ -193,14 +193,14 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
             ahead = compiled.first.ahead(own) if silent else []
         except LimitExceeded as error:
             raise QueryStopped(compiled.query.key, str(error)) from error
-        told = [*settled, *ahead]
+        messages = [*settled, *ahead]
         columns = {
             EVENT: pa.array([_SETTLED] * len(settled) + [_AHEAD] * len(ahead), pa.string()),
-            TIME: pa.array([message.query_time for message in told], pa.int64()),
-            SEQ: pa.array([FIRST_SEQ + message.partition for message in told], pa.int64()),
-            LISTS: pa.array([message.lists for message in told], pa.binary()),
+            TIME: pa.array([message.query_time for message in messages], pa.int64()),
+            SEQ: pa.array([FIRST_SEQ + message.partition for message in messages], pa.int64()),
+            LISTS: pa.array([message.lists for message in messages], pa.binary()),
         }
-        return [_conformed(index, columns, len(told), compiled.route)] if told else []
+        return [_conformed(index, columns, len(messages), compiled.route)] if messages else []
 
     @staticmethod
     def _made(index: CalculusIndex, state: KeyedState, compiled: Compiled, batch: Batch, watermark: int) -> list[pa.RecordBatch]:
@@ -424,7 +424,7 @@ def _compiled(query: RegisteredQuery) -> Compiled:
 
 
 def _cut(compiled: Compiled, parts: Cut | None) -> Compiled:
-    """The query with what concerns one entity in the keyed stage, if it can be told apart."""
+    """The query with what concerns one entity in the keyed stage, if it can be separated."""
     one = compiled.specification
     if parts is None or not _cut_off(one):
         return compiled
@@ -459,7 +459,7 @@ def _reason_whole(one: CalculusSpecification) -> str:
 
 
 def _spread(compiled: Compiled, partitions: int) -> Compiled:
-    """The query cut in two, with a share of its pairs for each partition, as far as they can be told apart."""
+    """The query cut in two, with a share of its pairs for each partition, as far as they can be separated."""
     parts, sharing = _parts(compiled.specification)
     compiled = _cut(compiled, parts)
     if not sharing.keys:

@@ -126,7 +126,7 @@ class Plan:
         return self._hierarchy.initiating(pattern)
 
     def _may_be_given(self, pattern: FluentPattern) -> bool:
-        """Whether an input fluent has the pattern's name and, as far as its declaration tells, its value."""
+        """Whether an input fluent has the pattern's name and, as far as its declaration says, its value."""
         values = [declared.fluent.value for declared in self.program.spatial if declared.fluent.indicator == pattern.indicator]
         known = pattern.indicator in self.program.inputs or isinstance(pattern.value, Variable)
         return known or not values or any(may_match([value], [pattern.value]) for value in values)

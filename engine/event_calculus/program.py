@@ -26,7 +26,7 @@ class Output:
 class Program:
     """A program without faults. Rules are numbered in reading order; `number` is their place in a screen's list.
 
-    `notices` say what of the text changes no answer; whoever wrote it is told.
+    `notices` say what of the text changes no answer; they are shown to its author.
     """
 
     point_rules: tuple[PointRule, ...] = ()

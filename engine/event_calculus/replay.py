@@ -37,7 +37,7 @@ WINDOW_ANSWERS = pa.schema(
 
 
 class WindowReplay:
-    """Evaluates one calculus query beside the others and tells every window's answer.
+    """Evaluates one calculus query beside the others and gives every window's answer.
 
     Rows come with the columns of the feed, `seq` and `clock`, in order of seq, late rows and duplicates left out.
     """

@@ -2,7 +2,7 @@
 
 Such a relation is named by its shape, `pow(vote(_, _))`, and its arguments are those in the holes, from left to right: everything but reading and
 showing treats it as any other. What a variable stands for is a name or a number, never a term with arguments. In answers the fluent is `pow` and
-the entities are `vote, V, M`: the term read from left to right, so that two shapes of one fluent are told apart.
+the entities are `vote, V, M`: the term read from left to right, so that two shapes of one fluent differ.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ MAX_AREAS = 500
 class CalculusSpecification:
     """A checked program with its inputs, outputs and windows.
 
-    `arrival` names a column that tells when a row arrived, or is null; `synopsis` says how critical points are made of positions, or is null;
+    `arrival` names the column with a row's time of arrival, or is null; `synopsis` says how critical points are made of positions, or is null;
     `notices` say what of the program changes no answer.
     """
 

@@ -17,7 +17,7 @@ from engine.event_calculus.terms import Term
 class Speeds:
     """The speeds of one window.
 
-    An open interval counts as slow (speed 0): a delay is told while it lasts. When it ends and was not slow after all, it is withdrawn as a
+    An open interval counts as slow (speed 0): a delay is stated while it lasts. When it ends and was not slow after all, it is withdrawn as a
     whole, also what lies before the window: the context's `withdrawn` gets, by fluent, what was stated there wrongly.
     """
 
@@ -58,7 +58,7 @@ class Speeds:
         return keep(lists, slow)
 
     def _places(self, indicator: Indicator, entity: Ints, moments: Ints) -> Floats:
-        """Where entities were at moments, (2, moments); NaN where no event tells."""
+        """Where entities were at moments, (2, moments); NaN where no event says."""
         found = np.full((2, len(entity)), np.nan)
         places = self.context.world.events.get(indicator)
         if places is None or places.t is None or places.n == 0 or not len(entity):

@@ -290,7 +290,7 @@ class Windows:
     # -- answers -------------------------------------------------------------------------------------------------
 
     def decide(self, state: WindowState, query_time: int, *, commit: bool = True) -> Decision:
-        """Evaluates the window, brings the stored answers up to date and tells what changed.
+        """Evaluates the window, brings the stored answers up to date and returns what changed.
 
         Without `commit` the answers are brought up to date but the stream is not moved on: the same query time will be decided again.
         """

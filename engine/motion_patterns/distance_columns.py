@@ -1,6 +1,6 @@
 """Columns of distances, time-major: for each (distance predicate, bucket, entity) the extremum of the bucket, for each window that of its buckets.
 
-The columns hold squares as float32: they only tell who may have one of the best scores (the lower bounds of [CMP] 5.3, table LBT); the exact score of
+The columns hold squares as float32: they only show who may have one of the best scores (the lower bounds of [CMP] 5.3, table LBT); the exact score of
 those few is computed from their stored samples (the raw trajectories of table AST). What a column says of a score is right within `slack`.
 
 A window slides by two stacks in place: of its buckets, those up to `split` hold the extremum from there to `split`, the later ones their own, whose

@@ -247,7 +247,7 @@ def _move(plan, points, series, due, k, touched_series, touched_entity, work):  
 
 @njit(cache=True, nogil=True)
 def _rank(plan, points, standing, q, at, entities, rank, marked, events, n, pick):  # type: ignore[no-untyped-def]
-    """The best of ranked query q, of which the `marked` entities were looked at, are told from event n on: (events, n)."""
+    """The best of ranked query q, of which the `marked` entities were looked at, are stated from event n on: (events, n)."""
     scores, holds, chosen = standing.score[plan.ranking[q]], standing.holds[q], np.empty(entities, np.bool_)
     best(scores[:entities], plan.ranks[q], plan.k[q], rank, chosen)
     for e in range(entities):
@@ -306,7 +306,7 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
                 touched_series, touched_entity = np.append(touched_series, touched_series), np.append(touched_entity, touched_entity)
             total, e = switches.total[switched], switches.entity[switched]
             on[total, e] = switches.on[switched]
-            # A total is told from a series by its sign.
+            # The sign distinguishes a total from a series.
             touched_series[touched], touched_entity[touched] = ~total, e
             touched += 1
             switched += 1

@@ -35,7 +35,7 @@ STATE_VERSION = 6
 class MotionState:
     """State of one partition. `points` (null when no query keeps any) and `planes` (one for each group) hold the samples and who matches. `done`:
     every evaluation time up to it is evaluated (null: none is). `open` are the matches that hold; those of ranked queries the relational stage keeps,
-    and `sent` is what it was last told of its candidates here. `rank[e]` orders entities by id."""
+    and `sent` is what was last sent to it of its candidates here. `rank[e]` orders entities by id."""
 
     points: PointSeries | None
     planes: list[PlaneSweep]

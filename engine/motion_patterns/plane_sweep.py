@@ -32,7 +32,7 @@ _WORD = 64
 _FEW = 4096
 """Seats that stay in the caches, whoever has them."""
 _TELLING = 4096
-"""Newest samples that tell in which order rows come."""
+"""Newest samples from which the order of rows is learnt."""
 _REST = 4
 """Between two looks at the seats there come so many times the samples that are kept. To change seats takes a seventh of the time these take."""
 _VACANT = 4

@@ -117,7 +117,7 @@ def emitted_rows(events: Events, routes: Ints, dictionary: EntityDictionary) -> 
 
 
 def unsent(sent: Events, events: Events) -> tuple[Events, Events]:
-    """(what the stage was last told of each candidate after `events`, those of `events` that tell something new).
+    """(what was last sent to the stage of each candidate after `events`, those of `events` with something new).
 
     `events`: CANDIDATE and WITHDRAWN, those of a pair in order of time. `sent`: CANDIDATE, sorted by (query, entity).
     """

@@ -152,7 +152,7 @@ def advance(sweep, measures, store, planes, columns, chains, holds, query_of, la
     """Evaluate a group at all multiples of `every` up to `last`: (events, [entered, left, evaluations, samples read]).
 
     `holds[q, word]`: who matches (ranked: is among the best). `query_of[q]`: what a query is called in events. `forced`: a time; at the first
-    multiple after it everything is evaluated (NEVER: not). Ranked queries tell all their best at each evaluation. `width`: witnesses of an event.
+    multiple after it everything is evaluated (NEVER: not). Ranked queries state all their best at each evaluation. `width`: witnesses of an event.
     """
     every, words = sweep.clock[0], (entities + 63) >> 6
     events, n = no_events(64, width), 0

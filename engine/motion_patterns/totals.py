@@ -2,7 +2,7 @@
 
 A position is held from a sample until the next one, at most for `gap`. The total at T is a sum of overlaps of the window (T - from, T - to] with the
 stretches of time that count, so it is linear in T between the times at which an end of the window meets an end of a stretch. Whether it reaches a
-bound therefore changes at most once between two such times, and only the *switches* are told to the evaluation.
+bound therefore changes at most once between two such times, and only the *switches* are sent to the evaluation.
 
 `at_most` D is "not at least D + 1": times are whole numbers, and so are totals.
 
@@ -94,7 +94,7 @@ def _nothing_held(room: int) -> _Held:
 
 
 class Totals:
-    """The totals of a partition. `done`: they are told up to there (None: not at all). Work so far: stretches that `ended`, `switches` told."""
+    """The totals of a partition. `done`: they are sent up to there (None: not at all). Work so far: stretches that `ended`, `switches` sent."""
 
     def __init__(self, keys: Sequence[TotalKey]) -> None:
         self.keys = tuple(keys)

@@ -201,12 +201,12 @@ class Counted:
     """Of one query, the count at the last decided instant.
 
     `waiting` (of _TYPES; `own`, `seq`, `x`, `y` are those of the tuple) are changes at instants that more rows may still change. `open` holds now
-    (null: none), of which `told` was stated.
+    (null: none), of which `sent` was stated.
     """
 
     count: int = 0
     open: Interval | None = None
-    told: Interval | None = None
+    sent: Interval | None = None
     waiting: Columns = field(default_factory=lambda: _columns([]))
 
 
@@ -244,7 +244,7 @@ class CountStage(Stage[OccupancyIndex, list[Counted]]):
         arrays: dict[str, npt.NDArray[Any]] = {"count": np.array([one.count for one in state], np.int64)}
         for q, one in enumerate(state):
             arrays |= {f"{q} waiting {name}": column for name, column in one.waiting.items()}
-            for name, interval in (("open", one.open), ("told", one.told)):
+            for name, interval in (("open", one.open), ("sent", one.sent)):
                 if interval is not None:
                     arrays[f"{q} {name}"] = np.array([interval.start, interval.extreme])
                     arrays[f"{q} {name} codes"] = np.array([item[:3] for item in interval.began], np.int64).reshape(-1, 3)
@@ -256,13 +256,13 @@ class CountStage(Stage[OccupancyIndex, list[Counted]]):
         state = []
         for q, count in enumerate(arrays["count"].tolist()):
             waiting = {name: arrays[f"{q} waiting {name}"] for name in _TYPES}
-            state.append(Counted(count, _interval(arrays, f"{q} open"), _interval(arrays, f"{q} told"), waiting))
+            state.append(Counted(count, _interval(arrays, f"{q} open"), _interval(arrays, f"{q} sent"), waiting))
         return state
 
     def check(self, index: OccupancyIndex, state: list[Counted]) -> None:
         assert len(state) == len(index.queries)
         assert all(one.count >= 0 for one in state)
-        assert all(one.open is not None and one.open.start == one.told.start for one in state if one.told is not None)
+        assert all(one.open is not None and one.open.start == one.sent.start for one in state if one.sent is not None)
 
     def counters(self, index: OccupancyIndex, state: list[Counted]) -> Mapping[str, int]:
         return {"intervals_open": sum(one.open is not None for one in state)}
@@ -319,19 +319,19 @@ def _advanced(q: int, specification: OccupancySpecification, state: Counted, giv
         began = before.began if before is not None and before.start == start else _began(rows, start, at_least)
         return Interval(start, extreme, began)
 
-    told = state.told
+    sent = state.sent
     for a, b, c in zip(starts.tolist(), ends.tolist(), extremes.tolist(), strict=True):
-        if told is not None:
-            facts.append((q, told, None, -1))
-            told = None
+        if sent is not None:
+            facts.append((q, sent, None, -1))
+            sent = None
         if b - a >= specification.lasting:
             facts.append((q, interval(a, c), b, 1))
     state.open = None if start == NOT_YET else interval(start, extreme)
-    if state.open is not None and now - start >= specification.lasting and (told is None or told.extreme != extreme):
-        facts += [] if told is None else [(q, told, None, -1)]
+    if state.open is not None and now - start >= specification.lasting and (sent is None or sent.extreme != extreme):
+        facts += [] if sent is None else [(q, sent, None, -1)]
         facts.append((q, state.open, None, 1))
-        told = state.open
-    state.told = told
+        sent = state.open
+    state.sent = sent
     return facts
 
 

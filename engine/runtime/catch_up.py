@@ -23,7 +23,7 @@ class CatchUp:
     """`side` evaluates `fresh` on the log, beside the running queries.
 
     `wanted` says before each piece whether there is still a point in going on; `keep` stores what was found (a repetition after a crash
-    meets the same rows); `report` tells how far the reading is.
+    meets the same rows); `report` gets how far the reading is.
     """
 
     side: GraphEvaluator

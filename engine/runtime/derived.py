@@ -203,7 +203,7 @@ class DerivedQuery:
     def _in_arrival(self, rows: pa.RecordBatch, events: pa.RecordBatch, known: Ints, watermark: int) -> pa.RecordBatch:
         """As if each row had arrived at its time, and each event when it was known: whatever the batches and the disorder, the same.
 
-        A last row tells that the clock has come to the watermark: windows before it are decided, though no row may follow for long.
+        A last row says that the clock has come to the watermark: windows before it are decided, though no row may follow for long.
         """
         if self.arrived or len(rows):
             events = pa.concat_batches([events, pa.RecordBatch.from_pylist([{EVENT: HEARTBEAT, TIME: watermark - 1}], schema=self.schema)])

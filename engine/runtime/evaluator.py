@@ -27,7 +27,7 @@ from engine.runtime.container import pack, unpack
 from engine.runtime.partitions import KeyedPartition, Name, Plan, RelationalPartition, plan_of
 from engine.sources.buckets import BUCKETS
 
-STATE_VERSION = 3
+STATE_VERSION = 4
 
 
 @dataclass(frozen=True)

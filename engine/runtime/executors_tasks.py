@@ -271,7 +271,7 @@ def has_relational(plan: Plan) -> bool:
 
 
 def raise_fault(kind: str, name: str, payload: bytes) -> None:
-    """The fault that broke off a task, if this message tells of one; nothing for other kinds."""
+    """The fault that broke off a task, if this message carries one; nothing for other kinds."""
     if kind == "stopped":
         query, version, reason = json.loads(payload)
         raise QueryStopped((query, version), reason)

@@ -173,7 +173,7 @@ class LogStream:
         try:
             self.take()
         except BaseException as error:
-            # Kept: Spark tells its callers only a text.
+            # Kept: Spark gives its callers only a text.
             self.error = error
             raise
         self._batches += 1

@@ -58,7 +58,7 @@ class SparkEvaluator:
         return cls(spark, feed, folder, spread, batch_rows=batch_rows, own=own)
 
     def process(self, stamped: pa.Table) -> Outcome:
-        """Takes the rows; what they led to may be told by a later call."""
+        """Takes the rows; what they led to may be returned by a later call."""
         self._held.append(stamped)
         if sum(table.num_rows for table in self._held) < self.batch_rows:
             return self._nothing()

@@ -60,7 +60,7 @@ def _names(path: Path, header: bytes, delimiter: str) -> list[str]:
 
 
 def whole_records(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Blocks that do not end inside a field in quotes, as far as counting quotes tells."""
+    """Blocks that do not end inside a field in quotes, as far as counting quotes shows."""
     held = b""
     for piece in pieces:
         held += piece

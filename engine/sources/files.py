@@ -123,7 +123,7 @@ def _belongs(path: Path) -> bool:
 
 
 def format_of(path: Path) -> str:
-    """The format that the file's name tells. Raises Unreadable."""
+    """The format by the file's name. Raises Unreadable."""
     found = _format(path)
     if found is None:
         kinds = f"{', '.join(FORMATS)}, with {' or '.join(COMPRESSIONS)} if compressed"

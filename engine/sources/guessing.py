@@ -1,4 +1,4 @@
-"""What somebody's file probably is: how it is written, which columns tell who, when and where, and what that says about the feed.
+"""What somebody's file probably is: how it is written, which columns say who, when and where, and what that says about the feed.
 
 Everything here is a proposal: a person sees it beside a sample of the rows, and changes what is wrong.
 """
@@ -164,7 +164,7 @@ def _decimal_commas(columns: Iterable[pa.Array]) -> bool:
 
 
 def _with_time(columns: Mapping[str, pa.Array], reading: Reading, *, fixed: bool) -> Reading:
-    """The column, or the two, that tell the time (unless these are `fixed`), and how it is written."""
+    """The column, or the two, with the time (unless these are `fixed`), and how it is written."""
     if fixed:
         given = [columns[name] for name in reading.time if name in columns]
         if not given:
@@ -251,7 +251,7 @@ def _looks_like_a_day(number: float, digits: int) -> bool:
 
 
 def _crs(columns: Mapping[str, pa.Array], reading: Reading) -> str:
-    """The coordinate reference system of x and y, from their names and sizes; a plane where nothing tells it."""
+    """The coordinate reference system of x and y, from their names and sizes; a plane where nothing says so."""
     if not reading.x:
         return WGS84
     x, y = (numbers_of(columns[name], reading.decimal)[0] for name in (reading.x, reading.y))
@@ -370,7 +370,7 @@ def _about(good: pa.Table, reading: Reading) -> dict[str, Any]:
     chosen = placed[np.linspace(0, len(placed) - 1, min(len(placed), SHOWN_PLACES)).astype(int)] if len(placed) else placed
     lag = int(np.max(np.maximum.accumulate(t) - t))
     span = int(t.max() - t.min())
-    # Files that tell of one thing after the other begin anew with each: that is no lateness.
+    # Files that list one thing after the other begin anew with each: that is no lateness.
     grouped = lag > max(span // 4, 1)
     return {
         "places": np.column_stack([x[chosen], y[chosen]]).round(6).tolist(),

@@ -199,7 +199,7 @@ def _clock_before(first: int, whole: Sequence[Segment]) -> int | None:
 
 
 def _clock_at(seq: int, whole: Sequence[Segment]) -> int | None:
-    """The clock that row `seq` met, if it can be read: it tells how far the rows before it had come."""
+    """The clock that row `seq` met, if it can be read: it shows how far the rows before it had come."""
     for segment in whole:
         if segment.first_seq == seq:
             with segment.opened() as file:
@@ -251,8 +251,8 @@ def _stand_ins(first: int, stop: int, clock: int | None, last_t: int | None, sch
 
 def _write(log: EventLog, folder: Path, rows: pa.Table, entries: list[Entry] | None, max_t: int, mtime_ns: int) -> None:
     first = rows.column(SEQ)[0].as_py()
-    told = entries or [Entry(first, rows.num_rows, None, {"source": "repair"})]
-    stamped = rows.replace_schema_metadata({ENTRIES: notes_of(told)} if folder == log.live else None)
+    stated = entries or [Entry(first, rows.num_rows, None, {"source": "repair"})]
+    stamped = rows.replace_schema_metadata({ENTRIES: notes_of(stated)} if folder == log.live else None)
     name = Segment.name(first, rows.num_rows, max_t)
     publish(
         lambda path: pq.write_table(stamped, path, compression="snappy", use_dictionary=[EVENT, ENTITY], write_page_checksum=True),

@@ -17,7 +17,7 @@ Ints = npt.NDArray[np.int64]
 CHUNK_ROWS = 20_000
 """A piece of a file has about so many rows."""
 HEAD_BYTES = 262_144
-"""What a file is, and how its text is written, is told from so many bytes."""
+"""What a file is, and how its text is written, is guessed from so many bytes."""
 SHOWN = 200
 """Characters of an unreadable line that are shown."""
 

@@ -83,7 +83,7 @@ class Known:
 
 @dataclass
 class Messages:
-    """Lines of one receiver in, a row for each message that tells a place; names and types from static messages are on all later rows of a vessel."""
+    """Lines of one receiver in, a row for each message with a position; names and types from static messages are on all later rows of a vessel."""
 
     known: Known = field(default_factory=Known)
     _parts: OrderedDict[tuple[bytes, ...], dict[int, bytes]] = field(default_factory=OrderedDict)
@@ -153,7 +153,7 @@ class Messages:
 
 
 def read_nmea(stream: BinaryIO) -> Iterator[Chunk]:
-    """A row for each message that tells a place."""
+    """A row for each message with a position."""
     yield from chunks_of(_of_lines(stream))
 
 
@@ -200,7 +200,7 @@ def _pghp(line: bytes) -> int | None:
 
 
 def _tagged(before: bytes) -> int | None:
-    """The time of reception that a tag block tells, in ms."""
+    """The time of reception in a tag block, in ms."""
     tag = _TAG_TIME.search(before)
     if tag is None:
         return None

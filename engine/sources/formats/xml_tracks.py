@@ -56,7 +56,7 @@ def _local(element: Element) -> str:
 
 
 class _Gpx:
-    """Tracks are told apart by their names and, where these are missing, by their numbers."""
+    """Tracks are distinguished by their names and, where these are missing, by their numbers."""
 
     def __init__(self) -> None:
         self.tracks, self.name = 0, ""
@@ -85,7 +85,7 @@ def _point(element: Element) -> dict[str, Any]:
 
 
 class _Kml:
-    """Things are told apart by the names of their placemarks."""
+    """Things are distinguished by the names of their placemarks."""
 
     def __init__(self) -> None:
         self.placemarks, self.rows = 0, 0

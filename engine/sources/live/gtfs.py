@@ -1,4 +1,4 @@
-"""GTFS-realtime: a row for each vehicle whose place is told (the message FeedMessage of gtfs-realtime.proto)."""
+"""GTFS-realtime: a row for each vehicle whose position is known (the message FeedMessage of gtfs-realtime.proto)."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class KafkaSource:
         try:
             self._consumer = Consumer(self._configuration(identity))
         except KafkaException as error:
-            raise Away(f"Kafka does not take these settings: {_told(error)}") from error
+            raise Away(f"Kafka does not take these settings: {_reason(error)}") from error
         self._next: dict[int, int] = {}
         self._looked = 0.0
 
@@ -70,7 +70,7 @@ class KafkaSource:
             try:
                 messages = self._consumer.consume(BATCH_ROWS, LINGER_S)
             except KafkaException as error:
-                raise Away(_told(error)) from error
+                raise Away(_reason(error)) from error
             if not messages and self._problem is not None:
                 raise Away(f"Kafka: {self._problem}")
             self._problem = None
@@ -105,13 +105,13 @@ class KafkaSource:
     def _partitions(self) -> list[int]:
         topic = self._settings["topic"]
         try:
-            told = self._consumer.list_topics(topic, ANSWER_S)
+            listed = self._consumer.list_topics(topic, ANSWER_S)
         except KafkaException as error:
-            raise Away(f"The brokers do not answer: {_told(error)}") from error
+            raise Away(f"The brokers do not answer: {_reason(error)}") from error
         # Where messages are fetched from is said by the brokers: those addresses are checked like any that somebody typed in.
-        for broker in told.brokers.values():
+        for broker in listed.brokers.values():
             self._network.address(broker.host, broker.port)
-        found = told.topics[topic]
+        found = listed.topics[topic]
         if found.error is not None or not found.partitions:
             raise Away(f"The topic {topic} cannot be read: {found.error.str() if found.error else 'it has no partitions'}")
         return sorted(found.partitions)
@@ -120,7 +120,7 @@ class KafkaSource:
         try:
             low, high = self._consumer.get_watermark_offsets(TopicPartition(self._settings["topic"], partition), ANSWER_S)
         except KafkaException as error:
-            raise Away(f"The brokers do not answer: {_told(error)}") from error
+            raise Away(f"The brokers do not answer: {_reason(error)}") from error
         return low, high
 
     def _batch(self, messages: list[Any]) -> Batch:
@@ -153,7 +153,7 @@ def addresses(servers: str) -> list[tuple[str, int]]:
     return found
 
 
-def _told(error: KafkaException) -> str:
+def _reason(error: KafkaException) -> str:
     inner = error.args[0] if error.args else error
     return inner.str() if isinstance(inner, KafkaError) else str(inner)
 

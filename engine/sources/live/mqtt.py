@@ -1,4 +1,4 @@
-"""MQTT 3.1.1 and 5: messages of a broker, JSON or CSV, with topics whose levels tell entity, event or any other column.
+"""MQTT 3.1.1 and 5: messages of a broker, JSON or CSV, with topics whose levels give entity, event or any other column.
 
 With quality 1 a message is acknowledged when its rows are stored. One that was stored but not acknowledged before this process died comes again,
 marked as a repetition and under the same packet number: the offset holds the numbers and contents of the last messages, so it is known again.
@@ -87,7 +87,7 @@ class _Client(paho.Client):
         super()._sock_close()
 
     def loop_read(self, max_packets: int = 1) -> Any:
-        # Not without end: between two calls it tells the broker that we live.
+        # Not without end: between two calls it shows the broker that we are alive.
         for _ in range(PACKETS_AT_ONCE):
             result = super().loop_read(max_packets)
             if result != paho.MQTT_ERR_SUCCESS or not isinstance(self._sock, _Buffered) or not self._sock.pending():
@@ -271,7 +271,7 @@ class TopicTemplate:
         self.filters = ["/".join("+" if LEVEL.fullmatch(level) else level for level in levels) for levels in self._levels]
 
     def columns(self, topic: str) -> dict[str, str]:
-        """What the levels of a topic tell, by the first template that fits."""
+        """What the levels of a topic say, by the first template that fits."""
         given = topic.split("/")
         for levels in self._levels:
             if _fits(levels, given):

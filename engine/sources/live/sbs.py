@@ -19,13 +19,13 @@ REMEMBERED = {"flight": CALLSIGN, "altitude": ALTITUDE, "speed": SPEED, "track":
 
 
 class Aircraft:
-    """What lines of one receiver told of each aircraft."""
+    """What lines of one receiver said about each aircraft."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, dict[str, str]] = OrderedDict()
 
     def read(self, line: bytes, at: int) -> Record | Broken | None:
-        """The row that the line makes, what is wrong with it, or null where it tells no place. `at`: when it came, in ms."""
+        """The row that the line makes, what is wrong with it, or null where it has no position. `at`: when it came, in ms."""
         text = line.decode("ascii", "replace").strip()
         if not text:
             return None
@@ -45,7 +45,7 @@ class Aircraft:
 
 
 class SbsSource:
-    """Messages that tell a place; what others told of an aircraft is on its later rows."""
+    """Messages with a position; what others said about an aircraft is on its later rows."""
 
     def __init__(self, settings: Settings, network: Network, identity: str) -> None:
         self._arrivals = Arrivals()

@@ -82,12 +82,12 @@ class PollingSource:
                 continue
             self._due = time.monotonic() + self._settings["seconds"]
             found, known = self._new(self._answer(), known)
-            told = sorted(known) if len(known) <= KNOWN else []
+            digests = sorted(known) if len(known) <= KNOWN else []
             for at in range(0, len(found), BATCH_ROWS):
                 part = found[at : at + BATCH_ROWS]
                 # Until all is stored, the part that is counts as known, and nothing else: the others come again.
                 ends = at + BATCH_ROWS >= len(found)
-                offset = told if ends else [*(offset or []), *(_digest(one) for one in part if not isinstance(one, Broken))]
+                offset = digests if ends else [*(offset or []), *(_digest(one) for one in part if not isinstance(one, Broken))]
                 yield Batch(part, offset, messages=len(part))
 
     def acknowledge(self, offset: Any) -> None:

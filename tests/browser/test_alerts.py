@@ -126,7 +126,7 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     group.get_by_text("3,040").first.wait_for()
     shot(site, "desk-groups")
     assert group.count() == 1 and group.locator("svg").count() >= 1
-    group.get_by_role("button", name="crossings").click()
+    group.get_by_role("button", name="crossings", exact=True).click()
     rows.first.wait_for()
     assert f"query={site.world.crossings.pk}" in page.url
     page.goto(site.address + "/alerts/")

@@ -1,5 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { afterChange, feedName, feedTitle, freeFeedName, intervalLabel, progress, upload, utmCrs, utmOf } from "../src/data/upload_data";
+import {
+  afterChange,
+  differences,
+  feedName,
+  feedTitle,
+  freeFeedName,
+  intervalLabel,
+  progress,
+  upload,
+  utmCrs,
+  utmOf,
+} from "../src/data/upload_data";
 
 const row = upload({
   id: "x",
@@ -33,6 +44,14 @@ describe("an uploaded file", () => {
 
   it("gives its feed a name that addresses can hold", () => {
     expect(feedName("Boats of 2026.csv.gz")).toBe("boats-of-2026");
+    const into = { feed: "b", title: "B", wall_clock: false, remembered: false, from: 50, ahead: null, missing: [], left_out: [] };
+    const said = (more: object, from: number, to: number): string =>
+      differences({ into: { ...into, ...more }, from, to, reading: { time: [] } as never }, String).join(" ");
+    expect(said({}, 50, 90)).toBe("");
+    expect(said({}, 40, 90)).toBe("Rows before 50 are left out: the feed has gone past them.");
+    expect(said({}, 10, 20)).toContain("Make a new feed of older files.");
+    expect(said({ ahead: 5 }, 60, 90)).toContain("dead letters");
+    expect(said({ wall_clock: true, missing: ["a", "b"], left_out: ["c"] }, 1, 2)).toMatch(/nothing for a and b.*no column for c.*now\./);
     expect(feedTitle("liverpool_route-14.csv.gz")).toBe("Liverpool route 14");
     expect(feedTitle("2026-01-02.gpx")).toBe("2026-01-02");
     expect(feedTitle(".csv")).toBe(".csv");

@@ -13,10 +13,13 @@ from typing import Any
 from engine.sources.formats import SHOWN, Broken
 from engine.sources.formats.json_text import records_of
 from engine.sources.live import RECEIVED, Field, FieldType, Record
+from engine.sources.live.rfid import records_of_reader
 
 PAYLOAD_BYTES = 1_000_000
 PAYLOAD_RECORDS = 10_000
-FORMAT = Field("format", "Messages are", FieldType.CHOICE, "json", choices=(("json", "JSON"), ("csv", "CSV")))
+FORMAT = Field(
+    "format", "Messages are", FieldType.CHOICE, "json", choices=(("json", "JSON"), ("csv", "CSV"), ("rfid", "Tag reports of RFID readers"))
+)
 CSV_COLUMNS = Field("csv_columns", "Columns of CSV, separated by commas", hint="Empty: the first line of each message names them.")
 
 
@@ -34,7 +37,7 @@ def records_in(
         return
     more = {**also, RECEIVED: now_ms()}
     try:
-        found = _csv(payload, columns) if form == "csv" else _json(payload)
+        found = _csv(payload, columns) if form == "csv" else records_of_reader(json.loads(payload)) if form == "rfid" else _json(payload)
         for count, one in enumerate(found):
             if count == PAYLOAD_RECORDS:
                 yield broken(f"a message has at most {PAYLOAD_RECORDS:,} records; the others are left out", payload)
@@ -49,7 +52,7 @@ def broken(problem: str, payload: bytes) -> Broken:
     return Broken(0, problem, payload[:SHOWN].decode("utf-8", "replace"))
 
 
-def _json(payload: bytes) -> Iterator[dict[str, Any] | Broken]:
+def _json(payload: bytes) -> Iterator[Record | Broken]:
     return records_of(json.loads(payload))
 
 

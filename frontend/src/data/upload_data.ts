@@ -53,6 +53,21 @@ export const inspection = record({
   lateness: integer,
   tick: integer,
   ordered: boolean,
+  into: otherwise(
+    nullable(
+      record({
+        feed: string,
+        title: string,
+        wall_clock: boolean,
+        remembered: boolean,
+        from: nullable(number),
+        ahead: nullable(number),
+        missing: list(string),
+        left_out: list(string),
+      }),
+    ),
+    null,
+  ),
 });
 export type Inspection = ReturnType<typeof inspection>;
 
@@ -128,6 +143,36 @@ export function feedName(file: string): string {
     .replace(/[^a-z0-9_-]+/g, "-")
     .replace(/^[^a-z]+|-+$/g, "");
   return plain.slice(0, 63) || "feed";
+}
+
+/** What of the file the feed cannot use, or only otherwise than it stands there: sentences for the reader, worst first. */
+export function differences(
+  { into, from, to, reading }: Pick<Inspection, "into" | "from" | "to" | "reading">,
+  clock: (t: number) => string,
+): string[] {
+  if (into === null) return [];
+  const told: string[] = [];
+  const first = into.from;
+  if (!into.wall_clock && first !== null && from !== null && to !== null && from < first)
+    told.push(
+      to < first
+        ? `The rows of the sample are older than what the feed has: it only goes forward, so rows before ${clock(first)} are left out. Make a new feed of older files.`
+        : `Rows before ${clock(first)} are left out: the feed has gone past them.`,
+    );
+  if (!into.wall_clock && first !== null && from !== null && into.ahead !== null && from > first + into.ahead)
+    told.push(
+      "The file begins further ahead than the feed allows: its rows may become dead letters. Change that in the feed's settings first.",
+    );
+  if (into.missing.length > 0) told.push(`The file has nothing for ${names(into.missing)}: it stays empty.`);
+  if (into.left_out.length > 0)
+    told.push(`The feed has no column for ${names(into.left_out)}: left out. To keep it, add a column in the feed's settings first.`);
+  if (into.wall_clock) told.push("The feed lives by the clock on the wall: the first row happens now.");
+  if (into.remembered && reading.time.length > 0) told.push("The file is read as the last one was, where it has the same columns.");
+  return told;
+}
+
+function names(all: readonly string[]): string {
+  return all.length < 2 ? all.join("") : `${all.slice(0, -1).join(", ")} and ${all[all.length - 1]!}`;
 }
 
 /** `name`, or the first of it with a number that no feed in `taken` has. */

@@ -1,12 +1,13 @@
 /** A new feed: from a file, in three steps, or an empty one. */
 
-import { ApiError, call, get, page, post } from "../lib/api";
+import { ApiError, call, get, page, post, query as address } from "../lib/api";
 import { button, h, linkButton, replace } from "../lib/dom";
 import { Latest } from "../lib/latest";
 import { anything } from "../lib/parse";
-import { formatSpan } from "../lib/time";
+import { formatMoment, formatSpan, type TimeUnit } from "../lib/time";
 import {
   afterChange,
+  differences,
   feedName,
   feedTitle,
   freeFeedName,
@@ -35,10 +36,22 @@ const RATES: readonly (readonly [string, string])[] = [
 ];
 const shell = openShell();
 const teams = shell.me.teams.filter((one) => one.role === "operator" || one.role === "admin");
-const body = pageFrame(shell.root, "New feed", [
-  button("Without a file", { icon: "plus", onClick: () => openNewFeed(teams, () => location.assign("/feeds/")) }),
+/** `?into=NAME`: the file goes into a feed that is there. */
+const into = new URLSearchParams(location.search).get("into");
+const target = shell.feeds.find(({ name }) => name === into) ?? null;
+const body = pageFrame(shell.root, target === null ? "New feed" : `A file into ${target.title || target.name}`, [
+  ...(target !== null ? [] : [newWithoutFile()]),
   linkButton("Feeds", "/feeds/", "arrow-left"),
 ]);
+
+function newWithoutFile(): HTMLElement {
+  return button("Without a file", { icon: "plus", onClick: () => openNewFeed(teams, () => location.assign("/feeds/")) });
+}
+
+/** The address of an upload, so that the page can be loaded again. */
+function addressOf(id: string): string {
+  return address("", { upload: id, into: target?.name ?? null });
+}
 
 function steps(at: number): HTMLElement {
   const names = ["Choose a file", "Say what it means", "Load it"];
@@ -64,15 +77,17 @@ function chooseFile(): void {
       "div",
       { class: "panel panel-body" },
       uploadStep((id) => {
-        history.replaceState(null, "", `?upload=${id}`);
+        history.replaceState(null, "", addressOf(id));
         void open(id);
       }),
     ),
     others,
-    samplesView(teams[0]?.id ?? null, (row) => {
-      history.replaceState(null, "", `?upload=${row.id}`);
-      load(row);
-    }),
+    target !== null
+      ? null
+      : samplesView(teams[0]?.id ?? null, (row) => {
+          history.replaceState(null, "", addressOf(row.id));
+          load(row);
+        }),
   );
   get("uploads/", page(uploadParser)).then(({ results }) => {
     const list = onTheWay(results);
@@ -128,7 +143,7 @@ function describe(row: Upload): void {
     h("div", { class: "skeleton" }),
     h("div", { class: "skeleton" }),
   );
-  const settings = feedSettings(row);
+  const settings = target === null ? feedSettings(row) : fileSettings(target.name, target.time);
   const form = h(
     "div",
     { class: "panel panel-body wizard-form stack-lg", "aria-busy": true, "aria-label": `How ${row.name} is read` },
@@ -139,7 +154,12 @@ function describe(row: Upload): void {
   const look = new Latest(
     async (signal) => {
       form.setAttribute("aria-busy", "true");
-      found = await post(`uploads/${row.id}/inspection`, { reading: chosen }, inspection, signal);
+      found = await post(
+        `uploads/${row.id}/inspection`,
+        { reading: chosen, ...(target === null ? {} : { into: target.name }) },
+        inspection,
+        signal,
+      );
       replace(formPlace, readingForm(found, change));
       sample.show(found);
       settings.show(found);
@@ -170,7 +190,7 @@ function describe(row: Upload): void {
     kind: "button-quiet",
     onClick: () => {
       call(`uploads/${row.id}/`, { method: "DELETE" }).then(() => {
-        history.replaceState(null, "", location.pathname);
+        history.replaceState(null, "", target === null ? location.pathname : address("", { into: target.name }));
         chooseFile();
       }, fail);
     },
@@ -197,6 +217,28 @@ interface Settings {
   action: HTMLButtonElement;
   show: (found: Inspection) => void;
   body: () => Record<string, unknown>;
+}
+
+/** What becomes of the file in the feed `into`. */
+function fileSettings(name: string, time: TimeUnit): Settings {
+  const list = h("ul", { class: "stack wizard-differences" });
+  const action = button("Load the file into the feed", { kind: "button-primary", icon: "check" });
+  const told = (t: number): string => (time === "ms" ? formatMoment(t, time, shell.me.time_zone) : `tick ${t}`);
+  return {
+    element: h(
+      "section",
+      { class: "stack", "data-pointer": "/into" },
+      h("h3", { class: "section-title" }, "What the feed takes of it"),
+      list,
+    ),
+    action,
+    show: (found) => {
+      const lines = differences(found, told);
+      replace(list, ...(lines.length === 0 ? ["All of it."] : lines).map((line) => h("li", {}, line)));
+      action.disabled = found.good === 0;
+    },
+    body: () => ({ into: name }),
+  };
 }
 
 /** What the feed is called, and how the file is loaded into it. */

@@ -309,6 +309,10 @@ function feedCard(first: FeedStatus): FeedCard {
     "aria-label": `Connectors of the feed ${first.name}`,
     onClick: () => openConnectors(shown),
   });
+  const addFile = first.editable
+    ? linkButton("Add a file", `/feeds/new?into=${encodeURIComponent(first.name)}`, "file-up", "button-sm")
+    : null;
+  addFile?.setAttribute("aria-label", `Add a file to the feed ${first.name}`);
   const letters = button("Dead letters", {
     icon: "ban",
     kind: "button-sm",
@@ -324,6 +328,7 @@ function feedCard(first: FeedStatus): FeedCard {
       state,
       chooser,
       letters,
+      addFile,
       connectors,
       settings,
       linkButton("Live", `/?feed=${encodeURIComponent(first.name)}`, "map", "button-sm"),

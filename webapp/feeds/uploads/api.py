@@ -21,9 +21,10 @@ from webapp.audit.services import record
 from webapp.config.errors import faults_body
 from webapp.config.parsers import Json
 from webapp.feeds.api import FeedSerializer
-from webapp.feeds.models import Upload, UploadState
+from webapp.feeds.models import Feed, Upload, UploadState
 from webapp.feeds.selectors import upload_list
 from webapp.feeds.uploads import store
+from webapp.feeds.uploads.existing import inspect_for
 from webapp.feeds.uploads.inspection import inspect
 
 TUS = {"Tus-Resumable": "1.0.0"}
@@ -70,9 +71,10 @@ class UploadSerializer(OwnedSerializer):
 
 
 class LoadSerializer(serializers.Serializer[Any]):
-    """What is to be made of a file. The schema of the feed follows from the reading."""
+    """What is to be made of a file. The schema of a new feed follows from the reading."""
 
-    feed = serializers.DictField()
+    feed = serializers.DictField(required=False, help_text="Settings of a new feed.")
+    into = serializers.CharField(required=False, help_text="The name of a feed that is there, instead.")
     reading = serializers.DictField()
     as_now = serializers.BooleanField(default=False)
     rate = serializers.FloatField(default=1.0)
@@ -165,22 +167,24 @@ class UploadView(OwnedView):
 
     @extend_schema(
         summary="What a file holds",
-        description="How the file is probably meant, beside a sample of its rows. What `reading` says is taken as it is said, the rest is guessed.",
-        request=inline_serializer("UploadReading", {"reading": serializers.DictField(required=False)}),
+        description="How the file is probably meant, beside a sample of its rows. What `reading` says is taken as it is said, the rest is guessed; "
+        "for the feed `into`, as the files before it were read.",
+        request=inline_serializer("UploadReading", {"reading": serializers.DictField(required=False), "into": serializers.CharField(required=False)}),
         responses=OpenApiTypes.OBJECT,
     )
     def inspection(self, request: Request, pk: str) -> Response:
         upload = self.get_editable()
         if upload.state in (UploadState.UPLOADING, UploadState.DONE, UploadState.CANCELLED):
             raise refuse("/file", f"The file cannot be looked into: it is {upload.state}.")
-        chosen = request.data.get("reading", {}) if isinstance(request.data, dict) else {}
+        asked = request.data if isinstance(request.data, dict) else {}
+        chosen = asked.get("reading", {})
         if not isinstance(chosen, dict):
             raise refuse("/reading", "must be an object")
         try:
-            return Response(inspect(store.file_of(upload), upload.name, chosen))
+            return Response(self._look(upload, chosen, asked.get("into")))
         except Refused as refused:
             raise Refused(
-                [fault if fault.pointer == "/file" else Fault(f"/reading{fault.pointer}", fault.message) for fault in refused.faults]
+                [fault if fault.pointer in ("/file", "/into") else Fault(f"/reading{fault.pointer}", fault.message) for fault in refused.faults]
             ) from None
 
     @extend_schema(summary="Make a feed of a file", request=LoadSerializer, responses={201: UploadSerializer})
@@ -189,10 +193,25 @@ class UploadView(OwnedView):
         asked = LoadSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         values = dict(asked.validated_data)
-        values["feed"] = self._feed_values(values["feed"], values["reading"])
+        if "into" in values:
+            values["into"] = self._feed(values["into"])
+            values.pop("feed", None)
+        else:
+            values["feed"] = self._feed_values(values.get("feed", {}), values["reading"])
         feed = store.upload_load(upload=upload, user=person(request), **values)
         record("upload.load", feed, file=upload.name)
         return Response(self.represent(upload), status=201)
+
+    def _look(self, upload: Upload, chosen: dict[str, Any], into: Any) -> dict[str, Any]:
+        path = store.file_of(upload)
+        return inspect(path, upload.name, chosen) if into is None else inspect_for(self._feed(into), path, upload.name, chosen)
+
+    def _feed(self, name: Any) -> Feed:
+        """The feed of this name, to which the user may add. Raises Refused."""
+        feed = Feed.objects.editable_by(person(self.request)).filter(name=str(name)).first()
+        if feed is None:
+            raise refuse("/into", "There is no such feed to which you may add.")
+        return feed
 
     def _feed_values(self, given: dict[str, Any], reading: dict[str, Any]) -> dict[str, Any]:
         """The feed's own settings, checked like those of any new feed. Raises Refused with pointers below /feed."""

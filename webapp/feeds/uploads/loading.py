@@ -6,6 +6,8 @@ a key made of their places. Reading begins anew after a restart; nothing has bee
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import shutil
 import threading
@@ -31,6 +33,8 @@ from webapp.feeds.damage import kept_apart
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import Feed, Upload, UploadState
 from webapp.feeds.playback import Move
+from webapp.feeds.recent import first_time
+from webapp.feeds.uploads.existing import completed, not_before, oldest_useful
 from webapp.feeds.uploads.inspection import pieces
 from webapp.feeds.uploads.store import ACTIVE, file_of, folder_of, uploads_expire
 
@@ -150,22 +154,27 @@ class Loading:
         schema = row_schema(self.feed.engine_feed())
         for left in folder_of(self.upload).glob("vedette-sort-*"):
             shutil.rmtree(left, ignore_errors=True)
-        read = rows = dead = 0
+        read = rows = dead = late = 0
+        # Late rows would stand in the log for ever and count for nothing. A feed that is new has no clock yet.
+        first = None if self.upload.as_now else oldest_useful(self.feed)
         span: list[int] = []
         with ExternalSort(keys, run_bytes=SORT_BYTES, folder=folder_of(self.upload)) as sort:
             for number, piece in enumerate(pieces(file_of(self.upload), self.reading)):
-                read, rows = read + piece.read, rows + piece.rows.num_rows
+                useful = not_before(piece.rows, first)
+                read, rows, late = read + piece.read, rows + useful.num_rows, late + piece.rows.num_rows - useful.num_rows
                 if rows > MOST_ROWS:
                     raise refuse("/file", f"The file has more than {MOST_ROWS:,} rows: load it in parts.")
                 if piece.dead:
                     dead += len(piece.dead)
                     self._bury(number, piece.dead)
-                if piece.rows.num_rows:
-                    sort.add(piece.rows.select(schema.names).cast(schema))
-                    span += pc.min_max(piece.rows.column(TIME)).as_py().values()
+                if useful.num_rows:
+                    sort.add(completed(useful, self.feed))
+                    span += pc.min_max(useful.column(TIME)).as_py().values()
                     span = [min(span), max(span)]
-                self._note(read=read, dead=dead)
+                self._note(read=read, dead=dead, late=late)
                 yield 0.0
+            if not rows and late:
+                raise refuse("/file", "All rows of the file are older than what the feed has: it only goes forward in time. Make a new feed of it.")
             if not rows:
                 raise refuse("/file", "No row of the file could be read: look at the dead letters of the feed, and choose other columns or formats.")
             yield from self._write(unfinished, schema, sort)
@@ -184,7 +193,12 @@ class Loading:
 
     def _bury(self, number: int, dead: list[Any]) -> None:
         nothing = row_schema(self.feed.engine_feed()).empty_table()
-        ingest(self.feed, Delivery(nothing, dead, self._source, f"upload-{self.upload.pk}-dead-{number}", self.upload.pk.hex))
+        ingest(self.feed, Delivery(nothing, dead, self._source, f"upload-{self.upload.pk}-dead-{self._attempt}-{number}", self.upload.pk.hex))
+
+    @property
+    def _attempt(self) -> str:
+        """The same for a file that is read in the same way again."""
+        return hashlib.sha256(json.dumps(self.upload.reading, sort_keys=True).encode()).hexdigest()[:8]
 
     @property
     def _source(self) -> str:
@@ -194,6 +208,8 @@ class Loading:
         """Retention counts back from the newest row: nothing of the file is to be dropped before anybody has looked at it."""
         if self.feed.time != "ms":
             return
+        if not self.upload.as_now and (oldest := first_time(self.feed)) is not None:
+            span = [min(oldest, span[0]), span[1]]
         hours = min(MOST_HOURS, timedelta(milliseconds=span[1] - span[0]) // timedelta(hours=1) + 1)
         Feed.objects.filter(pk=self.feed.pk, retention_hours__lt=hours).update(retention_hours=hours)
 

@@ -17,13 +17,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from engine.model.faults import Fault, Refused, refuse
-from engine.sources.reading import TICKS, reading_of
+from engine.sources.reading import TICKS, Reading, reading_of
 from webapp.accounts.models import User
 from webapp.accounts.quotas import quota_check
 from webapp.config.faults import InUse
 from webapp.feeds.models import Feed, Upload, UploadState
 from webapp.feeds.selectors import uploads_held
 from webapp.feeds.services import feed_create
+from webapp.feeds.uploads.existing import check_into
 
 GREATEST_BYTES = 4_000_000_000
 KEPT = timedelta(days=2)
@@ -101,8 +102,21 @@ def upload_delete(*, upload: Upload) -> None:
 
 
 @transaction.atomic
-def upload_load(*, upload: Upload, user: User, feed: Mapping[str, Any], reading: Mapping[str, Any], as_now: bool, rate: float, ordered: bool) -> Feed:
-    """Makes a feed, of `user`, for the file's rows, and has them loaded into it. Raises Refused."""
+def upload_load(
+    *,
+    upload: Upload,
+    user: User,
+    reading: Mapping[str, Any],
+    feed: Mapping[str, Any] | None = None,
+    into: Feed | None = None,
+    as_now: bool = False,
+    rate: float = 1.0,
+    ordered: bool = True,
+) -> Feed:
+    """Has the file's rows loaded into the feed `into`, or into a new one of `user` with the settings `feed`. Raises Refused.
+
+    How a feed that is there takes files follows from its clock: `as_now` and `ordered` are those of new feeds (decision 32).
+    """
     upload = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
     if upload.state not in (UploadState.READY, UploadState.FAILED):
         raise InUse([Fault("", "The file is not all there yet." if upload.state == UploadState.UPLOADING else "The file is being loaded already.")])
@@ -113,20 +127,29 @@ def upload_load(*, upload: Upload, user: User, feed: Mapping[str, Any], reading:
         raise refuse("/as_now", "Ticks have no pace: load the file as history.")
     if not LEAST_RATE <= rate <= GREATEST_RATE:
         raise refuse("/rate", f"Between {LEAST_RATE} and {GREATEST_RATE:,.0f} times as fast.")
-    schema = read.feed("upload").to_json()
-    # Histories have gaps, and a row after one is not from the future.
-    guard = {} if as_now else {"ahead": None}
-    try:
-        made = feed_create(
-            owner=user, **{**feed, "crs": schema["crs"], "time": schema["time"], "columns": schema["columns"], "wall_clock": as_now, **guard}
-        )
-    except Refused as refused:
-        raise type(refused)([Fault(f"/feed{fault.pointer}", fault.message) for fault in refused.faults]) from refused
+    if into is not None:
+        into = Feed.objects.select_for_update(of=("self",)).get(pk=into.pk)
+        check_into(into, upload, read)
+        as_now, ordered = into.wall_clock, True
+    made = into or _feed_for(read, user=user, feed=feed or {}, as_now=as_now)
     _forget_progress(upload)
     upload.feed, upload.reading, upload.as_now, upload.rate, upload.ordered = made, read.to_json(), as_now, rate, ordered or as_now
     upload.state = UploadState.READING
     upload.save()
     return made
+
+
+def _feed_for(read: Reading, *, user: User, feed: Mapping[str, Any], as_now: bool) -> Feed:
+    """A new feed for the rows that the reading makes. Raises Refused with pointers below /feed."""
+    schema = read.feed("upload").to_json()
+    # Histories have gaps, and a row after one is not from the future.
+    guard = {} if as_now else {"ahead": None}
+    try:
+        return feed_create(
+            owner=user, **{**feed, "crs": schema["crs"], "time": schema["time"], "columns": schema["columns"], "wall_clock": as_now, **guard}
+        )
+    except Refused as refused:
+        raise type(refused)([Fault(f"/feed{fault.pointer}", fault.message) for fault in refused.faults]) from refused
 
 
 def _forget_progress(upload: Upload) -> None:

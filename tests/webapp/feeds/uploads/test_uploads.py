@@ -188,6 +188,69 @@ def test_as_if_it_happened_now_rows_have_the_time_at_which_they_are_sent(client:
     assert began <= times[0] and times[-1] <= time.time_ns() // 1_000_000
 
 
+def next_file(first: int, count: int, head: str = "id,time,lon,lat,speed,weather") -> bytes:
+    rows = "".join(f"{'ab'[n % 2]},{T0 + n},{n / 1000},{n / 2000},{n},fair\n" for n in range(first, first + count))
+    return f"{head}\n{rows}".encode()
+
+
+def into(client: APIClient, address: str, reading: dict[str, Any], feed: str = "boats") -> Any:
+    return client.post(f"{address}load", {"into": feed, "reading": reading}, format="json")
+
+
+def test_a_second_file_goes_into_the_feed_as_the_first_was_read_and_what_is_too_old_is_left_out(client: APIClient) -> None:
+    # The reader changed the guess for the first file: so the second is read.
+    address = uploaded(client)
+    chosen = client.post(f"{address}inspection", {"reading": {"zone": "Asia/Tokyo", "time": ["time"]}}, format="json").json()["reading"]
+    chosen["attributes"] = [{"source": "speed", "name": "knots", "type": "float"}]
+    client.post(f"{address}load", {"feed": {"name": "boats", "lateness": 10_000}, "reading": chosen}, format="json")
+    run(Loads(), Upload.objects.get())
+
+    address = uploaded(client, next_file(2_980, 100), "later.csv")
+    found = client.post(f"{address}inspection", {"into": "boats"}, format="json").json()
+    assert (found["reading"]["zone"], found["reading"]["attributes"]) == ("Asia/Tokyo", chosen["attributes"])
+    again = client.post(f"{address}inspection", {"reading": {"decimal": "."}, "into": "boats"}, format="json").json()
+    assert again["reading"] == found["reading"], "what was remembered stays when something else is changed"
+    compared = found["into"]
+    assert (compared["remembered"], compared["missing"], compared["left_out"]) == (True, [], ["weather"])
+    assert compared["from"] == (T0 + 2_999) * 1000 - 10_000
+    assert into(client, address, found["reading"]).status_code == 201
+    assert Feed.objects.count() == 1
+    upload = run(Loads(), Upload.objects.get(name="later.csv"))
+    # Those of the last ten seconds are duplicates, and nothing older is stored again.
+    assert (upload.state, upload.late, upload.rows) == ("done", 9, 91)
+    assert len(rows_of("boats")) == 3_091 and rows_of("boats")[-1]["knots"] == 3_079.0
+
+    address = uploaded(client, next_file(0, 50), "older.csv")
+    into(client, address, client.post(f"{address}inspection", {"into": "boats"}, format="json").json()["reading"])
+    upload = run(Loads(), Upload.objects.get(name="older.csv"))
+    assert upload.state == "failed" and "only goes forward" in upload.error and len(rows_of("boats")) == 3_091
+
+
+def test_a_file_without_a_column_of_the_feed_leaves_it_empty_and_another_type_is_refused(client: APIClient) -> None:
+    loaded(client, uploaded(client))
+    run(Loads(), Upload.objects.get())
+    address = uploaded(client, next_file(4_000, 10).replace(b",speed,", b",knots,"), "later.csv")
+    found = client.post(f"{address}inspection", {"into": "boats"}, format="json").json()
+    assert (found["into"]["missing"], found["into"]["left_out"]) == (["speed"], ["knots", "weather"])
+    wrong = {**found["reading"], "crs": "plane", "attributes": [{"source": "knots", "name": "speed", "type": "string"}]}
+    faults = into(client, address, wrong).json()["faults"]
+    assert [fault["pointer"] for fault in faults] == ["/reading/crs", "/reading/attributes/0"]
+    assert into(client, address, found["reading"]).status_code == 201
+    other = uploaded(client, next_file(5_000, 10), "last.csv")
+    assert into(client, other, found["reading"]).status_code == 409, "one file after the other"
+    run(Loads(), Upload.objects.get(name="later.csv"))
+    assert [row["speed"] for row in rows_of("boats")[-10:]] == [None] * 10
+
+
+def test_nobody_adds_a_file_to_a_feed_that_is_not_theirs(client: APIClient, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    loaded(client, uploaded(client))
+    stranger = client_of(people.stranger)
+    address = uploaded(stranger, name="mine.csv")
+    answer = stranger.post(f"{address}inspection", {"into": "boats"}, format="json")
+    assert (answer.status_code, answer.json()["faults"][0]["pointer"]) == (400, "/into")
+    assert into(stranger, address, {}).json()["faults"][0]["pointer"] == "/into"
+
+
 def test_a_file_of_which_nothing_can_be_read_fails_with_the_remedy(client: APIClient) -> None:
     data = b"id,time,lon,lat\n" + b"a,never,1,2\n" * 5
     address = uploaded(client, data)

@@ -1,0 +1,136 @@
+"""A file into a feed that is there (decision 32): read as the files before it were, as far as its columns allow, and checked against the feed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.model.columns import TIME
+from engine.model.events import row_schema
+from engine.model.faults import Fault, Refused, refuse
+from engine.sources.reading import PLANE, TICKS, Reading
+from webapp.config.faults import InUse
+from webapp.feeds.models import Feed, Upload, UploadState
+from webapp.feeds.recent import log_of
+from webapp.feeds.uploads.inspection import inspect
+
+WRITTEN = ("encoding", "delimiter", "header", "sheet", "decimal")
+"""Keys of a reading that are the same in files of the same kind."""
+MEANT = ("time", "entity", "x", "y", "event")
+"""Keys that name columns of the file."""
+UNFINISHED = (UploadState.READING, UploadState.SENDING, UploadState.PAUSED)
+
+
+def inspect_for(feed: Feed, path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What the file holds for the feed: as `inspect` says, and under `into` what the feed has beside it. Raises Refused."""
+    before = _last_reading(feed)
+    found = inspect(path, name, {**chosen, **_fixed(feed)})
+    if before:
+        found = inspect(path, name, {**_as_before(before, found, chosen), **chosen, **_fixed(feed)})
+    attributes = list(chosen.get("attributes") or _attributes(feed, found, before))
+    if found["reading"]["attributes"] != attributes:
+        found = inspect(path, name, {**found["reading"], "attributes": attributes})
+    return {**found, "into": _comparison(feed, found, bool(before))}
+
+
+def _last_reading(feed: Feed) -> dict[str, Any]:
+    """How the newest file that was loaded into the feed was read; empty where there was none."""
+    last = feed.uploads.exclude(reading={}).order_by("-created_at").first()
+    return dict(last.reading) if last is not None else {}
+
+
+def _fixed(feed: Feed) -> dict[str, Any]:
+    """What follows from the feed alone."""
+    return {**({"crs": PLANE} if feed.crs == "planar" else {}), **({"time_format": TICKS} if feed.time == "ticks" else {})}
+
+
+def _as_before(before: Mapping[str, Any], found: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the earlier reading fits this file: how it is written, if it is of that kind, and columns that it has too.
+
+    What was `chosen` comes first.
+    """
+    columns = {column["name"] for column in found["columns"]}
+    kept = {key: before[key] for key in MEANT if _names(before[key]) and set(_names(before[key])) <= columns}
+    if "time" in kept and "time" not in chosen:
+        kept |= {"time_format": before["time_format"], "zone": before["zone"]}
+    if {"x", "y"} <= set(kept):
+        kept["crs"] = before["crs"]
+    if before["kind"] == found["reading"]["kind"]:
+        kept |= {key: before[key] for key in WRITTEN}
+    return kept
+
+
+def _names(value: Any) -> Sequence[str]:
+    return [value] if isinstance(value, str) and value else value
+
+
+def _attributes(feed: Feed, found: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """For each column of the feed the column of the file that it came from before, or that would become it now."""
+    columns = {column["name"] for column in found["columns"]}
+    sources = {one["name"]: one["source"] for readings in (found["reading"], before) for one in readings.get("attributes", ())}
+    for name, kind in feed.columns.items():
+        source = sources.get(name, name)
+        source = source if source in columns else name
+        if source in columns:
+            yield {"source": source, "name": name, "type": str(kind)}
+
+
+def _comparison(feed: Feed, found: Mapping[str, Any], remembered: bool) -> dict[str, Any]:
+    reading = found["reading"]
+    used = {*reading["time"], *reading["entity"], reading["x"], reading["y"], reading["event"], *(one["source"] for one in reading["attributes"])}
+    given = {one["name"] for one in reading["attributes"]}
+    return {
+        "feed": feed.name,
+        "title": feed.title,
+        "wall_clock": feed.wall_clock,
+        "remembered": remembered,
+        "from": oldest_useful(feed),
+        "ahead": feed.ahead,
+        "missing": [name for name in feed.columns if name not in given],
+        "left_out": [column["name"] for column in found["columns"] if column["name"] not in used],
+    }
+
+
+def oldest_useful(feed: Feed) -> int | None:
+    """Rows before this time would be late, and count for nothing; null while the feed has no clock."""
+    clock = log_of(feed).end[1]
+    return None if clock is None else clock - feed.lateness
+
+
+def check_into(feed: Feed, upload: Upload, reading: Reading) -> None:
+    """Raises Refused unless the feed can take what the reading makes, and no other file is on its way into it."""
+    made = reading.feed("upload")
+    faults = []
+    if str(made.crs) != feed.crs:
+        places = "are longitude and latitude" if feed.crs == "geographic" else "lie in a plane"
+        faults.append(Fault("/reading/crs", f"The feed's places {places}."))
+    if str(made.time) != feed.time:
+        faults.append(Fault("/reading/time_format", "The feed counts milliseconds." if feed.time == "ms" else "The feed counts ticks."))
+    for at, one in enumerate(reading.attributes):
+        if feed.columns.get(one.name) != str(one.type):
+            has = f"has it as {feed.columns[one.name]}" if one.name in feed.columns else "has no such column: add it in the settings of the feed"
+            faults.append(Fault(f"/reading/attributes/{at}", f"{one.name} would be {one.type}; the feed {has}."))
+    if faults:
+        raise Refused(faults)
+    if feed.uploads.filter(state__in=UNFINISHED).exclude(pk=upload.pk).exists():
+        raise InUse([Fault("", "Another file is on its way into this feed: its rows would make those of this one late. Wait for it.")])
+    if upload.position:
+        raise refuse("/file", "A part of this file is in the feed already: upload it again to load the rest.")
+
+
+def completed(rows: pa.Table, feed: Feed) -> pa.Table:
+    """The rows with all columns of the feed: those that the file lacks are null."""
+    schema = row_schema(feed.engine_feed())
+    missing = [field for field in schema if field.name not in rows.column_names]
+    for field in missing:
+        rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+    return rows.select(schema.names).cast(schema)
+
+
+def not_before(rows: pa.Table, first: int | None) -> pa.Table:
+    """The rows at `first` and later."""
+    return rows if first is None else rows.filter(pc.greater_equal(rows.column(TIME), first))

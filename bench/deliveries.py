@@ -6,6 +6,9 @@
 A probe car steps into a square of its own while the feed's own traffic goes on; each step opens a critical alert. Three channels carry it to
 receivers of this program: a mail server, a push service that checks the signature and decrypts, and a webhook. One machine, so one clock serves all.
 Prints p50, p95, p99 and the greatest from the frame that brings the alert to a page, and from the 202 of its row.
+
+`--without-job`: the alerts are written as a batch's transaction writes them, straight into the database that `. var/environment` names, so that the
+time from the frame on can be measured while the job is stopped or behind.
 """
 
 from __future__ import annotations
@@ -134,7 +137,7 @@ async def measure(given: argparse.Namespace) -> dict[str, dict[str, float]]:
             for one in made
         ]
         try:
-            return await probe(client, given, channels, receivers)
+            return await (written if given.without_job else probe)(client, given, channels, receivers)
         finally:
             for channel in channels:
                 client.call("DELETE", f"channels/{channel}/")
@@ -169,6 +172,34 @@ async def probe(client: Client, given: argparse.Namespace, channels: list[int], 
     return hops | whole
 
 
+async def written(client: Client, given: argparse.Namespace, channels: list[int], receivers: Receivers) -> dict[str, dict[str, float]]:
+    """The same from the frame on, with alerts of a world of the bench's own."""
+    from bench.desk import World
+
+    def begin() -> World:
+        world = World(given.user, severities=("critical",))
+        for channel in channels:
+            client.call("PATCH", f"channels/{channel}/", {"queries": [world.query.pk]})
+        return world
+
+    world = await asyncio.to_thread(begin)
+    framed = Arrivals()
+    listener = asyncio.create_task(alerts_framed(client, world.feed.name, world.query.pk, framed, {}))
+    try:
+        await asyncio.sleep(SETTLE_S)
+        for _ in range(given.alerts):
+            await asyncio.to_thread(world.open, 1, is_told=True, is_planned=False)
+            await asyncio.sleep(2 * given.pause)
+        await asyncio.sleep(SETTLE_S)
+    finally:
+        listener.cancel()
+        await asyncio.to_thread(world.remove)
+    assert len(framed) == given.alerts, f"{len(framed)} alerts of {given.alerts} were framed"
+    for where, came in receivers.came.items():
+        assert framed.keys() <= came.keys(), f"{len(framed.keys() - came.keys())} alerts never reached the {where}"
+    return {f"frame to {where}": spread([came[one] - framed[one] for one in framed]) for where, came in receivers.came.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", default="http://127.0.0.1:8000")
@@ -177,6 +208,7 @@ def main() -> None:
     parser.add_argument("--feed", default="city")
     parser.add_argument("--alerts", type=int, default=60)
     parser.add_argument("--pause", type=float, default=0.47, help="seconds between two steps")
+    parser.add_argument("--without-job", action="store_true")
     parser.add_argument("--smtp-port", type=int, default=2525)
     hops = asyncio.run(measure(parser.parse_args()))
     print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")

@@ -62,7 +62,7 @@ REST = """([x, y]) => {
 class World:
     """A feed, a query and its alerts in the running system's database."""
 
-    def __init__(self, user: str) -> None:
+    def __init__(self, user: str, severities: tuple[str, ...] = ("low", "high", "critical", "info")) -> None:
         import django
 
         django.setup()
@@ -78,10 +78,10 @@ class World:
         region = {"type": "Polygon", "coordinates": [[[0, 0], [9, 0], [9, 9], [0, 9], [0, 0]]]}
         document = {"family": "border", "version": 1, "region": region}
         self.query = query_register(owner=owner, feed=self.feed, name="desk bench", specification=document, alert_kinds=["in"])
-        self.count = 0
+        self.severities, self.count = severities, 0
 
-    def open(self, count: int, *, is_told: bool) -> None:
-        """More alerts; `is_told`: to open pages, as a batch does."""
+    def open(self, count: int, *, is_told: bool, is_planned: bool = True) -> None:
+        """More alerts; `is_told`: to open pages, as a batch does; `is_planned`: no channel is to carry them."""
         from django.db import transaction
         from django.utils import timezone
 
@@ -99,9 +99,9 @@ class World:
                     kind="in",
                     entities=[f"walker {self.count + n}"],
                     start=self.count + n,
-                    severity=("low", "high", "critical", "info")[n % 4],
+                    severity=self.severities[n % len(self.severities)],
                     opened_at=now - timedelta(milliseconds=count - n),
-                    planned_at=now,
+                    planned_at=now if is_planned else None,
                 )
                 for n in range(count)
             )

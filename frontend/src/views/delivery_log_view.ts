@@ -38,10 +38,6 @@ export async function openDeliveryLog(channel: Channel, zone: string): Promise<v
         state === "waiting" && one.attempts > 0
           ? h("div", { class: "small faint" }, `again ${formatMoment(one.next_at, "ms", zone)}`)
           : null,
-      ),
-      h(
-        "td",
-        { class: "right" },
         state === "sent" || one.test ? null : button("Try again", { kind: "button-sm", onClick: () => void again(one).catch(fail) }),
       ),
     );
@@ -56,7 +52,7 @@ export async function openDeliveryLog(channel: Channel, zone: string): Promise<v
 }
 
 function table(rows: readonly HTMLElement[]): HTMLElement {
-  const head = ["When", "What", "What became of it", ""].map((text) => h("th", { scope: "col" }, text));
+  const head = ["When", "What", "What became of it"].map((text) => h("th", { scope: "col" }, text));
   return h(
     "div",
     { class: "table-wrap" },

@@ -1,6 +1,6 @@
 // A provider of OpenID Connect for tests and for trying it out: node dev/identity_provider.mjs PORT
 // Certified software (oidc-provider) on loopback. Any name logs in, with any password; the address is <name>@example.org.
-// A name that begins with "unverified" has an address that the provider does not vouch for. Clients: "vedette" and "vedette-two".
+// A name that begins with "unverified" has an address that the provider does not vouch for; one that begins with "strong" shows two factors. Clients: "vedette" and "vedette-two".
 import Provider from "oidc-provider";
 
 const port = Number(process.argv[2]);
@@ -17,11 +17,18 @@ const client = (id, callback) => ({
 const provider = new Provider(issuer, {
   clients: [client("vedette", "corp"), client("vedette-two", "second")],
   cookies: { keys: ["for tests only"] },
-  claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["preferred_username", "name"] },
+  claims: { openid: ["sub", "amr"], email: ["email", "email_verified"], profile: ["preferred_username", "name"] },
+  conformIdTokenClaims: false,
   pkce: { required: () => true },
   findAccount: (_, id) => ({
     accountId: id,
     claims: () => ({ sub: id, email: `${id}@example.org`, email_verified: !id.startsWith("unverified"), preferred_username: id, name: `${id} Example` }),
   }),
 });
+// Its own pages ask for a name alone and say nothing of how somebody proved who they are.
+const { loginAccount } = provider.Session.prototype;
+provider.Session.prototype.loginAccount = function (details) {
+  const amr = details.accountId.startsWith("strong") ? ["pwd", "otp", "mfa"] : ["pwd"];
+  return loginAccount.call(this, { ...details, amr });
+};
 provider.listen(port, "127.0.0.1", () => console.log(`ready at ${issuer}`));

@@ -14,8 +14,10 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.shortcuts import render
 
+from webapp.accounts.second_factor import note_provider
 from webapp.audit.logins import log_in_barred
-from webapp.config.addresses import address_of
+from webapp.config.addresses import address_of, host_of
+from webapp.config.opened_links import link_to
 from webapp.config.secrets_at_rest import seal, unseal
 
 
@@ -36,7 +38,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
     def get_client_ip(self, request: HttpRequest) -> str:
         # A request without one comes from no network, such as a test's.
-        return address_of(request) or "::"
+        # Limits count by it: who has one address of IPv6 has 2**64.
+        return host_of(address_of(request)) or "::"
+
+    def get_reset_password_from_key_url(self, key: str) -> str:
+        return str(self.request.build_absolute_uri(link_to("password-key", key)))
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         try:
@@ -59,6 +65,8 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """An address that an account here has already does not open that account, unless the provider is trusted with addresses."""
+        app, told = sociallogin.provider.app, sociallogin.account.extra_data.get("id_token", {})
+        note_provider(request, app.provider_id, told, app.settings["second_factor"])
         if sociallogin.is_existing or request.user.is_authenticated:
             return
         taken = next((one.email for one in sociallogin.email_addresses if filter_users_by_email(one.email)), None)

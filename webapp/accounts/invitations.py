@@ -7,13 +7,15 @@ from typing import Any
 from allauth.account.utils import perform_login
 from django import forms
 from django.contrib.auth.password_validation import validate_password
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
 from webapp.accounts.models import Invitation, User
-from webapp.accounts.teams import invitation_accept, invitation_find, invited_user_create
+from webapp.accounts.teams import invitation_accept, invitation_find, invitation_get, invited_user_create
+from webapp.config.opened_links import is_opened, note_opened
 
 
 class NewAccountForm(forms.ModelForm[User]):
@@ -51,11 +53,24 @@ class NewAccountForm(forms.ModelForm[User]):
         return cleaned
 
 
+INVITATION = "invitation"
+"""The kind of these links, in sessions."""
+
+
+def open_invitation(request: HttpRequest, secret: str) -> str:
+    """Opens an invitation in this session; the address of its page, which also says when there is none any more."""
+    found = invitation_find(secret)
+    if found is None:
+        raise Http404("The invitation was used, has expired, or was made up.")
+    note_opened(request, INVITATION, found.pk, found.expires_at)
+    return reverse("invitation-answer", args=[found.pk])
+
+
 @never_cache
 @sensitive_post_parameters("password")
-def invitation(request: HttpRequest, text: str) -> HttpResponseBase:
+def invitation(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Shows who invites to what, and on POST joins."""
-    found = invitation_find(text)
+    found = invitation_get(pk) if is_opened(request.session, INVITATION, pk) else None
     if found is None:
         return render(request, "account/invitation_gone.html", status=404)
     if isinstance(request.user, User):

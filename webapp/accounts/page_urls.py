@@ -16,9 +16,11 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path, re_path
 from django.views.generic import RedirectView, TemplateView
 
-from webapp.accounts.invitations import invitation
+from webapp.accounts.invitations import invitation, open_invitation
+from webapp.accounts.resets import open_reset
 from webapp.accounts.views import account as account_page
 from webapp.accounts.views import provider_log_in, teams
+from webapp.config.opened_links import opening_page
 
 urlpatterns = [
     path("login/", account.login, name="account_login"),
@@ -29,14 +31,20 @@ urlpatterns = [
     path("login/passkey/", passkeys.login_webauthn, name="mfa_login_webauthn"),
     path("login/password/", account.password_reset, name="account_reset_password"),
     path("login/password/sent/", account.password_reset_done, name="account_reset_password_done"),
-    re_path(r"^login/password/key/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>.+)/$", account.password_reset_from_key, name="account_reset_password_from_key"),
+    path("login/password/key/", opening_page(open_reset), name="password-key"),
+    re_path(
+        r"^login/password/key/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>set-password)/$",
+        account.password_reset_from_key,
+        name="account_reset_password_from_key",
+    ),
     path("login/password/done/", account.password_reset_from_key_done, name="account_reset_password_from_key_done"),
     path("login/with/<str:provider_id>/", provider_log_in, name="openid_connect_login"),
     path("login/with/<str:provider_id>/callback/", oidc.callback, name="openid_connect_callback"),
     path("login/with-cancelled/", providers.login_cancelled, name="socialaccount_login_cancelled"),
     path("login/with-error/", providers.login_error, name="socialaccount_login_error"),
     path("login/with-sign-up/", RedirectView.as_view(pattern_name="account_signup"), name="socialaccount_signup"),
-    path("login/invitation/<str:text>/", invitation, name="invitation"),
+    path("login/invitation/", opening_page(open_invitation), name="invitation"),
+    path("login/invitation/<int:pk>/", invitation, name="invitation-answer"),
     path("teams/", teams, name="teams"),
     path("account/", account_page, name="account"),
     path("account/confirm/", account.reauthenticate, name="account_reauthenticate"),

@@ -25,7 +25,12 @@ NOUNS = {
     "tokens": "tokens",
     "rows": "rows a second over HTTP",
     "uploads": "megabytes of uploaded files",
+    "channels": "channels",
+    "rules": "routing rules",
+    "messages": "messages to channels an hour",
 }
+BY_TIME = {"rows", "messages"}
+"""What time gives back."""
 Held = Callable[[dict[str, Any]], int]
 """How much there is of what the given field names: `{"owner": user}` or `{"team": team}`."""
 
@@ -50,16 +55,25 @@ def quota_check(name: str, *, held: Held, more: int, user: User | None = None, t
         return
     if user is not None and not user.is_superuser:
         locked = User.objects.select_for_update(no_key=True).only("pk", "quotas").get(pk=user.pk)
-        _check(f"Your quota of {NOUNS[name]}", quota_of(locked, name), held({"owner": user}), more)
+        _check(name, f"Your quota of {NOUNS[name]}", quota_of(locked, name), held({"owner": user}), more)
     if team is not None and name in settings.TEAM_QUOTAS:
         own = Team.objects.select_for_update(no_key=True).only("pk", "quotas").get(pk=team.pk)
-        _check(f"The quota of {NOUNS[name]} of the team {team}", quota_of(own, name), held({"team": team}), more)
+        _check(name, f"The quota of {NOUNS[name]} of the team {team}", quota_of(own, name), held({"team": team}), more)
 
 
-def _check(whose: str, limit: int, used: int, more: int) -> None:
+def _check(name: str, whose: str, limit: int, used: int, more: int) -> None:
     if used + more > limit:
-        told = f"{whose} is {limit:,}: {used:,} are there, {more:,} more are too many. Remove some, or ask an administrator for more."
+        remedy = "Try again later" if name in BY_TIME else "Remove some"
+        told = f"{whose} is {limit:,}: {used:,} are there, {more:,} more are too many. {remedy}, or ask an administrator for more."
         raise OverQuota([Fault("", told)])
+
+
+def quota_room(name: str, *, held: Held, user: User, team: Team | None = None) -> float:
+    """How much more the quotas of the user and of the team leave; infinite for a superuser's own."""
+    rooms = [] if user.is_superuser else [quota_of(user, name) - held({"owner": user})]
+    if team is not None and name in settings.TEAM_QUOTAS:
+        rooms.append(quota_of(team, name) - held({"team": team}))
+    return min(rooms, default=float("inf"))
 
 
 @dataclass(frozen=True)
@@ -76,6 +90,7 @@ class Quota:
 def quota_list(holder: User | Team) -> list[Quota]:
     """All quotas of a user or a team, with how much of them is used."""
     # They read users and teams.
+    from webapp.alerts.selectors import channels_held, messages_held, rules_held
     from webapp.feeds.selectors import feeds_held, uploads_held, vertices_held
     from webapp.jobs.selectors import jobs_held
     from webapp.queries.selectors import queries_held
@@ -87,6 +102,9 @@ def quota_list(holder: User | Team) -> list[Quota]:
         "jobs": jobs_held,
         "tokens": tokens_held,
         "uploads": uploads_held,
+        "channels": channels_held,
+        "rules": rules_held,
+        "messages": messages_held,
     }
     whose = {"owner": holder} if isinstance(holder, User) else {"team": holder}
     return [

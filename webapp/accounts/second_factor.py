@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from allauth.account.authentication import get_authentication_records
 from allauth.mfa.utils import is_mfa_enabled
@@ -16,15 +17,42 @@ from webapp.config.middleware import OPEN_PATHS
 Next = Callable[[HttpRequest], HttpResponseBase]
 STILL_OPEN = (*OPEN_PATHS, "/logout/", "/account/security/", "/account/confirm/", "/account/password/")
 """What somebody without the second factor reaches: the pages that set one up, and what needs no log-in."""
+PROVED = "provider_proved"
+"""In the session: the provider that said in this log-in that it had asked for two factors."""
+TRUSTED = "trusted"
+"""In place of a provider's values: the operator answers for it that everybody proves two factors there."""
 NEEDED = "This installation asks everybody for a second factor: set one up first."
 
 
 def is_missing(request: HttpRequest) -> bool:
-    """Whether the session's user has to set a second factor up first. Who logged in by a provider answered for it there."""
+    """Whether the session's user has to set a second factor up first. Who proved two to a provider has done so (OWASP ASVS 5, 6.8.4)."""
     user = request.user
     if not settings.SECOND_FACTOR_REQUIRED or not user.is_authenticated or is_mfa_enabled(user):
         return False
-    return not any(one.get("method") == "socialaccount" for one in get_authentication_records(request, user))
+    proved = request.session.get(PROVED)
+    used = {one.get("provider") for one in get_authentication_records(request, user) if one.get("method") == "socialaccount"}
+    return proved is None or proved not in used
+
+
+def are_two(told: Mapping[str, Any], wanted: str | Collection[str]) -> bool:
+    """Whether a provider's ID token says that two factors were proved: by its `amr` (RFC 8176) or `acr`, which has one of the values `wanted`.
+
+    >>> are_two({"amr": ["pwd", "mfa"]}, ["mfa"]), are_two({"amr": ["pwd"]}, ["mfa"]), are_two({"acr": "gold"}, ["gold"]), are_two({}, ["mfa"])
+    (True, False, True, False)
+    """
+    if wanted == TRUSTED:
+        return True
+    methods = told.get("amr")
+    values = {one for one in (*(methods if isinstance(methods, list) else [methods]), told.get("acr")) if isinstance(one, str)}
+    return not values.isdisjoint(wanted)
+
+
+def note_provider(request: HttpRequest, provider: str, claims: Mapping[str, Any], wanted: str | Collection[str]) -> None:
+    """Keeps in the session whether the provider asked for two factors in this log-in."""
+    if are_two(claims, wanted):
+        request.session[PROVED] = provider
+    else:
+        request.session.pop(PROVED, None)
 
 
 class SecondFactorRequired:

@@ -7,7 +7,6 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
@@ -24,6 +23,7 @@ from webapp.accounts.models import Invitation, Membership, Role, Team, User
 from webapp.accounts.owned import PersonField
 from webapp.accounts.quotas import defaults_of, quota_list, quotas_set
 from webapp.accounts.selectors import invitation_list, manages, member_list, people_list, team_list
+from webapp.config.opened_links import link_to
 
 
 class MemberSerializer(serializers.ModelSerializer[Membership]):
@@ -171,7 +171,7 @@ class InvitationView(_TeamView):
         serializer.is_valid(raise_exception=True)
         given = serializer.validated_data
         new = teams.invitation_create(team=team, email=given["email"], role=Role(given.get("role", Role.VIEWER)), by=person(request))
-        link = request.build_absolute_uri(reverse("invitation", args=[new.text]))
+        link = request.build_absolute_uri(link_to("invitation", new.text))
         sent = teams.invitation_send(new=new, link=link)
         return Response({**self.get_serializer(new.invitation).data, "link": link, "sent": sent}, status=201)
 

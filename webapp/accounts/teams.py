@@ -19,8 +19,8 @@ from django.utils import timezone
 from engine.model.faults import Fault, Refused
 from webapp.accounts.models import Invitation, Membership, Role, Team, User
 from webapp.accounts.permissions import Owned
-from webapp.accounts.services import digest
 from webapp.audit.services import record
+from webapp.config.algorithms import digest_of, digests_of
 
 INVITATION_DAYS = 7
 
@@ -124,7 +124,7 @@ def invitation_create(*, team: Team, email: str, role: Role, by: User) -> NewInv
     Invitation.objects.filter(team=team, email=email.lower()).delete()
     text = secrets.token_urlsafe(32)
     expires = timezone.now() + timedelta(days=INVITATION_DAYS)
-    made = Invitation.objects.create(team=team, email=email.lower(), role=role, digest=digest(text), invited_by=by, expires_at=expires)
+    made = Invitation.objects.create(team=team, email=email.lower(), role=role, digest=digest_of(text), invited_by=by, expires_at=expires)
     record("invitation.create", team, email=made.email, role=role)
     return NewInvitation(made, text)
 
@@ -147,7 +147,16 @@ def invitation_revoke(*, invitation: Invitation) -> None:
 
 def invitation_find(text: str) -> Invitation | None:
     """The invitation that the text opens, null when there is none or it has expired."""
-    found = Invitation.objects.select_related("team", "invited_by").filter(digest=digest(text), expires_at__gt=timezone.now()).first()
+    return _standing(digest__in=digests_of(text))
+
+
+def invitation_get(pk: int) -> Invitation | None:
+    """The same by its key, for who has opened it."""
+    return _standing(pk=pk)
+
+
+def _standing(**wanted: Any) -> Invitation | None:
+    found = Invitation.objects.select_related("team", "invited_by").filter(expires_at__gt=timezone.now(), **wanted).first()
     return found if found is not None and _still_stands(found) else None
 
 

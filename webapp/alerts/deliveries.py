@@ -11,6 +11,7 @@ import json
 import random
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import connection, transaction
@@ -18,11 +19,12 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from engine.model.faults import refuse
-from webapp.accounts.models import User
+from webapp.accounts.models import Team, User
+from webapp.accounts.quotas import quota_check, quota_room
 from webapp.alerts.models import Alert, AlertState, Channel, ChannelKind, Delivery, Notification
 from webapp.alerts.routing import routes_of
 from webapp.alerts.schedule import Planned, calling, schedule, written_for
-from webapp.alerts.selectors import alert_row
+from webapp.alerts.selectors import alert_row, channels_held, messages_held
 from webapp.alerts.transports import TRANSPORTS
 from webapp.alerts.webhooks import Answer, new_secret
 from webapp.queries.models import Query
@@ -98,16 +100,22 @@ def _needless(now: datetime) -> QuerySet[Notification]:
 @transaction.atomic
 def _prepare(channel_id: int, now: datetime) -> int:
     """One digest of all that waited for it; of the others one message for each alert while that stays well within the rate, else one for all."""
-    channel = Channel.objects.select_for_update(skip_locked=True).filter(pk=channel_id).first()
+    channel = Channel.objects.select_for_update(skip_locked=True, of=("self",)).select_related("owner", "team").filter(pk=channel_id).first()
     if channel is None:
         return 0
-    budget = channel.per_minute - channel.deliveries.filter(created_at__gt=now - timedelta(minutes=1), test=False).count()
+    budget = _budget(channel, now)
     due = Notification.objects.filter(channel=channel, delivery=None, due_at__lte=now)
     made = 0
     for waiting, kind in ((due.filter(gathered=True), DIGEST), (due.filter(gathered=False), OPENED)):
         if made < budget and waiting.exists():
             made += _prepare_kind(channel, waiting, kind, budget - made, now)
     return made
+
+
+def _budget(channel: Channel, now: datetime) -> int:
+    """How many messages may leave for it now: within its own rate, and within what its owner and its team may send in an hour."""
+    left = channel.per_minute - channel.deliveries.filter(created_at__gt=now - timedelta(minutes=1), test=False).count()
+    return int(min(left, quota_room("messages", held=partial(messages_held, now=now), user=channel.owner, team=channel.team)))
 
 
 def _prepare_kind(channel: Channel, due: QuerySet[Notification], kind: str, budget: int, now: datetime) -> int:
@@ -236,10 +244,13 @@ def channel_rotate(*, channel: Channel) -> str:
 
 
 def channel_test(*, channel: Channel) -> Answer:
-    """Sends a message that says it is a test, once and at once."""
+    """Sends a message that says it is a test, once and at once. Raises OverQuota."""
     now = timezone.now()
     body = json.dumps({"type": "test", "timestamp": now.isoformat(), "data": {"text": f"A test of the channel {channel.name}."}})
-    delivery = Delivery.objects.create(channel=channel, test=True, body=body, attempts=1, claimed_until=now + TRANSPORTS[channel.kind].LONGEST)
+    with transaction.atomic():
+        quota_check("messages", user=channel.owner, team=channel.team, more=1, held=messages_held)
+        claimed = now + TRANSPORTS[channel.kind].LONGEST
+        delivery = Delivery.objects.create(channel=channel, test=True, body=body, attempts=1, claimed_until=claimed)
     answer = _send(delivery, now)
     if answer.gone and channel.kind == ChannelKind.PUSH:
         channel.delete()
@@ -253,8 +264,11 @@ def channel_test(*, channel: Channel) -> Answer:
     return answer
 
 
-def channel_create(*, owner: User, queries: Sequence[Query] = (), **fields: Any) -> Channel:
-    """A new channel with a fresh secret. One with `queries` gets their alerts alone unless `all_queries` says otherwise."""
+@transaction.atomic
+def channel_create(*, owner: User, queries: Sequence[Query] = (), team: Team | None = None, **fields: Any) -> Channel:
+    """A new channel with a fresh secret. One with `queries` gets their alerts alone unless `all_queries` says otherwise. Raises OverQuota."""
+    quota_check("channels", user=owner, team=team, more=1, held=channels_held)
+    fields["team"] = team
     channel = Channel.objects.create(owner=owner, secret=new_secret(), **{"all_queries": not queries, **fields})
     channel.queries.set(queries)
     return channel
@@ -276,11 +290,14 @@ def browser_subscribe(*, owner: User, url: str, browser_keys: str, **fields: Any
     return channel_create(owner=owner, kind=ChannelKind.PUSH, url=url, browser_keys=browser_keys, browser=browser, **fields)
 
 
+@transaction.atomic
 def channel_update(*, channel: Channel, user: User, queries: Sequence[Query] | None = None, **fields: Any) -> Channel:
     """Changes what is given; switching on again forgets why it was switched off. `queries` chooses as in channel_create.
 
-    Chosen queries that `user` may not see stay chosen.
+    Chosen queries that `user` may not see stay chosen. Raises OverQuota for a team that has enough channels.
     """
+    if (team := fields.get("team")) is not None and team != channel.team:
+        quota_check("channels", team=team, more=1, held=channels_held)
     if queries is not None:
         chosen = Query.objects.filter(channels=channel)
         hidden = chosen.exclude(pk__in=Query.objects.visible_to(user).values("pk"))

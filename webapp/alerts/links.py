@@ -15,6 +15,7 @@ from django.urls import reverse
 from webapp.alerts.handling import Decision, alerts_decide
 from webapp.alerts.models import Alert, Delivery, Step
 from webapp.alerts.selectors import alert_list
+from webapp.config.opened_links import link_to
 
 SALT = "alerts.acknowledge"
 GOOD_FOR = timedelta(days=7)
@@ -28,7 +29,7 @@ def alert_link(alert_id: int) -> str | None:
 def acknowledging_link(delivery: Delivery) -> str | None:
     """The page that acknowledges what the message tells of."""
     token = signing.dumps(str(delivery.webhook_id), salt=SALT)
-    return f"{settings.PUBLIC_URL}{reverse('acknowledge', args=[token])}" if settings.PUBLIC_URL else None
+    return f"{settings.PUBLIC_URL}{link_to('acknowledge', token)}" if settings.PUBLIC_URL else None
 
 
 def delivery_of(token: str) -> Delivery | None:

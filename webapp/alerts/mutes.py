@@ -28,6 +28,10 @@ from webapp.feeds.models import Feed
 from webapp.queries.models import Query
 
 LONGEST_WINDOW = timedelta(days=7)
+LONGEST_AGO = timedelta(days=366)
+"""A rule begins no earlier than so long ago: it is followed from its beginning."""
+LOOKED_AHEAD = timedelta(days=5 * 366)
+"""What does not come within this time never comes again: a 31st of February is looked for no further."""
 RULE_PARTS = {"FREQ", "INTERVAL", "BYDAY", "BYMONTHDAY", "BYMONTH", "BYSETPOS", "WKST", "UNTIL", "COUNT"}
 FREQUENCIES = {"DAILY", "WEEKLY", "MONTHLY", "YEARLY"}
 """Days at the finest: the hour is that of the first window. A rule by seconds would take for ever to read."""
@@ -155,7 +159,11 @@ def window_after(mute: Mute, now: datetime) -> tuple[datetime, datetime] | None:
     zone = ZoneInfo(mute.zone)
     first = (mute.first_from or mute.window_from).astimezone(zone).replace(tzinfo=None)
     length = mute.length or (mute.window_until or mute.window_from) - mute.window_from
-    occurrence = rrulestr(mute.rule, dtstart=first).after(now.astimezone(zone).replace(tzinfo=None) - length)
+    since = now.astimezone(zone).replace(tzinfo=None) - length
+    rule: Any = rrulestr(mute.rule, dtstart=first)
+    last = max(first, since) + LOOKED_AHEAD
+    until = rule.__dict__["_until"]
+    occurrence = rule.replace(until=last if until is None else min(until, last)).after(since)
     if occurrence is None:
         return None
     begin = occurrence.replace(tzinfo=zone).astimezone(now.tzinfo)
@@ -169,6 +177,8 @@ def _check_rule(mute: Mute) -> None:
         raise refuse("/zone", "A time zone of the IANA list, as Europe/Athens.") from error
     if mute.window_until is None or not timedelta() < mute.window_until - mute.window_from <= LONGEST_WINDOW:
         raise refuse("/until", "A window that repeats ends after its beginning and lasts at most 7 days.")
+    if mute.window_from < timezone.now() - LONGEST_AGO:
+        raise refuse("/starts_at", f"What repeats begins at most {LONGEST_AGO.days} days ago.")
     text = mute.rule.removeprefix("RRULE:")
     parts = dict(part.split("=", 1) for part in text.split(";")) if RULE.fullmatch(mute.rule) else {}
     if parts.get("FREQ") not in FREQUENCIES or not parts.keys() <= RULE_PARTS:

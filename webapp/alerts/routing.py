@@ -15,11 +15,12 @@ from zoneinfo import ZoneInfo
 from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 
-from engine.model.faults import refuse
 from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser
+from webapp.accounts.quotas import quota_check
 from webapp.alerts.models import Alert, Channel, RoutingRule, Shift
 from webapp.alerts.pace import AT_ONCE, Pace, pace_of
+from webapp.alerts.selectors import rules_held
 from webapp.alerts.shifts import Roster
 from webapp.feeds.models import Feed, Region
 from webapp.queries.models import Query, Severity
@@ -95,7 +96,6 @@ class Route:
     pace: Pace = AT_ONCE
 
 
-MOST_OF_A_PERSON = 200
 EPOCH = datetime.fromtimestamp(0, UTC)
 SETS = ("queries", "regions", "channels", "teams", "people", "shifts")
 PLAIN = ("name", "tags", "min_severity", "days", "from_time", "until_time", "after_minutes")
@@ -182,9 +182,13 @@ def rule_list(*, user: AnyUser) -> QuerySet[RoutingRule]:
 
 @transaction.atomic
 def rule_save(*, user: User, rule: RoutingRule | None = None, **fields: Any) -> RoutingRule:
-    """A new rule of `user`'s, or `rule` with what is given changed. What it chooses and `user` may not see stays chosen. Raises Refused."""
-    if rule is None and RoutingRule.objects.filter(owner=user).count() >= MOST_OF_A_PERSON:
-        raise refuse("", f"You have {MOST_OF_A_PERSON} rules already, as many as one person may: each alert is held against all of them.")
+    """A new rule of `user`'s, or `rule` with what is given changed. What it chooses and `user` may not see stays chosen. Raises OverQuota."""
+    # Each alert is held against all of them.
+    team = fields.get("team")
+    if rule is None:
+        quota_check("rules", user=user, team=team, more=1, held=rules_held)
+    elif team is not None and team != rule.team:
+        quota_check("rules", team=team, more=1, held=rules_held)
     sets = {name: list(fields.pop(name)) for name in SETS if name in fields}
     saved = RoutingRule(owner=user) if rule is None else RoutingRule.objects.get(pk=rule.pk)
     for name, value in fields.items():

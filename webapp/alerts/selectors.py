@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, Exists, F, Func, IntegerField, Max, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 
 from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser, people_who_change
-from webapp.alerts.models import OPEN_STATES, Alert, AlertState, AlertStep, Channel, Delivery
+from webapp.alerts.models import OPEN_STATES, Alert, AlertState, AlertStep, Channel, Delivery, RoutingRule
 from webapp.queries.models import Query, Severity
 
 
@@ -127,3 +128,19 @@ def deliveries_of(alert: Alert, *, user: AnyUser) -> list[dict[str, Any]]:
         name=F("channel__name"), sent_at=F("delivery__sent_at"), attempts=F("delivery__attempts"), error=F("delivery__error")
     )
     return [{"channel": r.name, "sent_at": r.sent_at, "attempts": r.attempts or 0, "error": r.error or ""} for r in rows]
+
+
+def channels_held(whose: dict[str, Any]) -> int:
+    """How many channels somebody has."""
+    return Channel.objects.filter(**whose).count()
+
+
+def rules_held(whose: dict[str, Any]) -> int:
+    """How many routing rules somebody has."""
+    return RoutingRule.objects.filter(**whose).count()
+
+
+def messages_held(whose: dict[str, Any], now: datetime | None = None) -> int:
+    """How many messages there were for somebody's channels within the last hour, tests among them."""
+    since = (now or timezone.now()) - timedelta(hours=1)
+    return Delivery.objects.filter(channel__in=Channel.objects.filter(**whose).values("pk"), created_at__gt=since).count()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zoneinfo
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
@@ -13,6 +14,12 @@ TURNS = 5_000
 AHEAD = timedelta(days=400)
 """So far ahead what repeats is written out; the calendar is imported again before."""
 NAME_LENGTH = 200
+NAMES = 50
+"""Of one event: what repeats is written out with its names each time."""
+
+
+class TooManyNames(ValueError):
+    """An event names more people than take a turn together."""
 
 
 def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
@@ -26,6 +33,8 @@ def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
         calendar = icalendar.Calendar.from_ical(data)
         events = recurring_ical_events.of(calendar).between(now - timedelta(days=1), now + AHEAD)
         turns = [_turn(event, ZoneInfo(request["zone"])) for event in events[: TURNS + 1]]
+    except TooManyNames as error:
+        return {"faults": [str(error)]}
     except Exception as error:
         return {"faults": [f"This is no iCalendar file that can be read: {type(error).__name__}: {error}"[:300]]}
     if len(turns) > TURNS:
@@ -49,5 +58,7 @@ def _names(event: Any) -> list[str]:
     attending = event.get("ATTENDEE", [])
     mails = [str(one).lower().removeprefix("mailto:") for one in (attending if isinstance(attending, list) else [attending])]
     title = str(event.get("SUMMARY", "")).rpartition(":")[2]
-    parts = [part.strip() for piece in title.split(" and ") for part in piece.split(",")]
-    return [name[:NAME_LENGTH] for name in (*mails, *parts) if name]
+    names = [name for name in (*mails, *(part.strip() for part in re.split(r" and |,", title))) if name]
+    if len(names) > NAMES:
+        raise TooManyNames(f"An event names {len(names):,} people: at most {NAMES} take a turn together.")
+    return [name[:NAME_LENGTH] for name in names]

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from webapp.alerts import links
 from webapp.alerts.links import alerts_of, delivery_of
+from webapp.alerts.models import Delivery
 from webapp.alerts.selectors import alert_list
+from webapp.config.opened_links import check_opened, note_opened, unindexed
 from webapp.config.pages import page_data
+
+MESSAGE = "message"
+"""The kind of these links, in sessions."""
+OPEN_FOR = timedelta(hours=1)
+"""So long the page is there once its link was opened; the link itself is good for longer."""
 
 
 def alerts(request: HttpRequest, pk: int | None = None) -> HttpResponse:
@@ -24,12 +35,20 @@ def numbers(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/alert_numbers.html", page_data(request))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-def acknowledge(request: HttpRequest, token: str) -> HttpResponse:
-    """Behind the link of a message: asks first, as mail programs follow links by themselves."""
-    delivery = delivery_of(token)
+def open_message(request: HttpRequest, secret: str) -> str:
+    """Opens the page of a message's link in this session; its address."""
+    delivery = delivery_of(secret)
     if delivery is None:
         raise Http404("The link is too old, or was made up.")
+    note_opened(request, MESSAGE, delivery.pk, timezone.now() + OPEN_FOR)
+    return reverse("acknowledge-message", args=[delivery.pk])
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
+    """Behind the link of a message: asks first, as mail programs follow links by themselves."""
+    check_opened(request, MESSAGE, pk)
+    delivery = get_object_or_404(Delivery.objects.select_related("channel__owner"), pk=pk, channel__enabled=True)
     changed = links.acknowledge(delivery) if request.method == "POST" else None
     shown = {"alerts": alerts_of(delivery), "changed": changed, "owner": delivery.channel.owner.username}
-    return render(request, "pages/acknowledge.html", shown)
+    return unindexed(render(request, "pages/acknowledge.html", shown))

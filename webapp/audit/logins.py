@@ -46,7 +46,7 @@ def _failed(credentials: dict[str, Any], request: HttpRequest | None = None, **_
 def log_in_barred(request: HttpRequest, name: str) -> None:
     """A log-in that was not even tried, because too many have failed."""
     who = of_request(request)
-    if _barred.passed((name, who["address"])) is not None:
+    if _barred.passed(name, who["address"]) is not None:
         _write(who, name, Outcome.REFUSED)
 
 

@@ -18,6 +18,8 @@ from webapp.audit.services import entry_write, entry_write_or_log
 
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
 REFUSALS = (401, 403, 404, 429)
+MALFORMED = (400, 405, 413, 415)
+"""What no page of ours sends: somebody tries what a check lets through (OWASP ASVS 5, 16.3.3), or types. Bound more narrowly."""
 VERBS = {"partial_update": "change", "update": "change", "destroy": "remove"}
 """Of the actions that views share with all of their kind; other actions have good names already."""
 METHODS = {"POST": "create", "PUT": "change", "PATCH": "change", "DELETE": "remove"}
@@ -35,6 +37,9 @@ CHANGE_NOTHING = frozenset(
         "api-track-token",
         "api-upload",
         "api-upload-inspection",
+        "acknowledge",
+        "invitation",
+        "password-key",
         "account_login",
         "account_logout",
         "mfa_authenticate",
@@ -60,6 +65,7 @@ class Audit:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
         self.refusals = RefusalLimit()
+        self.malformed = RefusalLimit(malformed=True)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         with answering(request) as work:
@@ -73,13 +79,15 @@ class Audit:
         if match is None or work.entries:
             return
         if response.status_code in REFUSALS:
-            self._refused(work.request, response)
+            self._refused(work.request, response, self.refusals)
+        elif response.status_code in MALFORMED:
+            self._refused(work.request, response, self.malformed)
         elif _changed(work.request, response, match.url_name or ""):
             entry_write_or_log(**_done(work.request, response))
 
-    def _refused(self, request: HttpRequest, response: HttpResponseBase) -> None:
+    def _refused(self, request: HttpRequest, response: HttpResponseBase, limit: RefusalLimit) -> None:
         who = of_request(request)
-        unrecorded = self.refusals.passed((who["actor"], who["address"]))
+        unrecorded = limit.passed(who["actor"], who["address"])
         if unrecorded is not None:
             detail = {"unrecorded": unrecorded} if unrecorded else {}
             entry_write_or_log(outcome=Outcome.REFUSED, status=response.status_code, detail=detail, **who, **_what(request, response))

@@ -17,8 +17,8 @@ from django.http import HttpRequest
 from webapp.audit.models import Means
 from webapp.config.addresses import address_of, address_of_scope
 
-SECRET_PARTS = ("text", "key")
-"""Parts of addresses, by their names in `urls.py`, that are secrets."""
+SECRET_PARTS = ("token",)
+"""Parts of addresses, by their names in `urls.py`, that are secrets: trackers can put theirs nowhere else."""
 
 
 @dataclass
@@ -77,7 +77,7 @@ def of_request(request: HttpRequest, actor: Any = None) -> dict[str, Any]:
 
 
 def _path(request: HttpRequest) -> str:
-    """The address without those of its parts that open something for whoever knows them: links to live views, invitations, new passwords."""
+    """The address without those of its parts that open something for whoever knows them."""
     parts = request.resolver_match.kwargs if request.resolver_match is not None else {}
     path = request.path
     for name in SECRET_PARTS:

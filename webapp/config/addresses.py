@@ -1,6 +1,7 @@
 """Where a request came from."""
 
 from collections.abc import Mapping
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any
 
 from django.conf import settings
@@ -20,3 +21,16 @@ def address_of_scope(scope: Mapping[str, Any]) -> str:
 
 def _chosen(forwarded: str, remote: str) -> str:
     return (forwarded.split(",")[-1].strip() if settings.SECURE_PROXY_SSL_HEADER else "") or remote
+
+
+def host_of(address: str) -> str:
+    """What one host has for itself: an address of IPv4, the first one of its network of 2**64 addresses of IPv6. Other texts stay as they are.
+
+    >>> host_of("2001:db8:0:7::1"), host_of("192.0.2.7"), host_of("")
+    ('2001:db8:0:7::', '192.0.2.7', '')
+    """
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    return str(ip_network((found, 64), strict=False).network_address) if isinstance(found, IPv6Address) and found.ipv4_mapped is None else address

@@ -1,7 +1,7 @@
 """Secrets in the database are encrypted with keys that are not in it: a copy of the database, or a backup, opens nothing.
 
 VEDETTE_SECRETS_KEYS lists the keys: the first encrypts, all decrypt. To change the key, put a new one first, run `manage.py secrets_rotate`, and
-take the old one out.
+take the old one out. The same command writes what an older cipher encrypted with the present one (`webapp/config/algorithms.py`).
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.apps import apps
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import models
+
+from webapp.config.algorithms import CIPHERS, KEY_BYTES, WrongKey
 
 MAKE_A_KEY = "python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
 
@@ -32,39 +34,45 @@ class KeyDoesNotFit(ImproperlyConfigured):
 
 
 def seal(text: str) -> str:
-    """`text` encrypted with the first key. Empty text stays empty."""
-    return _keys().encrypt(text.encode()).decode("ascii") if text else ""
+    """`text` encrypted with the first key and cipher. Empty text stays empty."""
+    key = _keys()[0]
+    return CIPHERS[0].encrypt(key, text) if text else ""
 
 
 def unseal(sealed: str) -> str:
     """What was sealed. Raises KeyDoesNotFit."""
-    try:
-        return _keys().decrypt(sealed.encode()).decode() if sealed else ""
-    except InvalidToken as error:
-        raise KeyDoesNotFit("a secret") from error
+    if not sealed:
+        return ""
+    for key in _keys():
+        for cipher in CIPHERS:
+            if sealed.startswith(cipher.mark):
+                with suppress(WrongKey):
+                    return cipher.decrypt(key, sealed)
+    raise KeyDoesNotFit("a secret")
 
 
 def reseal(sealed: str) -> str:
-    """The same secret encrypted with the first key. Raises KeyDoesNotFit."""
+    """The same secret encrypted with the first key and cipher. Raises KeyDoesNotFit."""
     return seal(unseal(sealed))
 
 
-def _keys() -> MultiFernet:
+def _keys() -> list[bytes]:
     return _made(tuple(settings.SECRETS_KEYS))
 
 
 @lru_cache(maxsize=4)
-def _made(keys: tuple[str, ...]) -> MultiFernet:
+def _made(keys: tuple[str, ...]) -> list[bytes]:
     if not keys:
         raise ImproperlyConfigured(f"VEDETTE_SECRETS_KEYS is not set: give it a key, made by {MAKE_A_KEY}")
-    return MultiFernet([_key(number, text) for number, text in enumerate(keys, 1)])
+    return [_key(number, text) for number, text in enumerate(keys, 1)]
 
 
-def _key(number: int, text: str) -> Fernet:
-    try:
-        return Fernet(base64.urlsafe_b64encode(base64.urlsafe_b64decode(text.rstrip("=") + "=")))
-    except (ValueError, binascii.Error) as error:
-        raise ImproperlyConfigured(f"VEDETTE_SECRETS_KEYS: key {number} is not 32 bytes in URL-safe base64. Make one with {MAKE_A_KEY}") from error
+def _key(number: int, text: str) -> bytes:
+    with suppress(ValueError, binascii.Error):
+        key = base64.urlsafe_b64decode(text.rstrip("=") + "=")
+        if len(key) == KEY_BYTES:
+            return key
+    raise ImproperlyConfigured(f"VEDETTE_SECRETS_KEYS: key {number} is not {KEY_BYTES} bytes in URL-safe base64. Make one with {MAKE_A_KEY}")
 
 
 class Sealed(models.Field):  # type: ignore[type-arg]

@@ -6,13 +6,14 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView
 
 from webapp.accounts.views import to_the_log_in
-from webapp.alerts.views import acknowledge, alerts, numbers
+from webapp.alerts.views import acknowledge, alerts, numbers, open_message
 from webapp.audit.views import audit
 from webapp.config.health import healthz
+from webapp.config.opened_links import opening_page
 from webapp.entities.views import entity, region
 from webapp.feeds.plan import plan
 from webapp.feeds.views import feed_new, feeds, regions
-from webapp.live.views import live, shared, shared_plan
+from webapp.live.views import live, open_shared, shared, shared_plan
 from webapp.queries.views import queries, query, query_new
 
 api = [
@@ -31,13 +32,15 @@ api = [
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", live, name="live"),
-    path("shared/<str:text>/", shared, name="shared"),
-    path("shared/<str:text>/plan", shared_plan, name="shared-plan"),
+    path("shared/", opening_page(open_shared), name="shared"),
+    path("shared/<int:pk>/", shared, name="shared-view"),
+    path("shared/<int:pk>/plan", shared_plan, name="shared-plan"),
     path("queries/", queries, name="queries"),
     path("queries/new", query_new, name="query-new"),
     path("queries/<int:pk>", query, name="query"),
     path("alerts/", alerts, name="alerts"),
-    path("acknowledge/<str:token>/", acknowledge, name="acknowledge"),
+    path("acknowledge/", opening_page(open_message), name="acknowledge"),
+    path("acknowledge/<int:pk>/", acknowledge, name="acknowledge-message"),
     path("alerts/numbers/", numbers, name="alert-numbers"),
     path("alerts/<int:pk>", alerts, name="alert"),
     path("regions/", regions, name="regions"),

@@ -28,7 +28,7 @@ from webapp.demo.simulation.world import Place
 from webapp.feeds.models import Feed, Upload, UploadState
 from webapp.feeds.services import region_create
 from webapp.feeds.uploads.inspection import inspect
-from webapp.feeds.uploads.store import file_of, upload_create, upload_load
+from webapp.feeds.uploads.store import file_of, folder_of, upload_create, upload_load
 from webapp.platform.folders import ROOT
 from webapp.queries.services import query_register
 
@@ -98,6 +98,15 @@ def sample_load(*, name: str, user: User, team: Team | None) -> Upload:
         raise refuse("/name", unknown_name(name, samples, what="sample"))
     sample = samples[name]
     upload = _upload(sample, user)
+    try:
+        return _load(sample, upload, user, team)
+    except BaseException:
+        # The row goes with the transaction, and with it what the quota of files counts: the file must not stay.
+        shutil.rmtree(folder_of(upload), ignore_errors=True)
+        raise
+
+
+def _load(sample: Sample, upload: Upload, user: User, team: Team | None) -> Upload:
     found = inspect(file_of(upload), upload.name, {})
     made = bool(sample.made)
     own = {key: value for key, value in read_scenario(sample.made["world"]).feed.items() if key in VIEW_KEYS} if made else {}

@@ -316,7 +316,7 @@ class SharedConsumer(LiveConsumer):
     UNKNOWN_READER = ("not-permitted", "This link has expired or was revoked.")
 
     async def _reader(self) -> Hashable | None:
-        share = await database_sync_to_async(shares.share_find)(self.scope["url_route"]["kwargs"]["text"])
+        share = await database_sync_to_async(shares.share_opened)(self.scope["session"], self.scope["url_route"]["kwargs"]["pk"])
         if share is None:
             return None
         self.share, self.expires_at = share.pk, share.expires_at

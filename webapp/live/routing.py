@@ -4,4 +4,4 @@ from django.urls import path
 
 from webapp.live.consumers import LiveConsumer, SharedConsumer
 
-websocket_urlpatterns = [path("ws/live/", LiveConsumer.as_asgi()), path("ws/shared/<str:text>/", SharedConsumer.as_asgi())]
+websocket_urlpatterns = [path("ws/live/", LiveConsumer.as_asgi()), path("ws/shared/<int:pk>/", SharedConsumer.as_asgi())]

@@ -8,7 +8,6 @@ from typing import Any
 from django.conf import settings
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from django.urls import reverse
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -20,6 +19,7 @@ from rest_framework.viewsets import GenericViewSet
 from webapp.accounts.api import require_session
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import PersonField
+from webapp.config.opened_links import link_to
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_list
 from webapp.live.models import SharedView
@@ -88,7 +88,7 @@ class ShareView(GenericViewSet[SharedView]):
         serializer.is_valid(raise_exception=True)
         given = serializer.validated_data
         new = share_create(maker=person(request), feed=feed, name=given.get("name", ""), expires_at=given["expires_at"], queries=given.get("queries"))
-        link = request.build_absolute_uri(reverse("shared", args=[new.text]))
+        link = request.build_absolute_uri(link_to("shared", new.text))
         return Response({**self.get_serializer(new.share).data, "link": link}, status=201)
 
     @extend_schema(responses={204: None})

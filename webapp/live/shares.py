@@ -14,14 +14,17 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from webapp.accounts.models import User
-from webapp.accounts.services import digest
 from webapp.audit.services import record
+from webapp.config.algorithms import digest_of, digests_of
+from webapp.config.opened_links import is_opened
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_get, feed_row, region_list
 from webapp.live.models import SharedView
 from webapp.live.selectors import Permission
 from webapp.queries.selectors import queries_visible, query_list
 
+SHARED = "shared"
+"""The kind of these links, in sessions."""
 SIGNER = Signer(salt="webapp.live.shares")
 """What is made up is refused before the database is asked."""
 
@@ -38,7 +41,7 @@ class NewShare:
 def share_create(*, maker: User, feed: Feed, name: str, expires_at: datetime, queries: Collection[int] | None = None) -> NewShare:
     """A link of 256 random bits to the feed, with these queries of it, or with null all that the maker sees now."""
     secret = secrets.token_urlsafe(32)
-    share = SharedView.objects.create(feed=feed, maker=maker, name=name, expires_at=expires_at, digest=digest(secret))
+    share = SharedView.objects.create(feed=feed, maker=maker, name=name, expires_at=expires_at, digest=digest_of(secret))
     visible = queries_visible(user=maker, feed=feed)
     share.queries.set(visible if queries is None else visible & set(queries))
     record("share.create", feed, share=share.pk, until=expires_at.isoformat())
@@ -62,8 +65,15 @@ def share_find(text: str) -> SharedView | None:
         secret = SIGNER.unsign(text)
     except BadSignature:
         return None
-    share = SharedView.objects.select_related("feed", "maker").filter(digest=digest(secret)).first()
+    share = SharedView.objects.select_related("feed", "maker").filter(digest__in=digests_of(secret)).first()
     return None if share is None or share_shows(share.pk) is None else share
+
+
+def share_opened(session: Any, pk: int) -> SharedView | None:
+    """The link, when this session has opened it and it shows something now."""
+    if not is_opened(session, SHARED, pk) or share_shows(pk) is None:
+        return None
+    return SharedView.objects.filter(pk=pk).first()
 
 
 def share_shows(pk: int) -> Permission | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
 
+from webapp.audit.services import record
+from webapp.config.opened_links import check_opened, note_opened, unindexed
 from webapp.config.pages import page_data
 from webapp.feeds.plan import plan_of
 from webapp.live.models import SharedView
 from webapp.live.selectors import Permission
-from webapp.live.shares import share_find, share_page, share_shows
+from webapp.live.shares import SHARED, share_find, share_page, share_shows
 
 
 def live(request: HttpRequest) -> HttpResponse:
@@ -17,28 +20,33 @@ def live(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/live.html", page_data(request))
 
 
-def _opened(text: str) -> tuple[SharedView, Permission]:
-    """What the link opens. Raises Http404 when it opens nothing (any more)."""
-    share = share_find(text)
-    permission = None if share is None else share_shows(share.pk)
-    if share is None or permission is None:
+def open_shared(request: HttpRequest, secret: str) -> str:
+    """Opens the view of a link in this session; its address."""
+    share = share_find(secret)
+    if share is None:
         raise Http404
-    return share, permission
+    note_opened(request, SHARED, share.pk, share.expires_at)
+    record("share.open", share.feed, share=share.pk)
+    return reverse("shared-view", args=[share.pk])
 
 
-def shared(request: HttpRequest, text: str) -> HttpResponse:
+def _opened(request: HttpRequest, pk: int) -> tuple[SharedView, Permission]:
+    """What the link has opened. Raises Http404 when that is nothing (any more)."""
+    check_opened(request, SHARED, pk)
+    permission = share_shows(pk)
+    if permission is None:
+        raise Http404
+    return get_object_or_404(SharedView.objects.select_related("feed", "maker"), pk=pk), permission
+
+
+def shared(request: HttpRequest, pk: int) -> HttpResponse:
     """The live view behind a link: read-only, and of one feed."""
-    shown = share_page(*_opened(text))
+    shown = share_page(*_opened(request, pk))
     if shown["feed"]["plan_image"] is not None:
         shown["feed"]["plan_image"] = f"{request.path}plan"
-    response = render(request, "pages/shared.html", {"page_data": shown, "socket": f"/ws{request.path}"})
-    # The address is the secret: it goes to no other site, into no cache and no index.
-    response.headers["Referrer-Policy"] = "no-referrer"
-    response.headers["Cache-Control"] = "no-store"
-    response.headers["X-Robots-Tag"] = "noindex"
-    return response
+    return unindexed(render(request, "pages/shared.html", {"page_data": shown, "socket": f"/ws{request.path}"}))
 
 
-def shared_plan(request: HttpRequest, text: str) -> FileResponse:
+def shared_plan(request: HttpRequest, pk: int) -> FileResponse:
     """The plan image behind the map of a shared view."""
-    return plan_of(request, _opened(text)[0].feed)
+    return plan_of(request, _opened(request, pk)[0].feed)

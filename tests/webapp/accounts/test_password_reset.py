@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from tests.webapp.accounts.outside import mail_server
+from tests.webapp.links import opened
 from webapp.accounts.models import User
 from webapp.accounts.services import token_authenticate, token_create
 
@@ -42,13 +43,13 @@ def test_the_link_sets_a_new_password_once_and_ends_all_sessions(mails: list[Ema
     assert ask("owner@example.org").status_code == 302
     assert mails[0]["To"] == "owner@example.org" and mails[0]["Subject"] == "[Vedette] A new password"
     client = Client()
-    form = client.get(link_in(mails[0]), follow=True)
+    form = opened(client, link_in(mails[0]))
     assert client.post(form.request["PATH_INFO"], {"password1": "short", "password2": "short"}).status_code == 200
     assert client.post(form.request["PATH_INFO"], {"password1": "a phrase of its own", "password2": "a phrase of its own"}).status_code == 302
     assert inside.get("/account/").status_code == 302
     assert token_authenticate(token) is None, "whoever knew the old password may have made it"
     assert Client().post("/login/", {"username": "owner", "password": "a phrase of its own"}).status_code == 302
-    assert b"has been used already" in Client().get(link_in(mails[0]), follow=True).content
+    assert b"has been used already" in opened(Client(), link_in(mails[0])).content
     assert any("password" in mail["Subject"].lower() and mail is not mails[0] for mail in mails), "the owner is told of it"
 
 

@@ -73,6 +73,19 @@ def test_the_log_in_page_offers_every_provider(trusted: Any, db: None) -> None:
     assert is_in(browser)
 
 
+def test_two_factors_at_a_provider_count_when_it_says_so(trusted: Any, settings: Any, db: None) -> None:
+    settings.SECOND_FACTOR_REQUIRED = True
+    for name, more, opens in (("strongada", {}, True), ("ida", {}, False), ("ida", {"second_factor": "trusted"}, True)):
+        trusted(**more)
+        browser = client()
+        go(browser, "corp", name)
+        answer = browser.get("/feeds/")
+        assert (answer.status_code == 200) is opens, (name, answer.status_code)
+        assert opens or answer["Location"] == "/account/security/"
+    with pytest.raises(ImproperlyConfigured, match="second_factor is"):
+        trusted(second_factor=5)
+
+
 def test_an_address_that_is_taken_does_not_open_the_account(trusted: Any, people: SimpleNamespace) -> None:
     User.objects.filter(username="owner").update(email="owner@example.org")
     browser = client()

@@ -28,6 +28,8 @@ MADE: list[tuple[str, str, dict[str, Any]]] = [
     ("queries", "queries/bulk", {"feed": "yard", "template": {"family": "border", "version": 1}, "geojson": POINTS}),
     ("vertices", "regions/", {"feed": "yard", "name": "one more", "geometry": SQUARE}),
     ("feeds", "feeds/", {"name": "another", "title": "Another", "crs": "planar", "time": "ms"}),
+    ("channels", "channels/", {"name": "desk", "url": "https://hooks.example.org/x"}),
+    ("rules", "routing-rules/", {"name": "all", "people": ["owner"]}),
 ]
 
 
@@ -43,7 +45,7 @@ def client(people: SimpleNamespace, query: Any, client_of: Callable[..., APIClie
 def test_what_is_over_a_quota_is_refused_with_the_quota(
     quota: str, path: str, body: dict[str, Any], whose: str, client: APIClient, people: SimpleNamespace, settings: Any
 ) -> None:
-    held = {"queries": 1, "vertices": 5, "feeds": 1}[quota]
+    held = {"queries": 1, "vertices": 5, "feeds": 1}.get(quota, 0)
     setattr(settings, whose, {**getattr(settings, whose), quota: held})
     body = {**body, "team": people.harbour.pk} if whose == "TEAM_QUOTAS" else body
     answer = client.post(f"/api/v1/{path}", body)
@@ -78,6 +80,28 @@ def test_tokens_have_a_quota_too(client: APIClient, settings: Any) -> None:
     assert answer.status_code == 403 and "Your quota of tokens is 1" in answer.content.decode()
 
 
+@pytest.mark.parametrize(("path", "quota"), [("channels", "channels"), ("routing-rules", "rules")])
+def test_a_channel_or_rule_that_is_given_to_a_team_counts_for_it(
+    path: str, quota: str, client: APIClient, people: SimpleNamespace, settings: Any
+) -> None:
+    body = {"channels": {"name": "desk", "url": "https://hooks.example.org/x"}, "routing-rules": {"name": "all", "people": ["owner"]}}[path]
+    made = client.post(f"/api/v1/{path}/", body, format="json").json()
+    settings.TEAM_QUOTAS = {**settings.TEAM_QUOTAS, quota: 0}
+    answer = client.patch(f"/api/v1/{path}/{made['id']}/", {"team": people.harbour.pk}, format="json")
+    assert answer.status_code == 403 and "is 0" in answer.json()["faults"][0]["message"], answer.content
+
+
+def test_tests_of_channels_count_as_messages(client: APIClient, people: SimpleNamespace, settings: Any) -> None:
+    from webapp.alerts.models import Delivery
+
+    made = client.post("/api/v1/channels/", {"name": "desk", "url": "https://hooks.example.org/x"}).json()
+    Delivery.objects.create(channel_id=made["id"], test=True, body="{}")
+    settings.USER_QUOTAS = {**settings.USER_QUOTAS, "messages": 1}
+    answer = client.post(f"/api/v1/channels/{made['id']}/test")
+    assert answer.status_code == 403 and "Your quota of messages to channels an hour is 1" in answer.json()["faults"][0]["message"]
+    assert Delivery.objects.count() == 1
+
+
 def test_an_unknown_quota_is_refused_when_the_program_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VEDETTE_USER_QUOTAS", "queries=5, rows=7")
     assert quotas("VEDETTE_USER_QUOTAS", queries=1, rows=2, feeds=3) == {"queries": 5, "rows": 7, "feeds": 3}
@@ -93,7 +117,13 @@ def test_an_administrator_sets_a_persons_quotas_and_they_hold(
 ) -> None:
     root, path = client_of(people.root), f"/api/v1/people/{people.owner.pk}/quotas"
     before = {row["name"]: row for row in client.get("/api/v1/me/quotas").json()}
-    assert {name: row["used"] for name, row in before.items()} == {"queries": 1, "vertices": 5, "feeds": 1, "tokens": 0, "uploads": 0, "rows": None}
+    assert {name: row["used"] for name, row in before.items()} == {
+        **dict.fromkeys(("tokens", "uploads", "channels", "rules", "messages"), 0),
+        "queries": 1,
+        "vertices": 5,
+        "feeds": 1,
+        "rows": None,
+    }
     assert all(row["limit"] == row["default"] for row in before.values())
     assert root.patch(path, {"limits": {"feeds": 1, "tokens": 0}}).status_code == 200
     told = client.post("/api/v1/tokens/", {"name": "a", "scopes": ["read"]})

@@ -12,6 +12,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tests.webapp.accounts.outside import mail_server
+from tests.webapp.links import opened, page_of
 from webapp.accounts.models import Invitation, Membership, Role, Team, User
 from webapp.accounts.services import token_create
 from webapp.audit.models import Entry
@@ -31,7 +32,7 @@ def invite(client: APIClient, team: str, email: str = "new@example.org", role: s
 
 
 def path_of(answer: Any) -> str:
-    found = re.search(r"(/login/invitation/\S+)", answer.json()["link"])
+    found = re.search(r"(/login/invitation/#\S+)", answer.json()["link"])
     assert found is not None
     return found[1]
 
@@ -87,14 +88,15 @@ def test_only_administrators_of_the_server_make_and_remove_teams_and_see_people(
 def test_an_invitation_makes_an_account_in_the_team_and_is_used_up(team: str, people: SimpleNamespace, client_of: Clients) -> None:
     path = path_of(invite(client_of(people.admin), team))
     newcomer = Client()
-    assert b"Join harbour" in newcomer.get(path).content
+    link, path = path, page_of(newcomer, path)
+    assert b"Join harbour" in newcomer.get(path).content and Client().get(path).status_code == 404
     assert b"too short" in newcomer.post(path, {"username": "newcomer", "password": "short"}).content
     assert b"has that name" in newcomer.post(path, {"username": "Owner", "password": "a phrase of its own"}).content
     assert newcomer.post(path, {"username": "newcomer", "password": "a phrase of its own"}).status_code == 302
     assert newcomer.get("/account/").status_code == 200
     member = Membership.objects.get(user__username="newcomer")
     assert (member.team, member.role, member.user.email) == (people.harbour, "analyst", "new@example.org")
-    assert Client().get(path).status_code == 404 and not Invitation.objects.exists()
+    assert opened(Client(), link).status_code == newcomer.get(path).status_code == 404 and not Invitation.objects.exists()
     assert Entry.objects.filter(action="invitation.accept", actor_name="newcomer").exists()
 
 
@@ -103,6 +105,7 @@ def test_somebody_with_an_account_joins_with_it_and_keeps_a_greater_role(team: s
     for name, role, after in (("stranger", "viewer", "viewer"), ("operator", "viewer", "operator"), ("viewer", "operator", "operator")):
         path = path_of(invite(admin, team, f"{name}@example.org", role))
         client = client_of(getattr(people, name))
+        path = page_of(client, path)
         assert client.get(path).status_code == 200 and client.post(path).status_code == 302
         assert Membership.objects.get(user__username=name, team=people.harbour).role == after
 
@@ -111,18 +114,20 @@ def test_an_invitation_ends_with_its_time_its_revocation_and_its_inviters_role(t
     admin = client_of(people.admin)
     path = path_of(invite(admin, team))
     Invitation.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    assert Client().get(path).status_code == 404
+    assert opened(Client(), path).status_code == 404
     path = path_of(invite(admin, team))
     pk = Invitation.objects.get().pk
-    assert admin.delete(f"{team}invitations/{pk}/").status_code == 204 and Client().get(path).status_code == 404
+    assert admin.delete(f"{team}invitations/{pk}/").status_code == 204 and opened(Client(), path).status_code == 404
     path = path_of(invite(admin, team))
+    inside = Client()
+    address = page_of(inside, path)
     Membership.objects.filter(user=people.admin).update(role="operator")
-    assert Client().get(path).status_code == 404
+    assert opened(Client(), path).status_code == inside.get(address).status_code == 404
 
 
 def test_the_secret_of_an_invitation_is_not_kept_and_not_shown_again(team: str, people: SimpleNamespace, client_of: Clients) -> None:
     admin = client_of(people.admin)
-    secret = path_of(invite(admin, team)).rstrip("/").rpartition("/")[2]
+    secret = path_of(invite(admin, team)).partition("#")[2]
     assert secret not in str(list(Invitation.objects.values())) and secret not in admin.get(team).content.decode()
     assert not any(secret in str(entry.__dict__) for entry in Entry.objects.all() if "invitation.create" in entry.action)
 

@@ -19,6 +19,7 @@ from rest_framework.test import APIClient
 
 from tests.webapp.accounts.outside import mail_server
 from tests.webapp.alerts.test_lifecycle import crossing, record
+from tests.webapp.links import opened, page_of
 from webapp.alerts.deliveries import channel_create, channel_send, channel_test, deliveries_prepare, notifications_plan
 from webapp.alerts.models import Alert, Channel, Delivery
 from webapp.alerts.picture import EVIDENCE, REGION, TRACKS
@@ -130,25 +131,31 @@ def test_a_mail_server_that_drips_bytes_without_end_holds_up_nothing(
 def test_the_link_acknowledges_after_a_question_in_the_owners_name(mails: list[EmailMessage], channel: Channel, query: Query) -> None:
     record(query, crossing(query, "in", "a", 10))
     deliver(channel)
-    found = re.search(r"https://watch\.example\.org(/acknowledge/\S+)", text_of(mails[0]))
+    found = re.search(r"https://watch\.example\.org(/acknowledge/#\S+)", text_of(mails[0]))
     assert found is not None
     stranger = Client(enforce_csrf_checks=True)
-    page = stranger.get(found[1])
+    assert stranger.post("/acknowledge/", {"secret": "x"}).status_code == 403, "another site cannot open it"
+    address = page_of(Client(), found[1])
+    assert stranger.get(address).status_code == 404, "who has not opened the link does not see it by its number"
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', stranger.get("/acknowledge/").content.decode())
+    assert token is not None
+    assert stranger.post("/acknowledge/", {"secret": found[1].partition("#")[2], "csrfmiddlewaretoken": token[1]})["Location"] == address
+    page = stranger.get(address)
     assert b"Acknowledge 1 alert?" in page.content and Alert.objects.get().state == "new", "mail programs follow links by themselves"
-    assert stranger.post(found[1]).status_code == 403, "another site cannot press the button"
+    assert stranger.post(address).status_code == 403, "another site cannot press the button"
     token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.content.decode())
     assert token is not None
-    assert b"Acknowledged" in stranger.post(found[1], {"csrfmiddlewaretoken": token[1]}).content
+    assert b"Acknowledged" in stranger.post(address, {"csrfmiddlewaretoken": token[1]}).content
     alert = Alert.objects.get()
     assert (alert.state, alert.acknowledged_by, alert.steps.get().text) == (
         "acknowledged",
         channel.owner,
         "By the link in a message to duty@example.org",
     )
-    assert b"Nothing left" in stranger.post(found[1], {"csrfmiddlewaretoken": token[1]}).content
-    assert Client().get(found[1][:-3] + "xx/").status_code == 404
+    assert b"Nothing left" in stranger.post(address, {"csrfmiddlewaretoken": token[1]}).content
+    assert opened(Client(), found[1][:-3] + "xxx").status_code == 404
     Channel.objects.update(enabled=False)
-    assert Client().get(found[1]).status_code == 404
+    assert opened(Client(), found[1]).status_code == 404 and stranger.get(address).status_code == 404
 
 
 def test_a_channel_is_checked_by_its_kind_when_it_is_saved(

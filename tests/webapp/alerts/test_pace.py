@@ -100,6 +100,22 @@ class TestPlanned:
         assert sent(desk, 59) == []
         assert sent(desk, 60) == [("digest", ["a"])]
 
+    def test_all_of_a_persons_channels_together_send_so_much_in_an_hour(
+        self, query: Query, people: SimpleNamespace, desk: Channel, settings: Any
+    ) -> None:
+        settings.USER_QUOTAS = {**settings.USER_QUOTAS, "messages": 4}
+        others = [channel_create(owner=people.owner, name=f"desk {n}", url=f"https://hooks.example.org/{n}", all_queries=False) for n in range(3)]
+        rule_save(user=people.owner, name="all", channels=[desk, *others])
+        for minute in range(1, 6):
+            alert(query, f"e{minute}", minute)
+            sent(desk, minute)
+        assert Delivery.objects.count() == 4
+        # What is beyond that waits, and goes together.
+        sent(desk, 62)
+        assert Delivery.objects.count() == 8
+        told = [len(json.loads(one.body)["data"]["alerts"]) for one in Delivery.objects.order_by("id")]
+        assert sum(told) == 4 * 5, "each alert once for each channel"
+
     def test_a_digest_goes_once_whatever_runs_again(self, query: Query, people: SimpleNamespace, desk: Channel) -> None:
         rule_save(user=people.owner, name="hourly", channels=[desk], digest="hourly")
         for minute in range(1, 5):

@@ -11,7 +11,6 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tests.webapp.alerts.test_lifecycle import crossing, record
-from webapp.alerts import routing
 from webapp.alerts.deliveries import channel_create, channels_due, deliveries_prepare, notifications_plan
 from webapp.alerts.handling import Decision, alerts_decide
 from webapp.alerts.models import Alert, Channel, Delivery, Notification, Step
@@ -183,9 +182,9 @@ def test_a_dry_run_says_who_would_have_been_reached(query: Query, people: Simple
     assert client.get("/api/v1/routing-rules/dry-run").json()["unreached"] == 2
 
 
-def test_one_person_has_so_many_rules(people: SimpleNamespace, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routing, "MOST_OF_A_PERSON", 1)
+def test_one_person_has_so_many_rules(people: SimpleNamespace, client_of: Callable[..., APIClient], settings: Any) -> None:
+    settings.USER_QUOTAS = {**settings.USER_QUOTAS, "rules": 1}
     client = client_of(people.operator)
     made = [client.post("/api/v1/routing-rules/", {"name": name, "people": ["operator"]}, format="json") for name in "ab"]
-    assert [one.status_code for one in made] == [201, 400] and "You have 1 rules already" in made[1].json()["faults"][0]["message"]
+    assert [one.status_code for one in made] == [201, 403] and "Your quota of routing rules is 1" in made[1].json()["faults"][0]["message"]
     assert client.patch(f"/api/v1/routing-rules/{made[0].json()['id']}/", {"name": "c"}, format="json").status_code == 200

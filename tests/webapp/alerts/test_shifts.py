@@ -62,6 +62,14 @@ def test_what_is_no_calendar_is_refused_or_empty(data: bytes) -> None:
     assert "faults" in found or found["turns"] == []
 
 
+def test_an_event_that_names_thousands_is_refused_before_it_is_written_out() -> None:
+    """80 kB that repeat every day became 50 MB of names."""
+    event = "BEGIN:VEVENT\nUID:1\nDTSTART:20261123T080000Z\nDTEND:20261123T160000Z\nRRULE:FREQ=DAILY\nSUMMARY:{}\nEND:VEVENT\n"
+    for names in (",".join(f"n{n}" for n in range(51)), " and ".join(f"n{n}" for n in range(5_000))):
+        found = run({"zone": "UTC", "now": NOW.isoformat()}, f"BEGIN:VCALENDAR\nVERSION:2.0\n{event.format(names)}END:VCALENDAR\n".encode())
+        assert "at most 50" in found["faults"][0]
+
+
 def calendar(*turns: tuple[datetime, datetime, str]) -> str:
     """A calendar of these spans and titles."""
     stamp = "%Y%m%dT%H%M%SZ"

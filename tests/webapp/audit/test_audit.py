@@ -13,6 +13,7 @@ import pytest
 from django.db import connection
 from rest_framework.test import APIClient
 
+from tests.webapp.links import opened, page_of
 from webapp.audit.models import Entry
 from webapp.audit.services import record
 from webapp.platform.postgres import with_database
@@ -53,7 +54,6 @@ def test_reading_and_checking_leave_no_entry(people: SimpleNamespace, query: Any
     client.get("/api/v1/queries/")
     client.get("/queries/")
     client.post("/api/v1/queries/check", {"feed": "yard", "specification": query.specification})
-    client.post("/api/v1/regions/", {"feed": "yard"})
     assert Entry.objects.count() == before
 
 
@@ -99,6 +99,41 @@ def test_refusals_cannot_fill_the_disk(people: SimpleNamespace, feed: Any, clien
     minute = 120.0
     client.get("/api/v1/feeds/yard/")
     assert refusals[0].detail == {"unrecorded": 5}
+
+
+def test_what_no_check_lets_through_is_a_refusal_and_bound_more_narrowly(
+    people: SimpleNamespace, feed: Any, client_of: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import webapp.audit.limits as limits
+
+    monkeypatch.setattr(limits, "MALFORMED_A_MINUTE", 4)
+    client = client_of(people.owner)
+    asked: list[tuple[int, Callable[[], Any]]] = [
+        (400, lambda: client.post("/api/v1/regions/", {"feed": "yard"})),
+        (400, lambda: client.get("/api/v1/feeds/?nonsense=1")),
+        (405, lambda: client.put("/api/v1/feeds/", {})),
+        (415, lambda: client.post("/api/v1/regions/", "<a/>", content_type="text/xml")),
+    ]
+    for status, ask in asked:
+        assert ask().status_code == status
+        assert last(actor=people.owner.pk).status == status and last(actor=people.owner.pk).outcome == "refused"
+    client.get("/api/v1/feeds/?nonsense=1")
+    assert Entry.objects.filter(actor=people.owner.pk, outcome="refused").count() == 4
+    # Refusals of what is not theirs have a limit of their own: nobody hides one behind many of these.
+    client.get("/api/v1/queries/999999/")
+    assert last(actor=people.owner.pk).status == 404
+
+
+def test_the_addresses_of_one_host_do_not_multiply_its_refusals(
+    people: SimpleNamespace, feed: Any, client_of: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import webapp.audit.limits as limits
+
+    monkeypatch.setattr(limits, "REFUSALS_A_MINUTE", 2)
+    client = client_of(None)
+    for last_part in range(1, 6):
+        client.get("/api/v1/feeds/", REMOTE_ADDR=f"2001:db8:0:7::{last_part}")
+    assert Entry.objects.filter(means="nobody", outcome="refused").count() == 2
 
 
 def test_a_token_is_named_by_what_it_begins_with(people: SimpleNamespace, feed: Any) -> None:
@@ -237,17 +272,25 @@ def test_a_refusal_leaves_nothing_of_what_was_begun_and_is_in_the_log(people: Si
     assert last(actor=people.analyst.pk, status=403).outcome == "refused"
 
 
+@pytest.mark.django_db(transaction=True)
 def test_no_entry_holds_the_secret_of_a_link(people: SimpleNamespace, feed: Any, client_of: Clients) -> None:
-    from webapp.accounts.models import Role
+    from webapp.accounts.models import Role, Scope
+    from webapp.accounts.services import token_create
     from webapp.accounts.teams import invitation_create
 
     secret = invitation_create(team=people.harbour, email="new@example.org", role=Role.VIEWER, by=people.root).text
     client = client_of(None)
-    client.get(f"/shared/{secret}/")
+    assert opened(client, f"/shared/#{secret}").status_code == opened(client, f"/acknowledge/#{secret}").status_code == 404
     given = {"username": "newcomer", "password": "a phrase of its own"}
-    assert client.post(f"/login/invitation/{secret}/", given, format="multipart").status_code == 302
+    page = page_of(client, f"/login/invitation/#{secret}")
+    assert client.post(page, given, format="multipart").status_code == 302
+    # A tracker's token stands in its address, whatever is wrong with what it sends.
+    token = token_create(user=people.owner, name="van", scopes=[Scope.INGEST]).text
+    assert client.post(f"/api/v1/track/nowhere/{token}", {}).status_code == 403
+    assert client.post(f"/api/v1/track/yard/{token}x", {}).status_code == 401
     written = json.dumps(list(Entry.objects.values()), default=str)
-    assert "newcomer" in written and "/shared/.../" in written and secret not in written
+    assert "newcomer" in written and "POST /shared/" in written and "/track/yard/..." in written
+    assert secret not in written and token not in written and token[8:] not in written
 
 
 # -- who reads it -----------------------------------------------------------------------------------------------------------------

@@ -14,13 +14,13 @@ from rest_framework.test import APIClient
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
-OPEN = {"healthz", "account_logout", "shared", "shared-plan", "acknowledge"}
+OPEN = {"healthz", "account_logout", "shared", "shared-view", "shared-plan", "acknowledge", "acknowledge-message"}
 """No log-in needed: they give nothing away."""
 LOG_IN = {
     "account_login", "account_signup", "account_inactive", "mfa_authenticate", "mfa_login_webauthn", "account_reset_password",
     "account_reset_password_done", "account_reset_password_from_key", "account_reset_password_from_key_done", "openid_connect_login",
     "openid_connect_callback", "socialaccount_login_cancelled", "socialaccount_login_error", "socialaccount_signup",
-    "invitation",
+    "invitation", "invitation-answer", "password-key",
 }  # fmt: skip
 """Below /login/: before and while somebody logs in."""
 OWN_ACCOUNT = {

@@ -54,12 +54,12 @@ def test_the_database_holds_no_secret_that_can_be_read(channel: Any, authenticat
     row = stored()
     for name, value in row.items():
         clear = getattr(channel, name)
-        assert clear and clear not in value and value.startswith("gAAAA"), name
+        assert clear and clear not in value and value.startswith("gcm1:"), name
     assert "hooks" not in str(row)
     with connection.cursor() as cursor:
         cursor.execute("SELECT data FROM mfa_authenticator")
         factors = str(cursor.fetchall())
-    assert "gAAAA" in factors and "JBSWY3DPEHPK3PXP" not in factors
+    assert "gcm1:" in factors and "JBSWY3DPEHPK3PXP" not in factors
     assert Channel.objects.get().url == "https://hooks.example.org/T0/B0/password"
 
 
@@ -87,6 +87,42 @@ def test_a_new_key_takes_over_and_the_old_one_may_go(channel: Any, authenticator
     assert unseal(authenticator.data["secret"]) == "JBSWY3DPEHPK3PXP"
     entry = Entry.objects.get(action="secrets.rotate")
     assert entry.detail["rows"] >= 2 and entry.means == "command"
+
+
+def test_what_an_older_cipher_wrote_is_read_and_written_anew_by_a_rotation(channel: Any, authenticator: Any, settings: Any) -> None:
+    from cryptography.fernet import Fernet
+
+    from webapp.alerts.models import Channel
+
+    old = Fernet(OLD).encrypt(channel.url.encode()).decode()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE alerts_channel SET url = %s", [old])
+    check_keys()
+    assert Channel.objects.get().url == channel.url
+    call_command("secrets_rotate")
+    assert stored()["url"].startswith("gcm1:") and Channel.objects.get().url == channel.url
+
+
+def test_what_was_changed_or_made_with_another_key_opens_nothing(settings: Any) -> None:
+    """AES-256-GCM says so itself: 11.3.2 of OWASP ASVS 5."""
+    settings.SECRETS_KEYS = [OLD]
+    sealed = seal("a secret of a channel")
+    assert len(sealed) > 5 + (12 + 16 + 21) * 4 / 3 - 1, "nonce, text and tag"
+    for place in (6, len(sealed) // 2, len(sealed) - 4):
+        with pytest.raises(KeyDoesNotFit):
+            unseal(sealed[:place] + ("A" if sealed[place] != "A" else "B") + sealed[place + 1 :])
+    for broken in ("gcm1:", "gcm1:AAAA", "gcm1:ö", sealed.removeprefix("gcm1:"), "plain"):
+        with pytest.raises(KeyDoesNotFit):
+            unseal(broken)
+
+
+def test_another_cipher_takes_over_when_it_is_put_first(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from webapp.config import algorithms, secrets_at_rest
+
+    settings.SECRETS_KEYS = [OLD]
+    before = seal("kept")
+    monkeypatch.setattr(secrets_at_rest, "CIPHERS", algorithms.CIPHERS[::-1])
+    assert seal("kept").startswith("gAAAA") and unseal(before) == "kept"
 
 
 def test_a_rotation_without_the_old_key_changes_nothing(channel: Any, settings: Any) -> None:
@@ -119,7 +155,7 @@ def test_what_was_stored_in_clear_is_encrypted_by_the_migration(transactional_db
     call_command("migrate", "alerts", "0002", verbosity=0)
     assert stored()["url"] == "https://hooks.example.org/x" and stored()["secret"] == made.secret
     call_command("migrate", verbosity=0)
-    assert stored()["url"].startswith("gAAAA")
+    assert stored()["url"].startswith("gcm1:")
     assert Channel.objects.get().secret == made.secret
 
 

@@ -50,6 +50,13 @@ def loaded(until: Callable[[Upload], bool]) -> Upload:
     raise AssertionError(f"it never came so far: {upload.state} {upload.error}")
 
 
+def test_a_sample_that_is_refused_leaves_no_file(client: APIClient, settings: Any, tmp_path: Path) -> None:
+    """Nothing would count it: who is over a quota of feeds could fill the disk."""
+    settings.USER_QUOTAS = {**settings.USER_QUOTAS, "feeds": 0}
+    assert client.post(ADDRESS, {"name": "strait"}).status_code == 403
+    assert list((tmp_path / "uploads").iterdir()) == [] and not Upload.objects.exists()
+
+
 def test_made_samples_become_live_feeds_with_queries(client: APIClient, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     offered = client.get(ADDRESS).json()["results"]
     assert [one["name"] for one in offered] == ["strait", "city", "garages"] and all(one["queries"] for one in offered)

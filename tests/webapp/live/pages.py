@@ -80,14 +80,13 @@ class Page:
 
 
 @asynccontextmanager
-async def page(user: Any, *, origin: str | None = "http://localhost:8000", path: str = "/ws/live/") -> AsyncIterator[Page]:
+async def page(user: Any, *, origin: str | None = "http://localhost:8000", path: str = "/ws/live/", session: str = "") -> AsyncIterator[Page]:
     application = await run(server_entry)()
     headers = list(HOST)
     if origin is not None:
         headers.append((b"origin", origin.encode()))
-    cookie = ""
-    if user is not None:
-        cookie = await run(session_of)(user)
+    cookie = session if user is None else await run(session_of)(user)
+    if cookie:
         headers.append((b"cookie", f"{settings.SESSION_COOKIE_NAME}={cookie}".encode()))
     socket = WebsocketCommunicator(application, path, headers=headers)
     connected, _ = await socket.connect(timeout=5)

@@ -12,10 +12,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from tests.webapp.links import opened, page_of
 from tests.webapp.live.pages import page, publish, run, store
 from webapp.accounts.services import token_create
 from webapp.accounts.teams import member_remove
@@ -36,8 +38,15 @@ def shared(world: SimpleNamespace, **more: Any) -> NewShare:
     return share_create(**{"maker": world.people.operator, "feed": world.feed, "name": "Open day", "expires_at": until(days=1), **more})
 
 
+def socket_of(new: NewShare, client: Client | None = None) -> dict[str, str]:
+    """Where the page behind the link has its socket, and the session that it is opened in."""
+    browser = client or Client()
+    address = page_of(browser, f"/shared/#{new.text}")
+    return {"path": f"/ws{address}", "session": browser.cookies[settings.SESSION_COOKIE_NAME].value}
+
+
 def data_of(client: Client, text: str) -> dict[str, Any]:
-    answer = client.get(f"/shared/{text}/")
+    answer = opened(client, f"/shared/#{text}")
     assert answer.status_code == 200
     found = re.search(r'id="page-data" type="application/json">(.*?)</script>', answer.content.decode())
     assert found is not None
@@ -48,9 +57,12 @@ def data_of(client: Client, text: str) -> dict[str, Any]:
 def test_the_link_opens_the_page_of_its_feed_without_a_log_in_and_nothing_else(world: SimpleNamespace) -> None:
     client = Client()
     text = shared(world).text
-    answer = client.get(f"/shared/{text}/")
-    assert answer.headers["Referrer-Policy"] == "no-referrer" and answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["X-Robots-Tag"] == "noindex" and "session" not in client.cookies
+    for answer in (client.get("/shared/"), opened(client, f"/shared/#{text}")):
+        # Without any Referer browsers would send `Origin: null` with the form, which is refused.
+        assert answer.headers["Referrer-Policy"] == "same-origin" and answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["X-Robots-Tag"] == "noindex" and answer.status_code == 200
+    assert text not in answer.content.decode() and text.partition(":")[0] not in str(dict(client.session))
+    assert Client().get(answer.request["PATH_INFO"]).status_code == 404, "its number opens it for nobody else"
     data = data_of(client, text)
     assert data["feed"]["name"] == "yard" and [row["name"] for row in data["queries"]] == ["In and out"]
     assert [row["name"] for row in data["regions"]] == ["square"]
@@ -65,6 +77,8 @@ def test_the_link_opens_the_page_of_its_feed_without_a_log_in_and_nothing_else(w
 def test_a_link_that_does_not_stand_opens_nothing(change: str, world: SimpleNamespace) -> None:
     new = shared(world)
     text = new.text
+    inside = Client()
+    address = page_of(inside, f"/shared/#{text}")
     match change:
         case "expired":
             SharedView.objects.update(expires_at=until(seconds=-1))
@@ -79,8 +93,9 @@ def test_a_link_that_does_not_stand_opens_nothing(change: str, world: SimpleName
             text = "x" + text
         case "cut":
             text = text.rpartition(":")[0]
-    assert Client().get(f"/shared/{text}/").status_code == 404
-    assert Client().get(f"/shared/{text}/plan").status_code == 404
+    assert opened(Client(), f"/shared/#{text}").status_code == 404
+    if change not in ("made up", "cut"):
+        assert inside.get(address).status_code == inside.get(f"{address}plan").status_code == 404
 
 
 def test_the_link_shows_no_more_than_its_maker_sees(world: SimpleNamespace) -> None:
@@ -117,7 +132,7 @@ async def test_the_socket_of_a_link_tells_answers_of_its_queries_and_no_alerts(w
     new = await run(shared)(world)
     await run(store)(world.feed, world.query, "a", 10)
     await run(store)(world.feed, world.private, "b", 10)
-    async with page(None, path=f"/ws/shared/{new.text}/") as reader:
+    async with page(None, **await run(socket_of)(new)) as reader:
         await reader.say(type="subscribe")
         snapshot = await reader.hear("snapshot")
         assert [row["query"] for row in snapshot["detections"]] == [world.query.pk] and snapshot["alerts"] == []
@@ -131,7 +146,7 @@ async def test_the_socket_of_a_link_tells_answers_of_its_queries_and_no_alerts(w
 
 async def test_the_socket_closes_when_the_link_is_revoked(world: SimpleNamespace, passing_on: None) -> None:
     new = await run(shared)(world)
-    async with page(None, path=f"/ws/shared/{new.text}/") as reader:
+    async with page(None, **await run(socket_of)(new)) as reader:
         await reader.say(type="subscribe")
         await reader.hear("status")
         began = time.monotonic()
@@ -140,17 +155,28 @@ async def test_the_socket_closes_when_the_link_is_revoked(world: SimpleNamespace
 
 
 async def test_the_socket_closes_when_the_link_expires(world: SimpleNamespace) -> None:
-    new = await run(shared)(world, expires_at=until(seconds=1.5))
-    async with page(None, path=f"/ws/shared/{new.text}/") as reader:
+    new = await run(shared)(world, expires_at=until(seconds=3))
+    socket = await run(socket_of)(new)
+    async with page(None, **socket) as reader:
         await reader.say(type="subscribe")
         await reader.hear("status")
         assert await reader.closed() == 4403 and timezone.now() >= new.share.expires_at
-    async with page(None, path=f"/ws/shared/{new.text}/") as reader:
+    async with page(None, **socket) as reader:
         assert (await reader.hear("error"))["code"] == "not-permitted"
         assert await reader.closed() == 4403
 
 
+async def test_the_socket_is_for_who_opened_the_link(world: SimpleNamespace) -> None:
+    new = await run(shared)(world)
+    other = await run(shared)(world, name="Another")
+    theirs = await run(socket_of)(other)
+    for path, session in ((f"/ws/shared/{new.share.pk}/", theirs["session"]), (theirs["path"], "")):
+        async with page(None, path=path, session=session) as reader:
+            assert (await reader.hear("error"))["code"] == "not-permitted"
+            assert await reader.closed() == 4403
+
+
 async def test_the_links_socket_is_for_this_sites_pages_alone(world: SimpleNamespace) -> None:
     new = await run(shared)(world)
-    async with page(None, path=f"/ws/shared/{new.text}/", origin="https://evil.example") as reader:
+    async with page(None, **await run(socket_of)(new), origin="https://evil.example") as reader:
         assert await asyncio.wait_for(reader.closed(), 5) == 4403

@@ -65,7 +65,7 @@ MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
 
 # -- OpenID Connect ---------------------------------------------------------------------------------------------------------------
 
-PROVIDER_KEYS = {"id", "name", "issuer", "client_id", "secret", "sign_up", "trust_email"}
+PROVIDER_KEYS = {"id", "name", "issuer", "client_id", "secret", "sign_up", "trust_email", "second_factor"}
 
 
 def oidc_apps(document: str) -> list[dict[str, Any]]:
@@ -87,7 +87,12 @@ def _oidc_app(position: int, one: Any) -> dict[str, Any]:
     place = f"VEDETTE_OIDC_PROVIDERS, entry {position}"
     missing = {"id", "name", "issuer", "client_id"} - set(one) if isinstance(one, dict) else {"id"}
     if missing or set(one) - PROVIDER_KEYS:
-        raise ImproperlyConfigured(f"{place}: needs id, name, issuer and client_id, and may have secret, sign_up and trust_email; nothing else.")
+        raise ImproperlyConfigured(
+            f"{place}: needs id, name, issuer and client_id, and may have secret, sign_up, trust_email and second_factor; nothing else."
+        )
+    factors = one.get("second_factor", ["mfa"])
+    if factors != "trusted" and not (isinstance(factors, list) and all(isinstance(value, str) for value in factors)):
+        raise ImproperlyConfigured(f'{place}: second_factor is "trusted", or a list of values of amr or acr that mean two factors.')
     return {
         "provider_id": one["id"],
         "name": one["name"],
@@ -98,6 +103,7 @@ def _oidc_app(position: int, one: Any) -> dict[str, Any]:
             "oauth_pkce_enabled": True,
             "sign_up": bool(one.get("sign_up", True)),
             "email_authentication": bool(one.get("trust_email", False)),
+            "second_factor": factors,
         },
     }
 

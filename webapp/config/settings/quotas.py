@@ -13,9 +13,15 @@ def quotas(variable: str, **defaults: int) -> dict[str, int]:
     return defaults
 
 
-# `uploads`: megabytes of files that wait or are being loaded. `vertices`: of all stored regions together; `rows`: a second, over HTTP, on average.
-USER_QUOTAS = quotas("VEDETTE_USER_QUOTAS", queries=200_000, vertices=5_000_000, feeds=200, tokens=100, rows=500_000, uploads=4_000)
-TEAM_QUOTAS = quotas("VEDETTE_TEAM_QUOTAS", queries=500_000, vertices=20_000_000, feeds=1_000, jobs=1, rows=1_000_000)
+# `uploads`: megabytes of files that wait or are being loaded. `vertices`: of all stored regions together; `rows`: a second, over HTTP, on average;
+# `messages`: that leave for channels, in an hour.
+USER_QUOTAS = quotas(
+    "VEDETTE_USER_QUOTAS",
+    queries=200_000, vertices=5_000_000, feeds=200, tokens=100, rows=500_000, uploads=4_000, channels=20, rules=200, messages=600,
+)  # fmt: skip
+TEAM_QUOTAS = quotas(
+    "VEDETTE_TEAM_QUOTAS", queries=500_000, vertices=20_000_000, feeds=1_000, jobs=1, rows=1_000_000, channels=50, rules=500, messages=3_000
+)
 
 # The greatest age of a token, in days.
 TOKEN_DAYS = number("VEDETTE_TOKEN_DAYS", 365)

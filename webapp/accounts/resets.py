@@ -1,0 +1,19 @@
+"""The link that sets a new password: its key comes in a body, and waits in the session for allauth's page."""
+
+from __future__ import annotations
+
+from allauth.account.views import INTERNAL_RESET_SESSION_KEY
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+
+IN_ADDRESS = "set-password"
+"""What stands in the page's address in place of the key."""
+
+
+def open_reset(request: HttpRequest, secret: str) -> str:
+    """Takes `<user>-<key>`; the address of the page that looks at the key, says what is wrong with it, or asks for the password."""
+    user, _, key = secret.partition("-")
+    if not (user.isascii() and user.isalnum()):
+        raise Http404("The link was made up.")
+    request.session[INTERNAL_RESET_SESSION_KEY] = key
+    return reverse("account_reset_password_from_key", args=[user, IN_ADDRESS])

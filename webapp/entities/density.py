@@ -13,7 +13,7 @@ from django.db.models import F, Q, QuerySet
 
 from webapp.config.boxes import Box
 from webapp.detections.models import Detection
-from webapp.feeds.history import reports
+from webapp.feeds.history import READS, reports
 from webapp.feeds.models import Feed
 
 Floats = npt.NDArray[np.float64]
@@ -69,6 +69,11 @@ class Density:
 
 def density(feed: Feed, from_t: int, to_t: int, grid: Grid, answers: QuerySet[Detection] | None = None) -> Density:
     """Counts the feed's accepted reports; with `answers`, those of entities within an answer. Raises TooMany."""
+    with READS.place():
+        return _density(feed, from_t, to_t, grid, answers)
+
+
+def _density(feed: Feed, from_t: int, to_t: int, grid: Grid, answers: QuerySet[Detection] | None) -> Density:
     rows, to_t = reports(feed, from_t, to_t)
     if answers is not None:
         rows = rows.filter(pa.array(_within(rows, _spans(answers, from_t, to_t))))

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from engine.sources.eventlog import EventLog
 from engine.sources.segments import Segment
+from webapp.cage.places import Places
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import accepted, log_of
 
@@ -19,6 +20,8 @@ BEFORE_ROWS = 200_000
 """Rows before the span in which each entity's place at its beginning is looked for."""
 SPAN_ROWS = 2_000_000
 """A span that holds more rows is answered as far as these reach."""
+READS = Places()
+"""A span may hold hundreds of megabytes: so many are read at once, and no more. Raises Busy."""
 COLUMNS = ["event", "entity", "t", "x", "y", "clock"]
 NO_REPORTS = pa.schema([("entity", pa.string()), ("t", pa.int64()), ("x", pa.float64()), ("y", pa.float64())]).empty_table()
 
@@ -54,6 +57,11 @@ def movements(feed: Feed, from_t: int, to_t: int, step: int) -> Movements:
 
     The feed's rows may be more than one answer takes: then the answer's `to_t` is less than what was asked for.
     """
+    with READS.place():
+        return _movements(feed, from_t, to_t, step)
+
+
+def _movements(feed: Feed, from_t: int, to_t: int, step: int) -> Movements:
     log = log_of(feed)
     segments = log.segments()
     begin = _oldest(log, segments)

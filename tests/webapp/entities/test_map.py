@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
 from tests.webapp.answers import a_head, answers, match
+from webapp.cage import places
 from webapp.detections import sink
 from webapp.entities.density import Grid, _within
 from webapp.entities.models import Record
+from webapp.feeds.history import READS
 
 Client = Callable[..., APIClient]
 YARD = "/api/v1/feeds/yard"
@@ -61,6 +63,22 @@ def test_the_heat_of_reports_and_of_answers(feed: Any, query: Any, people: Simpl
     assert client_of(people.stranger).get(f"{asked}&from=0&to=9000").status_code == 404
     for wrong in ("from=9&to=3", "from=0&to=9&columns=0", "from=0&to=9&columns=400&rows=400", "from=0&to=9&of=x", "from=0&to=9&bbox=1,2"):
         assert client.get(f"{asked}&{wrong}").status_code == 400, wrong
+
+
+@pytest.mark.services
+@pytest.mark.django_db
+@pytest.mark.parametrize("address", ["density?bbox=0,0,10,10&columns=2&rows=2&", "movements?step=5&"])
+def test_one_user_does_not_read_all_of_the_past_at_once(
+    address: str, feed: Any, people: SimpleNamespace, client_of: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reads up to two million rows into the web process."""
+    monkeypatch.setattr(places, "WAIT_S", 0.0)
+    asked = f"{YARD}/{address}from=0&to=9000"
+    with places.asked_by(lambda: people.viewer.pk), READS.place(), READS.place():
+        refused = client_of(people.viewer).get(asked)
+        assert (refused.status_code, refused.get("Retry-After")) == (503, "10")
+        assert client_of(people.owner).get(asked).status_code == 200
+    assert client_of(people.viewer).get(asked).status_code == 200
 
 
 @pytest.mark.services

@@ -30,8 +30,8 @@ from webapp.queries.models import Query
 LONGEST_WINDOW = timedelta(days=7)
 LONGEST_AGO = timedelta(days=366)
 """A rule begins no earlier than so long ago: it is followed from its beginning."""
-LOOKED_AHEAD = timedelta(days=5 * 366)
-"""What does not come within this time never comes again: a 31st of February is looked for no further."""
+NOT_BY_DAYS = {"BYMONTHDAY", "BYSETPOS"}
+"""Not with DAILY: a 31st of February would be looked for on each day until the year 9999."""
 RULE_PARTS = {"FREQ", "INTERVAL", "BYDAY", "BYMONTHDAY", "BYMONTH", "BYSETPOS", "WKST", "UNTIL", "COUNT"}
 FREQUENCIES = {"DAILY", "WEEKLY", "MONTHLY", "YEARLY"}
 """Days at the finest: the hour is that of the first window. A rule by seconds would take for ever to read."""
@@ -159,11 +159,7 @@ def window_after(mute: Mute, now: datetime) -> tuple[datetime, datetime] | None:
     zone = ZoneInfo(mute.zone)
     first = (mute.first_from or mute.window_from).astimezone(zone).replace(tzinfo=None)
     length = mute.length or (mute.window_until or mute.window_from) - mute.window_from
-    since = now.astimezone(zone).replace(tzinfo=None) - length
-    rule: Any = rrulestr(mute.rule, dtstart=first)
-    last = max(first, since) + LOOKED_AHEAD
-    until = rule.__dict__["_until"]
-    occurrence = rule.replace(until=last if until is None else min(until, last)).after(since)
+    occurrence = rrulestr(mute.rule, dtstart=first).after(now.astimezone(zone).replace(tzinfo=None) - length)
     if occurrence is None:
         return None
     begin = occurrence.replace(tzinfo=zone).astimezone(now.tzinfo)
@@ -183,6 +179,8 @@ def _check_rule(mute: Mute) -> None:
     parts = dict(part.split("=", 1) for part in text.split(";")) if RULE.fullmatch(mute.rule) else {}
     if parts.get("FREQ") not in FREQUENCIES or not parts.keys() <= RULE_PARTS:
         raise refuse("/rule", "As FREQ=WEEKLY;BYDAY=SU: DAILY, WEEKLY, MONTHLY or YEARLY, with INTERVAL, BYDAY, BYMONTHDAY, BYMONTH, COUNT or UNTIL.")
+    if parts["FREQ"] == "DAILY" and parts.keys() & NOT_BY_DAYS:
+        raise refuse("/rule", "Days of a month go with FREQ=MONTHLY, as FREQ=MONTHLY;BYMONTHDAY=1.")
     try:
         rrulestr(mute.rule, dtstart=datetime(2026, 1, 1))  # noqa: DTZ001  rules are read in local time
     except (ValueError, TypeError) as error:

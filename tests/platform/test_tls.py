@@ -69,21 +69,29 @@ def signed(subject: str, key: ec.EllipticCurvePrivateKey, issuer: str, issuer_ke
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `ca.pem`, `server.pem` signed by it with its key, and `other.pem` of an authority that signed nothing."""
+    """A folder with `ca.pem`, `server.pem` and `client.pem` signed by it with their keys, and `other.pem` of an authority that signed nothing."""
     folder = tmp_path_factory.mktemp("certificates")
-    authority, server, other = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
+    authority, server, client, other = (ec.generate_private_key(ec.SECP256R1()) for _ in range(4))
     (folder / "ca.pem").write_bytes(signed("ours", authority, "ours", authority, authority=True))
     (folder / "other.pem").write_bytes(signed("other", other, "other", other, authority=True))
-    secret = server.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (folder / "server.pem").write_bytes(signed("server", server, "ours", authority, authority=False) + secret)
+    for name, key in (("server", server), ("client", client)):
+        secret = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        (folder / f"{name}.pem").write_bytes(signed(name, key, "ours", authority, authority=False) + secret)
+        (folder / f"{name}.pem").chmod(0o600)
     return folder
 
 
 @contextmanager
-def behind_tls(port: int, certificates: Path, *, asked_first: bool = False) -> Iterator[int]:
-    """The port of a terminator of TLS before the real server, whose embedded build has none. `asked_first`: PostgreSQL's request for TLS."""
+def behind_tls(port: int, certificates: Path, *, asked_first: bool = False, of_ours: bool = False) -> Iterator[int]:
+    """The port of a terminator of TLS before the real server, whose embedded build has none. `asked_first`: PostgreSQL's request for TLS.
+
+    `of_ours`: who comes without a certificate of our authority is sent away.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates / "server.pem")
+    if of_ours:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(certificates / "ca.pem")
     listener = socket.create_server(("127.0.0.1", 0))
 
     def copy(source: socket.socket, target: socket.socket) -> None:
@@ -142,3 +150,21 @@ def test_redis_is_spoken_to_over_tls_by_cache_layer_broker_and_positions(redis_u
         assert done.stdout.strip() == "of the cache of.the.layer of the broker True", done.stderr
         refused = told(REDIS, REDIS_URL=f"{url}/other.pem")
     assert refused.returncode != 0 and "CERTIFICATE_VERIFY_FAILED" in refused.stderr
+
+
+def test_our_processes_show_certificates_where_the_urls_name_them(postgres_url: str, redis_url: str, certificates: Path) -> None:
+    """In place of passwords that stay (OWASP ASVS 5, 13.2.1)."""
+    database, redis = urlsplit(postgres_url), urlsplit(redis_url)
+    assert database.port is not None and redis.port is not None
+    client = certificates / "client.pem"
+    with (
+        behind_tls(database.port, certificates, asked_first=True, of_ours=True) as port,
+        behind_tls(redis.port, certificates, of_ours=True) as redis_port,
+    ):
+        url = f"postgres://{database.netloc.rpartition('@')[0]}@localhost:{port}{database.path}?sslmode=verify-full&sslrootcert={certificates}/ca.pem"
+        assert told(POSTGRES, DATABASE_URL=url).returncode != 0
+        done = told(POSTGRES, DATABASE_URL=f"{url}&sslcert={client}&sslkey={client}")
+        assert done.stdout.startswith("True TLSv1."), done.stderr
+        url = f"rediss://{redis.netloc.rpartition('@')[0]}@localhost:{redis_port}/0?ssl_cert_reqs=required&ssl_ca_certs={certificates}/ca.pem"
+        found = told(REDIS, REDIS_URL=f"{url}&ssl_certfile={client}&ssl_keyfile={client}")
+        assert found.stdout.strip() == "of the cache of.the.layer of the broker True", found.stderr

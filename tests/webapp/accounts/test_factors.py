@@ -1,6 +1,7 @@
 """Second factors and sessions: an authenticator app, recovery codes, who is logged in where. Passkeys: tests/browser/test_log_in.py."""
 
 import re
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -111,12 +112,15 @@ def test_one_sees_ones_sessions_and_ends_the_others(owner: Client) -> None:
     assert is_in(owner) and is_in(stranger) and not is_in(there)
 
 
-def test_a_code_is_good_once(owner: Client) -> None:
+def test_a_code_is_good_once_whichever_process_it_comes_to(owner: Client) -> None:
+    """Without Redis each web process has a cache of its own: what one knows, the other does not."""
     secret = set_up_app(owner)
-    cache.clear()
+    if time.time() % 30 > 20:
+        time.sleep(31 - time.time() % 30)
     code = code_of_app(secret)
     opened = []
     for _ in range(2):
+        cache.clear()
         other = Client()
         other.post("/login/", {"username": "owner", "password": "owner has a password"})
         other.post("/login/second-factor/", {"code": code})

@@ -286,7 +286,7 @@ def test_no_entry_holds_the_secret_of_a_link(people: SimpleNamespace, feed: Any,
     assert client.post(page, given, format="multipart").status_code == 302
     # A tracker's token stands in its address, whatever is wrong with what it sends.
     token = token_create(user=people.owner, name="van", scopes=[Scope.INGEST]).text
-    assert client.post(f"/api/v1/track/nowhere/{token}", {}).status_code == 403
+    assert client.post(f"/api/v1/track/nowhere/{token}", {}).status_code == 404
     assert client.post(f"/api/v1/track/yard/{token}x", {}).status_code == 401
     written = json.dumps(list(Entry.objects.values()), default=str)
     assert "newcomer" in written and "POST /shared/" in written and "/track/yard/..." in written

@@ -51,6 +51,7 @@ ACCOUNT_RATE_LIMITS = {
 # -- second factors ---------------------------------------------------------------------------------------------------------------
 
 MFA_ADAPTER = "webapp.accounts.adapters.SecondFactorAdapter"
+MFA_FORMS = {"authenticate": "webapp.accounts.forms.AuthenticateForm", "reauthenticate": "webapp.accounts.forms.ReauthenticateForm"}
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 # `required`: who logs in by a password alone sets a second factor up before anything else.

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.browser.forms import shot
+
 if TYPE_CHECKING:
     from tests.browser.conftest import Site
 
@@ -32,12 +34,17 @@ def test_a_link_shows_the_live_view_until_it_is_revoked(site: Site) -> None:
     site.context.clear_cookies()
     # The page before this one asks for more while it stands.
     page.goto("about:blank")
+    page.goto(f"{site.address}/shared/")
+    page.get_by_text("This link is not complete").wait_for()
+    shot(page, "link-not-complete")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(link)
     # No job runs here, and the page says so.
     page.locator(".state-down", has_text="Job is down").wait_for()
     page.get_by_text("Shared until").wait_for()
+    secret = link.partition("#")[2]
+    assert secret and secret not in page.url and not [url for url in asked if secret in url.partition("#")[0]]
     site.world.append(200)
     store(site.world.feed, site.world.crossings, "w1", 10, 900)
     counted = page.locator(".query-item", has_text="crossings").locator(".query-count > div").first

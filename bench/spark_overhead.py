@@ -57,9 +57,6 @@ class Memory:
     def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
         return []
 
-    def record(self, checkpoint: int, batch: int, version: int) -> None:
-        return
-
     def commit(self, commit: Commit) -> bool:
         self.head = commit.head
         self.changes += commit.changes.num_rows
@@ -121,7 +118,7 @@ def run(
     snapshots = Snapshots(folder / "state")
     processor = kind(*arguments, feed, log, store, snapshots, partitions=partitions, batch_rows=batch_rows)  # type: ignore[arg-type, call-arg, misc]
     processor.follow()
-    stream = LogStream(spark, log.folder.parent, folder / "stream", lambda: _exhaust(processor))
+    stream = LogStream(spark, folder / "stream", lambda seconds: _exhaust(processor))
     stream.start()
     try:
         while processor.head.last_seq < log.end[0] - 1:

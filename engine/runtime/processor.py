@@ -136,7 +136,6 @@ class FeedProcessor:
             self._batch_since = time.monotonic()
             # Before the first batch there is no generation of batch numbers yet.
             checkpoint, batch = max(1, self.head.checkpoint), self.head.last_batch + 1
-            self.store.record(checkpoint, batch, self.head.query_version)
             failpoint("batch.before_evaluate")
             outcomes = self._evaluate_what_can_be(span)
             failpoint("batch.after_evaluate")
@@ -189,13 +188,17 @@ class FeedProcessor:
         stopped = tuple(self._stopped)
         checkpoint, batch = ends or (self.head.checkpoint, self.head.last_batch)
         head = replace(self.head, checkpoint=checkpoint, last_batch=batch, last_seq=self.evaluator.position, queries=self._keys)
-        head = self._maybe_snapshot(head, force=bool(stopped))
-        failpoint("batch.after_snapshot")
+        if stopped:
+            # The snapshot before is one of other queries.
+            head = self._with_snapshot(head)
         now, since = time.monotonic(), self._batch_since
         seconds = 0.0 if since is None else now - since
         self._commit(_batch_commit(head, outcomes, self.evaluator, seconds, now - self._committed_at, whole=ends is not None, stopped=stopped))
         self._stopped = []
         self._committed_at = now
+        if not stopped and self._snapshot_is_due():
+            # Answers do not wait for it.
+            self._commit(Commit(self._with_snapshot(self.head), None, NOTHING))
 
     # -- queries that cannot be evaluated -----------------------------------------------------------------------------------------
 
@@ -244,17 +247,20 @@ class FeedProcessor:
                 self.snapshots.keep_only({commit.head.snapshot, self.head.snapshot})
             self.head = commit.head
 
-    def _maybe_snapshot(self, head: Head, *, force: bool = False) -> Head:
-        """`head` with a new snapshot if one is due: each batch while that is cheap."""
-        now = time.monotonic()
-        if not force and head.snapshot and now - self._snapshot_at < self._snapshot_cost_s / SNAPSHOT_SHARE:
-            return head
+    def _snapshot_is_due(self) -> bool:
+        """After each batch while that is cheap."""
+        return not self.head.snapshot or time.monotonic() - self._snapshot_at >= self._snapshot_cost_s / SNAPSHOT_SHARE
+
+    def _with_snapshot(self, head: Head) -> Head:
+        """`head` with a new snapshot, which is on disk."""
+        began = time.monotonic()
         self._snapshots_written += 1
         name = f"{head.epoch}-{head.checkpoint}-{head.last_batch}-{self._snapshots_written}"
         position = self.evaluator.position
         self.snapshots.write(name, Snapshot({"position": position}, self.evaluator.dump()))
         self._snapshot_at = time.monotonic()
-        self._snapshot_cost_s = self._snapshot_at - now
+        self._snapshot_cost_s = self._snapshot_at - began
+        failpoint("batch.after_snapshot")
         return replace(head, snapshot=name, snapshot_seq=position)
 
     # -- queries that come and go -------------------------------------------------------------------------------------------------
@@ -346,7 +352,7 @@ class FeedProcessor:
             self.evaluator.register(list(running.values()), side)
             self.queries, self._keys = running, tuple(running)
             head = replace(self.head, query_version=version, queries=self._keys)
-            head = self._maybe_snapshot(head, force=True)
+            head = self._with_snapshot(head)
             failpoint("join.before_commit")
             self._commit(Commit(head, None, NOTHING))
 

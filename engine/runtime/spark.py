@@ -21,9 +21,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 logger = logging.getLogger(__name__)
 
-ROLL_BATCHES = 5_000
-"""After so many batches the streaming query starts anew with an empty checkpoint: Spark's list of files seen grows for ever, and is
-rewritten every few batches."""
+MICRO_BATCH_S = 300.0
+"""A micro-batch lasts so long, as in Spark's real-time mode: what Spark does between two (offsets, planning, the commit) takes 100 ms when warm
+and a second in a JVM's first minute, and all rows would wait for it."""
 JVM_OPTIONS = [
     "-XX:+UseSerialGC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=25", "-XX:ReservedCodeCacheSize=96m", "-XX:MaxDirectMemorySize=512m",
     "-Xss1m",
@@ -34,8 +34,6 @@ EXECUTOR_OPTIONS = [*JVM_OPTIONS, "-XX:TieredStopAtLevel=1"]
 the first three million rows and 0.44 s in the next; with the first compiler alone 1.3 s and 0.29 s."""
 PROJECT = Path(__file__).resolve().parents[2]
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-SEGMENTS = "path string, modificationTime timestamp, length bigint, content binary"
-"""The columns of Spark's source of whole files."""
 
 
 def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
@@ -62,14 +60,8 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
         "spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER,
         # Without a second file of check sums beside each of the checkpoint's small ones: a damaged checkpoint is replaced, never trusted.
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-        # The folders of all feeds' logs are listed by the driver, however many they are: the default makes a job of it from 32 on.
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-        # An idle stream lists its folder this often; the default of 10 ms keeps a core busy with nothing.
-        "spark.sql.streaming.pollingDelay": "50ms",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.minBatchesToRetain": "20",
-        # The list of seen files is listed in each batch. What is kept ten minutes, the default, made that a seventh of the JVM's work.
-        "spark.sql.streaming.fileSource.log.cleanupDelay": "10s",
         "spark.sql.streaming.stopTimeout": "10s",
         "spark.sql.streaming.numRecentProgressUpdates": "5",
         "spark.sql.streaming.metricsEnabled": "false",
@@ -137,46 +129,34 @@ def jvm_ended(spark: SparkSession) -> bool:
 
 
 class LogStream:
-    """The one streaming query of a job: a micro-batch begins when any feed's log has grown, and is whatever `take` does then.
+    """The one streaming query of a job. In each of its micro-batches `take` evaluates what the logs have, and what comes meanwhile.
 
-    The batch's rows are not Spark's to say (decision 21): `take` finds what each log has beyond the stored rows. So Spark's checkpoint
-    may be empty at each start, and its source, the names of the logs' segments, is never read. What `take` raises ends the query.
+    The rows are not Spark's to say (decision 21): `take` finds what each log has beyond the stored rows. So Spark's checkpoint may be empty at
+    each start, and its source does nothing but count. `take` is told how long the micro-batch lasts; what it raises ends the query.
     """
 
-    def __init__(self, spark: SparkSession, logs: Path, folder: Path, take: Callable[[], None], *, trigger_ms: int = 0) -> None:
-        """`folder` is for Spark's checkpoint and nothing else; a batch begins `trigger_ms` after the one before at the earliest."""
-        self.spark, self.logs, self.folder, self.take, self.trigger_ms = spark, logs, folder, take, trigger_ms
+    def __init__(self, spark: SparkSession, folder: Path, take: Callable[[float], None]) -> None:
+        """`folder` is for Spark's checkpoint and nothing else."""
+        self.spark, self.folder, self.take = spark, folder, take
         self.error: BaseException | None = None
         self.query: StreamingQuery | None = None
-        self._batches = 0
 
     def start(self) -> None:
-        """Begins with an empty checkpoint: the first micro-batch comes at once when there is any segment."""
+        """Begins with an empty checkpoint and a micro-batch at once."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        self._batches, self.error = 0, None
-        source = (
-            self.spark.readStream.format("binaryFile")
-            .schema(SEGMENTS)
-            .option("maxFileAge", "1000d")
-            .option("pathGlobFilter", "*.parquet")
-            .load(str(self.logs / "*" / "live"))
-        )
+        self.error = None
+        source = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1).load()
         self.query = (
-            source.writeStream.queryName("feeds")
-            .foreachBatch(self._batch)
-            .trigger(processingTime=f"{self.trigger_ms} milliseconds")
-            .option("checkpointLocation", str(self.folder / uuid.uuid4().hex))
-            .start()
+            source.writeStream.queryName("feeds").foreachBatch(self._batch).option("checkpointLocation", str(self.folder / uuid.uuid4().hex)).start()
         )
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
         try:
-            self.take()
+            self.take(MICRO_BATCH_S)
         except BaseException as error:
             # Kept: Spark gives its callers only a text.
             self.error = error
             raise
-        self._batches += 1
 
     @property
     def alive(self) -> bool:
@@ -189,14 +169,8 @@ class LogStream:
         reason = self.query.exception() if self.query is not None else None
         return str(reason).splitlines()[0] if reason is not None else "the streaming query ended"
 
-    def roll_if_due(self) -> None:
-        """Begins anew when Spark's list of seen files has become long."""
-        if self.alive and self._batches >= ROLL_BATCHES:
-            self.stop()
-            self.start()
-
     def stop(self) -> None:
-        """Ends the query; what `take` has begun it ends."""
+        """Ends the query. Whoever calls it has seen to it that `take` returns."""
         if self.query is not None and self.query.isActive:
             try:
                 self.query.stop()

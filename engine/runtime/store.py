@@ -67,12 +67,6 @@ class Store(Protocol):
     def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
         """Queries that have joined, in the order of `keys`; one that exists no more is left out."""
 
-    def record(self, checkpoint: int, batch: int, version: int) -> None:
-        """Writes down, before the batch is evaluated, which query version it is evaluated under.
-
-        A repetition replaces the record: the attempt before left nothing behind, so queries that joined meanwhile take part.
-        """
-
     def commit(self, commit: Commit) -> bool:
         """Stores it with the new head, or nothing; False when the batch had been stored before."""
 

@@ -40,6 +40,7 @@ GROUP_ROWS = 250_000
 """Waiting appends are committed together up to this many rows."""
 TABLE_ROWS = 65_536
 """`read` joins small segments to tables of about this size: a thousand tables of a hundred rows cost readers more than the rows do."""
+TICK_NS = 50_000_000
 LISTINGS = 50
 """So often a listing that was disturbed by files coming and going is tried again."""
 
@@ -243,6 +244,14 @@ class EventLog:
     def end(self) -> tuple[int, int | None]:
         """The next row's number and the greatest `t` so far (null in an empty log), from file names alone."""
         return _end(self._newest())
+
+    def grown_since(self, look_ns: int) -> bool:
+        """Whether rows may have come since a look at the log that began at `look_ns` (nanoseconds since the epoch). Costs one call of the system."""
+        try:
+            # A file system's clock ticks some hundred times a second.
+            return self.live.stat().st_mtime_ns + TICK_NS > look_ns
+        except FileNotFoundError:
+            return False
 
     @property
     def start(self) -> int:

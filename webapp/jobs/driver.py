@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -45,6 +45,10 @@ WATCH_S = 0.25
 """How often the job looks after queries that changed, feeds that came, and streams that ended."""
 FEEDS_AT_ONCE = 4
 """So many feeds are evaluated and stored at a time: while one waits for the database, another computes."""
+LOOK_S = 0.01
+"""How often the job looks whether a log has grown."""
+SURE_S = 1.0
+"""So often it looks into the log itself, whatever the folder's time says: clocks of shared folders differ."""
 BATCH_LIMIT_S = 300.0
 """A batch that takes longer hangs."""
 STATEMENT_LIMIT_S = 240
@@ -72,6 +76,8 @@ class FeedRun:
         store, snapshots = FeedStore(feed, job.epoch, job.pk), Snapshots(folder / "state")
         self.processor: FeedProcessor = make(feed.engine_feed(), log, store, snapshots, partitions=settings.VEDETTE_PARTITIONS)
         self.error: BaseException | None = None
+        self._looked_ns = 0
+        self._may_begin = 0.0
         self._follower = threading.Thread(target=self._follow, name=f"follow-{feed.name}", daemon=True)
 
     def start(self) -> None:
@@ -83,15 +89,22 @@ class FeedRun:
     def stop(self) -> None:
         self.processor.stopping.set()
 
-    def take(self) -> bool:
-        """Takes one batch of the feed's rows; whether there was one. What ends the feed is for `check` to raise."""
-        if self.error is not None or self.processor.stopping.is_set():
+    def is_due(self) -> bool:
+        """Whether the log may hold rows for another batch, and the batch before began long enough ago."""
+        now = time.monotonic()
+        if self.error is not None or self.processor.stopping.is_set() or now < self._may_begin:
             return False
+        return now > self._may_begin + SURE_S or self.processor.log.grown_since(self._looked_ns)
+
+    def take(self) -> None:
+        """Takes one batch of the feed's rows, if there are any. What ends the feed is for `check` to raise."""
+        self._may_begin = time.monotonic() + settings.VEDETTE_TRIGGER_MS / 1000
+        looked_ns = time.time_ns()
         try:
-            return self.processor.process()
+            # There may be more than one batch takes.
+            self._looked_ns = 0 if self.processor.process() else looked_ns
         except BaseException as error:
             self.error = error
-            return False
 
     def check(self) -> None:
         """Raises what ended the feed."""
@@ -124,6 +137,9 @@ class JobDriver:
         self.job_id = 0
         self.runs: dict[int, FeedRun] = {}
         self.hands = ThreadPoolExecutor(FEEDS_AT_ONCE, thread_name_prefix="feed")
+        self._under_way: dict[FeedRun, Future[None]] = {}
+        self._beginning = threading.Lock()
+        self._spark_began = threading.Event()
         self.started = time.monotonic()
 
     def run(self) -> int:
@@ -176,25 +192,22 @@ class JobDriver:
         spark = spark_runtime.session(
             f"vedette-{job.name}", cores=settings.VEDETTE_CORES, master=master, memory=settings.VEDETTE_SPARK_MEMORY, extra=extra
         )
-        logs, folder = Path(settings.EVENT_LOG_ROOT), Path(settings.CHECKPOINT_ROOT) / f".stream-{job.name}"
-        stream = spark_runtime.LogStream(spark, logs, folder, self._take, trigger_ms=settings.VEDETTE_TRIGGER_MS)
+        stream = spark_runtime.LogStream(spark, Path(settings.CHECKPOINT_ROOT) / f".stream-{job.name}", self._take)
         try:
+            stream.start()
+            threading.Thread(target=self._take_until_spark_begins, name="first rows", daemon=True).start()
             self._open_new_feeds(job, spark)
             services.job_ready(job_id=job.pk, epoch=job.epoch, seconds=time.monotonic() - self.started)
-            stream.start()
-            self._take_in_background()
             looked = time.monotonic()
             while not self.stopping.wait(WATCH_S):
                 if spark_runtime.jvm_ended(spark):
                     raise JobFailed("Spark's JVM ended")
                 if not stream.alive:
                     raise JobFailed(stream.failure())
-                stream.roll_if_due()
                 self._look_after_feeds()
                 if time.monotonic() - looked > 2.0:
                     looked = time.monotonic()
-                    if self._patiently(lambda: self._open_new_feeds(job, spark)):
-                        self._take_in_background()
+                    self._patiently(lambda: self._open_new_feeds(job, spark))
         finally:
             self.stopping.set()
             for run in self.runs.values():
@@ -204,17 +217,29 @@ class JobDriver:
                 self.hands.shutdown(wait=False, cancel_futures=True)
                 spark.stop()
 
-    def _take(self) -> None:
-        """One micro-batch: a batch of each feed that has new rows, side by side, again until none has any.
+    def _take(self, seconds: float) -> None:
+        """One micro-batch: for so long each feed is evaluated as soon as its log grows, without waiting for another's batch.
 
-        In rounds, so that a feed with a backlog does not keep the others waiting for more than one of its batches.
+        Feeds with a backlog take turns, a batch each.
         """
-        while not self.stopping.is_set() and any(list(self.hands.map(FeedRun.take, list(self.runs.values())))):
-            pass
+        self._spark_began.set()
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends and not self.stopping.wait(LOOK_S):
+            self._begin_batches()
+        wait(self._under_way.values())
 
-    def _take_in_background(self) -> None:
-        """What lay in the log before its feed was opened: nothing new has to come to begin with it."""
-        threading.Thread(target=self._take, name="backlog", daemon=True).start()
+    def _take_until_spark_begins(self) -> None:
+        """A JVM that was started just now needs seconds for its first micro-batch: rows do not wait for it."""
+        while not self._spark_began.wait(LOOK_S) and not self.stopping.is_set():
+            self._begin_batches()
+
+    def _begin_batches(self) -> None:
+        """One of each feed that has rows for it and none under way."""
+        with self._beginning:
+            self._under_way = {run: batch for run, batch in self._under_way.items() if not batch.done()}
+            for run in list(self.runs.values()):
+                if run not in self._under_way and run.is_due():
+                    self._under_way[run] = self.hands.submit(run.take)
 
     def _look_after_feeds(self) -> None:
         """Raises what ended a feed, unless it was deleted or given to another job in the middle of its work: then it alone ends."""
@@ -235,9 +260,8 @@ class JobDriver:
     def _was_given_away(self, feed_id: int) -> bool:
         return FeedHead.objects.filter(feed=feed_id).exclude(job=self.job_id).exists()
 
-    def _open_new_feeds(self, job: Job, spark: Any) -> bool:
-        """Takes up feeds that were added, leaves those that were deleted; whether there is a new one."""
-        opened = False
+    def _open_new_feeds(self, job: Job, spark: Any) -> None:
+        """Takes up feeds that were added, leaves those that were deleted."""
         services.feed_heads_ensure()
         heads = {head.feed_id: head for head in FeedHead.objects.filter(job=job, feed__damage=None).select_related("feed").order_by("feed__name")}
         for gone in self.runs.keys() - heads.keys():
@@ -245,19 +269,16 @@ class JobDriver:
         for feed_id in [feed_id for feed_id in heads if feed_id not in self.runs]:
             feed = heads[feed_id].feed
             try:
-                run = self.runs[feed_id] = FeedRun(feed, job, spark)
+                run = FeedRun(feed, job, spark)
                 run.start()
+                self.runs[feed_id] = run
             except LogDamaged as damage:
                 self._set_aside(feed, damage)
             except Fenced:
                 if not self._was_given_away(feed_id):
                     raise
-                if feed_id in self.runs:
-                    self.runs.pop(feed_id).stop()
             else:
                 logger.info("%s goes on after row %d", feed, run.processor.head.last_seq)
-                opened = True
-        return opened
 
     def _set_aside(self, feed: Feed, damage: LogDamaged) -> None:
         """Goes on without a feed whose log is damaged; it is taken up again when the log has been repaired."""
@@ -267,13 +288,12 @@ class JobDriver:
             run.stop()
         feed_set_aside(feed=feed, damage=damage)
 
-    def _patiently(self, act: Callable[[], bool]) -> bool:
+    def _patiently(self, act: Callable[[], None]) -> None:
         try:
-            return act()
+            act()
         except DatabaseError as error:
             logger.warning("the database does not answer: %s", error)
             connection.close()
-            return False
 
     # -- signs of life ------------------------------------------------------------------------------------------------------------
 

@@ -150,19 +150,3 @@ class FeedMeasure(models.Model):
 
     def __str__(self) -> str:
         return f"{self.feed} at {self.at}"
-
-
-class BatchRecord(models.Model):
-    """The query version that a batch was evaluated under, written before: of its last attempt, the only one that left anything behind."""
-
-    feed = models.ForeignKey(Feed, models.CASCADE, related_name="+")
-    checkpoint = models.PositiveIntegerField()
-    batch = models.BigIntegerField()
-    query_version = models.BigIntegerField()
-    recorded_at = models.DateTimeField(default=timezone.now)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["feed", "checkpoint", "batch"], name="one_record_for_a_batch")]
-
-    def __str__(self) -> str:
-        return f"{self.feed} {self.checkpoint}/{self.batch}: version {self.query_version}"

@@ -12,14 +12,11 @@ from engine.operator import RegisteredQuery
 from engine.runtime.store import Commit, Head, QueryKey
 from webapp.detections import sink
 from webapp.feeds.models import Feed
-from webapp.jobs.models import BatchRecord, FeedHead
+from webapp.jobs.models import FeedHead
 from webapp.jobs.services import feed_tell
 from webapp.queries.derivation import registered
 from webapp.queries.models import QueryVersion
 from webapp.queries.selectors import versions_running
-
-RECORDS_KEPT = 1000
-"""Batch records of a feed that are kept for looking back."""
 
 
 class FeedStore:
@@ -63,20 +60,6 @@ class FeedStore:
     def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
         rows = {(str(row.query_id), row.version): row for row in QueryVersion.objects.filter(query__in=[int(key) for key, _ in keys])}
         return registered([rows[key] for key in keys if key in rows], self._engine_feed)
-
-    def record(self, checkpoint: int, batch: int, version: int) -> None:
-        def write() -> None:
-            BatchRecord.objects.bulk_create(
-                [BatchRecord(feed=self.feed, checkpoint=checkpoint, batch=batch, query_version=version)],
-                update_conflicts=True,
-                unique_fields=["feed", "checkpoint", "batch"],
-                update_fields=["query_version", "recorded_at"],
-            )
-            if batch % RECORDS_KEPT == 0:
-                BatchRecord.objects.filter(feed=self.feed, checkpoint__lt=checkpoint).delete()
-                BatchRecord.objects.filter(feed=self.feed, checkpoint=checkpoint, batch__lt=batch - RECORDS_KEPT).delete()
-
-        sink.patiently(write)
 
     def commit(self, commit: Commit) -> bool:
         head = commit.head

@@ -52,7 +52,6 @@ class Memory:
     facts: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     backfill: dict[tuple[Any, ...], int] = field(default_factory=dict)
     counted: Counter[str] = field(default_factory=Counter)
-    records: dict[tuple[int, int], int] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
     stopped: dict[QueryKey, str] = field(default_factory=dict)
     known: Sequence[RegisteredQuery] = field(default_factory=lambda: QUERIES)
@@ -70,9 +69,6 @@ class Memory:
 
     def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
         return [query for key in keys for query in self.known if query.key == key]
-
-    def record(self, checkpoint: int, batch: int, version: int) -> None:
-        self.records[checkpoint, batch] = version
 
     def commit(self, commit: Commit) -> bool:
         self.fail("store.lost")

@@ -31,7 +31,7 @@ def test_one_stream_takes_all_feeds_and_may_begin_anew(spark: SparkSession, tmp_
         processor.follow()
     taken = []
 
-    def take() -> None:
+    def take(seconds: float) -> None:
         taken.append([processor.process() for processor in processors])
 
     def until_taken(stream: LogStream) -> None:
@@ -41,7 +41,7 @@ def test_one_stream_takes_all_feeds_and_may_begin_anew(spark: SparkSession, tmp_
             assert time.monotonic() < stop
             time.sleep(0.05)
 
-    stream = LogStream(spark, tmp_path / "log", tmp_path / "stream", take)
+    stream = LogStream(spark, tmp_path / "stream", take)
     logs[0].append(rows_of(chance, 40, 0))
     stream.start()
     until_taken(stream)
@@ -52,7 +52,7 @@ def test_one_stream_takes_all_feeds_and_may_begin_anew(spark: SparkSession, tmp_
     stream.stop()
     assert not (tmp_path / "stream").exists()
     before = [processor.head.last_batch for processor in processors]
-    # All files are new to another stream; their rows are stored.
+    # Another stream begins with a micro-batch at once; what lies in the logs is stored.
     stream.start()
     time.sleep(1)
     assert [processor.head.last_batch for processor in processors] == before
@@ -60,6 +60,7 @@ def test_one_stream_takes_all_feeds_and_may_begin_anew(spark: SparkSession, tmp_
     until_taken(stream)
     stream.stop()
     assert any(sum(one) > 1 for one in taken), "several feeds in one micro-batch"
+    assert taken[0][0], "the first micro-batch waits for nothing"
     for log, store in zip(logs, stores, strict=True):
         assert sum(store.facts.values()) > 10
         assert +store.facts == the_oracle(log, QUERIES)
@@ -68,11 +69,10 @@ def test_one_stream_takes_all_feeds_and_may_begin_anew(spark: SparkSession, tmp_
 def test_what_breaks_off_a_micro_batch_is_kept(spark: SparkSession, tmp_path: Path) -> None:
     from engine.runtime.spark import LogStream
 
-    def take() -> None:
+    def take(seconds: float) -> None:
         raise RuntimeError("no more paper")
 
-    EventLog(tmp_path / "log", "yard").append(rows_of(random.Random(1), 4, 0))
-    stream = LogStream(spark, tmp_path / "log", tmp_path / "stream", take)
+    stream = LogStream(spark, tmp_path / "stream", take)
     stream.start()
     stop = time.monotonic() + 60
     while stream.alive:

@@ -505,3 +505,15 @@ def test_segments_are_plain_parquet_with_numbers(log: EventLog) -> None:
     table = pq.read_table(log.segments()[0].path)
     assert table.column_names == ["event", "entity", "t", "sog", "seq", "clock"]
     assert table.schema.field("seq").type == table.schema.field("clock").type == pa.int64()
+
+
+def test_a_log_that_has_not_grown_says_so_without_being_read(tmp_path: Path) -> None:
+    log = EventLog(tmp_path, "yard")
+    assert not log.grown_since(0)
+    log.append(rows(1))
+    looked_ns = time.time_ns()
+    assert log.grown_since(looked_ns), "a file system's clock is not fine enough to tell"
+    later_ns = looked_ns + 1_000_000_000
+    assert not log.grown_since(later_ns)
+    os.utime(log.live, ns=(later_ns, later_ns))
+    assert log.grown_since(later_ns)

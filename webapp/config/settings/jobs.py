@@ -15,4 +15,4 @@ VEDETTE_SPARK_HOST = text("VEDETTE_SPARK_HOST", "")
 VEDETTE_SPARK_SECRET = text("VEDETTE_SPARK_SECRET", "")
 VEDETTE_SPARK_MEMORY = text("VEDETTE_SPARK_MEMORY", "1g")
 # Batches of a feed begin this far apart at the earliest. Back to back, a few feeds would keep every core busy with batches of a few rows.
-VEDETTE_TRIGGER_MS = number("VEDETTE_TRIGGER_MS", 200)
+VEDETTE_TRIGGER_MS = number("VEDETTE_TRIGGER_MS", 50)

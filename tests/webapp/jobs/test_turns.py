@@ -1,0 +1,41 @@
+"""Who is evaluated when: a feed as soon as its log has grown, whatever the others do."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from webapp.jobs.driver import JobDriver
+
+
+class Run:
+    """A feed that has `batches` left; a batch is done when `may_end` is set."""
+
+    def __init__(self, batches: int, may_end: threading.Event) -> None:
+        self.batches, self.may_end = batches, may_end
+
+    def is_due(self) -> bool:
+        return self.batches > 0
+
+    def take(self) -> None:
+        assert self.may_end.wait(60)
+        self.batches -= 1
+
+
+def test_no_feed_waits_for_the_batch_of_another() -> None:
+    never_mind, later = threading.Event(), threading.Event()
+    never_mind.set()
+    slow, quick = Run(1, later), Run(3, never_mind)
+    driver = JobDriver("test", None)
+    driver.runs = {1: slow, 2: quick}  # type: ignore[dict-item]
+    micro_batch = threading.Thread(target=driver._take, args=(60.0,))
+    micro_batch.start()
+    stop = time.monotonic() + 60
+    while quick.batches and time.monotonic() < stop:
+        time.sleep(0.01)
+    assert (slow.batches, quick.batches) == (1, 0)
+    driver.stopping.set()
+    assert micro_batch.is_alive(), "a micro-batch ends when all that it began is stored"
+    later.set()
+    micro_batch.join(60)
+    assert slow.batches == 0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +22,7 @@ from tests.webapp.alerts.test_lifecycle import crossing, record
 from webapp.alerts.deliveries import channel_create, channel_send, deliveries_prepare, notifications_plan
 from webapp.alerts.models import Channel, Delivery
 from webapp.alerts.transports import apprise
+from webapp.cage.confinement import child_environment
 from webapp.platform.folders import ROOT
 from webapp.queries.models import Query
 
@@ -83,6 +87,44 @@ def test_a_service_that_refuses_is_tried_again_and_its_key_is_not_in_the_log(que
         waiting = alerted(query, people.owner, f"mmost://127.0.0.1:{server.port}/keykeykeykeykeykeykeykey")
     assert waiting.sent_at is None and waiting.next_at > timezone.now()
     assert waiting.error and "keykey" not in waiting.error
+
+
+@contextmanager
+def endless() -> Iterator[int]:
+    """The port of a server whose answers have no end."""
+
+    def answer(listener: socket.socket) -> None:
+        with suppress(OSError):
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                while True:
+                    connection.sendall(bytes(1 << 20))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=answer, args=(listener,), daemon=True).start()
+        yield listener.getsockname()[1]
+
+
+def test_an_answer_without_an_end_takes_so_much_memory_and_no_more() -> None:
+    """As many messages are sent at once as there are threads: each of them has a part of the machine."""
+    with endless() as port:
+        message = {
+            "url": f"mmost://127.0.0.1:{port}/keykeykeykeykeykeykeykey",
+            "title": "",
+            "body": "x",
+            "networks": ["127.0.0.0/8"],
+            "public": False,
+        }
+        child = subprocess.Popen(
+            [sys.executable, "-m", "webapp.alerts.apprise_child"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=child_environment(), cwd=ROOT
+        )
+        assert child.stdin is not None
+        with child.stdin as given:
+            given.write(json.dumps(message).encode())
+        _, _, used = os.wait4(child.pid, 0)
+    assert used.ru_maxrss < 450_000, f"{used.ru_maxrss:,} kB"
 
 
 def test_inner_addresses_are_not_reached_directly_nor_by_a_redirect(query: Query, people: SimpleNamespace, settings: Any) -> None:

@@ -79,12 +79,12 @@ WRITTEN_BYTES = 64_000_000
 class Request:
     """What is to be done, as `Work` says it."""
 
-    told: dict[str, Any]
+    header: dict[str, Any]
     data: bytes
 
     @property
     def again(self) -> bool:
-        return bool(self.told["again"])
+        return bool(self.header["again"])
 
 
 def main(name: str) -> NoReturn:
@@ -97,7 +97,7 @@ def main(name: str) -> NoReturn:
     _leave(partial(_serve_by_forks if kind.forks else _serve, kind))
 
 
-# -- children that read the files they are told of ----------------------------------------------------------------------------------
+# -- children that read files named in their request ---------------------------------------------------------------------------------
 
 
 def _serve(kind: Kind) -> None:
@@ -106,7 +106,7 @@ def _serve(kind: Kind) -> None:
     if request is None:
         return
     # Which files it may read is known only now; walls hold for threads that are started behind them.
-    confine(read=map(Path, request.told["read"]), write=kernel_caches() if kind.writes else ())
+    confine(read=map(Path, request.header["read"]), write=kernel_caches() if kind.writes else ())
     most = WRITTEN_BYTES if kind.writes else 0
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     requests: SimpleQueue[Request] = SimpleQueue()
@@ -147,7 +147,7 @@ def _serve_by_forks(kind: Kind) -> None:
 def _parse(kind: Kind, request: Request) -> None:
     kernel.die_with_parent()
     if kind.reads:
-        confine(read=map(Path, request.told["read"]))
+        confine(read=map(Path, request.header["read"]))
     else:
         kernel.refuse_calls(processes=False)
         # Where the kernel does not say which files may be opened, none can be, and no socket: what was open is standard input and output.
@@ -166,16 +166,16 @@ def _read() -> Request | None:
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
         return None
-    told = json.loads(line)
-    data = sys.stdin.buffer.read(told["data"])
-    return Request(told, data) if len(data) == told["data"] else None
+    header = json.loads(line)
+    data = sys.stdin.buffer.read(header["data"])
+    return Request(header, data) if len(data) == header["data"] else None
 
 
 def _answer(kind: Kind, request: Request) -> None:
-    if request.told["program"] not in kind.programs:
-        raise SystemExit(f"{request.told['program']} is none of {', '.join(kind.programs)}")
-    _limit(request.told["seconds"], request.told["memory"])
-    answer = import_module(request.told["program"]).run(request.told["request"], request.data)
+    if request.header["program"] not in kind.programs:
+        raise SystemExit(f"{request.header['program']} is none of {', '.join(kind.programs)}")
+    _limit(request.header["seconds"], request.header["memory"])
+    answer = import_module(request.header["program"]).run(request.header["request"], request.data)
     _write(json.dumps(answer).encode() + b"\n")
 
 

@@ -56,8 +56,8 @@ class Work:
 
     def message(self) -> bytes:
         """A line that says everything else, then `data`."""
-        told = {"program": self.program, "request": self.request, "seconds": self.seconds, "memory": self.memory, "again": self.again}
-        return json.dumps({**told, "data": len(self.data), "read": list(self.read)}).encode() + b"\n" + self.data
+        header = {"program": self.program, "request": self.request, "seconds": self.seconds, "memory": self.memory, "again": self.again}
+        return json.dumps({**header, "data": len(self.data), "read": list(self.read)}).encode() + b"\n" + self.data
 
 
 @dataclass

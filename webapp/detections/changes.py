@@ -1,7 +1,7 @@
 """Answers followed one change after the other: what was stated, revised and withdrawn after a number, each once and in order.
 
 The outbox is numbered for each feed without gaps in the order of the commits, so whoever has read up to a number has missed nothing
-before it and is told nothing twice.
+before it and gets nothing twice.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def tracks_around(*, feed: Feed, detection: Detection, until: int | None = None)
 def answers_behind(*, user: AnyUser, detection: Detection) -> list[dict[str, Any]]:
     """The answers of other queries that `detection` was made of, as far as `user` may see them, newest last: each may have such answers behind it.
 
-    Rules name no events: of their answers, those are told that share an entity and happened in the interval or at its beginning.
+    Rules name no events: of their answers, those are given that share an entity and happened in the interval or at its beginning.
     """
     own = QueryVersion.objects.filter(query=detection.query_id, version=detection.version).first()
     if own is None:
@@ -67,8 +67,8 @@ def answers_behind(*, user: AnyUser, detection: Detection) -> list[dict[str, Any
         if above is None or not Query.objects.visible_to(user).filter(pk=above.query_id).exists():
             continue
         rows = with_ends(Detection.objects.filter(feed=detection.feed_id, query=above.query_id, version=above.version, kind=source.kind, weight=1))
-        told = _of_events(rows, source.at, detection) if detection.evidence is not None else _of_rules(rows, source.at, detection)
-        found += [{**detection_row(row), "query_name": above.query.name, "event": source.event} for row in told]
+        matching = _of_events(rows, source.at, detection) if detection.evidence is not None else _of_rules(rows, source.at, detection)
+        found += [{**detection_row(row), "query_name": above.query.name, "event": source.event} for row in matching]
     return sorted(found, key=lambda row: (row["start"], row["id"]))[-SHOWN_ANSWERS:]
 
 

@@ -66,7 +66,7 @@ class AnswerCount(models.Model):
 
 
 class Outbox(models.Model):
-    """What browsers are to be told, numbered without gaps for each feed in the order of the commits.
+    """What browsers are to be sent, numbered without gaps for each feed in the order of the commits.
 
     `payload` is `{"detections": [...], "alerts": [...]}` as ARCHITECTURE.md, WebSocket, describes them.
     """

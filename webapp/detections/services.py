@@ -26,7 +26,7 @@ OUTBOX_CHANNEL = "vedette_outbox"
 def outbox_append(*, feed_id: int, detections: Sequence[dict[str, Any]] = (), alerts: Sequence[dict[str, Any]] = ()) -> int:
     """Tells browsers something outside a batch, e.g. that an alert was acknowledged; the last number used.
 
-    To be called within the transaction that changes what is told: the head row stays locked until its end, also with nothing to tell.
+    To be called within the transaction that changes what is sent: the head row stays locked until its end, also with nothing to send.
     """
     head = _locked_head(feed_id)
     with connection.cursor() as cursor:
@@ -65,7 +65,7 @@ def outbox_write(cursor: Any, feed_id: int, last: int, detections: Sequence[str]
 
 
 def outbox_expire() -> int:
-    """Deletes what pages and followers that were away for longer are not told one by one any more; how many outbox rows."""
+    """Deletes what pages and followers that were away for longer are not sent one by one any more; how many outbox rows."""
     deleted, _ = Outbox.objects.filter(created_at__lt=timezone.now() - timedelta(hours=settings.VEDETTE_CHANGES_HOURS)).delete()
     return deleted
 

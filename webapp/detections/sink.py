@@ -153,14 +153,14 @@ def store(work: Commit, facts: Sequence[Fact]) -> bool:
 
 def _write(work: Commit, facts: Sequence[Fact], head: FeedHead) -> None:
     now = time.time_ns() // 1_000_000
-    told: list[dict[str, Any]] = []
+    opened: list[dict[str, Any]] = []
     with connection.cursor() as cursor:
         if facts:
             known = _upsert(cursor, work, facts, head.outbox_seq + 1, now)
             if not work.backfill:
-                told = alerts.alerts_record(feed_id=work.feed_id, changes=_stored(facts, known))
+                opened = alerts.alerts_record(feed_id=work.feed_id, changes=_stored(facts, known))
         texts = [payload(fact, backfill=work.backfill, detected_at=now) for fact in facts]
-        head.outbox_seq = outbox_write(cursor, work.feed_id, head.outbox_seq, texts, [json.dumps(alert) for alert in told])
+        head.outbox_seq = outbox_write(cursor, work.feed_id, head.outbox_seq, texts, [json.dumps(alert) for alert in opened])
         _turn_over(cursor, work, head)
     if work.late is not None and work.late.num_rows:
         _dead_letters(work.feed_id, work.late)

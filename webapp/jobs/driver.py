@@ -1,6 +1,6 @@
 """The process behind `manage.py run_job`: one Spark session, one stream for all feeds of the job, and somebody who watches all of it.
 
-It ends when it is told to (TERM, or the job is wanted stopped), when a newer start has taken over, when the JVM dies, when a feed
+It ends when it is asked to (TERM, or the job is wanted stopped), when a newer start has taken over, when the JVM dies, when a feed
 cannot go on, or when a batch hangs. It never repairs itself by starting Spark again: a new process does that.
 """
 
@@ -146,7 +146,7 @@ class JobDriver:
         """Runs until something ends it; the exit status."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
-        # Until here they waited (`processes.start_job`): a start that is told to end at once ends as such.
+        # Until here they waited (`processes.start_job`): a start that is asked to end at once ends as such.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, processes.HELD_BACK)
         me = psutil.Process()
         job = services.job_claim(
@@ -170,7 +170,7 @@ class JobDriver:
         except Exception as error:
             if self.told_to_end:
                 # What breaks while it ends, Spark's start among it, is no failure.
-                logger.warning("told to end: %s", error)
+                logger.warning("asked to end: %s", error)
                 self._write_down(lambda: services.job_left(job_id=job.pk, epoch=job.epoch))
                 return DONE
             logger.exception("job %s failed", self.name)

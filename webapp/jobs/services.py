@@ -181,7 +181,7 @@ def job_failed(*, job_id: int, epoch: int, error: str) -> None:
 
 @transaction.atomic
 def job_left(*, job_id: int, epoch: int) -> None:
-    """The job's process was told to end, and has ended in order, while the job is wanted: no crash, it goes on with the next start of the machine."""
+    """The job's process was asked to end, and ended in order, while the job is wanted: no crash, it goes on with the next start of the machine."""
     mine = Job.objects.filter(pk=job_id, epoch=epoch, desired_state=DesiredState.RUNNING)
     if mine.update(observed_state=ObservedState.STOPPED, pid=None, pgid=None, pid_started=None):
         JobEvent.objects.create(job_id=job_id, kind=JobEvent.Kind.STOPPED, text="Ended by a signal; goes on when it is started again.")

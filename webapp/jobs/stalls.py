@@ -1,4 +1,4 @@
-"""Feeds that stand still while rows wait: told once, with the reason, on the feed's page; and told again when they go on."""
+"""Feeds that stand still while rows wait: shown once, with the reason, on the feed's page; and again when they go on."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if frame.since is not None:
             chunks = await database_sync_to_async(selectors.missed)(feed_id=subscription.feed_id, since=frame.since)
         if frame.since is not None and chunks is not None:
-            subscription.told = frame.since
+            subscription.last_sent = frame.since
             if chunks:
                 await self._tell(subscription, chunks)
             else:
@@ -172,7 +172,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._show(subscription, places["t"], entities)
             return
         read = await database_sync_to_async(selectors.snapshot)(feed_id=subscription.feed_id, queries=subscription.visible(), from_t=frame.from_t)
-        subscription.told = read["seq"]
+        subscription.last_sent = read["seq"]
         await self._send(frames.snapshot(subscription.feed, positions=entities, **read), subscription)
 
     async def _view(self, frame: View) -> None:
@@ -199,7 +199,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if not chunks:
             return
         if not subscription.follows(chunks):
-            chunks = await database_sync_to_async(selectors.missed)(feed_id=subscription.feed_id, since=subscription.told)
+            chunks = await database_sync_to_async(selectors.missed)(feed_id=subscription.feed_id, since=subscription.last_sent)
         if chunks is None or subscription.behind:
             await self._resync(subscription)
         elif chunks:
@@ -278,7 +278,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             logger.warning("the channel layer does not answer: %s", error)
 
     async def _recheck(self) -> None:
-        """Every minute, and when told to: is the reader still logged in, and may they still see what they see?"""
+        """Every minute, and when asked to: is the reader still logged in, and may they still see what they see?"""
         with contextlib.suppress(asyncio.CancelledError):
             while True:
                 await self._join_groups()

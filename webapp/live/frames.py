@@ -148,14 +148,14 @@ def snapshot(
     """
     places = newest(positions, MESSAGE_BYTES // 2)
     room = MESSAGE_BYTES - _bytes(places)
-    told = fitting(alerts, room // 3)
-    room -= sum(map(_bytes, told))
+    shown = fitting(alerts, room // 3)
+    room -= sum(map(_bytes, shown))
     kept = fitting(list(reversed(detections)), room)
     if len(kept) < len(detections):
         # Of those that began when the oldest one did some may be left out.
         since = kept[-1]["start"] + 1 if kept else detections[-1]["start"] + 1
     return {
-        "type": "snapshot", "feed": feed, "seq": seq, "detections": list(reversed(kept)), "alerts": told, "positions": places, "clock": clock,
+        "type": "snapshot", "feed": feed, "seq": seq, "detections": list(reversed(kept)), "alerts": shown, "positions": places, "clock": clock,
         "since": since,
     }  # fmt: skip
 

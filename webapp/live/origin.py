@@ -28,7 +28,7 @@ Origin = tuple[str, str, int | None]
 class SameOrigin:
     """Passes on handshakes with a token, and those whose `Origin` has the scheme, the host and the port that they were sent to.
 
-    Others are told what is wanted, in one `error` frame, and closed.
+    Others get what is wanted, in one `error` frame, and closed.
     """
 
     def __init__(self, application: Any) -> None:

@@ -1,6 +1,6 @@
-"""One reader's subscription to one feed: which numbers it has been told, and how much it has not acknowledged yet.
+"""One reader's subscription to one feed: which numbers it has been sent, and how much it has not acknowledged yet.
 
-Pure state: no socket, no database. Invariant: every number up to `told` has been covered by a frame (or by the snapshot), none
+Pure state: no socket, no database. Invariant: every number up to `last_sent` has been covered by a frame (or by the snapshot), none
 twice; after `stalled` nothing is sent until the reader subscribes again.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from webapp.live.frames import Box
 
 UNACKED_BYTES = 8_000_000
-"""A reader that has this much before it unread is told to start again: what is kept for it stays bounded."""
+"""A reader that has this much before it unread is asked to start again: what is kept for it stays bounded."""
 UNACKED_FRAMES = 400
 POSITION_BYTES = 1_500_000
 """Beyond this much unread, positions come seldom: they are samples, and the next one replaces the last."""
@@ -32,7 +32,7 @@ class Subscription:
     chosen: frozenset[int] | None
     allowed: set[int]
     bbox: Box | None = None
-    told: int = 0
+    last_sent: int = 0
     denied: set[int] = field(default_factory=set)
     stalled: bool = False
     unread_bytes: int = 0
@@ -41,13 +41,13 @@ class Subscription:
     positions_at: float = 0.0
 
     def fresh(self, chunks: Sequence[Chunk]) -> list[Chunk]:
-        """The chunks that the reader has not been told yet."""
-        return [chunk for chunk in chunks if chunk["seq"] > self.told]
+        """The chunks that the reader has not been sent yet."""
+        return [chunk for chunk in chunks if chunk["seq"] > self.last_sent]
 
     def follows(self, chunks: Sequence[Chunk]) -> bool:
         """Whether `chunks` go on without a gap where the reader is."""
         numbers = [chunk["seq"] for chunk in chunks]
-        return numbers == list(range(self.told + 1, self.told + 1 + len(numbers)))
+        return numbers == list(range(self.last_sent + 1, self.last_sent + 1 + len(numbers)))
 
     def strangers(self, chunks: Sequence[Chunk]) -> set[int]:
         """Queries in `chunks` of which it is not known yet whether the reader may see them: registered a moment ago, for instance."""
@@ -62,10 +62,10 @@ class Subscription:
 
     def take(self, chunks: Sequence[Chunk]) -> dict[str, Any]:
         """Covers `chunks` (at least one, without a gap): first and last number and the reader's part of what they hold."""
-        first, self.told = self.told + 1, chunks[-1]["seq"]
+        first, self.last_sent = self.last_sent + 1, chunks[-1]["seq"]
         return {
             "first": first,
-            "seq": self.told,
+            "seq": self.last_sent,
             "detections": [row for chunk in chunks for row in chunk.get("detections", ()) if self.sees(row["query"])],
             "alerts": [row for chunk in chunks for row in chunk.get("alerts", ()) if self.sees(row["query"])],
             "queries": [query for chunk in chunks for query in chunk.get("queries", ()) if self.sees(query)],
@@ -90,8 +90,8 @@ class Subscription:
         self.positions_at = now
 
     def acked(self, seq: int) -> None:
-        """The reader has caught up with what was sent when it said so. Raises nothing for a number it was never told."""
-        if seq <= self.told:
+        """The reader has caught up with what was sent when it said so. Raises nothing for a number it was never sent."""
+        if seq <= self.last_sent:
             self.unread_bytes = self.unread_frames = self.unread_positions = 0
 
     @property

@@ -1,7 +1,7 @@
 """What this project is built from: `python -m webapp.platform.dependencies` (part of `make check`).
 
 Asks the indexes of known vulnerabilities about everything in both locks, and writes both lists of parts (SBOM, CycloneDX) into `var/sbom/`. An index
-that cannot be asked is no failure, but is told; so are the containers' images that are named by version alone.
+that cannot be asked is no failure, but is reported; so are the containers' images that are named by version alone.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class _Running:
 
 
 class ProcessManager:
-    """Runs processes until told to stop. Use as a context manager: leaving it stops everything."""
+    """Runs processes until asked to stop. Use as a context manager: leaving it stops everything."""
 
     def __init__(self, log_folder: Path, *, environment: Mapping[str, str] | None = None, echo: bool = False) -> None:
         """`environment` is added to this process's own; with `echo` every line also goes to standard output."""

@@ -201,8 +201,8 @@ class QueryView(OfFeedView):
     def version(self, request: Request, pk: int, version: int) -> Response:
         query = self.get_object()
         found = get_object_or_404(version_list(query=query), version=version)
-        told = _of_version(found, query.feed.engine_feed())
-        return Response({**told, "specification": found.specification, "unchanged": is_unchanged(query, found)})
+        row = _of_version(found, query.feed.engine_feed())
+        return Response({**row, "specification": found.specification, "unchanged": is_unchanged(query, found)})
 
     @extend_schema(summary="Every region of the query, for a map", responses=OpenApiTypes.OBJECT)
     def shapes(self, request: Request, pk: int) -> Response:

@@ -32,7 +32,7 @@ from webapp.queries.sentences import sentence_of
 TEMPLATE = {"family": "transition", "version": 1, "region": {"region": "$feature"}, "within": "PT3M", "types": ["stayed_in"]}
 
 REMOVED_AT_MOST = 100_000
-TOLD_AT_MOST = 100
+SHOWN_AT_MOST = 100
 
 
 class Document(serializers.JSONField):
@@ -141,8 +141,8 @@ class RemoveView(APIView):
         faults += [Fault("", f"The feed has no query {one!r}.") for one in found.missing]
         refused = [{"id": query.pk, "name": query.name} for query in found.refused]
         answer = {"removed": found.removed, "refused": refused, "missing": found.missing, "stored": found.stored}
-        told = faults_body(faults[:TOLD_AT_MOST]) if faults else {}
-        return Response({**answer, **told}, status=200 if found.stored or given["dry_run"] else 400)
+        shown = faults_body(faults[:SHOWN_AT_MOST]) if faults else {}
+        return Response({**answer, **shown}, status=200 if found.stored or given["dry_run"] else 400)
 
 
 def _features(file: Any, geojson: Any, name_field: str) -> list[Feature]:
@@ -159,10 +159,10 @@ def _answer(found: Registered) -> dict[str, Any]:
     made = [{"row": one.row, "name": one.name, "id": pk, "geometry": one.geometry} for one, pk in zip(found.made, ids, strict=True)]
     existing = [{"row": row, "name": query.name, "id": query.pk, "same": same} for row, query, same in found.existing]
     refused = [{"row": row, "name": name, **faults_body(faults)} for row, name, faults in found.refused]
-    told = [{"pointer": fault.pointer, "message": f"Row {row}: {fault.message}"} for row, _, faults in found.refused for fault in faults]
+    faults = [{"pointer": fault.pointer, "message": f"Row {row}: {fault.message}"} for row, _, its in found.refused for fault in its]
     answer = {"queries": made, "existing": existing, "refused": refused}
     # The one shape of refusals, for those who look only at that.
-    return {**answer, "faults": told} if told else answer
+    return {**answer, "faults": faults} if faults else answer
 
 
 def _sentence(found: Registered, feed: Any) -> dict[str, Any]:

@@ -210,9 +210,9 @@ def refuse_to_strand(*, queries: Sequence[int], user: AnyUser | None, what: str)
     seen = set(visible.filter(pk__in=[query.pk for query in running]).values_list("pk", flat=True))
     names = [f"{query.name!r}" for query in running if query.pk in seen][:20]
     others = len(running) - len(names)
-    told = [*names, *([f"{others} of others" if names else f"{others} queries of others"] if others else [])]
+    named = [*names, *([f"{others} of others" if names else f"{others} queries of others"] if others else [])]
     raise Refused(
-        [Fault("/stop_dependents", f"{', '.join(told)} would stop, deriving from what {what}: send stop_dependents = true if that is meant.")]
+        [Fault("/stop_dependents", f"{', '.join(named)} would stop, deriving from what {what}: send stop_dependents = true if that is meant.")]
     )
 
 

@@ -14,7 +14,7 @@ from webapp.queries.preview import MEMORY_BYTES, SECONDS, PreviewFailed
 from webapp.queries.progress import accepted_rows
 
 STEPS = 5_000
-"""So many steps are told of, the newest."""
+"""So many steps are shown, the newest."""
 LEAST_BEFORE = 600_000
 """In the feed's unit: so long before the stretch reports are read at least, to know who was there at its beginning."""
 

@@ -143,7 +143,7 @@ class OfFamilyView(APIView, ABC):
 
     @abstractmethod
     def answer(self, specification: Mapping[str, Any], feed: EngineFeed, regions: Mapping[str, Any]) -> dict[str, Any]:
-        """What the page is told; faults of the specification are part of it."""
+        """What the page gets; faults of the specification are part of it."""
 
     @extend_schema(request=SpecificationSerializer, responses=OpenApiTypes.OBJECT)
     def post(self, request: Request) -> Response:

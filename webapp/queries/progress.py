@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.motion_patterns.progress import Progress
 
 ENTITIES = 200
-"""Entities told of at most: those that match, then those that are furthest."""
+"""Entities shown at most: those that match, then those that are furthest."""
 
 
 def progress(*, log_root: str, feed: dict[str, Any], specification: Any, entity: str | None = None) -> dict[str, Any]:
@@ -64,8 +64,8 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
         batch = accepted_rows(log, feed, at - reach(index, 0) + 1, at + 1, None)
         rows = [row for row in _rows(batch, steps_of(index, 0, batch, at)) if row["entity"] == entity]
     sign = -1 if specification.theta is not None and (specification.theta.descending or specification.theta.op in ("max", ">=")) else 1
-    told = sorted(rows, key=lambda row: (not row["matches"], -row["done"], sign * (row["score"] or 0), row["entity"]))
-    return {"at": at, "rows": len(batch), "total": len(told), "entities": told[:ENTITIES]}
+    ordered = sorted(rows, key=lambda row: (not row["matches"], -row["done"], sign * (row["score"] or 0), row["entity"]))
+    return {"at": at, "rows": len(batch), "total": len(ordered), "entities": ordered[:ENTITIES]}
 
 
 def accepted_rows(log: Any, feed: Any, from_t: int, to_t: int, entity: str | None) -> Batch:

@@ -18,11 +18,11 @@ from webapp.queries.preview import MEMORY_BYTES, ROWS, PreviewFailed
 SECONDS = 60.0
 """Twice a preview's: who tries rules on a busy machine would rather wait."""
 INTERVALS = 8_000
-"""Told at most, over all lanes; of a stretch that holds more, those of a few entities are."""
+"""Shown at most, over all lanes; of a stretch that holds more, those of a few entities are."""
 FEW = (60, 20, 6)
 """So many entities are tried, one number after the other, when all of them have too many intervals."""
 REASONS = 8
-"""Sentences told for one edge."""
+"""Sentences for one edge."""
 TOO_LONG, TOO_MUCH = 3, 4
 """Exit statuses of the process: more rows, or more intervals, than it may take."""
 FAILURES = {
@@ -80,7 +80,7 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
     if request.get("above"):
         feed, table = _with_events(specification, feed, table, request["above"])
     lanes, chosen = _lanes(specification, feed, table, first, last, request["entities"])
-    return {"from": first, "to": last, "rows": rows, "entities": chosen, **_told(lanes)}
+    return {"from": first, "to": last, "rows": rows, "entities": chosen, **_with_rules(lanes)}
 
 
 def _accepted(log: Any, feed: Any, from_t: int, to_t: int) -> Any:
@@ -156,8 +156,8 @@ def _ranked(specification: Any, feed: Any, table: Any, span: int, to_t: int) -> 
     return sorted((name for name in rows if name), key=lambda name: (-answers[name], -rows[name], name))
 
 
-def _told(lanes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The lanes with each rule told once: edges name it by its place in `rules`."""
+def _with_rules(lanes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The lanes with each rule given once: edges name it by its place in `rules`."""
     rules: dict[tuple[int, str], int] = {}
 
     def edge(cause: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -166,7 +166,7 @@ def _told(lanes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         number = rules.setdefault((cause["line"], cause["text"]), len(rules))
         return {"rule": number, "because": list(cause["because"][:REASONS])}
 
-    told = [
+    shown = [
         {
             **lane,
             "intervals": [
@@ -176,4 +176,4 @@ def _told(lanes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         }
         for lane in lanes
     ]
-    return {"rules": [{"line": line, "text": text} for line, text in rules], "lanes": told}
+    return {"rules": [{"line": line, "text": text} for line, text in rules], "lanes": shown}

@@ -23,7 +23,7 @@ SECONDS = 4.0
 MEMORY_BYTES = 2 << 30
 KEPT = 64
 FAULTS = 200
-"""Faults that are told of a long program."""
+"""Faults shown of a long program."""
 
 
 def faults_of(specification: Any, feed: Feed, regions: Mapping[str, Any]) -> list[Fault]:

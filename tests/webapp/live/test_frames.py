@@ -81,14 +81,14 @@ def chunk(seq: int, *queries: int) -> dict[str, Any]:
 
 
 def test_a_reader_gets_only_what_it_may_see_and_asked_for_but_every_number() -> None:
-    reader = subscription(chosen=frozenset([2, 3]), told=4)
+    reader = subscription(chosen=frozenset([2, 3]), last_sent=4)
     frame = reader.take([chunk(5, 1, 2), chunk(6, 3), chunk(7)])
-    assert (frame["first"], frame["seq"], reader.told) == (5, 7, 7)
+    assert (frame["first"], frame["seq"], reader.last_sent) == (5, 7, 7)
     assert [row["id"] for row in frame["detections"]] == ["5.2"] and [row["query"] for row in frame["alerts"]] == [2]
 
 
 def test_known_numbers_are_left_out_and_gaps_seen() -> None:
-    reader = subscription(told=4)
+    reader = subscription(last_sent=4)
     assert [c["seq"] for c in reader.fresh([chunk(3), chunk(4), chunk(5)])] == [5]
     assert reader.follows([chunk(5), chunk(6)])
     assert not reader.follows([chunk(6)]) and not reader.follows([chunk(5), chunk(7)])
@@ -110,9 +110,9 @@ def test_a_reader_that_acknowledges_nothing_is_behind_in_the_end_and_positions_c
     assert not reader.wants_positions(10.0 + SELDOM_SECONDS / 2) and reader.wants_positions(10.0 + SELDOM_SECONDS)
     reader.sent(UNACKED_BYTES + 1)
     assert reader.behind and not reader.wants_positions(100.0)
-    reader.acked(reader.told + 1)
+    reader.acked(reader.last_sent + 1)
     assert reader.behind, "a number it was never told proves nothing"
-    reader.acked(reader.told)
+    reader.acked(reader.last_sent)
     assert not reader.behind and reader.wants_positions(10.5)
 
 
@@ -124,7 +124,7 @@ def test_whatever_arrives_numbers_are_covered_once_and_in_order(messages: list[l
     for numbers in messages:
         chunks: Any = reader.fresh([chunk(seq) for seq in sorted(set(numbers))])
         if chunks and not reader.follows(chunks):
-            chunks = [chunk(seq) for seq in range(reader.told + 1, chunks[-1]["seq"] + 1)]
+            chunks = [chunk(seq) for seq in range(reader.last_sent + 1, chunks[-1]["seq"] + 1)]
         if chunks:
             frame = reader.take(chunks)
             covered += range(frame["first"], frame["seq"] + 1)

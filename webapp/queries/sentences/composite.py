@@ -29,10 +29,10 @@ def _tree(pattern: Any) -> Any:
 
 
 def _primitive(entry: Mapping[str, Any]) -> str:
-    told = [conditions(entry.get("where"))]
-    told += [f"{column} begins with {text}" for column, text in (entry.get("prefix") or {}).items()]
-    told += [f"{word} {region_name(entry[key])}" for key, word in (("inside", "in"), ("outside", "outside")) if key in entry]
-    return listed([text for text in told if text], "and") or "any event"
+    parts = [conditions(entry.get("where"))]
+    parts += [f"{column} begins with {text}" for column, text in (entry.get("prefix") or {}).items()]
+    parts += [f"{word} {region_name(entry[key])}" for key, word in (("inside", "in"), ("outside", "outside")) if key in entry]
+    return listed([text for text in parts if text], "and") or "any event"
 
 
 def pattern_words(tree: Any, feed: Feed) -> str:
@@ -41,8 +41,8 @@ def pattern_words(tree: Any, feed: Feed) -> str:
         return str(tree)
     kind = next(key for key in OPERATORS if key in tree)
     if kind in ("and", "or"):
-        told = listed([_part(part, feed) for part in _operands(tree, kind)], kind)
-        return told if kind == "or" else f"{told} in any order"
+        phrase = listed([_part(part, feed) for part in _operands(tree, kind)], kind)
+        return phrase if kind == "or" else f"{phrase} in any order"
     first, *others = tree[kind]
     # What comes first comes first: brackets about it say nothing.
     before = pattern_words(first, feed) if _is_chain(first) else _part(first, feed)
@@ -61,7 +61,7 @@ def pattern_words(tree: Any, feed: Feed) -> str:
 
 
 def _operands(tree: Any, kind: str) -> list[Any]:
-    """Those of AND or OR that are joined from the left are told as one list."""
+    """Those of AND or OR that are joined from the left are said as one list."""
     if not isinstance(tree, dict) or kind not in tree:
         return [tree]
     first, *others = tree[kind]
@@ -73,8 +73,8 @@ def _is_chain(tree: Any) -> bool:
 
 
 def _part(tree: Any, feed: Feed) -> str:
-    told = pattern_words(tree, feed)
-    return f"({told})" if isinstance(tree, dict) else told
+    phrase = pattern_words(tree, feed)
+    return f"({phrase})" if isinstance(tree, dict) else phrase
 
 
 def _bounds(bounds: Any, feed: Feed) -> str:

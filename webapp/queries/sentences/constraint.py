@@ -41,12 +41,14 @@ def _document(specification: Specification) -> Specification:
 
 
 def _variables(variables: Mapping[str, Any]) -> str:
-    """Variables with the same filter are told together."""
+    """Variables with the same filter are said together."""
     groups: dict[str, list[str]] = {}
     for name, entry in variables.items():
-        told = listed([condition(*triple) for triple in entry.get("where") or []], "and") or "any"
-        groups.setdefault(told, []).append(name)
-    return listed([f"{listed(names, 'and')} ({'each: ' if len(names) > 1 and told != 'any' else ''}{told})" for told, names in groups.items()], "and")
+        phrase = listed([condition(*triple) for triple in entry.get("where") or []], "and") or "any"
+        groups.setdefault(phrase, []).append(name)
+    return listed(
+        [f"{listed(names, 'and')} ({'each: ' if len(names) > 1 and phrase != 'any' else ''}{phrase})" for phrase, names in groups.items()], "and"
+    )
 
 
 def _constraint(one: Mapping[str, Any], names: Sequence[str], feed: Feed) -> list[str]:

@@ -25,18 +25,18 @@ def transition(specification: Specification, feed: Feed) -> str:
 
 def options(specification: Specification, feed: Feed) -> str:
     """What the options change, each in a sentence of its own; empty when all are off."""
-    told = []
+    parts = []
     if specification.get("hysteresis"):
-        told.append(f"It has left only when it is more than {distance(specification['hysteresis'], feed)} away")
+        parts.append(f"It has left only when it is more than {distance(specification['hysteresis'], feed)} away")
     if specification.get("accuracy"):
-        told.append(f"Positions are trusted to within {specification['accuracy']}")
+        parts.append(f"Positions are trusted to within {specification['accuracy']}")
     if specification.get("first") == "enter":
-        told.append("What is inside at its first report has entered")
+        parts.append("What is inside at its first report has entered")
     if specification.get("dwell"):
-        told.append(f"A visit counts only when it lasts for more than {duration(specification['dwell'], feed)}")
+        parts.append(f"A visit counts only when it lasts for more than {duration(specification['dwell'], feed)}")
     if specification.get("while"):
-        told.append(f"It is inside only while {conditions(specification['while'])}")
-    return "".join(f" {text}." for text in told)
+        parts.append(f"It is inside only while {conditions(specification['while'])}")
+    return "".join(f" {text}." for text in parts)
 
 
 class Place:
@@ -65,5 +65,5 @@ def place_of(specification: Specification) -> Place:
 
 def who(specification: Specification) -> str:
     """`something`, or `something whose speed is above 3`."""
-    told = conditions(specification.get("where"))
-    return f"something whose {told}" if told else "something"
+    phrase = conditions(specification.get("where"))
+    return f"something whose {phrase}" if phrase else "something"

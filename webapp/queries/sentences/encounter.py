@@ -25,5 +25,5 @@ def _who(role: Any) -> str:
     return conditions((role or {}).get("where"))
 
 
-def _one(told: str) -> str:
-    return f"something whose {told}" if told else "something"
+def _one(phrase: str) -> str:
+    return f"something whose {phrase}" if phrase else "something"

@@ -22,7 +22,7 @@ def placement(parts: Mapping[str, Any]) -> str | None:
     if not parts:
         return None
     whole: Mapping[str, str] = parts["in_one_partition"]
-    # A reason that several have is told of the first of them.
+    # A reason that several have is given for the first of them.
     reasons = f" ({'; '.join({reason.rpartition(': ')[2]: reason for reason in reversed([*whole.values()])}.values())})"
     places = [("by_entity", "by entity"), ("by_pair", "by pair"), ("in_each_partition", "in each of them")]
     spread = [f"{_some(parts[place])} {words}" for place, words in places if parts[place]]

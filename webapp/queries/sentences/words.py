@@ -82,8 +82,8 @@ def last(value: Any, feed: Feed) -> str:
     >>> last("PT1H", Feed("f", Crs.PLANAR, TimeUnit.MS))
     'last hour'
     """
-    told = duration(value, feed)
-    return f"last {told.removeprefix('1 ') if told.count(' ') == 1 else told}"
+    phrase = duration(value, feed)
+    return f"last {phrase.removeprefix('1 ') if phrase.count(' ') == 1 else phrase}"
 
 
 def listed(items: Sequence[str], word: str) -> str:
@@ -123,8 +123,8 @@ def conditions(triples: Any) -> str:
 
 def counting(specification: Specification) -> str:
     """What stands at a sentence's end for the specification's own `where`."""
-    told = conditions(specification.get("where"))
-    return f" Only events count whose {told}." if told else ""
+    phrase = conditions(specification.get("where"))
+    return f" Only events count whose {phrase}." if phrase else ""
 
 
 def plural(count: int, one: str, many: str) -> str:

@@ -110,7 +110,8 @@ def _load(sample: Sample, upload: Upload, user: User, team: Team | None) -> Uplo
     found = inspect(file_of(upload), upload.name, {})
     made = bool(sample.made)
     own = {key: value for key, value in read_scenario(sample.made["world"]).feed.items() if key in VIEW_KEYS} if made else {}
-    values = {"name": _free_name(sample.name), "title": sample.title, "team": team, "lateness": found["lateness"], "tick": 1, **own}
+    # A history is loaded in the order of time: answers that waited for late rows would miss its end.
+    values = {"name": _free_name(sample.name), "title": sample.title, "team": team, "lateness": found["lateness"] if made else 0, "tick": 1, **own}
     feed = upload_load(upload=upload, user=user, feed=values, reading=found["reading"], as_now=made, rate=1.0, ordered=True)
     for region, geometry in sample.regions.items():
         region_create(owner=user, feed=feed, name=region, geometry=geometry, team=team)

@@ -268,16 +268,28 @@ function feedSettings(row: Upload): Settings {
   const ordered = h("input", { type: "checkbox", checked: true });
   const paceField = field("Pace", "/rate", rate);
   const orderField = h("label", { class: "check" }, ordered, "In the order of time, instead of the file's");
+  let seen: Inspection | null = null;
+  let isLatenessTyped = false;
+  lateness.addEventListener("input", () => (isLatenessTyped = true));
   const showManner = (): void => {
     paceField.hidden = !now.checked;
     orderField.hidden = now.checked;
+    showLateness();
   };
+  // Answers wait for late rows: with rows in the order of time that would leave the end of the file without answers.
+  const showLateness = (): void => {
+    if (seen === null) return;
+    const isSorted = history.checked && ordered.checked;
+    if (!isLatenessTyped) lateness.value = String((isSorted ? 0 : seen.lateness) / perSecond);
+    hint.textContent = isSorted ? "The file is loaded in the order of its times: nothing comes late." : orderWords(seen);
+  };
+  ordered.addEventListener("change", showLateness);
   history.addEventListener("change", showManner);
   now.addEventListener("change", showManner);
-  showManner();
   const action = button("Make the feed and load the file", { kind: "button-primary", icon: "check" });
   const hint = h("span", { class: "hint" });
   let perSecond = 1000;
+  showManner();
   const element = h(
     "div",
     { class: "stack-lg wizard-feed" },
@@ -320,11 +332,9 @@ function feedSettings(row: Upload): Settings {
       perSecond = isTicks ? 1 : 1000;
       units[0]!.textContent = isTicks ? "ticks" : "s";
       units[1]!.textContent = isTicks ? "ticks" : "ms";
-      lateness.value = String(found.lateness / perSecond);
+      seen = found;
+      showLateness();
       tick.value = String(found.tick);
-      hint.textContent = found.ordered
-        ? "The sample is in the order of time."
-        : `The sample is not in the order of time; ${found.lateness === 0 ? "it tells of one thing after the other" : `rows come up to ${formatSpan(found.lateness, isTicks ? "ticks" : "ms")} late`}.`;
       now.disabled = isTicks;
       action.disabled = found.good === 0;
     },
@@ -341,6 +351,15 @@ function feedSettings(row: Upload): Settings {
       ordered: ordered.checked,
     }),
   };
+}
+
+/** In which order the rows of the sample stand. */
+function orderWords({ ordered, lateness, reading }: Inspection): string {
+  if (ordered) return "The sample is in the order of time.";
+  const isTicks = reading.time_format === "ticks";
+  const late =
+    lateness === 0 ? "it tells of one thing after the other" : `rows come up to ${formatSpan(lateness, isTicks ? "ticks" : "ms")} late`;
+  return `The sample is not in the order of time; ${late}.`;
 }
 
 /** What is no number goes as it was typed, for the server to refuse. */

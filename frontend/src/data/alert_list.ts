@@ -20,7 +20,9 @@ export function compare(a: Alert, b: Alert, order: Order): number {
 
 export class AlertList {
   private readonly rows = new Map<string, Alert>();
-  private readonly held = new Set<string>();
+  /** By id of what waits for `release`: whether it would come into sight then. */
+  private readonly held = new Map<string, boolean>();
+  private waiting = 0;
   private sorted: Alert[] = [];
   private order: Order = "newest";
   /** The last row of what was loaded without a gap; null: all that match are loaded. */
@@ -45,12 +47,12 @@ export class AlertList {
     if (isShown && (isWanted || isHeld)) this.sorted[at] = row;
     else if (isShown) this.sorted.splice(at, 1);
     else if (isWanted && !isHeld && this.isLoaded(row)) this.sorted.splice(at, 0, row);
-    if (isHeld && isShown !== isWanted) this.held.add(row.id);
+    if (this.held.has(row.id) || (isHeld && isShown !== isWanted)) this.hold(row.id, isHeld && !isShown && isWanted && this.isLoaded(row));
   }
 
   clear(order: Order = this.order): void {
     this.rows.clear();
-    this.held.clear();
+    this.forgetHeld();
     this.sorted = [];
     this.order = order;
     this.horizon = null;
@@ -61,22 +63,19 @@ export class AlertList {
     this.horizon = null;
     for (const row of rows) this.put(row);
     this.horizon = isLast ? null : (rows.at(-1) ?? null);
+    for (const id of this.held.keys())
+      this.hold(id, this.indexOf(id) < 0 && this.fits(this.rows.get(id)!) && this.isLoaded(this.rows.get(id)!));
   }
 
   release(): void {
-    const ids = [...this.held];
-    this.held.clear();
+    const ids = [...this.held.keys()];
+    this.forgetHeld();
     for (const id of ids) this.put(this.rows.get(id)!);
   }
 
-  /** New ones that `release` would show. */
+  /** New ones that `release` would show: counted as they come, as thousands wait while somebody points at a row. */
   get waitingCount(): number {
-    let count = 0;
-    for (const id of this.held) {
-      const row = this.rows.get(id)!;
-      if (this.fits(row) && this.isLoaded(row)) count += 1;
-    }
-    return count;
+    return this.waiting;
   }
 
   /** Whether the pointer keeps anything from being shown as it is. */
@@ -93,6 +92,16 @@ export class AlertList {
     if (row === undefined) return -1;
     const at = this.place(row);
     return this.sorted[at]?.id === id ? at : -1;
+  }
+
+  private hold(id: string, isNews: boolean): void {
+    this.waiting += Number(isNews) - Number(this.held.get(id) ?? false);
+    this.held.set(id, isNews);
+  }
+
+  private forgetHeld(): void {
+    this.held.clear();
+    this.waiting = 0;
   }
 
   private isLoaded(row: Alert): boolean {

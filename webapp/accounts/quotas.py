@@ -33,6 +33,8 @@ BY_TIME = {"rows", "messages"}
 """What time gives back."""
 Held = Callable[[dict[str, Any]], int]
 """How much there is of what the given field names: `{"owner": user}` or `{"team": team}`."""
+COUNTED: dict[str, Held] = {}
+"""How much there is of quotas that later apps count; each puts its own in when the program starts."""
 
 
 def defaults_of(holder: User | Team) -> Mapping[str, int]:
@@ -90,7 +92,6 @@ class Quota:
 def quota_list(holder: User | Team) -> list[Quota]:
     """All quotas of a user or a team, with how much of them is used."""
     # They read users and teams.
-    from webapp.alerts.selectors import channels_held, messages_held, rules_held
     from webapp.feeds.selectors import feeds_held, uploads_held, vertices_held
     from webapp.jobs.selectors import jobs_held
     from webapp.queries.selectors import queries_held
@@ -102,9 +103,7 @@ def quota_list(holder: User | Team) -> list[Quota]:
         "jobs": jobs_held,
         "tokens": tokens_held,
         "uploads": uploads_held,
-        "channels": channels_held,
-        "rules": rules_held,
-        "messages": messages_held,
+        **COUNTED,
     }
     whose = {"owner": holder} if isinstance(holder, User) else {"team": holder}
     return [

@@ -4,3 +4,9 @@ from django.apps import AppConfig
 class AlertsConfig(AppConfig):
     name = "webapp.alerts"
     label = "alerts"
+
+    def ready(self) -> None:
+        from webapp.accounts.quotas import COUNTED
+        from webapp.alerts.selectors import channels_held, messages_held, rules_held
+
+        COUNTED.update(channels=channels_held, rules=rules_held, messages=messages_held)

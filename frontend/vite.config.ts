@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { defineConfig } from "vitest/config";
 import { keepEarlierBuilds } from "./build_keeping.ts";
+import { poModules } from "./po_modules.ts";
 
 const pages = resolve(import.meta.dirname, "src/pages");
 const OUT = resolve(import.meta.dirname, "../static/build");
@@ -10,7 +11,7 @@ const entries = readdirSync(pages).filter((file) => file.endsWith(".ts"));
 /** One entry a page; the manifest names what each needs, and the `vite` template tag reads it. */
 export default defineConfig({
   base: "/static/build/",
-  plugins: [keepEarlierBuilds(OUT)],
+  plugins: [keepEarlierBuilds(OUT), poModules()],
   build: {
     outDir: OUT,
     emptyOutDir: false,

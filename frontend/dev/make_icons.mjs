@@ -8,7 +8,7 @@ const names = [
   "message-square", "minus", "monitor", "moon", "move", "pause", "pencil", "play", "plus", "radio", "rectangle-horizontal", "refresh-cw", "rotate-ccw", "route",
   "save", "scan-search", "search", "send", "settings-2", "shapes", "shield-check", "skip-forward", "spline", "square-dashed", "square-dashed-mouse-pointer", "sun", "table-2", "target",
   "timer", "trash-2", "triangle-alert", "undo-2", "upload", "users", "waypoints", "webhook", "wifi", "wifi-off", "x", "pentagon", "power", "zap", "car", "ship", "keyboard", "link", "handshake", "folder",
-  "bookmark", "sliders-horizontal", "bell-off", "navigation", "hourglass", "sigma", "circle-slash", "workflow", "group", "palette", "flame",
+  "bookmark", "sliders-horizontal", "bell-off", "navigation", "hourglass", "sigma", "circle-slash", "workflow", "group", "palette", "flame", "share-2",
 ];
 const symbols = names.map((name) => {
   const file = readFileSync(new URL(`../node_modules/lucide-static/icons/${name}.svg`, import.meta.url), "utf8");

@@ -1,4 +1,6 @@
-"""Every page in both themes and two widths: no error in the console (the content security policy speaks there), nothing wider than the window."""
+"""Every page in both themes and two widths: axe finds nothing, no error in the console (the content security policy speaks there), nothing wider
+than the window.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.browser.accessibility import violations
+from tests.browser.answering import Answering
+from tests.browser.forms import walked
+from webapp.queries.sentences import SENTENCES
+
 if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
     from tests.browser.conftest import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.services]
@@ -19,6 +28,17 @@ PAGES = {
     "/regions/": "Regions",
     "/feeds/": "Feeds and jobs",
     "/account/": "Account",
+    "/alerts/numbers/": "Alert numbers",
+    "/feeds/new": "New feed",
+    "/teams/": "Teams",
+    "/audit/": "Audit log",
+}
+OWN = {
+    "/account/security/": "Second factor",
+    "/account/password/": "Change password",
+    "/account/sessions/": "Sessions",
+    "/account/security/passkeys/": "Passkeys and security keys",
+    "/account/providers/": "Log-in providers",
 }
 
 CUT = """(width) => [...document.querySelectorAll(".bar button, .bar a")]
@@ -27,23 +47,65 @@ CUT = """(width) => [...document.querySelectorAll(".bar button, .bar a")]
 """Controls of the header that a window so wide does not show whole."""
 
 
-def test_every_page_is_whole_in_light_and_dark_wide_and_narrow(site: Site) -> None:
+BEFORE_LOG_IN = {"/login/": "Log in", "/login/password/": "Forgotten password", "/login/no-account/": "No account"}
+BUSY = """() => [
+  ...[...document.querySelectorAll("[aria-busy=true], .skeleton")].map((one) => one.outerHTML.slice(0, 200)),
+  ...document.getAnimations().filter((one) => one instanceof CSSTransition && one.playState === "running").map((one) => one.transitionProperty),
+]"""
+"""What was asked of the server and is not there, and colours that still change."""
+
+
+def _settle(page: Page, path: str) -> None:
+    busy = ["not looked at"]
+    for _ in range(600):
+        busy = page.evaluate(BUSY)
+        if not busy:
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"{path} waits for {busy}")
+
+
+def _look(site: Site, path: str, title: str, widths: tuple[int, ...] = (1280, 390)) -> None:
+    """One page in all the ways that a reader may meet it."""
+    page = site.page
+    for width in widths:
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size({"width": width, "height": 844})
+        page.goto(site.address + path)
+        page.get_by_role("heading", name=title, exact=True).first.wait_for(state="attached")
+        _settle(page, path)
+        assert violations(page) == [], f"{path} at {width} pixels"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{path} at {width} pixels scrolls sideways"
+        cut = page.evaluate(CUT, width)
+        assert cut == [], f"{path} at {width} pixels cuts off {cut}"
+        page.emulate_media(color_scheme="dark")
+        _settle(page, path)
+        assert violations(page, "color-contrast") == [], f"{path} at {width} pixels, dark"
+
+
+def test_every_page_is_whole_and_accessible_in_light_and_dark_wide_and_narrow(site: Site) -> None:
+    from webapp.accounts.models import User
+    from webapp.alerts.models import Alert
+    from webapp.feeds.models import Region
     from webapp.queries.models import Query
 
-    query = Query.objects.order_by("pk")[0]
-    pages = {**PAGES, f"/queries/{query.pk}": query.name}
-    site.log_in()
-    page = site.page
-    for theme in ("light", "dark"):
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-        for width in (1280, 390):
-            page.set_viewport_size({"width": width, "height": 844})
-            for path, title in pages.items():
-                page.goto(site.address + path)
-                page.get_by_role("heading", name=title, exact=True).first.wait_for(state="attached")
-                assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{path} at {width} pixels scrolls sideways"
-                cut = page.evaluate(CUT, width)
-                assert cut == [], f"{path} at {width} pixels cuts off {cut}"
+    User.objects.filter(username="ada").update(is_superuser=True)
+    for path, title in BEFORE_LOG_IN.items():
+        _look(site, path, title)
+    walked(site)
+    Answering(site.world).catch_up()
+    query, alert, region = Query.objects.order_by("pk")[0], Alert.objects.order_by("pk")[0], Region.objects.get()
+    of_objects = {
+        "/?feed=yard&view=list": "Live view",
+        f"/queries/{query.pk}": query.name,
+        f"/alerts/{alert.pk}": "Alerts",
+        f"/regions/{region.pk}": region.name,
+        "/feeds/yard/entity?id=w1": "w1",
+    }
+    for path, title in {**PAGES, **of_objects}.items():
+        _look(site, path, title)
+    for path, title in {**OWN, **{f"/queries/new?feed=yard&family={family}": "New query" for family in SENTENCES}}.items():
+        _look(site, path, title, widths=(1280,))
     assert site.faults == []
 
 

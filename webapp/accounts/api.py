@@ -6,6 +6,7 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from allauth.account.adapter import get_adapter
+from django.conf import settings
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -38,7 +39,7 @@ class MeSerializer(serializers.ModelSerializer[User]):
 
     class Meta:
         model = User
-        fields = ("id", "name", "email", "time_zone", "units", "superuser", "teams")
+        fields = ("id", "name", "email", "time_zone", "units", "language", "superuser", "teams")
 
 
 class ProfileSerializer(serializers.Serializer[Any]):
@@ -47,6 +48,7 @@ class ProfileSerializer(serializers.Serializer[Any]):
     email = serializers.EmailField(required=False, allow_blank=True)
     time_zone = serializers.CharField(required=False)
     units = serializers.ChoiceField(choices=Units.choices, required=False)
+    language = serializers.ChoiceField(choices=settings.LANGUAGES, required=False, allow_blank=True)
 
     def validate_time_zone(self, name: str) -> str:
         if name not in available_timezones():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractUser
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -40,6 +41,9 @@ class Units(models.TextChoices):
 class User(AbstractUser):
     """A person or a program that logs in."""
 
+    language = models.CharField(
+        max_length=10, choices=settings.LANGUAGES, blank=True, default="", help_text="Of pages and mails; empty: as the browser asks for."
+    )
     time_zone = models.CharField(max_length=64, default="UTC", help_text="Name of the zone that times are shown in (IANA).")
     units = models.CharField(max_length=10, choices=Units.choices, default=Units.METRIC, help_text="Units that distances and speeds are shown in.")
     quotas = models.JSONField(default=dict, blank=True, help_text="Those that differ from the server's, by name.")

@@ -19,6 +19,7 @@ def me(user: User) -> dict[str, Any]:
         "email": user.email,
         "time_zone": user.time_zone,
         "units": user.units,
+        "language": user.language,
         "superuser": user.is_superuser,
         "teams": [{"id": m.team_id, "name": m.team.name, "role": m.role} for m in memberships],
     }

@@ -84,16 +84,16 @@ def token_authenticate(text: str, scope: str | None = None) -> ApiToken | None:
     return token
 
 
-def profile_update(*, user: User, email: str | None = None, time_zone: str | None = None, units: str | None = None) -> User:
+def profile_update(
+    *, user: User, email: str | None = None, time_zone: str | None = None, units: str | None = None, language: str | None = None
+) -> User:
     """Changes what is given."""
-    if email is not None:
-        # As it is compared at a forgotten password and at a log-in by a provider.
-        user.email = email.lower()
-    if time_zone is not None:
-        user.time_zone = time_zone
-    if units is not None:
-        user.units = units
-    user.save(update_fields=["email", "time_zone", "units"])
+    # An address is stored as it is compared at a forgotten password and at a log-in by a provider.
+    given = {"email": None if email is None else email.lower(), "time_zone": time_zone, "units": units, "language": language}
+    changed = {name: value for name, value in given.items() if value is not None}
+    for name, value in changed.items():
+        setattr(user, name, value)
+    user.save(update_fields=list(changed))
     return user
 
 

@@ -3,6 +3,7 @@
  * that come in frames. Pure.
  */
 
+import { t } from "../lib/texts";
 import type { Order } from "./alert_list";
 import { SEVERITIES, type Alert, type Severity } from "./shapes";
 
@@ -20,39 +21,39 @@ export interface Tab {
   isMine?: boolean;
 }
 export const TABS: Tab[] = [
-  { name: "open", text: "Open", states: OPEN },
-  { name: "unattended", text: "Not taken", states: UNATTENDED },
+  { name: "open", text: t("Open"), states: OPEN },
+  { name: "unattended", text: t("Not taken"), states: UNATTENDED },
   { name: "ended", text: "Ended, not taken", states: ["new", "seen", "assigned", "reopened"], isOver: true },
-  { name: "mine", text: "Mine", states: OPEN, isMine: true },
-  { name: "resolved", text: "Resolved", states: ["resolved"] },
+  { name: "mine", text: t("Mine"), states: OPEN, isMine: true },
+  { name: "resolved", text: t("Resolved"), states: ["resolved"] },
 ];
 export const ORDERS: [Order, string][] = [
-  ["newest", "Newest first"],
-  ["oldest", "Oldest first"],
-  ["severity", "Gravest first"],
-  ["event", "Latest event first"],
-  ["-event", "Earliest event first"],
+  ["newest", t("Newest first")],
+  ["oldest", t("Oldest first")],
+  ["severity", t("Gravest first")],
+  ["event", t("Latest event first")],
+  ["-event", t("Earliest event first")],
 ];
 /** Hours since an alert was opened, at most. */
 export const SINCE: [string, string][] = [
-  ["", "Opened any time"],
-  ["1", "Last hour"],
-  ["8", "Last 8 hours"],
-  ["24", "Last 24 hours"],
-  ["168", "Last 7 days"],
+  ["", t("Opened any time")],
+  ["1", t("Last hour")],
+  ["8", t("Last 8 hours")],
+  ["24", t("Last 24 hours")],
+  ["168", t("Last 7 days")],
 ];
 
 export const MUTED: [string, string][] = [
-  ["", "Without muted ones"],
-  ["only", "Muted ones"],
-  ["all", "Muted or not"],
+  ["", t("Without muted ones")],
+  ["only", t("Muted ones")],
+  ["all", t("Muted or not")],
 ];
 
 export const GROUPS: [string, string][] = [
-  ["", "One by one"],
-  ["query", "By query"],
-  ["entity", "By entity"],
-  ["region", "By region"],
+  ["", t("One by one")],
+  ["query", t("By query")],
+  ["entity", t("By entity")],
+  ["region", t("By region")],
 ];
 
 export interface DeskView {

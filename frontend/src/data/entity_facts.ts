@@ -1,5 +1,6 @@
 /** What an entity reported last, in words: its attributes, and speed and course where two places say them. Pure. */
 
+import { t } from "../lib/texts";
 import { dictionary, nullable, number, otherwise, record, string, type Parser } from "../lib/parse";
 import { formatNumber, formatSpan, type TimeUnit } from "../lib/time";
 import { formatSpeed } from "../lib/units";
@@ -45,7 +46,7 @@ interface FeedKind {
 export function entityFacts({ last, before }: EntityReports, feed: FeedKind, now: number): [string, string][] {
   if (last === null) return [];
   const ago = Math.max(0, now - last.t);
-  const facts: [string, string][] = [["Last report", ago === 0 ? "now" : `${formatSpan(ago, feed.time)} ago`]];
+  const facts: [string, string][] = [[t("Last report"), ago === 0 ? "now" : `${formatSpan(ago, feed.time)} ago`]];
   for (const [name, value] of Object.entries(last)) {
     if (!KNOWN.has(name) && value !== null && value !== "") facts.push([name, valueText(value)]);
   }
@@ -65,10 +66,12 @@ function movement(last: Report, before: Report | null, feed: FeedKind): [string,
   if (!SPEEDS.some((name) => last[name] !== undefined))
     found.push([
       "speed",
-      isGeographic ? `${formatSpeed(speed)}, by its last two places` : `${speed.toFixed(1)} a second, by its last two places`,
+      isGeographic
+        ? t("{speed}, by its last two places", { speed: formatSpeed(speed) })
+        : t("{toFixed} a second, by its last two places", { toFixed: speed.toFixed(1) }),
     ]);
   if (way > 0 && !COURSES.some((name) => last[name] !== undefined))
-    found.push(["course", `${course(there, here, isGeographic)}°, by its last two places`]);
+    found.push(["course", t("{there}°, by its last two places", { there: course(there, here, isGeographic) })]);
   return found;
 }
 

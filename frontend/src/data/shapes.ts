@@ -374,6 +374,7 @@ export const me = record({
   email: otherwise(string, ""),
   time_zone: otherwise(string, "UTC"),
   units: otherwise(oneOf(...UNITS), "metric"),
+  language: otherwise(string, ""),
   superuser: otherwise(boolean, false),
   teams: otherwise(list(record({ id, name: string, role: string })), []),
 });

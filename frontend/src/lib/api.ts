@@ -1,5 +1,6 @@
 /** The REST API: JSON in and out, the CSRF token, faults by JSON pointer, pages of lists. */
 
+import { t } from "./texts";
 import { integer, isObject, list, nullable, otherwise, record, string, type Parser } from "./parse";
 
 export interface Fault {
@@ -13,7 +14,7 @@ export class ApiError extends Error {
     readonly status: number,
     readonly faults: Fault[],
   ) {
-    super(faults[0]?.message ?? `the server answered ${status}`);
+    super(faults[0]?.message ?? t("the server answered {status}", { status }));
     this.name = "ApiError";
   }
 }
@@ -27,7 +28,7 @@ const ROOT = "/api/v1/";
 /** Asked for what the page behind a link did not bring along. No fault of the reader's: `fail` says nothing of it. */
 export class NotShared extends ApiError {
   constructor() {
-    super(403, [{ pointer: "", message: "This is not part of what the link shows." }]);
+    super(403, [{ pointer: "", message: t("This is not part of what the link shows.") }]);
     this.name = "NotShared";
   }
 }
@@ -51,13 +52,13 @@ async function faultsOf(response: Response): Promise<Fault[]> {
     // The body is no JSON: the status alone has to do.
   }
   const known: Record<number, string> = {
-    401: "You are logged out: log in again.",
-    403: "You may not do this.",
-    404: "It is not there any more.",
-    413: "The file is too large.",
-    429: "Too many requests: wait a moment.",
+    401: t("You are logged out: log in again."),
+    403: t("You may not do this."),
+    404: t("It is not there any more."),
+    413: t("The file is too large."),
+    429: t("Too many requests: wait a moment."),
   };
-  return [{ pointer: "", message: known[response.status] ?? `The server answered ${response.status}.` }];
+  return [{ pointer: "", message: known[response.status] ?? t("The server answered {status}.", { status: response.status }) }];
 }
 
 interface Options {
@@ -96,7 +97,7 @@ async function request(path: string, accept: string, { method = "GET", body, sig
     response = await fetch(path.startsWith("/") ? path : ROOT + path, init);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, [{ pointer: "", message: "The server cannot be reached. Your entries are kept; try again." }]);
+    throw new ApiError(0, [{ pointer: "", message: t("The server cannot be reached. Your entries are kept; try again.") }]);
   }
   if (!response.ok) throw new ApiError(response.status, await faultsOf(response));
   return response;
@@ -158,5 +159,5 @@ export function query(path: string, parameters: Record<string, string | number |
 }
 
 export function reason(error: unknown): string {
-  return error instanceof Error ? error.message : "Something went wrong.";
+  return error instanceof Error ? error.message : t("Something went wrong.");
 }

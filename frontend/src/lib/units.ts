@@ -1,14 +1,15 @@
 /** Distances and speeds in the units that the reader chose. */
 
+import { t } from "./texts";
 import { formatNumber } from "./time";
 
 export const UNITS = ["metric", "nautical", "imperial"] as const;
 export type Units = (typeof UNITS)[number];
 
 export const UNIT_NAMES: Record<Units, string> = {
-  metric: "Metres, kilometres an hour",
-  nautical: "Nautical miles, knots",
-  imperial: "Feet, miles an hour",
+  metric: t("Metres, kilometres an hour"),
+  nautical: t("Nautical miles, knots"),
+  imperial: t("Feet, miles an hour"),
 };
 
 interface Scale {

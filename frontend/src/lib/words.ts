@@ -1,20 +1,21 @@
 /** Kinds, states and severities in the words the screens use. */
 
+import { language, t } from "./texts";
 import type { Severity } from "../data/shapes";
 
 const KINDS: Record<string, string> = {
-  in: "Entered",
-  out: "Left",
-  stay: "Inside",
-  passed: "Passed through",
-  returned: "Left and came back",
-  stayed_in: "Stayed in",
-  stayed_out: "Stayed out",
-  match: "Match",
-  detection: "Detected",
-  occupied: "So many there",
-  met: "Met",
-  arriving: "On its way in",
+  in: t("Entered"),
+  out: t("Left"),
+  stay: t("Inside"),
+  passed: t("Passed through"),
+  returned: t("Left and came back"),
+  stayed_in: t("Stayed in"),
+  stayed_out: t("Stayed out"),
+  match: t("Match"),
+  detection: t("Detected"),
+  occupied: t("So many there"),
+  met: t("Met"),
+  arriving: t("On its way in"),
 };
 
 export function kindName(kind: string): string {
@@ -23,76 +24,83 @@ export function kindName(kind: string): string {
   return capitalised(kind.replaceAll("_", " "));
 }
 
+/** A name that stands within a sentence: German keeps the capitals of its nouns. */
+function inSentence(name: string): string {
+  return language === "en" ? name.toLowerCase() : name;
+}
+
 export function capitalised(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** "person-1 and person-2: greeting"; what nobody in particular takes part in is named by its kind alone, and who has several parts once. */
 export function answerTitle(entities: readonly string[], kind: string): string {
-  return entities.length === 0 ? kindName(kind) : `${[...new Set(entities)].join(" and ")}: ${kindName(kind).toLowerCase()}`;
+  return entities.length === 0 ? kindName(kind) : `${[...new Set(entities)].join(t(" and "))}: ${inSentence(kindName(kind))}`;
 }
 
 /** The version that gave an answer, and whether the query asks something else now. */
 export function versionWords({ version, unchanged }: { version: number; unchanged: boolean }): string {
-  return unchanged ? `version ${version}` : `version ${version}; the query was changed since`;
+  return unchanged ? t("version {version}", { version }) : t("version {version}; the query was changed since", { version });
 }
 
 const VERBS: Record<string, string> = {
-  in: "enters",
-  out: "leaves",
-  passed: "passes through in time",
-  returned: "comes back in time",
-  stayed_in: "stays in too long",
-  stayed_out: "stays out too long",
-  met: "meets another",
-  arriving: "is about to enter",
+  in: t("enters"),
+  out: t("leaves"),
+  passed: t("passes through in time"),
+  returned: t("comes back in time"),
+  stayed_in: t("stays in too long"),
+  stayed_out: t("stays out too long"),
+  met: t("meets another"),
+  arriving: t("is about to enter"),
 };
 
 /** When an answer of the kind comes, in the present: "something enters". */
 export function kindClause(kind: string): string {
-  return kind === "occupied" ? "so many are there" : `something ${VERBS[kind] ?? `gives “${kindName(kind)}”`}`;
+  return kind === "occupied"
+    ? t("so many are there")
+    : t("something {does}", { does: VERBS[kind] ?? t("gives “{kind}”", { kind: kindName(kind) }) });
 }
 
-export const SEVERITY_NAMES: Record<Severity, string> = { info: "Info", low: "Low", high: "High", critical: "Critical" };
+export const SEVERITY_NAMES: Record<Severity, string> = { info: t("Info"), low: t("Low"), high: t("High"), critical: t("Critical") };
 export const STATE_NAMES = {
-  new: "New",
-  seen: "Seen",
-  acknowledged: "Acknowledged",
-  assigned: "Assigned",
-  reopened: "Reopened",
-  resolved: "Resolved",
+  new: t("New"),
+  seen: t("Seen"),
+  acknowledged: t("Acknowledged"),
+  assigned: t("Assigned"),
+  reopened: t("Reopened"),
+  resolved: t("Resolved"),
 } as const;
 export const STEP_NAMES: Record<string, string> = {
-  seen: "looked at it",
-  acknowledged: "acknowledged it",
-  assigned: "gave it to",
-  resolved: "resolved it",
-  reopened: "reopened it",
-  commented: "said",
-  ended: "It ended by itself",
-  withdrawn: "Its answer was withdrawn",
-  changed: "Its query was edited or switched off",
-  removed: "Its query was removed",
-  resumed: "It holds again",
+  seen: t("looked at it"),
+  acknowledged: t("acknowledged it"),
+  assigned: t("gave it to"),
+  resolved: t("resolved it"),
+  reopened: t("reopened it"),
+  commented: t("said"),
+  ended: t("It ended by itself"),
+  withdrawn: t("Its answer was withdrawn"),
+  changed: t("Its query was edited or switched off"),
+  removed: t("Its query was removed"),
+  resumed: t("It holds again"),
 };
 export const FAMILY_NAMES: Record<string, string> = {
-  border: "Crossing a border",
-  transition: "Passing or staying",
-  motion: "Motion pattern",
-  occupancy: "How many are there",
-  encounter: "Who meets whom",
-  arrival: "Who is about to arrive",
-  constraint: "Events close together",
-  composite: "Composite event",
-  calculus: "Rules over time",
+  border: t("Crossing a border"),
+  transition: t("Passing or staying"),
+  motion: t("Motion pattern"),
+  occupancy: t("How many are there"),
+  encounter: t("Who meets whom"),
+  arrival: t("Who is about to arrive"),
+  constraint: t("Events close together"),
+  composite: t("Composite event"),
+  calculus: t("Rules over time"),
 };
 export const JOB_STATES: Record<string, string> = {
-  starting: "Starting",
-  running: "Running",
-  stopping: "Stopping",
-  stopped: "Stopped",
-  backoff: "Waiting to start again",
-  crash_loop: "Keeps failing",
+  starting: t("Starting"),
+  running: t("Running"),
+  stopping: t("Stopping"),
+  stopped: t("Stopped"),
+  backoff: t("Waiting to start again"),
+  crash_loop: t("Keeps failing"),
 };
 
 export function familyName(family: string): string {

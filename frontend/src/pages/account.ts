@@ -1,3 +1,4 @@
+import { LANGUAGES, t } from "../lib/texts";
 import { ApiError, call, get, getAll, post } from "../lib/api";
 import { button, h, icon, linkButton, replace, type Child } from "../lib/dom";
 import { anything, record, string } from "../lib/parse";
@@ -26,9 +27,9 @@ const signOut = h(
     name: "csrfmiddlewaretoken",
     value: document.querySelector<HTMLMetaElement>("meta[name=csrf-token]")?.content ?? "",
   }),
-  h("button", { type: "submit", class: "button" }, icon("log-out"), "Log out"),
+  h("button", { type: "submit", class: "button" }, icon("log-out"), t("Log out")),
 );
-const body = pageFrame(shell.root, "Account", [signOut], "page-narrow");
+const body = pageFrame(shell.root, t("Account"), [signOut], "page-narrow");
 
 function panel(title: string, text: string, action: Child, id: string, ...content: Child[]): HTMLElement {
   return h(
@@ -57,7 +58,7 @@ const zone = h(
 zone.addEventListener("change", () => {
   call("me", { method: "PATCH", body: { time_zone: zone.value } }).then((answer) => {
     meParser(answer);
-    toast("Times are now shown in that zone.", "good");
+    toast(t("Times are now shown in that zone."), "good");
   }, fail);
 });
 const units = h(
@@ -67,16 +68,26 @@ const units = h(
 );
 units.addEventListener("change", () => {
   call("me", { method: "PATCH", body: { units: units.value } }).then(
-    () => toast("Distances and speeds are now shown in those units.", "good"),
+    () => toast(t("Distances and speeds are now shown in those units."), "good"),
     fail,
   );
+});
+const language = h(
+  "select",
+  { class: "select", id: "language" },
+  ...[["", t("As the browser asks for")] as const, ...LANGUAGES].map(([value, name]) =>
+    h("option", { value, selected: value === shell.me.language }, name),
+  ),
+);
+language.addEventListener("change", () => {
+  call("me", { method: "PATCH", body: { language: language.value } }).then(() => location.reload(), fail);
 });
 const themes = (["system", "light", "dark"] as Theme[]).map((one) => {
   const element = h(
     "button",
     { type: "button", "aria-pressed": String(theme() === one) },
     icon({ system: "monitor", light: "sun", dark: "moon" }[one]),
-    { system: "System", light: "Light", dark: "Dark" }[one],
+    { system: t("System"), light: t("Light"), dark: t("Dark") }[one],
   );
   element.addEventListener("click", () => {
     setTheme(one);
@@ -91,18 +102,18 @@ const notify = h("input", {
 const sound = h(
   "select",
   { class: "select", id: "sound" },
-  h("option", { value: "", selected: soundFrom() === null }, "None"),
+  h("option", { value: "", selected: soundFrom() === null }, t("None")),
   ...[...SEVERITIES]
     .reverse()
     .map((one) =>
       h(
         "option",
         { value: one, selected: soundFrom() === one },
-        one === "critical" ? "Critical alone" : `${SEVERITY_NAMES[one]} and above`,
+        one === "critical" ? t("Critical alone") : t("{SEVERITY_NAMES} and above", { SEVERITY_NAMES: SEVERITY_NAMES[one] }),
       ),
     ),
 );
-const hear = button("Hear it", { icon: "bell-ring", kind: "button-sm", onClick: () => void trySound(chosenSound() ?? "critical") });
+const hear = button(t("Hear it"), { icon: "bell-ring", kind: "button-sm", onClick: () => void trySound(chosenSound() ?? "critical") });
 const chosenSound = (): Severity | null => SEVERITIES.find((one) => one === sound.value) ?? null;
 sound.addEventListener("change", () => setSoundFrom(chosenSound()));
 notify.addEventListener("change", () => void askForNotifications());
@@ -116,31 +127,42 @@ async function askForNotifications(): Promise<void> {
   setWantsNotifications(answer === "granted");
   notify.checked = answer === "granted";
   if (answer !== "granted")
-    toast("The browser does not allow notifications for this page. Allow them in its site settings first.", "critical");
+    toast(t("The browser does not allow notifications for this page. Allow them in its site settings first."), "critical");
 }
 
 body.append(
   panel(
     shell.me.name,
     [shell.me.email, ...shell.me.teams.map((team) => `${team.role} in ${team.name}`)].filter((text) => text !== "").join(" · "),
-    button("Change password", { icon: "key-round", kind: "button-sm", onClick: changePassword }),
+    button(t("Change password"), { icon: "key-round", kind: "button-sm", onClick: changePassword }),
     "person",
     h(
       "div",
       { class: "setting" },
-      h("span", { class: "label" }, "Appearance"),
-      h("div", { class: "segmented", role: "group", "aria-label": "Appearance" }, ...themes),
+      h("span", { class: "label" }, t("Appearance")),
+      h("div", { class: "segmented", role: "group", "aria-label": t("Appearance") }, ...themes),
     ),
-    h("div", { class: "setting" }, h("label", { class: "label", for: "zone" }, "Time zone"), h("div", { class: "setting-control" }, zone)),
-    h("div", { class: "setting" }, h("label", { class: "label", for: "units" }, "Units"), h("div", { class: "setting-control" }, units)),
+    h(
+      "div",
+      { class: "setting" },
+      h("label", { class: "label", for: "zone" }, t("Time zone")),
+      h("div", { class: "setting-control" }, zone),
+    ),
+    h("div", { class: "setting" }, h("label", { class: "label", for: "units" }, t("Units")), h("div", { class: "setting-control" }, units)),
+    h(
+      "div",
+      { class: "setting" },
+      h("label", { class: "label", for: "language" }, t("Language")),
+      h("div", { class: "setting-control" }, language),
+    ),
     h(
       "label",
       { class: "setting" },
       h(
         "span",
         {},
-        h("span", { class: "label" }, "Browser notifications"),
-        h("span", { class: "hint block" }, "For new alerts while Vedette is open but not in front."),
+        h("span", { class: "label" }, t("Browser notifications")),
+        h("span", { class: "hint block" }, t("For new alerts while Vedette is open but not in front.")),
       ),
       h("span", { class: "switch" }, notify, h("span", {})),
     ),
@@ -150,11 +172,11 @@ body.append(
       h(
         "span",
         {},
-        h("label", { class: "label", for: "sound" }, "Sound of new alerts"),
+        h("label", { class: "label", for: "sound" }, t("Sound of new alerts")),
         h(
           "span",
           { class: "hint block" },
-          "In this browser, while the alerts or the map are open. A page is silent until you press something in it.",
+          t("In this browser, while the alerts or the map are open. A page is silent until you press something in it."),
         ),
       ),
       h("div", { class: "row setting-control" }, sound, hear),
@@ -164,24 +186,24 @@ body.append(
 
 body.append(
   panel(
-    "How you log in",
+    t("How you log in"),
     "",
     null,
     "log-in",
     h(
       "div",
       { class: "row row-wrap" },
-      linkButton("Second factor and passkeys", "/account/security/", "shield-check"),
-      linkButton("Sessions", "/account/sessions/", "monitor"),
-      linkButton("Log-in providers", "/account/providers/", "link"),
+      linkButton(t("Second factor and passkeys"), "/account/security/", "shield-check"),
+      linkButton(t("Sessions"), "/account/sessions/", "monitor"),
+      linkButton(t("Log-in providers"), "/account/providers/", "link"),
     ),
   ),
   panel(
-    "Teams",
-    shell.me.teams.length === 0 ? "You are in no team." : "",
+    t("Teams"),
+    shell.me.teams.length === 0 ? t("You are in no team.") : "",
     null,
     "teams",
-    h("div", { class: "row row-wrap" }, linkButton(shell.me.superuser ? "Teams and people" : "Your teams", "/teams/", "users")),
+    h("div", { class: "row row-wrap" }, linkButton(shell.me.superuser ? t("Teams and people") : t("Your teams"), "/teams/", "users")),
   ),
 );
 
@@ -189,25 +211,25 @@ function changePassword(): void {
   const old = h("input", { class: "input", type: "password", autocomplete: "current-password", id: "old" });
   const fresh = h("input", { class: "input", type: "password", autocomplete: "new-password", id: "fresh" });
   const dialog = openDialog(
-    "Change password",
-    h("div", { class: "field", "data-pointer": "/old" }, h("label", { for: "old" }, "Present password"), old),
+    t("Change password"),
+    h("div", { class: "field", "data-pointer": "/old" }, h("label", { for: "old" }, t("Present password")), old),
     h(
       "div",
       { class: "field", "data-pointer": "/new" },
-      h("label", { for: "fresh" }, "New password"),
+      h("label", { for: "fresh" }, t("New password")),
       fresh,
-      h("span", { class: "hint" }, "At least 10 characters."),
+      h("span", { class: "hint" }, t("At least 10 characters.")),
     ),
   );
   dialog.foot.append(
-    button("Cancel", { onClick: dialog.close }),
-    button("Change", {
+    button(t("Cancel"), { onClick: dialog.close }),
+    button(t("Change"), {
       kind: "button-primary",
       onClick: () => {
         post("me/password", { old: old.value, new: fresh.value }, anything).then(
           () => {
             dialog.close();
-            toast("Your password is changed; other sessions are logged out.", "good");
+            toast(t("Your password is changed; other sessions are logged out."), "good");
           },
           (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)),
         );
@@ -221,10 +243,10 @@ function changePassword(): void {
 const quotasPlace = h("div", {});
 body.append(
   panel(
-    "Quotas",
+    t("Quotas"),
     shell.me.superuser
-      ? "You are an administrator: these do not bind you."
-      : "How much you may have. An administrator of the server sets it.",
+      ? t("You are an administrator: these do not bind you.")
+      : t("How much you may have. An administrator of the server sets it."),
     null,
     "quotas",
     quotasPlace,
@@ -234,11 +256,11 @@ body.append(
 // ---- Tokens
 
 const tokensPlace = h("div", { class: "stack" });
-const SCOPES = { ingest: "Send events", read: "Read everything you can see", write: "Change what you can change" } as const;
+const SCOPES = { ingest: t("Send events"), read: t("Read everything you can see"), write: t("Change what you can change") } as const;
 
 function showTokens(rows: readonly Token[]): void {
   if (rows.length === 0) {
-    replace(tokensPlace, h("p", { class: "small muted" }, "No tokens. A program that sends events or reads answers needs one."));
+    replace(tokensPlace, h("p", { class: "small muted" }, t("No tokens. A program that sends events or reads answers needs one.")));
     return;
   }
   const now = Date.now();
@@ -250,7 +272,11 @@ function showTokens(rows: readonly Token[]): void {
       h(
         "table",
         { class: "table table-tight tokens-table" },
-        h("thead", {}, h("tr", {}, ...["Name", "Begins with", "May", "Last used", ""].map((text) => h("th", { scope: "col" }, text)))),
+        h(
+          "thead",
+          {},
+          h("tr", {}, ...[t("Name"), t("Begins with"), t("May"), t("Last used"), ""].map((text) => h("th", { scope: "col" }, text))),
+        ),
         h(
           "tbody",
           {},
@@ -260,19 +286,28 @@ function showTokens(rows: readonly Token[]): void {
               {},
               h("td", {}, row.name),
               h("td", { class: "mono" }, `${row.prefix}…`),
-              h("td", {}, row.scopes.join(", "), row.feed === null ? null : h("div", { class: "small faint" }, `to ${row.feed} alone`)),
+              h(
+                "td",
+                {},
+                row.scopes.join(", "),
+                row.feed === null ? null : h("div", { class: "small faint" }, t("to {feed} alone", { feed: row.feed })),
+              ),
               h(
                 "td",
                 { class: "num" },
-                row.last_used_at === null ? "never" : formatAgo(row.last_used_at, now),
+                row.last_used_at === null ? t("never") : formatAgo(row.last_used_at, now),
                 row.expires_at === null
                   ? ""
-                  : h("div", { class: "small faint" }, `until ${formatMoment(row.expires_at, "ms", shell.me.time_zone)}`),
+                  : h(
+                      "div",
+                      { class: "small faint" },
+                      t("until {expires_at}", { expires_at: formatMoment(row.expires_at, "ms", shell.me.time_zone) }),
+                    ),
               ),
               h(
                 "td",
                 { class: "right" },
-                button("Revoke", { kind: "button-quiet button-danger button-sm", onClick: () => void revoke(row) }),
+                button(t("Revoke"), { kind: "button-quiet button-danger button-sm", onClick: () => void revoke(row) }),
               ),
             ),
           ),
@@ -287,7 +322,14 @@ async function loadTokens(): Promise<void> {
 }
 
 async function revoke(row: Token): Promise<void> {
-  if (!(await confirmDanger("Revoke this token?", `Programs that use “${row.name}” are refused from now on.`, "Revoke token"))) return;
+  if (
+    !(await confirmDanger(
+      t("Revoke this token?"),
+      t("Programs that use “{name}” are refused from now on.", { name: row.name }),
+      t("Revoke token"),
+    ))
+  )
+    return;
   try {
     await call(`tokens/${row.id}/`, { method: "DELETE" });
     await loadTokens();
@@ -304,7 +346,7 @@ function ages(): number[] {
 }
 
 function newToken(): void {
-  const name = h("input", { class: "input", id: "token-name", placeholder: "gateway in hall 3", maxlength: 100 });
+  const name = h("input", { class: "input", id: "token-name", placeholder: t("gateway in hall 3"), maxlength: 100 });
   const expiry = h(
     "select",
     { class: "select", id: "token-expiry" },
@@ -312,39 +354,39 @@ function newToken(): void {
       h(
         "option",
         { value: days, selected: days === Math.min(90, tokenDays) },
-        days === tokenDays ? `In ${days} days, the greatest age` : `In ${days} days`,
+        days === tokenDays ? t("In {days} days, the greatest age", { days }) : t("In {days} days", { days }),
       ),
     ),
   );
   const feed = h(
     "select",
     { class: "select", id: "token-feed" },
-    h("option", { value: "" }, "Every feed"),
+    h("option", { value: "" }, t("Every feed")),
     ...shell.feeds
       .filter((one) => one.editable)
-      .map((one) => h("option", { value: one.name }, `${one.title === "" ? one.name : one.title} alone`)),
+      .map((one) => h("option", { value: one.name }, t("{feed} alone", { feed: one.title === "" ? one.name : one.title }))),
   );
   const boxes = (Object.keys(SCOPES) as (keyof typeof SCOPES)[]).map((scope) => ({
     scope,
     box: h("input", { type: "checkbox", checked: scope === "ingest" }),
   }));
   const dialog = openDialog(
-    "New token",
-    h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "token-name" }, "Name"), name),
+    t("New token"),
+    h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "token-name" }, t("Name")), name),
     h(
       "fieldset",
       { class: "field", "data-pointer": "/scopes" },
-      h("legend", { class: "label" }, "It may"),
+      h("legend", { class: "label" }, t("It may")),
       ...boxes.map(({ scope, box }) => h("label", { class: "check" }, box, h("span", {}, SCOPES[scope]))),
     ),
     h(
       "div",
       { class: "field", "data-pointer": "/feed" },
-      h("label", { for: "token-feed" }, "It is good for"),
+      h("label", { for: "token-feed" }, t("It is good for")),
       feed,
-      h("span", { class: "hint" }, "A token for one feed can do nothing but send events to it."),
+      h("span", { class: "hint" }, t("A token for one feed can do nothing but send events to it.")),
     ),
-    h("div", { class: "field", "data-pointer": "/expires_at" }, h("label", { for: "token-expiry" }, "It expires"), expiry),
+    h("div", { class: "field", "data-pointer": "/expires_at" }, h("label", { for: "token-expiry" }, t("It expires")), expiry),
   );
   // What one feed's token may do is fixed.
   feed.addEventListener("change", () => {
@@ -354,8 +396,8 @@ function newToken(): void {
     }
   });
   dialog.foot.append(
-    button("Cancel", { onClick: dialog.close }),
-    button("Make token", {
+    button(t("Cancel"), { onClick: dialog.close }),
+    button(t("Make token"), {
       kind: "button-primary",
       onClick: () => {
         const expires = new Date(Date.now() + Number(expiry.value) * 86_400_000 - 60_000).toISOString();
@@ -369,7 +411,7 @@ function newToken(): void {
           (made) => {
             dialog.close();
             void loadTokens();
-            showSecret("Your new token", "Copy it now: it is shown this once.", made.token);
+            showSecret(t("Your new token"), t("Copy it now: it is shown this once."), made.token);
           },
           (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)),
         );
@@ -380,9 +422,9 @@ function newToken(): void {
 
 body.append(
   panel(
-    "Tokens",
-    "For programs that send events or read answers.",
-    button("New token", { icon: "plus", kind: "button-sm", onClick: newToken }),
+    t("Tokens"),
+    t("For programs that send events or read answers."),
+    button(t("New token"), { icon: "plus", kind: "button-sm", onClick: newToken }),
     "tokens",
     tokensPlace,
   ),
@@ -391,16 +433,16 @@ body.append(
 // ---- Channels
 
 const channels = new ChannelsView(shell.me);
-const here = button("Notify this browser", { icon: "bell-ring", kind: "button-sm", onClick: () => void channels.notifyHere(here) });
+const here = button(t("Notify this browser"), { icon: "bell-ring", kind: "button-sm", onClick: () => void channels.notifyHere(here) });
 body.append(
   panel(
-    "Channels",
-    "Where alerts go besides this page.",
+    t("Channels"),
+    t("Where alerts go besides this page."),
     h(
       "div",
       { class: "row row-wrap" },
       here,
-      button("New channel", { icon: "plus", kind: "button-sm", onClick: () => channels.openNew() }),
+      button(t("New channel"), { icon: "plus", kind: "button-sm", onClick: () => channels.openNew() }),
     ),
     "channels",
     channels.element,
@@ -415,13 +457,13 @@ const rules = new RulesView(
 );
 body.append(
   panel(
-    "Rules",
-    "Which alerts go to which channels, besides those that a channel carries by itself.",
+    t("Rules"),
+    t("Which alerts go to which channels, besides those that a channel carries by itself."),
     h(
       "div",
       { class: "row" },
-      button("The last day", { icon: "history", kind: "button-sm", onClick: () => void rules.openDryRun() }),
-      button("New rule", { icon: "plus", kind: "button-sm", onClick: () => void rules.openNew() }),
+      button(t("The last day"), { icon: "history", kind: "button-sm", onClick: () => void rules.openDryRun() }),
+      button(t("New rule"), { icon: "plus", kind: "button-sm", onClick: () => void rules.openNew() }),
     ),
     "rules",
     rules.element,
@@ -434,8 +476,8 @@ const shifts = new ShiftsView(shell.me);
 body.append(
   panel(
     "Shifts",
-    "Who is on call when. Rules can send to a shift: to what those keep for themselves who are on call.",
-    button("New shift", { icon: "plus", kind: "button-sm", onClick: () => shifts.openForm() }),
+    t("Who is on call when. Rules can send to a shift: to what those keep for themselves who are on call."),
+    button(t("New shift"), { icon: "plus", kind: "button-sm", onClick: () => shifts.openForm() }),
     "shifts",
     shifts.element,
   ),

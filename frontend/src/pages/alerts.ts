@@ -1,3 +1,4 @@
+import { t } from "../lib/texts";
 import { AlertList } from "../data/alert_list";
 import { addressOf, filtersOf, fitsView, viewFrom, type DeskView } from "../data/desk_view";
 import { alert as alertParser, type Alert, type AlertGroup } from "../data/shapes";
@@ -19,14 +20,14 @@ import { fail, openShell, pageFrame, refreshAlertCount } from "../views/shell_vi
 const PAGE_ROWS = 200;
 const COUNT_EVERY_MS = 2_000;
 const KEYS: [string, string][] = [
-  ["j", "Next alert"],
-  ["k", "Alert before"],
-  ["a", "Acknowledge"],
-  ["r", "Resolve"],
-  ["c", "Comment"],
-  ["/", "Search"],
-  ["Esc", "Close the alert"],
-  ["?", "These keys"],
+  ["j", t("Next alert")],
+  ["k", t("Alert before")],
+  ["a", t("Acknowledge")],
+  ["r", t("Resolve")],
+  ["c", t("Comment")],
+  ["/", t("Search")],
+  [t("Esc"), t("Close the alert")],
+  ["?", t("These keys")],
 ];
 
 const shell = openShell();
@@ -69,11 +70,11 @@ const filters = new DeskFiltersView(view, shell.feeds, shell.me, look);
 
 const body = pageFrame(
   shell.root,
-  "Alerts",
+  t("Alerts"),
   [
-    linkButton("Numbers", "/alerts/numbers/", "activity", "button-quiet"),
-    button("Mutes", { icon: "bell-off", kind: "button-quiet", onClick: () => void openMutes(shell.me.time_zone, () => void load()) }),
-    button("Keys", { icon: "keyboard", kind: "button-quiet", title: "Keyboard shortcuts (?)", onClick: showKeys }),
+    linkButton(t("Numbers"), "/alerts/numbers/", "activity", "button-quiet"),
+    button(t("Mutes"), { icon: "bell-off", kind: "button-quiet", onClick: () => void openMutes(shell.me.time_zone, () => void load()) }),
+    button(t("Keys"), { icon: "keyboard", kind: "button-quiet", title: t("Keyboard shortcuts (?)"), onClick: showKeys }),
   ],
   "page-wide page-desk",
 );
@@ -193,11 +194,11 @@ function show(): void {
       isUsual
         ? empty(
             "shield-check",
-            "All quiet",
-            "No alert is waiting. A query opens alerts for the kinds of answers that it names.",
-            h("a", { class: "button", href: "/queries/" }, "See the queries"),
+            t("All quiet"),
+            t("No alert is waiting. A query opens alerts for the kinds of answers that it names."),
+            h("a", { class: "button", href: "/queries/" }, t("See the queries")),
           )
-        : empty("bell", "Nothing here", "No alert matches these filters."),
+        : empty("bell", t("Nothing here"), t("No alert matches these filters.")),
     );
     return;
   }
@@ -283,10 +284,10 @@ function listen(): void {
 
 function showKeys(): void {
   const dialog = openDialog(
-    "Keys",
+    t("Keys"),
     h("dl", { class: "dl keys" }, ...KEYS.flatMap(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)])),
   );
-  dialog.foot.append(button("Close", { onClick: dialog.close }));
+  dialog.foot.append(button(t("Close"), { onClick: dialog.close }));
 }
 
 function decide(action: "acknowledge" | "resolve"): void {

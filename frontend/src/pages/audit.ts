@@ -25,7 +25,7 @@ const from = h("input", { class: "input", type: "datetime-local", "aria-label": 
 const to = h("input", { class: "input", type: "datetime-local", "aria-label": "Until" });
 const panel = h(
   "div",
-  { class: "panel table-wrap", "aria-busy": "true" },
+  { class: "panel table-wrap", role: "region", "aria-label": "Entries", tabindex: 0, "aria-busy": "true" },
   h("div", { class: "panel-body stack" }, ...[1, 2, 3, 4].map(() => h("div", { class: "skeleton" }))),
 );
 body.append(

@@ -111,7 +111,7 @@ function onTheWay(rows: readonly Upload[]): HTMLElement | null {
   return h(
     "section",
     { class: "panel panel-body stack wizard-load" },
-    h("h3", { class: "section-title" }, "Files on their way"),
+    h("h2", { class: "section-title" }, "Files on their way"),
     h("ul", { class: "stack" }, ...items),
   );
 }
@@ -296,7 +296,7 @@ function feedSettings(row: Upload): Settings {
     h(
       "section",
       { class: "stack" },
-      h("h3", { class: "section-title" }, "Feed"),
+      h("h2", { class: "section-title" }, "Feed"),
       field("Name", "/feed/name", name),
       field("Title", "/feed/title", title),
       field("Team", "/feed/team", team),
@@ -317,7 +317,7 @@ function feedSettings(row: Upload): Settings {
     h(
       "section",
       { class: "stack", "data-pointer": "/as_now" },
-      h("h3", { class: "section-title" }, "Load it"),
+      h("h2", { class: "section-title" }, "Load it"),
       h("label", { class: "check" }, history, "As history: with the times of the file, at once"),
       h("label", { class: "check" }, now, "As if it happened now"),
       paceField,

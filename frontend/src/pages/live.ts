@@ -1,9 +1,11 @@
+import { t } from "../lib/texts";
 import { attachMenu } from "../views/menu_view";
 import { LiveView } from "../views/live_view";
 import { fromSearch, noChoice, toSearch, type ViewState } from "../data/view_state";
 import type { Feed } from "../data/shapes";
 import { empty, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { lastFeed, setLastFeed } from "../lib/preferences";
+import { copyLink } from "../views/secret_view";
 import { openShares } from "../views/share_view";
 import { openShell } from "../views/shell_view";
 
@@ -29,7 +31,7 @@ function open(feed: Feed, state: ViewState): void {
   page.className = "live";
   const opener = h(
     "button",
-    { type: "button", class: "feed-switch", "aria-label": `Feed: ${title(feed)}. Change it` },
+    { type: "button", class: "feed-switch", "aria-label": t("Feed: {feed}. Change it", { feed: title(feed) }) },
     h("span", { class: "truncate" }, title(feed)),
     icon("chevron-down"),
   );
@@ -40,19 +42,21 @@ function open(feed: Feed, state: ViewState): void {
       onPick: () => open(other, noChoice(other.name)),
     })),
   );
-  const bar = h("header", { class: "bar" }, h("h1", { class: "visually-hidden" }, "Live view"), opener);
+  const bar = h("header", { class: "bar" }, h("h1", { class: "visually-hidden" }, t("Live view")), opener);
   replace(page, bar);
-  const view = new LiveView(
+  const onCopyLink = (): void => void copyLink(`${location.origin}/${toSearch(view.stateNow())}`);
+  const view: LiveView = new LiveView(
     feed,
     shell.me.time_zone,
     { ...state, feed: feed.name },
-    { onState: () => live !== null && writeAddress(live.state) },
+    { onState: () => live !== null && writeAddress(live.state), onCopyLink },
   );
   live = view;
+  const link = iconButton(t("Copy a link to this view (C)"), "link", { onClick: onCopyLink });
   const share = feed.editable
-    ? iconButton("Share this view by a link", "link", { onClick: () => openShares(feed, view.shownQueries) })
+    ? iconButton(t("Share this view by a link"), "share-2", { onClick: () => openShares(feed, view.shownQueries) })
     : null;
-  bar.append(view.search.element, h("div", { class: "bar-actions" }, view.bar.clock, share, view.bar.state));
+  bar.append(view.search.element, h("div", { class: "bar-actions" }, view.bar.clock, link, share, view.bar.state));
 }
 
 const state = fromSearch(location.search);
@@ -64,9 +68,9 @@ if (first === undefined) {
     shell.root,
     empty(
       "radio",
-      "No feed yet",
-      "A feed is a stream of moving things: vessels, cars, people, tags. Make one, or ask for access to one that exists.",
-      mayMake ? linkButton("New feed", "/feeds/new", "plus", "button-primary") : linkButton("Feeds and jobs", "/feeds/", "activity"),
+      t("No feed yet"),
+      t("A feed is a stream of moving things: vessels, cars, people, tags. Make one, or ask for access to one that exists."),
+      mayMake ? linkButton(t("New feed"), "/feeds/new", "plus", "button-primary") : linkButton(t("Feeds and jobs"), "/feeds/", "activity"),
     ),
   );
 } else {

@@ -1,6 +1,8 @@
 /** The live view behind a link: of one feed, read-only, with what the page brought along and what its socket tells. */
 
+import { t } from "../lib/texts";
 import "../styles/main.css";
+import { copyLink } from "../views/secret_view";
 import { LiveView } from "../views/live_view";
 import { noChoice } from "../data/view_state";
 import { feed as feedParser, moment } from "../data/shapes";
@@ -33,6 +35,15 @@ if (page === null) throw new Error("the template has no #page");
 page.className = "live";
 const bar = h("header", { class: "bar" }, h("h1", { class: "truncate" }, title));
 replace(page, bar);
-const view = new LiveView(given.feed, zone, { ...noChoice(given.feed.name), feed: given.feed.name }, { onState: () => undefined });
-const until = h("span", { class: "small muted truncate shared-until" }, `Shared until ${formatMoment(given.expires_at, "ms", zone)}`);
+const view = new LiveView(
+  given.feed,
+  zone,
+  { ...noChoice(given.feed.name), feed: given.feed.name },
+  { onState: () => undefined, onCopyLink: () => void copyLink(location.href) },
+);
+const until = h(
+  "span",
+  { class: "small muted truncate shared-until" },
+  t("Shared until {expires_at}", { expires_at: formatMoment(given.expires_at, "ms", zone) }),
+);
 bar.append(view.search.element, h("div", { class: "bar-actions" }, until, view.bar.clock, view.bar.state));

@@ -65,7 +65,7 @@ function teamPanel(team: Team): HTMLElement {
     isAdministrator
       ? button("Remove team", {
           kind: "button-quiet button-danger button-sm",
-          "aria-label": `Remove the team ${team.name}`,
+          "aria-label": `Remove team ${team.name}`,
           onClick: () => void removeTeam(team),
         })
       : null,

@@ -1,5 +1,6 @@
 /** One alert with its evidence: small map, events, comments, deliveries. */
 
+import { t } from "../lib/texts";
 import { ApiError, get, post } from "../lib/api";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { query as address } from "../lib/api";
@@ -30,18 +31,18 @@ import { openMute } from "./mutes_view";
 import { openMap, type FeedMap } from "./map_view";
 import { fail } from "./shell_view";
 
-const VERDICTS: Record<string, string> = { right: "Right", false: "False alarm", not_useful: "Not useful" };
+const VERDICTS: Record<string, string> = { right: t("Right"), false: t("False alarm"), not_useful: t("Not useful") };
 
 export class AlertDetailView {
-  readonly element = h("section", { class: "panel alert-detail", "aria-label": "Alert" });
+  readonly element = h("section", { class: "panel alert-detail", "aria-label": t("Alert") });
   private feedMap: FeedMap | null = null;
   private shown: string | null = null;
   private readonly zone: Zone;
   private readonly field = h("textarea", {
     class: "textarea",
     rows: 2,
-    placeholder: "Add a comment",
-    "aria-label": "Comment",
+    placeholder: t("Add a comment"),
+    "aria-label": t("Comment"),
     maxlength: 4000,
   });
   /** Ends what is asked for the map of the alert that is shown no more. */
@@ -63,7 +64,7 @@ export class AlertDetailView {
   /** Takes a step with the alert as it is shown; what is written in the comment's field goes along. */
   decide(alert: Alert, action: "acknowledge" | "resolve" | "reopen" | "assign", assignee?: string): void {
     if (!alert.editable) {
-      fail(new Error("You may see this alert but not handle it."));
+      fail(new Error(t("You may see this alert but not handle it.")));
       return;
     }
     const text = this.shown === alert.id ? this.field.value.trim() : "";
@@ -144,7 +145,7 @@ export class AlertDetailView {
         h("h2", { class: "alert-title" }, answerTitle(alert.entities, alert.kind)),
         h("a", { href: `/queries/${alert.query}`, class: "small" }, alert.query_name),
       ),
-      iconButton("Close", "x", { kind: "button-quiet button-sm", onClick: this.onClose }),
+      iconButton(t("Close"), "x", { kind: "button-quiet button-sm", onClick: this.onClose }),
     );
   }
 
@@ -167,44 +168,37 @@ export class AlertDetailView {
         h(
           "dl",
           { class: "dl num" },
-          h("dt", {}, "Opened"),
+          h("dt", {}, t("Opened")),
           h(
             "dd",
             {},
             `${formatMoment(alert.opened_at, "ms", this.zone)} ${zoneName(this.zone)} (${formatAgo(alert.opened_at, Date.now())})`,
           ),
-          h("dt", {}, "From"),
+          h("dt", {}, t("From")),
           h("dd", {}, formatMoment(alert.start, unit, this.zone) + zone),
           ...(end === null
-            ? [h("dt", {}, "Until"), h("dd", {}, "still going")]
+            ? [h("dt", {}, t("Until")), h("dd", {}, t("still going"))]
             : end === alert.start
               ? []
-              : [h("dt", {}, "Until"), h("dd", {}, `${formatMoment(end, unit, this.zone)} (${formatSpan(end - alert.start, unit)})`)]),
+              : [h("dt", {}, t("Until")), h("dd", {}, `${formatMoment(end, unit, this.zone)} (${formatSpan(end - alert.start, unit)})`)]),
           ...(measured === null ? [] : [h("dt", {}, measured[0]), h("dd", {}, measured[1])]),
         ),
-        detail.mute === null
-          ? null
-          : h(
-              "p",
-              { class: "notice small" },
-              icon("bell-off"),
-              `Muted by ${detail.mute.by}${detail.mute.until === null ? "" : ` until ${formatMoment(detail.mute.until, "ms", this.zone)} ${zoneName(this.zone)}`}: ${detail.mute.reason}`,
-            ),
+        detail.mute === null ? null : h("p", { class: "notice small" }, icon("bell-off"), mutedText(detail.mute, this.zone)),
         detail.sentence === ""
           ? null
           : h(
               "div",
               {},
-              h("h3", { class: "section-title" }, "Why"),
+              h("h3", { class: "section-title" }, t("Why")),
               h("p", { class: "small muted" }, detail.sentence),
-              rules === null ? null : h("p", { class: "small faint" }, `By ${versionWords(rules)}`),
+              rules === null ? null : h("p", { class: "small faint" }, t("By {rules}", { rules: versionWords(rules) })),
             ),
         rules === null
           ? null
           : rulesBehind(alert.query, rules, { kind: alert.kind, start: alert.start, end, entities: alert.entities }, unit),
         events.length === 0
           ? null
-          : h("div", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(events, unit, this.zone)),
+          : h("div", {}, h("h3", { class: "section-title" }, t("Events that explain it")), evidenceList(events, unit, this.zone)),
         alert.detection === null || rules === null || !("derive" in rules.specification)
           ? null
           : answersBehind(alert.detection, unit, this.zone),
@@ -273,7 +267,7 @@ export class AlertDetailView {
 
   private steps(alert: Alert, detail: AlertDetail): HTMLElement {
     const items = h("ol", { class: "steps" }, ...detail.steps.map((one) => this.step(one)));
-    const send = button("Comment", {
+    const send = button(t("Comment"), {
       kind: "button-sm",
       icon: "send",
       disabled: !alert.editable,
@@ -288,13 +282,13 @@ export class AlertDetailView {
     return h(
       "div",
       {},
-      h("h3", { class: "section-title" }, "What happened"),
+      h("h3", { class: "section-title" }, t("What happened")),
       items,
       h(
         "div",
         { class: "stack comment-form" },
         this.field,
-        h("div", { class: "row" }, send, h("span", { class: "small faint" }, "or write it and then decide: it goes along")),
+        h("div", { class: "row" }, send, h("span", { class: "small faint" }, t("or write it and then decide: it goes along"))),
       ),
     );
   }
@@ -333,8 +327,8 @@ export class AlertDetailView {
     const mine = detail.feedback.find((one) => one.author === this.me.name);
     const reason = h("input", {
       class: "input",
-      "aria-label": "Reason",
-      placeholder: "Why (optional)",
+      "aria-label": t("Reason"),
+      placeholder: t("Why (optional)"),
       maxlength: 500,
       value: mine?.reason ?? "",
     });
@@ -354,10 +348,10 @@ export class AlertDetailView {
     return h(
       "div",
       { class: "stack" },
-      h("h3", { class: "section-title" }, "Was it right?"),
+      h("h3", { class: "section-title" }, t("Was it right?")),
       said,
       reason,
-      h("div", { class: "segmented verdicts", role: "group", "aria-label": "Was it right?" }, ...buttons),
+      h("div", { class: "segmented verdicts", role: "group", "aria-label": t("Was it right?") }, ...buttons),
     );
   }
 
@@ -366,7 +360,7 @@ export class AlertDetailView {
     return h(
       "div",
       {},
-      h("h3", { class: "section-title" }, "Sent to"),
+      h("h3", { class: "section-title" }, t("Sent to")),
       h(
         "ul",
         { class: "stack" },
@@ -375,11 +369,11 @@ export class AlertDetailView {
             "li",
             { class: "row small" },
             icon(one.sent_at === null ? "clock" : "check"),
-            h("span", {}, typeof one.channel === "string" ? one.channel : "channel"),
+            h("span", {}, typeof one.channel === "string" ? one.channel : t("channel")),
             h(
               "span",
               { class: "faint" },
-              one.sent_at === null ? (one.error === "" ? "waiting" : one.error) : formatAgo(one.sent_at, Date.now()),
+              one.sent_at === null ? (one.error === "" ? t("waiting") : one.error) : formatAgo(one.sent_at, Date.now()),
             ),
           ),
         ),
@@ -391,9 +385,9 @@ export class AlertDetailView {
     const isOff = !alert.editable;
     const give = h(
       "select",
-      { class: "select assign", "aria-label": "Give it to", disabled: isOff },
-      h("option", { value: "" }, alert.assignee === null ? "Give to…" : `Given to ${alert.assignee}`),
-      ...detail.handlers.map((name) => h("option", { value: name }, name === this.me.name ? `${name} (you)` : name)),
+      { class: "select assign", "aria-label": t("Give it to"), disabled: isOff },
+      h("option", { value: "" }, alert.assignee === null ? t("Give to…") : t("Given to {assignee}", { assignee: alert.assignee })),
+      ...detail.handlers.map((name) => h("option", { value: name }, name === this.me.name ? t("{name} (you)", { name }) : name)),
     );
     give.addEventListener("change", () => {
       if (give.value !== "") this.decide(alert, "assign", give.value);
@@ -403,7 +397,7 @@ export class AlertDetailView {
       "div",
       { class: "drawer-foot" },
       isOpen && alert.state !== "acknowledged"
-        ? button("Acknowledge", {
+        ? button(t("Acknowledge"), {
             icon: "check",
             kind: "button-primary",
             disabled: isOff,
@@ -411,15 +405,15 @@ export class AlertDetailView {
           })
         : null,
       isOpen
-        ? button("Resolve", { icon: "check-check", disabled: isOff, onClick: () => this.decide(alert, "resolve") })
-        : button("Reopen", { icon: "rotate-ccw", disabled: isOff, onClick: () => this.decide(alert, "reopen") }),
+        ? button(t("Resolve"), { icon: "check-check", disabled: isOff, onClick: () => this.decide(alert, "resolve") })
+        : button(t("Reopen"), { icon: "rotate-ccw", disabled: isOff, onClick: () => this.decide(alert, "reopen") }),
       isOpen ? give : null,
       isOpen && !isOff && !alert.muted
-        ? iconButton("Mute…", "bell-off", { onClick: () => void openMute(alert, this.me, () => this.refresh(alert)) })
+        ? iconButton(t("Mute…"), "bell-off", { onClick: () => void openMute(alert, this.me, () => this.refresh(alert)) })
         : null,
       alert.detection === null
         ? null
-        : linkButton("Show on the live view", address("/", { feed: alert.feed, detection: alert.detection }), "map"),
+        : linkButton(t("Show on the live view"), address("/", { feed: alert.feed, detection: alert.detection }), "map"),
     );
   }
 }
@@ -434,9 +428,15 @@ function stateWords(alert: Alert): string {
         : alert.state === "resolved" && alert.resolved_by !== null
           ? ` by ${alert.resolved_by}`
           : "";
-  return `${STATE_NAMES[alert.state]}${who}${alert.over_at !== null && alert.state !== "resolved" ? ", ended by itself" : ""}`;
+  return `${STATE_NAMES[alert.state]}${who}${alert.over_at !== null && alert.state !== "resolved" ? t(", ended by itself") : ""}`;
 }
 
 function touch(a: Box, b: Box): boolean {
   return a[0] <= b[2] && b[0] <= a[2] && a[1] <= b[3] && b[1] <= a[3];
+}
+
+/** Who muted it, until when and why. */
+function mutedText({ by, until, reason }: NonNullable<AlertDetail["mute"]>, zone: Zone): string {
+  if (until === null) return t("Muted by {by}: {reason}", { by, reason });
+  return t("Muted by {by} until {until}: {reason}", { by, until: `${formatMoment(until, "ms", zone)} ${zoneName(zone)}`, reason });
 }

@@ -1,5 +1,6 @@
 /** The desk's table: rows for what can be seen alone, however many there are. */
 
+import { t } from "../lib/texts";
 import type { AlertList } from "../data/alert_list";
 import { UNATTENDED } from "../data/desk_view";
 import type { Alert, Feed } from "../data/shapes";
@@ -12,7 +13,7 @@ const BESIDE = 8;
 /** As in pages.css: rows of a table, and cards on a telephone. CSS pixels. */
 const ROW_PX = 54;
 const CARD_PX = 96;
-const COLUMNS = ["Severity", "What", "Query", "Opened", "Event time", "State"];
+const COLUMNS = [t("Severity"), t("What"), t("Query"), t("Opened"), t("Event time"), t("State")];
 const isNarrow = matchMedia("(max-width: 760px)");
 
 export interface TableHandlers {
@@ -24,7 +25,7 @@ export interface TableHandlers {
 }
 
 export class AlertTableView {
-  readonly all = h("input", { type: "checkbox", "aria-label": "Choose all" });
+  readonly all = h("input", { type: "checkbox", "aria-label": t("Choose all") });
   private readonly above = spacer();
   private readonly below = spacer();
   private readonly rows = h("tbody", {});
@@ -106,7 +107,7 @@ export class AlertTableView {
 
   private rowElement(row: Alert, at: number): HTMLElement {
     const what = row.entities.join(", ") || kindName(row.kind);
-    const box = h("input", { type: "checkbox", checked: this.handlers.isChosen(row.id), "aria-label": `Choose ${what}` });
+    const box = h("input", { type: "checkbox", checked: this.handlers.isChosen(row.id), "aria-label": t("Choose {what}", { what }) });
     box.addEventListener("change", () => this.handlers.choose(row.id, box.checked));
     const unit = this.feeds.find((one) => one.name === row.feed)?.time ?? "ms";
     return h(
@@ -151,7 +152,7 @@ function stateOf(row: Alert): HTMLElement[] {
         : row.state === "resolved"
           ? row.resolved_by
           : null;
-  const below = [row.muted ? "muted" : null, who, row.over_at !== null && row.state !== "resolved" ? "ended by itself" : null].filter(
+  const below = [row.muted ? "muted" : null, who, row.over_at !== null && row.state !== "resolved" ? t("ended by itself") : null].filter(
     (text) => text !== null,
   );
   return [

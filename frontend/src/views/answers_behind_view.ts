@@ -1,5 +1,6 @@
 /** The answers of other queries that an answer was made of; each leads down to those it was made of, and so to the rows. */
 
+import { t } from "../lib/texts";
 import { orderedEvidence } from "../data/evidence";
 import { detection as parser } from "../data/shapes";
 import { queryColour } from "../lib/colours";
@@ -26,7 +27,7 @@ async function fill(element: HTMLElement, key: string, unit: TimeUnit, zone: Zon
   if (found.answers.length === 0) return;
   replace(
     element,
-    h("h3", { class: "section-title" }, "Answers it was made of"),
+    h("h3", { class: "section-title" }, t("Answers it was made of")),
     h("div", { class: "stack" }, ...found.answers.map((one) => row(one, unit, zone))),
   );
   element.hidden = false;
@@ -54,7 +55,7 @@ function row(one: Answer, unit: TimeUnit, zone: Zone): HTMLElement {
   details.addEventListener("toggle", () => {
     if (!details.open || body.childElementCount > 0) return;
     const events = orderedEvidence([one]);
-    body.append(h("a", { class: "small", href: `/queries/${one.query}` }, "Its query"));
+    body.append(h("a", { class: "small", href: `/queries/${one.query}` }, t("Its query")));
     if (events.length > 0) body.append(evidenceList(events, unit, zone));
     body.append(answersBehind(one.id, unit, zone));
   });

@@ -1,5 +1,6 @@
 /** One decision about many alerts: those chosen one by one, or all that match, which the server takes a piece at a time. */
 
+import { t, tn } from "../lib/texts";
 import { post } from "../lib/api";
 import { button, h, replace } from "../lib/dom";
 import { id, integer, list, nullable, otherwise, record } from "../lib/parse";
@@ -43,10 +44,18 @@ export class BulkDecisionView {
     this.element.hidden = count === 0;
     if (count === 0) return;
     const actions: Action[] = isResolved ? ["reopen"] : ["acknowledge", "resolve"];
-    const names = { acknowledge: ["Acknowledge", "check"], resolve: ["Resolve", "check-check"], reopen: ["Reopen", "rotate-ccw"] } as const;
+    const names = {
+      acknowledge: [t("Acknowledge"), "check"],
+      resolve: [t("Resolve"), "check-check"],
+      reopen: [t("Reopen"), "rotate-ccw"],
+    } as const;
     replace(
       this.element,
-      h("span", { class: "small num" }, this.isAll ? `All ${formatNumber(count)} that match` : `${formatNumber(count)} chosen`),
+      h(
+        "span",
+        { class: "small num" },
+        this.isAll ? t("All {count} that match", { count: formatNumber(count) }) : t("{count} chosen", { count: formatNumber(count) }),
+      ),
       ...actions.map((action) =>
         button(names[action][0], { icon: names[action][1], kind: "button-sm", onClick: () => void this.run(action, count) }),
       ),
@@ -73,7 +82,10 @@ export class BulkDecisionView {
     this.isStopped = false;
     try {
       await run(changed);
-      toast(`${formatNumber(changed.size)} alert${changed.size === 1 ? "" : "s"} ${DONE[action]}.`, "good");
+      toast(
+        tn("One alert {done}.", "{number} alerts {done}.", changed.size, { number: formatNumber(changed.size), done: DONE[action] }),
+        "good",
+      );
     } catch (error) {
       fail(error);
     }
@@ -89,8 +101,8 @@ export class BulkDecisionView {
     replace(
       this.element,
       text,
-      h("span", { class: "progress bulk-progress", role: "progressbar", "aria-label": "Progress" }, bar),
-      button("Stop", {
+      h("span", { class: "progress bulk-progress", role: "progressbar", "aria-label": t("Progress") }, bar),
+      button(t("Stop"), {
         kind: "button-sm",
         onClick: () => {
           this.isStopped = true;

@@ -1,5 +1,6 @@
 /** The desk's tabs and filters, and the views that were kept under a name. */
 
+import { t } from "../lib/texts";
 import { addressOf, filterCount, GROUPS, MUTED, ORDERS, SINCE, TABS, viewFrom, type DeskView } from "../data/desk_view";
 import { regionUse, SEVERITIES, type Feed, type Me } from "../data/shapes";
 import { call, getAll, post } from "../lib/api";
@@ -24,37 +25,37 @@ type Named = ReturnType<typeof named>;
 const TYPING_MS = 250;
 
 export class DeskFiltersView {
-  private readonly tabs = h("div", { class: "segmented desk-tabs", role: "group", "aria-label": "State" });
+  private readonly tabs = h("div", { class: "segmented desk-tabs", role: "group", "aria-label": t("State") });
   private readonly search = h("input", {
     class: "input toolbar-search",
     type: "search",
-    placeholder: "Search query, entity or kind",
-    "aria-label": "Search",
+    placeholder: t("Search query, entity or kind"),
+    "aria-label": t("Search"),
     maxlength: 200,
   });
-  private readonly severity = select("Severity", [
-    ["", "Any severity"],
+  private readonly severity = select(t("Severity"), [
+    ["", t("Any severity")],
     ...SEVERITIES.map((one): [string, string] => [one, SEVERITY_NAMES[one]]),
   ]);
   private readonly feed: HTMLSelectElement;
-  private readonly query = select("Query", [["", "Any query"]]);
-  private readonly region = select("Region", [["", "Any region"]]);
-  private readonly entity = h("input", { class: "input", type: "text", placeholder: "Any entity", "aria-label": "Entity" });
-  private readonly assignee = select("Given to", [
-    ["", "Given to anyone"],
-    ["me", "Given to me"],
-    ["nobody", "Given to nobody"],
+  private readonly query = select(t("Query"), [["", t("Any query")]]);
+  private readonly region = select(t("Region"), [["", t("Any region")]]);
+  private readonly entity = h("input", { class: "input", type: "text", placeholder: t("Any entity"), "aria-label": t("Entity") });
+  private readonly assignee = select(t("Given to"), [
+    ["", t("Given to anyone")],
+    ["me", t("Given to me")],
+    ["nobody", t("Given to nobody")],
   ]);
-  private readonly since = select("Opened", SINCE);
-  private readonly muted = select("Muted", MUTED);
-  private readonly order = select("Order", ORDERS);
-  private readonly group = select("Group", GROUPS);
-  private readonly toggle = button("Filters", {
+  private readonly since = select(t("Opened"), SINCE);
+  private readonly muted = select(t("Muted"), MUTED);
+  private readonly order = select(t("Order"), ORDERS);
+  private readonly group = select(t("Group"), GROUPS);
+  private readonly toggle = button(t("Filters"), {
     icon: "sliders-horizontal",
     "aria-expanded": "false",
     onClick: () => this.fold(this.more.hidden),
   });
-  private readonly kept = button("Views", { icon: "bookmark" });
+  private readonly kept = button(t("Views"), { icon: "bookmark" });
   private readonly more: HTMLElement;
   readonly element: HTMLElement;
   /** The queries that name the region of the view. */
@@ -69,8 +70,8 @@ export class DeskFiltersView {
     private readonly me: Me,
     private readonly onChange: (view: DeskView) => void,
   ) {
-    this.feed = select("Feed", [
-      ["", "All feeds"],
+    this.feed = select(t("Feed"), [
+      ["", t("All feeds")],
       ...feeds.map((one): [string, string] => [one.name, one.title === "" ? one.name : one.title]),
     ]);
     this.more = h(
@@ -137,7 +138,7 @@ export class DeskFiltersView {
     if (document.activeElement !== this.search) this.search.value = view.search;
     if (document.activeElement !== this.entity) this.entity.value = view.entity;
     const count = filterCount(view) - (view.search === "" ? 0 : 1);
-    replace(this.toggle, icon("sliders-horizontal"), count === 0 ? "Filters" : `Filters (${count})`);
+    replace(this.toggle, icon("sliders-horizontal"), count === 0 ? t("Filters") : t("Filters ({count})", { count }));
     this.queriesOfRegion = new Set(this.regions.find((one) => one.id === view.region)?.used_by.map((one) => one.id) ?? []);
   }
 
@@ -201,21 +202,24 @@ export class DeskFiltersView {
         isCurrent: one.parameters === now,
         onPick: () => this.change(viewFrom(one.parameters)),
       })),
-      { content: [icon("plus"), h("span", {}, "Keep this view…")], onPick: () => this.keep() },
+      { content: [icon("plus"), h("span", {}, t("Keep this view…"))], onPick: () => this.keep() },
       ...this.views
         .filter((one) => one.editable && one.parameters === now)
-        .map((one) => ({ content: [icon("trash-2"), h("span", {}, `Forget “${one.name}”`)], onPick: () => void this.forget(one) })),
+        .map((one) => ({
+          content: [icon("trash-2"), h("span", {}, t("Forget “{name}”", { name: one.name }))],
+          onPick: () => void this.forget(one),
+        })),
     ];
   }
 
   private keep(): void {
-    const name = h("input", { class: "input", type: "text", maxlength: 100, required: true, "aria-label": "Name" });
-    const team = select("Shared with", [["", "Nobody"], ...this.me.teams.map((one): [string, string] => [one.id, one.name])]);
+    const name = h("input", { class: "input", type: "text", maxlength: 100, required: true, "aria-label": t("Name") });
+    const team = select(t("Shared with"), [["", t("Nobody")], ...this.me.teams.map((one): [string, string] => [one.id, one.name])]);
     const dialog = openDialog(
-      "Keep this view",
-      h("label", { class: "field" }, h("span", { class: "label" }, "Name"), name),
-      h("label", { class: "field" }, h("span", { class: "label" }, "Shared with"), team),
-      h("p", { class: "small muted" }, "The address of the page holds the same: you can also send that."),
+      t("Keep this view"),
+      h("label", { class: "field" }, h("span", { class: "label" }, t("Name")), name),
+      h("label", { class: "field" }, h("span", { class: "label" }, t("Shared with")), team),
+      h("p", { class: "small muted" }, t("The address of the page holds the same: you can also send that.")),
     );
     const save = (): void => {
       if (name.value.trim() === "") {
@@ -229,13 +233,13 @@ export class DeskFiltersView {
       ).then((made) => {
         this.views.push(made);
         dialog.close();
-        toast(`The view “${made.name}” is kept.`, "good");
+        toast(t("The view “{name}” is kept.", { name: made.name }), "good");
       }, fail);
     };
     name.addEventListener("keydown", (event) => {
       if (event.key === "Enter") save();
     });
-    dialog.foot.append(button("Cancel", { onClick: dialog.close }), button("Keep it", { kind: "button-primary", onClick: save }));
+    dialog.foot.append(button(t("Cancel"), { onClick: dialog.close }), button(t("Keep it"), { kind: "button-primary", onClick: save }));
     name.focus();
   }
 
@@ -243,7 +247,7 @@ export class DeskFiltersView {
     try {
       anything(await call(`alert-views/${view.id}/`, { method: "DELETE" }));
       this.views = this.views.filter((one) => one !== view);
-      toast(`The view “${view.name}” is forgotten.`, "good");
+      toast(t("The view “{name}” is forgotten.", { name: view.name }), "good");
     } catch (error) {
       fail(error);
     }

@@ -1,5 +1,6 @@
 /** A flood as a few rows: each group with its count and a strip of the times its alerts were opened. */
 
+import { t } from "../lib/texts";
 import { alertGroup, type AlertGroup } from "../data/shapes";
 import { get } from "../lib/api";
 import { button, empty, h, replace, svg } from "../lib/dom";
@@ -32,7 +33,9 @@ export class DeskGroupsView {
         h(
           "tr",
           {},
-          ...["Severity", "Group", "Alerts", "Not taken", "Last 24 hours", "Newest", ""].map((text) => h("th", { scope: "col" }, text)),
+          ...[t("Severity"), t("Group"), t("Alerts"), t("Not taken"), t("Last 24 hours"), t("Newest"), ""].map((text) =>
+            h("th", { scope: "col" }, text),
+          ),
         ),
       ),
       this.rows,
@@ -61,7 +64,7 @@ export class DeskGroupsView {
     replace(
       this.rows,
       ...(groups.length === 0
-        ? [h("tr", {}, h("td", { colspan: 7 }, empty("bell", "Nothing here", "No alert matches these filters.")))]
+        ? [h("tr", {}, h("td", { colspan: 7 }, empty("bell", t("Nothing here"), t("No alert matches these filters."))))]
         : groups.map((one) => this.row(one))),
     );
   }
@@ -89,9 +92,9 @@ export class DeskGroupsView {
         { class: "right" },
         group.unattended === 0
           ? null
-          : button("Acknowledge", {
+          : button(t("Acknowledge"), {
               kind: "button-sm",
-              "aria-label": `Acknowledge ${group.name}`,
+              "aria-label": t("Acknowledge {name}", { name: group.name }),
               onClick: () => this.handlers.acknowledge(group),
             }),
       ),
@@ -111,7 +114,7 @@ function strip(counts: readonly number[]): SVGSVGElement {
       width: counts.length * BAR_PX,
       height: HEIGHT_PX,
       role: "img",
-      "aria-label": `At most ${most} in one part of the time`,
+      "aria-label": t("At most {most} in one part of the time", { most }),
     },
     ...bars,
   );

@@ -1,5 +1,6 @@
 /** Modal questions, on the browser's own dialog element: focus stays inside, Escape closes. */
 
+import { t } from "../lib/texts";
 import { button, h, iconButton, type Child } from "../lib/dom";
 
 export interface Dialog {
@@ -19,7 +20,7 @@ export function openDialog(title: string, ...content: Child[]): Dialog {
   const element = h(
     "dialog",
     { class: "dialog", "aria-label": title },
-    h("div", { class: "dialog-head" }, h("h2", {}, title), iconButton("Close", "x", { kind: "button-quiet button-sm", onClick: close })),
+    h("div", { class: "dialog-head" }, h("h2", {}, title), iconButton(t("Close"), "x", { kind: "button-quiet button-sm", onClick: close })),
     body,
     foot,
   );
@@ -35,7 +36,7 @@ export function confirmDanger(title: string, text: string, action: string): Prom
     const dialog = openDialog(title, h("p", { class: "muted" }, text));
     let isConfirmed = false;
     dialog.foot.append(
-      button("Cancel", { onClick: dialog.close }),
+      button(t("Cancel"), { onClick: dialog.close }),
       button(action, {
         kind: "button-danger",
         onClick: () => {

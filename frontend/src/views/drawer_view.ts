@@ -1,5 +1,6 @@
 /** Details of one answer: what, who, when, the events that explain it, its alert. */
 
+import { t } from "../lib/texts";
 import { post } from "../lib/api";
 import { alert as alertParser, type Alert, type Detection, type Feed, type QueryRow, type QueryVersion } from "../data/shapes";
 import { orderedEvidence } from "../data/evidence";
@@ -34,7 +35,7 @@ export interface DrawerHandlers {
 }
 
 export class DrawerView {
-  readonly element = h("aside", { class: "live-drawer", hidden: true, "aria-label": "Details" });
+  readonly element = h("aside", { class: "live-drawer", hidden: true, "aria-label": t("Details") });
   private shown: DrawerContent | null = null;
 
   constructor(
@@ -73,11 +74,11 @@ export class DrawerView {
             "div",
             { class: "row small muted" },
             h("span", { class: "swatch", vars: { "--swatch": queryColour(interval.query) } }),
-            h("span", { class: "truncate" }, query?.name ?? `Query ${interval.query}`),
+            h("span", { class: "truncate" }, query?.name ?? t("Query {query}", { query: interval.query })),
           ),
           h("h2", {}, headline(interval)),
         ),
-        iconButton("Close details", "x", { kind: "button-quiet button-sm", onClick: this.handlers.onClose }),
+        iconButton(t("Close details"), "x", { kind: "button-quiet button-sm", onClick: this.handlers.onClose }),
       ),
       h(
         "div",
@@ -102,22 +103,22 @@ export class DrawerView {
     const moment = (t: number): string => formatMoment(t, this.unit, this.zone);
     const zone = this.unit === "ms" ? ` ${zoneName(this.zone)}` : "";
     const rows = interval.isMark
-      ? [["At", moment(interval.start) + zone]]
+      ? [[t("At"), moment(interval.start) + zone]]
       : [
-          ["From", moment(interval.start) + zone],
-          ["Until", interval.end === null ? "still going" : moment(interval.end) + zone],
-          ["Length", interval.end === null ? "open" : formatSpan(interval.end - interval.start, this.unit)],
+          [t("From"), moment(interval.start) + zone],
+          [t("Until"), interval.end === null ? t("still going") : moment(interval.end) + zone],
+          [t("Length"), interval.end === null ? "open" : formatSpan(interval.end - interval.start, this.unit)],
         ];
     const measured = measure(interval.value, rules === "coming" ? undefined : (rules ?? query)?.specification, this.feed);
     if (measured !== null) rows.push(measured);
     const { value } = interval;
-    if (query?.family === "arrival" && typeof value === "number") rows.push(["Expected", moment(value)]);
+    if (query?.family === "arrival" && typeof value === "number") rows.push([t("Expected"), moment(value)]);
     const revision = revisionText(interval, this.unit, this.zone);
-    if (revision !== null) rows.push([interval.isWithdrawn || interval.isCut ? "State" : "Changed", revision]);
+    if (revision !== null) rows.push([interval.isWithdrawn || interval.isCut ? t("State") : t("Changed"), revision]);
     return h(
       "section",
       {},
-      h("h3", { class: "section-title" }, "When"),
+      h("h3", { class: "section-title" }, t("When")),
       h("dl", { class: "dl num" }, ...rows.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
     );
   }
@@ -127,13 +128,13 @@ export class DrawerView {
     const items = [...new Set(interval.entities)].map((entity) =>
       button(entity, { icon: "crosshair", kind: "button-sm", onClick: () => this.handlers.onEntity(entity) }),
     );
-    return h("section", {}, h("h3", { class: "section-title" }, "Who"), h("div", { class: "row row-wrap" }, ...items));
+    return h("section", {}, h("h3", { class: "section-title" }, t("Who")), h("div", { class: "row row-wrap" }, ...items));
   }
 
   private evidence(detections: Detection[]): HTMLElement | null {
     const points = orderedEvidence(detections);
     if (points.length === 0) return null;
-    return h("section", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(points, this.unit, this.zone));
+    return h("section", {}, h("h3", { class: "section-title" }, t("Events that explain it")), evidenceList(points, this.unit, this.zone));
   }
 
   /** Where the query derives from others. */
@@ -149,13 +150,13 @@ export class DrawerView {
     return h(
       "section",
       {},
-      h("h3", { class: "section-title" }, "Why"),
+      h("h3", { class: "section-title" }, t("Why")),
       rules === "coming"
         ? h("div", { class: "skeleton" })
         : h(
             "p",
             { class: "small muted" },
-            rules === null || rules.sentence === "" ? "The query's own text is not available." : rules.sentence,
+            rules === null || rules.sentence === "" ? t("The query's own text is not available.") : rules.sentence,
           ),
       h(
         "p",
@@ -163,8 +164,8 @@ export class DrawerView {
         [
           kindName(interval.kind),
           rules === "coming" || rules === null ? null : versionWords(rules),
-          found ? `found ${found}` : null,
-          last?.backfill === true ? "from history" : null,
+          found ? t("found {found}", { found }) : null,
+          last?.backfill === true ? t("from history") : null,
         ]
           .filter((text) => text !== null)
           .join(" · "),
@@ -189,7 +190,7 @@ export class DrawerView {
       h(
         "div",
         { class: "grow" },
-        h("strong", {}, `${SEVERITY_NAMES[alert.severity]} alert`),
+        h("strong", {}, t("{SEVERITY_NAMES} alert", { SEVERITY_NAMES: SEVERITY_NAMES[alert.severity] })),
         h("div", {}, `${STATE_NAMES[alert.state]}${by}`),
       ),
     );
@@ -202,7 +203,7 @@ export class DrawerView {
         const changed = await post(`alerts/${alert.id}/${action}`, { revision: alert.revision }, alertParser);
         this.handlers.onAlert(changed);
         this.alertChanged(changed);
-        toast(action === "acknowledge" ? "Alert acknowledged." : "Alert resolved.", "good");
+        toast(action === "acknowledge" ? t("Alert acknowledged.") : t("Alert resolved."), "good");
       } catch (error) {
         fail(error);
       }
@@ -211,18 +212,22 @@ export class DrawerView {
       "div",
       { class: "drawer-foot" },
       alert !== null && (UNATTENDED.includes(alert.state) || alert.state === "assigned")
-        ? button("Acknowledge", { icon: "check", kind: "button-primary", onClick: () => void act("acknowledge")() })
+        ? button(t("Acknowledge"), { icon: "check", kind: "button-primary", onClick: () => void act("acknowledge")() })
         : null,
       alert !== null && alert.state !== "resolved"
-        ? button("Resolve", { icon: "check-check", onClick: () => void act("resolve")() })
+        ? button(t("Resolve"), { icon: "check-check", onClick: () => void act("resolve")() })
         : null,
-      button("Show it", { icon: "locate-fixed", onClick: () => this.handlers.onZoom(interval) }),
-      alert !== null ? linkButton("Open alert", `/alerts/${alert.id}`, undefined, "button-quiet") : null,
+      button(t("Show it"), { icon: "locate-fixed", onClick: () => this.handlers.onZoom(interval) }),
+      alert !== null ? linkButton(t("Open alert"), `/alerts/${alert.id}`, undefined, "button-quiet") : null,
     );
   }
 }
 
-const BEHIND = { whole: "Rules and conditions behind it", beginning: "Rules behind its beginning", end: "Rules behind its end" } as const;
+const BEHIND = {
+  whole: t("Rules and conditions behind it"),
+  beginning: t("Rules behind its beginning"),
+  end: t("Rules behind its end"),
+} as const;
 
 /** Links to the rules that gave an answer, tried on what led to it; null for other families, whose answers name their events. */
 export function rulesBehind(

@@ -1,5 +1,6 @@
 /** All entities of a feed on one canvas: arrows along their heading, short trails, the chosen ones in front. */
 
+import * as L from "leaflet";
 import { gathered, type Cluster, type Grouping } from "../data/clusters";
 import { EntitiesData, PointGrid, type EntityMark, type Presence } from "../data/entities_data";
 import { token } from "../lib/colours";
@@ -297,6 +298,12 @@ export class EntityLayer extends CanvasLayer {
       if (distance < bestDistance) [best, bestDistance] = [i, distance];
     }
     return best < 0 ? null : this.data.ids[best]!;
+  }
+
+  /** Where it is at the instant shown, on the map's own coordinates; null for one that is not there. */
+  placeOf(id: string): L.LatLng | null {
+    const i = this.data.indexOf(id);
+    return i === null || this.data.presence(i) === "gone" ? null : this._map.unproject(L.point(this.data.px[i]!, this.data.py[i]!), 0);
   }
 
   presence(id: string): Presence {

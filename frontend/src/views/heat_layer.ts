@@ -27,13 +27,15 @@ export class HeatLayer extends CanvasLayer {
 
   constructor(private readonly project: Project) {
     super("heat");
-    this.canvas.setAttribute("role", "img");
+    this.canvas.setAttribute("aria-hidden", "true");
   }
 
   /** Null: nothing is drawn. `title` says to those who do not see it what it shows. */
   show(grid: HeatGrid | null, title = ""): void {
     this.image = grid === null ? null : painted(grid);
     if (grid !== null) this.box = grid.box;
+    this.canvas.setAttribute("aria-hidden", String(grid === null));
+    this.canvas.setAttribute("role", grid === null ? "none" : "img");
     this.canvas.setAttribute("aria-label", title);
     this.canvas.dataset["cells"] = String(grid?.counts.filter((count) => count > 0).length ?? 0);
     this.requestDraw();

@@ -1,5 +1,6 @@
 /** The timeline as a table: the same intervals, the same selection, for keyboard and screen reader. */
 
+import { t } from "../lib/texts";
 import type { Interval } from "../data/interval";
 import { empty, h, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
@@ -32,8 +33,8 @@ export class IntervalListView {
         this.element,
         empty(
           "history",
-          "Nothing in this stretch of time",
-          "Widen the time window, show more queries, or wait: answers appear here as they are found.",
+          t("Nothing in this stretch of time"),
+          t("Widen the time window, show more queries, or wait: answers appear here as they are found."),
         ),
       );
       return;
@@ -45,7 +46,10 @@ export class IntervalListView {
         ? h(
             "p",
             { class: "hint", role: "note" },
-            `The newest ${MOST_ROWS} of ${formatNumber(inside.length)} are listed; zoom in to see the others.`,
+            t("The newest {MOST_ROWS} of {length} are listed; zoom in to see the others.", {
+              MOST_ROWS,
+              length: formatNumber(inside.length),
+            }),
           )
         : null;
     replace(
@@ -53,8 +57,16 @@ export class IntervalListView {
       h(
         "table",
         { class: "table table-tight" },
-        h("caption", { class: "visually-hidden" }, "Answers in the time window, newest first"),
-        h("thead", {}, h("tr", {}, ...["Query", "What", "Who", "From", "Until", "Length"].map((text) => h("th", { scope: "col" }, text)))),
+        h("caption", { class: "visually-hidden" }, t("Answers in the time window, newest first")),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ...[t("Query"), t("What"), t("Who"), t("From"), t("Until"), t("Length")].map((text) => h("th", { scope: "col" }, text)),
+          ),
+        ),
         h("tbody", {}, ...rows),
       ),
       note,
@@ -64,7 +76,7 @@ export class IntervalListView {
 
   private row(interval: Interval, isSelected: boolean): HTMLElement {
     const change = revisionText(interval, this.unit, this.zone);
-    const length = interval.isMark ? "–" : interval.end === null ? "still going" : formatSpan(interval.end - interval.start, this.unit);
+    const length = interval.isMark ? "–" : interval.end === null ? t("still going") : formatSpan(interval.end - interval.start, this.unit);
     return h(
       "tr",
       // Moves, not entries: rows that come to lie under a pointer at rest were not pointed at.
@@ -89,7 +101,7 @@ export class IntervalListView {
         "td",
         {},
         kindName(interval.kind),
-        change === null ? null : h("span", { class: "badge", title: change }, interval.isWithdrawn ? "withdrawn" : "revised"),
+        change === null ? null : h("span", { class: "badge", title: change }, interval.isWithdrawn ? t("withdrawn") : t("revised")),
       ),
       h("td", {}, interval.entities.join(", ")),
       h("td", { class: "num" }, formatMoment(interval.start, this.unit, this.zone)),

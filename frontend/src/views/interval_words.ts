@@ -1,5 +1,6 @@
 /** An interval in the words of the screens. */
 
+import { t } from "../lib/texts";
 import type { Interval } from "../data/interval";
 import { distanceWords } from "../data/motion_progress";
 import type { Feed } from "../data/shapes";
@@ -19,16 +20,17 @@ export function measure(
   const number = value === null || value === "" ? NaN : Number(value);
   if (specification === undefined || !Number.isFinite(number)) return null;
   const { family, count } = specification;
-  if (family === "motion") return ["Distance", distanceWords(number, crs === "geographic")];
-  if (family === "encounter") return ["Nearest", distanceWords(number, crs === "geographic")];
+  if (family === "motion") return [t("Distance"), distanceWords(number, crs === "geographic")];
+  if (family === "encounter") return [t("Nearest"), distanceWords(number, crs === "geographic")];
   if (family !== "occupancy") return null;
-  return [Array.isArray(count) && count[0] === "<=" ? "Fewest at once" : "Most at once", formatNumber(number)];
+  return [Array.isArray(count) && count[0] === "<=" ? t("Fewest at once") : t("Most at once"), formatNumber(number)];
 }
 
 /** What later events did to it; null when they left it alone. */
 export function revisionText(interval: Interval, unit: TimeUnit, zone: Zone): string | null {
-  if (interval.isWithdrawn) return "Withdrawn: later events contradict it";
-  if (interval.isCut) return "Still open when its query was edited, switched off or removed";
-  if (interval.revisedFrom !== null) return `Revised: it was to end at ${formatClock(interval.revisedFrom, unit, zone)}`;
+  if (interval.isWithdrawn) return t("Withdrawn: later events contradict it");
+  if (interval.isCut) return t("Still open when its query was edited, switched off or removed");
+  if (interval.revisedFrom !== null)
+    return t("Revised: it was to end at {revisedFrom}", { revisedFrom: formatClock(interval.revisedFrom, unit, zone) });
   return null;
 }

@@ -1,5 +1,6 @@
 /** The live page of one feed: map over timeline, panels beside, everything linked both ways. What each part does stands in `live/`. */
 
+import { t } from "../lib/texts";
 import { query as address } from "../lib/api";
 import { h } from "../lib/dom";
 import { EntitiesData } from "../data/entities_data";
@@ -41,6 +42,7 @@ const LIST_MS = 2000;
 export interface LiveHandlers {
   /** The choices changed: write them into the address. */
   onState: () => void;
+  onCopyLink: () => void;
 }
 
 export class LiveView {
@@ -167,12 +169,7 @@ export class LiveView {
       () => this.selection.focus,
       (range) => [...this.answers.entitiesWithin(range)],
     );
-    this.places = new Places(
-      this.model,
-      this.feedMap,
-      (entity) => this.pickEntity(entity),
-      (entity) => this.entityLayer.presence(entity) !== "gone",
-    );
+    this.places = new Places(this.model, this.feedMap, this.entityLayer, (entity) => this.pickEntity(entity));
     this.search = new SearchView(
       (text) => this.places.find(text),
       (found) => this.places.goTo(found),
@@ -251,7 +248,8 @@ export class LiveView {
       fail(error);
     }
     this.session.open();
-    if (this.state.detection !== null) void this.selection.open(this.state.detection, () => this.refresh());
+    const { detection, window } = this.state;
+    if (detection !== null) void this.selection.open(detection, window !== null, () => this.refresh());
     this.time.setMode(this.state.mode);
     if (this.state.range !== null) this.time.setRange(this.state.range);
   }
@@ -285,6 +283,7 @@ export class LiveView {
       this.showWithin();
     }
     this.showHolding();
+    this.places.keepInSight();
     this.card.show();
   }
 
@@ -341,7 +340,11 @@ export class LiveView {
   private timeChosen(): void {
     const { clock } = this.model;
     this.connection.setClock(
-      clock.isLive ? null : clock.isPlaying ? `Playing ${clock.rate < 0 ? "−" : ""}${Math.abs(clock.rate)}×` : "Paused",
+      clock.isLive
+        ? null
+        : clock.isPlaying
+          ? t("Playing {rate}×", { rate: `${clock.rate < 0 ? "−" : ""}${Math.abs(clock.rate)}` })
+          : t("Paused"),
     );
     if (clock.isLive && this.wasPast) void this.showPresent();
     this.wasPast = !clock.isLive;
@@ -368,6 +371,8 @@ export class LiveView {
     if (clock.isLive) return;
     const now = clock.now();
     if (this.playback.show(now, clock.rate)) this.entityLayer.changed();
+    // For measurements: the instant whose places the map has.
+    if (this.playback.isShown(now)) this.element.dataset["shown"] = String(now);
     if (clock.isPlaying || !this.playback.isShown(now)) this.frame();
   }
 
@@ -404,6 +409,7 @@ export class LiveView {
     this.entityLayer.selected = new Set(this.state.entities);
     this.entityLayer.changed();
     const entity = this.state.entities.length === 1 ? this.state.entities[0]! : null;
+    this.places.followed = entity;
     this.card.open(entity);
     this.halfDone.open(entity);
     this.panel.setEntities(
@@ -415,7 +421,7 @@ export class LiveView {
 
   private pickEntity(entity: string): void {
     this.setEntities([entity]);
-    this.places.panTo(entity);
+    this.places.follow(entity);
   }
 
   private rangeChanged(): void {
@@ -442,6 +448,7 @@ export class LiveView {
       time: this.time,
       search: this.search,
       escape: () => this.escape(),
+      copyLink: this.handlers.onCopyLink,
     });
     document.addEventListener("keydown", (event) => pressed(event, actions), { signal: this.abort.signal });
     this.timers.push(
@@ -464,6 +471,12 @@ export class LiveView {
     this.state.map = { x: Number(centre.lng.toFixed(5)), y: Number(centre.lat.toFixed(5)), zoom: Number(map.getZoom().toFixed(2)) };
     this.session.setView(shownBox(map.getBounds().pad(0.15), this.model.feed.crs === "geographic"));
     this.handlers.onState();
+  }
+
+  /** What the page shows at this moment, also while it plays. */
+  stateNow(): ViewState {
+    const { clock } = this.model;
+    return clock.isLive ? this.state : { ...this.state, window: clock.window(), instant: clock.now() };
   }
 
   /** The queries that the reader has not hidden, by id; null: none is hidden. */

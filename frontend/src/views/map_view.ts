@@ -1,5 +1,6 @@
 /** A map for a feed: geographic over the bundled basemap or tiles, planar over the plan image. */
 
+import { t } from "../lib/texts";
 import * as L from "leaflet";
 import { worldCopy } from "../lib/globe";
 import { asGeometry, bounds, type Box, type Geometry } from "../lib/regions";
@@ -79,7 +80,8 @@ export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at 
     worldCopyJump: false,
     maxBoundsViscosity: 0.6,
   });
-  element.setAttribute("aria-label", `Map of ${feed.title === "" ? feed.name : feed.title}`);
+  element.setAttribute("role", "region");
+  element.setAttribute("aria-label", t("Map of {feed}", { feed: feed.title === "" ? feed.name : feed.title }));
   if (!isSmall) {
     map.attributionControl.setPrefix(false);
     L.control.zoom({ position: "bottomright" }).addTo(map);
@@ -190,7 +192,7 @@ function planBackground(map: L.Map, feed: Feed): void {
     const plan = L.imageOverlay(feed.plan_image, L.latLngBounds(latLng(x0, y0), latLng(x1, y1)), {
       className: "plan",
       pane: "tilePane",
-      alt: `Plan of ${feed.title}`,
+      alt: t("Plan of {title}", { title: feed.title }),
     });
     plan.on("load", () => plan.getElement()?.classList.toggle("plan-drawing", isBright(plan.getElement()!)));
     plan.addTo(map);

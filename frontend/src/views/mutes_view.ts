@@ -1,5 +1,6 @@
 /** Muting: of a query, an entity, a pair or a region, until when and why; and the list of what is muted. */
 
+import { t } from "../lib/texts";
 import { muteRow, regionUse, type Alert, type Me, type MuteRow } from "../data/shapes";
 import { call, getAll, post } from "../lib/api";
 import { button, h, replace } from "../lib/dom";
@@ -9,19 +10,19 @@ import { fail, toast } from "./shell_view";
 
 const HOUR_MS = 3_600_000;
 const SPANS: [string, string][] = [
-  ["1", "For an hour"],
-  ["8", "For 8 hours"],
-  ["24", "For a day"],
-  ["168", "For a week"],
-  ["until", "Until…"],
-  ["", "For good"],
+  ["1", t("For an hour")],
+  ["8", t("For 8 hours")],
+  ["24", t("For a day")],
+  ["168", t("For a week")],
+  ["until", t("Until…")],
+  ["", t("For good")],
 ];
 const RULES: [string, string][] = [
-  ["", "Once"],
-  ["FREQ=DAILY", "Every day"],
-  ["FREQ=WEEKLY", "Every week"],
-  ["FREQ=MONTHLY", "Every month"],
-  ["own", "By an iCalendar rule…"],
+  ["", t("Once")],
+  ["FREQ=DAILY", t("Every day")],
+  ["FREQ=WEEKLY", t("Every week")],
+  ["FREQ=MONTHLY", t("Every month")],
+  ["own", t("By an iCalendar rule…")],
 ];
 
 interface Target {
@@ -32,8 +33,8 @@ interface Target {
 /** What of an alert can be muted. */
 function targetsOf(alert: Alert): Target[] {
   return [
-    { text: `The query “${alert.query_name}”`, what: { query: Number(alert.query) } },
-    ...alert.entities.map((one) => ({ text: `${one}, in all queries that you may change`, what: { entities: [one] } })),
+    { text: t("The query “{query_name}”", { query_name: alert.query_name }), what: { query: Number(alert.query) } },
+    ...alert.entities.map((one) => ({ text: t("{one}, in all queries that you may change", { one }), what: { entities: [one] } })),
     ...(alert.entities.length === 2 ? [{ text: `${alert.entities.join(" and ")} together`, what: { entities: alert.entities } }] : []),
   ];
 }
@@ -45,22 +46,22 @@ export async function openMute(alert: Alert, me: Me, onDone: () => void): Promis
     const regions = await getAll(`regions/?feed=${encodeURIComponent(alert.feed)}&page_size=500`, regionUse, 500);
     for (const one of regions)
       if (one.used_by.some((query) => query.id === alert.query))
-        targets.push({ text: `All queries of the region “${one.name}”`, what: { region: Number(one.id) } });
+        targets.push({ text: t("All queries of the region “{name}”", { name: one.name }), what: { region: Number(one.id) } });
   } catch (error) {
     fail(error);
   }
   const what = select(
-    "What",
+    t("What"),
     targets.map((one, i) => [String(i), one.text]),
   );
-  const span = select("How long", SPANS);
-  const from = moment("From");
-  const until = moment("Until");
-  const repeat = select("How often", RULES);
-  const rule = h("input", { class: "input", "aria-label": "Rule", placeholder: "FREQ=WEEKLY;BYDAY=SA,SU" });
-  const team = select("Shown to", [["", "Nobody else"], ...me.teams.map((one): [string, string] => [one.id, one.name])]);
-  const reason = h("input", { class: "input", "aria-label": "Reason", maxlength: 500 });
-  const window = h("div", { class: "stack" }, field("From", from), field("Until", until), field("How often", repeat), rule);
+  const span = select(t("How long"), SPANS);
+  const from = moment(t("From"));
+  const until = moment(t("Until"));
+  const repeat = select(t("How often"), RULES);
+  const rule = h("input", { class: "input", "aria-label": t("Rule"), placeholder: t("FREQ=WEEKLY;BYDAY=SA,SU") });
+  const team = select(t("Shown to"), [["", t("Nobody else")], ...me.teams.map((one): [string, string] => [one.id, one.name])]);
+  const reason = h("input", { class: "input", "aria-label": t("Reason"), maxlength: 500 });
+  const window = h("div", { class: "stack" }, field(t("From"), from), field(t("Until"), until), field(t("How often"), repeat), rule);
   const show = (): void => {
     window.hidden = span.value !== "until";
     rule.hidden = repeat.value !== "own";
@@ -68,16 +69,16 @@ export async function openMute(alert: Alert, me: Me, onDone: () => void): Promis
   for (const one of [span, repeat]) one.addEventListener("change", show);
   show();
   const dialog = openDialog(
-    "Mute",
-    field("What", what),
-    field("How long", span),
+    t("Mute"),
+    field(t("What"), what),
+    field(t("How long"), span),
     window,
-    field("Reason", reason),
-    field("Shown to", team),
+    field(t("Reason"), reason),
+    field(t("Shown to"), team),
     h(
       "p",
       { class: "small muted" },
-      "Alerts that are muted are kept and can be looked at; nobody is called for them. Those that still hold when it ends come back.",
+      t("Alerts that are muted are kept and can be looked at; nobody is called for them. Those that still hold when it ends come back."),
     ),
   );
   const save = (): void => {
@@ -105,28 +106,28 @@ export async function openMute(alert: Alert, me: Me, onDone: () => void): Promis
     };
     post("mutes/", body, muteRow).then(() => {
       dialog.close();
-      toast("Muted.", "good");
+      toast(t("Muted."), "good");
       onDone();
     }, fail);
   };
   dialog.foot.append(
-    button("Cancel", { onClick: dialog.close }),
-    button("Mute", { icon: "bell-off", kind: "button-primary", onClick: save }),
+    button(t("Cancel"), { onClick: dialog.close }),
+    button(t("Mute"), { icon: "bell-off", kind: "button-primary", onClick: save }),
   );
 }
 
 /** What is muted, what comes, and what was; what is the reader's to change can be lifted. */
 export async function openMutes(zone: Zone, onDone: () => void): Promise<void> {
   const place = h("ul", { class: "stack mutes" });
-  const dialog = openDialog("Mutes", place);
+  const dialog = openDialog(t("Mutes"), place);
   dialog.element.classList.add("dialog-wide");
-  dialog.foot.append(button("Close", { onClick: dialog.close }));
+  dialog.foot.append(button(t("Close"), { onClick: dialog.close }));
   const show = async (): Promise<void> => {
     const mutes = await getAll("mutes/?page_size=200", muteRow, 200);
     replace(
       place,
       ...(mutes.length === 0
-        ? [h("p", { class: "muted" }, "Nothing is muted. Open an alert to mute its query, its region or who is in it.")]
+        ? [h("p", { class: "muted" }, t("Nothing is muted. Open an alert to mute its query, its region or who is in it."))]
         : mutes.map((one) => item(one))),
     );
   };
@@ -145,7 +146,7 @@ export async function openMutes(zone: Zone, onDone: () => void): Promise<void> {
         ),
       ),
       one.ended_at === null && one.editable
-        ? button("Lift", {
+        ? button(t("Lift"), {
             kind: "button-sm",
             onClick: () =>
               void call(`mutes/${one.id}/`, { method: "DELETE" }).then(() => {
@@ -160,9 +161,9 @@ export async function openMutes(zone: Zone, onDone: () => void): Promise<void> {
 
 function spanOf(one: MuteRow, zone: Zone): string {
   const text = (at: number): string => `${formatMoment(at, "ms", zone)} ${zoneName(zone)}`;
-  if (one.ended_at !== null) return `ended ${text(one.ended_at)}`;
-  const from = one.window_from > Date.now() ? `from ${text(one.window_from)} ` : "";
-  return `${from}${one.window_until === null ? "for good" : `until ${text(one.window_until)}`}`;
+  if (one.ended_at !== null) return t("ended {ended_at}", { ended_at: text(one.ended_at) });
+  const from = one.window_from > Date.now() ? t("from {window_from} ", { window_from: text(one.window_from) }) : "";
+  return `${from}${one.window_until === null ? t("for good") : t("until {window_until}", { window_until: text(one.window_until) })}`;
 }
 
 function select(name: string, options: readonly (readonly [string, string])[]): HTMLSelectElement {

@@ -1,5 +1,6 @@
 /** Browser notifications for new alerts: only when the reader asked for them, and only while the page is not in front. */
 
+import { t } from "../lib/texts";
 import type { Alert } from "../data/shapes";
 import { wantsNotifications } from "../lib/preferences";
 import { soundAlert } from "../lib/sound";
@@ -16,8 +17,8 @@ export function notifyAlert(alert: Alert): void {
       "alerts",
       `${title} — ${text}`,
       kind,
-      { text: "Open alert", href: `/alerts/${alert.id}` },
-      { text: "Open alerts", href: "/alerts/" },
+      { text: t("Open alert"), href: `/alerts/${alert.id}` },
+      { text: t("Open alerts"), href: "/alerts/" },
     );
   }
   if (!wantsNotifications() || !("Notification" in window) || Notification.permission !== "granted" || !document.hidden) return;

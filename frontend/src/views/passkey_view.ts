@@ -4,6 +4,7 @@
  * the page (`#passkey-options`); those of `log-in` are fetched, because they are good for one attempt.
  */
 
+import { t } from "../lib/texts";
 import { toBytes, toText } from "../lib/base64url";
 import { anything, dictionary, otherwise, list, record, string } from "../lib/parse";
 
@@ -76,7 +77,7 @@ function answered(credential: PublicKeyCredential): Json {
 async function options(form: HTMLFormElement, purpose: Purpose): Promise<unknown> {
   if (purpose !== "log-in") return JSON.parse(document.getElementById("passkey-options")?.textContent ?? "null");
   const answer = await fetch(form.action, { headers: { Accept: "application/json" } });
-  if (!answer.ok) throw new Error("The server does not answer. Try again.");
+  if (!answer.ok) throw new Error(t("The server does not answer. Try again."));
   return answer.json();
 }
 
@@ -87,7 +88,7 @@ async function ask(form: HTMLFormElement, purpose: Purpose): Promise<void> {
     purpose === "create"
       ? await navigator.credentials.create({ publicKey: creationOptions(given, alone) })
       : await navigator.credentials.get({ publicKey: requestOptions(given) });
-  if (!(credential instanceof PublicKeyCredential)) throw new Error("The browser gave no passkey.");
+  if (!(credential instanceof PublicKeyCredential)) throw new Error(t("The browser gave no passkey."));
   const field = form.querySelector<HTMLInputElement>("input[name=credential]");
   if (field === null) throw new Error("the form has no field for the passkey");
   field.value = JSON.stringify(answered(credential));
@@ -95,8 +96,8 @@ async function ask(form: HTMLFormElement, purpose: Purpose): Promise<void> {
 }
 
 function reason(error: unknown): string {
-  if (error instanceof DOMException && error.name === "NotAllowedError") return "The browser was not given a passkey. Try again.";
-  if (error instanceof DOMException && error.name === "InvalidStateError") return "This device holds a passkey of your account already.";
+  if (error instanceof DOMException && error.name === "NotAllowedError") return t("The browser was not given a passkey. Try again.");
+  if (error instanceof DOMException && error.name === "InvalidStateError") return t("This device holds a passkey of your account already.");
   return error instanceof Error ? error.message : String(error);
 }
 

@@ -1,5 +1,6 @@
 /** The queries of the feed beside the map: colour, count, shown or not. */
 
+import { t } from "../lib/texts";
 import type { QueryRow } from "../data/shapes";
 import { button, empty, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
@@ -25,12 +26,12 @@ interface Entry {
 
 export class QueryPanelView {
   readonly element: HTMLElement;
-  private readonly list = h("ul", { class: "query-list", "aria-label": "Queries on this feed" });
+  private readonly list = h("ul", { class: "query-list", "aria-label": t("Queries on this feed") });
   private readonly filter = h("input", {
     class: "input input-sm",
     type: "search",
-    placeholder: "Filter queries",
-    "aria-label": "Filter queries",
+    placeholder: t("Filter queries"),
+    "aria-label": t("Filter queries"),
     onInput: () => this.applyFilter(),
   });
   private readonly filterRow = h("div", { class: "filters" });
@@ -41,19 +42,19 @@ export class QueryPanelView {
   private readonly all: HTMLButtonElement;
 
   constructor(private readonly handlers: QueryPanelHandlers) {
-    this.all = button("Hide all", { kind: "button-quiet button-sm", onClick: () => this.toggleAll() });
+    this.all = button(t("Hide all"), { kind: "button-quiet button-sm", onClick: () => this.toggleAll() });
     this.filterRow.append(this.filter);
     this.list.addEventListener("keydown", (event) => this.moveFocus(event));
     this.list.addEventListener("focusin", (event) => this.keepStop(event.target));
     this.element = h(
       "aside",
-      { class: "live-side", "aria-label": "Queries" },
+      { class: "live-side", "aria-label": t("Queries") },
       h(
         "div",
         { class: "side-head" },
-        h("h2", {}, "Queries"),
+        h("h2", {}, t("Queries")),
         this.all,
-        iconButton("Close the panel", "chevron-left", { kind: "button-quiet button-sm", onClick: handlers.onClose }),
+        iconButton(t("Close the panel"), "chevron-left", { kind: "button-quiet button-sm", onClick: handlers.onClose }),
       ),
       this.filterRow,
       this.chips,
@@ -62,7 +63,7 @@ export class QueryPanelView {
       h(
         "div",
         { class: "drawer-foot" },
-        h("a", { class: "button button-primary grow", href: handlers.newQueryUrl() }, icon("plus"), "New query"),
+        h("a", { class: "button button-primary grow", href: handlers.newQueryUrl() }, icon("plus"), t("New query")),
       ),
     );
   }
@@ -81,9 +82,9 @@ export class QueryPanelView {
           {},
           empty(
             "waypoints",
-            "No queries yet",
-            "Draw a region and ask when something enters it, leaves it or stays too long.",
-            linkButton("Register the first one", this.handlers.newQueryUrl(), "plus", "button-primary"),
+            t("No queries yet"),
+            t("Draw a region and ask when something enters it, leaves it or stays too long."),
+            linkButton(t("Register the first one"), this.handlers.newQueryUrl(), "plus", "button-primary"),
           ),
         ),
       );
@@ -122,11 +123,16 @@ export class QueryPanelView {
           "span",
           { class: "chip" },
           h("span", { class: "truncate" }, entity),
-          h("button", { type: "button", "aria-label": `Remove ${entity}`, onClick: () => onRemove(entity) }, icon("x")),
+          h("button", { type: "button", "aria-label": t("Remove {entity}", { entity }), onClick: () => onRemove(entity) }, icon("x")),
         ),
       );
-    const more = entities.length > 6 ? h("span", { class: "chip" }, `${entities.length - 6} more`) : null;
-    replace(this.chips, ...chips, more, entities.length > 1 ? button("Clear", { kind: "button-quiet button-sm", onClick: onClear }) : null);
+    const more = entities.length > 6 ? h("span", { class: "chip" }, t("{value} more", { value: entities.length - 6 })) : null;
+    replace(
+      this.chips,
+      ...chips,
+      more,
+      entities.length > 1 ? button(t("Clear"), { kind: "button-quiet button-sm", onClick: onClear }) : null,
+    );
   }
 
   /** `isLive`: what is open is so now, else at the instant shown. */
@@ -149,11 +155,15 @@ export class QueryPanelView {
     const box = h("input", {
       type: "checkbox",
       checked: !this.hidden.has(query.id),
-      "aria-label": `Show ${query.name}`,
+      "aria-label": t("Show {name}", { name: query.name }),
       onChange: () => this.toggle(query.id, box.checked),
     });
     const count = h("div", { class: "query-count" });
-    const state = !query.enabled ? "Switched off" : query.stopped === null ? familyName(query.family) : `Stopped: ${query.stopped.reason}`;
+    const state = !query.enabled
+      ? t("Switched off")
+      : query.stopped === null
+        ? familyName(query.family)
+        : t("Stopped: {reason}", { reason: query.stopped.reason });
     const swatchOf = h(
       "li",
       {
@@ -200,7 +210,7 @@ export class QueryPanelView {
   }
 
   private showState(): void {
-    this.all.textContent = this.hidden.size > 0 ? "Show all" : "Hide all";
+    this.all.textContent = this.hidden.size > 0 ? t("Show all") : t("Hide all");
     this.all.hidden = this.queries.length === 0;
     for (const [id, entry] of this.entries) entry.element.classList.toggle("dim", this.hidden.has(id));
   }

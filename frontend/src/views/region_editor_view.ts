@@ -29,6 +29,14 @@ const HINTS: Record<Shape | "Point", string> = {
 };
 const positions = record({ t: nullable(number), entities: list(position) });
 
+/** The corners on the map are for pointers alone: by keyboard they are numbers in a table. */
+function forPointers(corner: L.Marker): void {
+  const element = corner.getElement();
+  element?.removeAttribute("role");
+  element?.removeAttribute("tabindex");
+  element?.setAttribute("aria-hidden", "true");
+}
+
 export class RegionEditorView implements EditorMap {
   readonly element: HTMLElement;
   readonly feedMap: FeedMap;
@@ -77,6 +85,8 @@ export class RegionEditorView implements EditorMap {
     });
     map.on("pm:drawend", () => this.drawing(null));
     for (const kind of ["pointerdown", "wheel", "keydown"]) canvas.addEventListener(kind, () => (this.isMoved = true));
+    // eslint-disable-next-line @typescript-eslint/no-deprecated -- of this event it is the layer that was added
+    map.on("layeradd", ({ layer }: L.LayerEvent) => layer instanceof L.Marker && forPointers(layer));
     map.on("click", (event) => this.clicked(event.latlng));
     map.on("mousemove", (event) => this.pointed(event.latlng));
     this.element.addEventListener("keydown", (event) => {

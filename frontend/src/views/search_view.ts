@@ -1,5 +1,6 @@
 /** Search over entities, queries and regions: "/" comes here, arrows choose, Enter goes there. */
 
+import { t } from "../lib/texts";
 import { h, icon, replace } from "../lib/dom";
 
 export interface Found {
@@ -9,15 +10,15 @@ export interface Found {
 }
 
 const ICONS = { entity: "crosshair", query: "waypoints", region: "shapes" };
-const NAMES = { entity: "Entity", query: "Query", region: "Region" };
+const NAMES = { entity: t("Entity"), query: t("Query"), region: t("Region") };
 
 export class SearchView {
   readonly element: HTMLElement;
   private readonly input = h("input", {
     class: "input",
     type: "search",
-    placeholder: "Find entity, query, region",
-    "aria-label": "Find entity, query or region",
+    placeholder: t("Find entity, query, region"),
+    "aria-label": t("Find entity, query or region"),
     role: "combobox",
     "aria-expanded": "false",
     "aria-controls": "search-menu",
@@ -76,7 +77,10 @@ export class SearchView {
         h("span", { class: "hint" }, NAMES[item.kind]),
       ),
     );
-    replace(this.menu, ...(items.length > 0 ? items : [h("p", { class: "menu-item faint" }, `Nothing called “${text}” here.`)]));
+    replace(
+      this.menu,
+      ...(items.length > 0 ? items : [h("p", { class: "menu-item faint" }, t("Nothing called “{text}” here.", { text }))]),
+    );
     if (this.found.length > 0) this.input.setAttribute("aria-activedescendant", `found-${this.at}`);
   }
 

@@ -1,5 +1,6 @@
 /** How many alerts of each severity were open, over time: areas on top of each other, the gravest below. */
 
+import { t } from "../lib/texts";
 import { SEVERITIES, type Severity } from "../data/shapes";
 import { svg } from "../lib/dom";
 import { formatNumber } from "../lib/time";
@@ -29,7 +30,7 @@ export function severityLines(times: readonly number[], open: Readonly<Record<Se
       class: "severity-lines",
       viewBox: `0 0 ${WIDTH} ${HEIGHT + 8}`,
       role: "img",
-      "aria-label": `Open alerts over time, at most ${formatNumber(most)}`,
+      "aria-label": t("Open alerts over time, at most {most}", { most: formatNumber(most) }),
     },
     svg("line", { x1: LABEL_PX, x2: WIDTH, y1: HEIGHT, y2: HEIGHT }),
     ...areas,

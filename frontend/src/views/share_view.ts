@@ -1,5 +1,6 @@
 /** Links to a feed's live view for people without an account: made, listed, revoked. */
 
+import { t } from "../lib/texts";
 import { ApiError, call, get, post } from "../lib/api";
 import { button, h, icon, replace } from "../lib/dom";
 import { id, list, otherwise, record, string } from "../lib/parse";
@@ -15,36 +16,44 @@ type Share = ReturnType<typeof share>;
 
 const HOUR_MS = 3_600_000;
 const SPANS = [
-  [1, "In an hour"],
-  [24, "Tomorrow at this time"],
-  [7 * 24, "In a week"],
-  [30 * 24 - 1, "In 30 days"],
+  [1, t("In an hour")],
+  [24, t("Tomorrow at this time")],
+  [7 * 24, t("In a week")],
+  [30 * 24 - 1, t("In 30 days")],
 ] as const;
 
 /** The dialog of a feed's links; `shown`: the queries that a new link shows, null for all that its maker sees. */
 export function openShares(feed: Feed, shown: readonly string[] | null): void {
   const path = `feeds/${feed.name}/shares/`;
   const rows = h("ul", {});
-  const name = h("input", { class: "input", id: "share-name", maxlength: 100, placeholder: "Open day" });
+  const name = h("input", { class: "input", id: "share-name", maxlength: 100, placeholder: t("Open day") });
   const span = h(
     "select",
     { class: "select", id: "share-until" },
     ...SPANS.map(([hours, text]) => h("option", { value: hours, selected: hours === 24 }, text)),
   );
   const dialog = openDialog(
-    "Share this view by a link",
+    t("Share this view by a link"),
     h(
       "p",
       { class: "small muted" },
-      `Anyone with the link sees the map and the timeline of ${feed.title === "" ? feed.name : feed.title} with ${shown === null ? "all queries that you see now" : `the ${shown.length} queries that you have switched on`}, without an account, and can change nothing.`,
+      shown === null
+        ? t(
+            "Anyone with the link sees the map and the timeline of {feed} with all queries that you see now, without an account, and can change nothing.",
+            { feed: feed.title === "" ? feed.name : feed.title },
+          )
+        : t(
+            "Anyone with the link sees the map and the timeline of {feed} with the {count} queries that you have switched on, without an account, and can change nothing.",
+            { feed: feed.title === "" ? feed.name : feed.title, count: shown.length },
+          ),
     ),
-    h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "share-name" }, "For whom"), name),
-    h("div", { class: "field", "data-pointer": "/expires_at" }, h("label", { for: "share-until" }, "It ends"), span),
+    h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "share-name" }, t("For whom")), name),
+    h("div", { class: "field", "data-pointer": "/expires_at" }, h("label", { for: "share-until" }, t("It ends")), span),
     rows,
   );
   dialog.foot.append(
-    button("Close", { onClick: dialog.close }),
-    button("Make link", {
+    button(t("Close"), { onClick: dialog.close }),
+    button(t("Make link"), {
       kind: "button-primary",
       onClick: () => {
         const body = {
@@ -64,9 +73,9 @@ export function openShares(feed: Feed, shown: readonly string[] | null): void {
   );
 
   function row(one: Share): HTMLElement {
-    const revoke = button("Revoke", {
+    const revoke = button(t("Revoke"), {
       kind: "button-quiet button-danger button-sm",
-      "aria-label": `Revoke the link ${one.name}`,
+      "aria-label": t("Revoke the link {name}", { name: one.name }),
       onClick: () => {
         call(`${path}${one.id}/`, { method: "DELETE" }).then(() => void load(), fail);
       },
@@ -77,11 +86,14 @@ export function openShares(feed: Feed, shown: readonly string[] | null): void {
       h(
         "div",
         { class: "grow" },
-        h("strong", {}, one.name === "" ? "Link" : one.name),
+        h("strong", {}, one.name === "" ? t("Link") : one.name),
         h(
           "div",
           { class: "small muted" },
-          `Made by ${one.maker.name}, until ${formatMoment(one.expires_at, "ms", Intl.DateTimeFormat().resolvedOptions().timeZone)}`,
+          t("Made by {name}, until {expires_at}", {
+            name: one.maker.name,
+            expires_at: formatMoment(one.expires_at, "ms", Intl.DateTimeFormat().resolvedOptions().timeZone),
+          }),
         ),
       ),
       revoke,
@@ -101,12 +113,12 @@ export function openShares(feed: Feed, shown: readonly string[] | null): void {
 /** The link is shown once: after the dialog only its hash is left. */
 function showLink(place: HTMLElement, link: string): void {
   place.querySelector(".made-link")?.remove();
-  const field = h("input", { class: "input mono", readonly: true, value: link, "aria-label": "The link" });
+  const field = h("input", { class: "input mono", readonly: true, value: link, "aria-label": t("The link") });
   place.append(
     h(
       "div",
       { class: "made-link stack" },
-      h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, "Copy the link now: it is shown this once.")),
+      h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, t("Copy the link now: it is shown this once."))),
       copyRow(field),
     ),
   );

@@ -1,5 +1,6 @@
 /** What every page has: theme switch, count of new alerts on the rail, short messages, the page's own data. */
 
+import { t } from "../lib/texts";
 import "../styles/main.css";
 import { get, NotShared, query, reason } from "../lib/api";
 import { h, icon, iconButton, replace } from "../lib/dom";
@@ -80,9 +81,9 @@ async function askWatches(): Promise<void> {
     document.querySelector("#toasts [data-sort=watch]")?.remove();
     const [first] = reported;
     if (first === undefined) return;
-    const more = reported.length === 1 ? "" : ` and ${reported.length - 1} more`;
+    const more = reported.length === 1 ? "" : t(" and {value} more", { value: reported.length - 1 });
     const href = query(`/feeds/${first.feed}/entity`, { id: first.entity });
-    const node = show(`${first.entity}${more} reported again.`, "critical", { text: "Look at it", href });
+    const node = show(t("{entity}{more} reported again.", { entity: first.entity, more }), "critical", { text: t("Look at it"), href });
     if (node !== null) node.dataset["sort"] = "watch";
   } catch {
     // An extra, like the count of alerts.
@@ -94,7 +95,7 @@ export function showAlertCount(count: number): void {
   if (link === null) return;
   link.querySelector(".rail-count")?.remove();
   if (count > 0)
-    link.append(h("span", { class: "rail-count" }, count > 99 ? "99+" : count, h("span", { class: "visually-hidden" }, " new alerts")));
+    link.append(h("span", { class: "rail-count" }, count > 99 ? "99+" : count, h("span", { class: "visually-hidden" }, t(" new alerts"))));
 }
 
 /** A message that goes by itself; errors stay until they are dismissed. */
@@ -131,7 +132,7 @@ function show(text: string, kind: ToastKind, action?: { text: string; href: stri
     icon(names[kind]),
     h("div", { class: "grow" }, text, action ? h("div", {}, h("a", { href: action.href }, action.text)) : null),
   );
-  node.append(iconButton("Dismiss", "x", { kind: "button-quiet button-sm", onClick: () => node.remove() }));
+  node.append(iconButton(t("Dismiss"), "x", { kind: "button-quiet button-sm", onClick: () => node.remove() }));
   place.append(node);
   while (place.children.length > 4) place.firstElementChild?.remove();
   if (kind !== "critical") setTimeout(() => node.remove(), 6000);

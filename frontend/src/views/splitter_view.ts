@@ -1,5 +1,6 @@
 /** The bar between map and timeline: dragged, or moved with the arrow keys. */
 
+import { t } from "../lib/texts";
 import { h } from "../lib/dom";
 import { setTimelineHeight, timelineHeight } from "../lib/preferences";
 
@@ -12,7 +13,7 @@ export function splitter(grid: HTMLElement): HTMLElement {
     role: "separator",
     tabindex: 0,
     "aria-orientation": "horizontal",
-    "aria-label": "Height of the timeline",
+    "aria-label": t("Height of the timeline"),
   });
   const set = (px: number): void => {
     const most = Math.max(LEAST_PX, grid.clientHeight - 140);

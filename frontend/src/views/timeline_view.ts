@@ -1,5 +1,6 @@
 /** The interval timeline: a window of time over rows of intervals, panned, zoomed, brushed and stepped through. */
 
+import { t } from "../lib/texts";
 import type { EvidencePoint } from "../data/evidence";
 import type { Interval } from "../data/interval";
 import type { AnswerCounts } from "../data/answer_counts";
@@ -45,8 +46,9 @@ export class TimelineView {
     class: "timeline-canvas",
     tabindex: 0,
     role: "application",
-    "aria-label":
+    "aria-label": t(
       "Timeline of answers. W and S zoom, A and D pan, J and K step through intervals; the list view shows the same as a table.",
+    ),
   });
   private readonly tip = h("div", { class: "timeline-tip", hidden: true });
   private columns = new Map<string, QueryIntervals>();
@@ -396,7 +398,7 @@ export class TimelineView {
     this.tip.hidden = interval === null;
     if (interval === null) return;
     const end = interval.end ?? this.present;
-    const span = interval.isMark ? "" : ` · ${formatSpan(end - interval.start, this.unit)}${interval.end === null ? " so far" : ""}`;
+    const span = interval.isMark ? "" : ` · ${formatSpan(end - interval.start, this.unit)}${interval.end === null ? t(" so far") : ""}`;
     replace(
       this.tip,
       h(
@@ -408,7 +410,7 @@ export class TimelineView {
       h(
         "div",
         { class: "muted num" },
-        `${formatClock(interval.start, this.unit, this.zone)}${interval.isMark ? "" : ` – ${interval.end === null ? "still going" : formatClock(end, this.unit, this.zone)}`}${span}`,
+        `${formatClock(interval.start, this.unit, this.zone)}${interval.isMark ? "" : ` – ${interval.end === null ? t("still going") : formatClock(end, this.unit, this.zone)}`}${span}`,
       ),
       revisionText(interval, this.unit, this.zone) === null
         ? null

@@ -1,5 +1,6 @@
 /** On a demo feed: how much of what truly happened in its world the queries found, and how many of their answers are right. */
 
+import { t } from "../lib/texts";
 import { get, query } from "../lib/api";
 import { h, replace } from "../lib/dom";
 import { list, nullable, number, otherwise, record, string } from "../lib/parse";
@@ -23,7 +24,7 @@ type Score = ReturnType<typeof score>;
 
 export class TruthView {
   /** Hidden while there is nothing to say: on every feed that is no demo. */
-  readonly element = h("section", { class: "truth", hidden: true, "aria-label": "Answers against what truly happened" });
+  readonly element = h("section", { class: "truth", hidden: true, "aria-label": t("Answers against what truly happened") });
   private timer: ReturnType<typeof setInterval> | null = null;
 
   constructor(private readonly feed: string) {}
@@ -54,7 +55,7 @@ export class TruthView {
     this.element.hidden = rows.length === 0;
     replace(
       this.element,
-      h("h3", {}, `Simulated truth, last ${MINUTES} minutes`),
+      h("h3", {}, t("Simulated truth, last {MINUTES} minutes", { MINUTES })),
       h(
         "table",
         { class: "truth-table num" },
@@ -64,9 +65,9 @@ export class TruthView {
           h(
             "tr",
             {},
-            h("th", { scope: "col" }, "What happened"),
-            h("th", { scope: "col", title: "Recall: of what happened, how much was found" }, "Found"),
-            h("th", { scope: "col", title: "Precision: of the answers, how many are right" }, "Right"),
+            h("th", { scope: "col" }, t("What happened")),
+            h("th", { scope: "col", title: t("Recall: of what happened, how much was found") }, t("Found")),
+            h("th", { scope: "col", title: t("Precision: of the answers, how many are right") }, t("Right")),
           ),
         ),
         h(

@@ -87,6 +87,8 @@ def test_me_tells_teams_and_takes_a_time_zone(people: SimpleNamespace, client_of
     assert client.patch("/api/v1/me", {"time_zone": "Mars/Olympus"}).status_code == 400
     assert client.patch("/api/v1/me", {"units": "nautical"}).json()["units"] == "nautical"
     assert client.patch("/api/v1/me", {"units": "cubits"}).status_code == 400
+    assert client.patch("/api/v1/me", {"language": "de"}).json()["language"] == "de"
+    assert client.patch("/api/v1/me", {"language": "tlh"}).status_code == 400
     assert client.patch("/api/v1/me", {"superuser": True, "id": 1}).json()["superuser"] is False
 
 

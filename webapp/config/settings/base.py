@@ -56,6 +56,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "webapp.accounts.language.ReaderLanguage",
     "webapp.audit.middleware.Audit",
     "webapp.cage.middleware.AskedByUser",
     "allauth.account.middleware.AccountMiddleware",
@@ -84,6 +85,8 @@ TEMPLATES = [
 ]
 
 LANGUAGE_CODE = "en-gb"
+LANGUAGES = [("en-gb", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [ROOT / "webapp" / "locale"]
 TIME_ZONE = "UTC"
 USE_TZ = True
 

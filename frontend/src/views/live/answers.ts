@@ -1,5 +1,6 @@
 /** The answers of the live page: the timeline, its list twin, and what stands there while there are none. */
 
+import { t } from "../../lib/texts";
 import type { Interval } from "../../data/interval";
 import { button, h, icon } from "../../lib/dom";
 import { formatSpan } from "../../lib/time";
@@ -28,8 +29,8 @@ export class Answers {
   readonly timeline: TimelineView;
   private readonly list: IntervalListView;
   private readonly wrap = h("div", { class: "timeline-canvas-wrap" });
-  private readonly why = h("span", {}, "Fetching the answers so far.");
-  private readonly go = button("Go there", { icon: "locate-fixed", kind: "button-sm", hidden: true, onClick: () => this.goThere() });
+  private readonly why = h("span", {}, t("Fetching the answers so far."));
+  private readonly go = button(t("Go there"), { icon: "locate-fixed", kind: "button-sm", hidden: true, onClick: () => this.goThere() });
   private readonly nothing = h("div", { class: "timeline-empty", role: "status" }, icon("history"), this.why, this.go);
 
   constructor(
@@ -86,18 +87,21 @@ export class Answers {
     const minute = model.inUnit(60_000, 1);
     const span = formatSpan(Math.max(minute, Math.floor(away / minute) * minute), model.feed.time);
     return isBefore
-      ? `No answers here. The last one ${end === start ? "was" : "ended"} ${span} earlier.`
-      : `No answers here. The next one is ${span} later.`;
+      ? end === start
+        ? t("No answers here. The last one was {span} earlier.", { span })
+        : t("No answers here. The last one ended {span} earlier.", { span })
+      : t("No answers here. The next one is {span} later.", { span });
   }
 
   private nothingText(): string {
     const { queries, state, data } = this.model;
-    if (data.seq === null) return "Fetching the answers so far.";
-    if (queries.length === 0) return "Register a query and its answers appear here as they are found.";
-    if (state.hidden.length >= queries.length) return "All queries are hidden.";
+    if (data.seq === null) return t("Fetching the answers so far.");
+    if (queries.length === 0) return t("Register a query and its answers appear here as they are found.");
+    if (state.hidden.length >= queries.length) return t("All queries are hidden.");
     const [first, ...others] = state.entities;
-    if (first !== undefined) return `No answers about ${others.length === 0 ? first : "the chosen entities"} yet.`;
-    return "No answers yet. They appear here as they are found.";
+    if (first !== undefined)
+      return others.length === 0 ? t("No answers about {entity} yet.", { entity: first }) : t("No answers about the chosen entities yet.");
+    return t("No answers yet. They appear here as they are found.");
   }
 
   showMode(): void {

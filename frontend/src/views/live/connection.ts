@@ -1,5 +1,6 @@
 /** How the live connection stands, in the page's bar. */
 
+import { t } from "../../lib/texts";
 import { type Standing, standing } from "../../data/connection_data";
 import type { Feed } from "../../data/shapes";
 import { h } from "../../lib/dom";
@@ -9,17 +10,18 @@ import type { ConnectionState } from "../../live/socket";
 
 const LOOK_EVERY_MS = 1_000;
 const TITLES: Record<Standing, string> = {
-  past: "The page shows the past; press to go back to live",
-  live: "Connected: answers appear as they are found",
-  behind: "Events arrive later than they happened: see Feeds",
-  down: "Rows are kept, and nothing is found in them until the feed's job runs again: see Feeds",
-  silent:
+  past: t("The page shows the past; press to go back to live"),
+  live: t("Connected: answers appear as they are found"),
+  behind: t("Events arrive later than they happened: see Feeds"),
+  down: t("Rows are kept, and nothing is found in them until the feed's job runs again: see Feeds"),
+  silent: t(
     "The server does not say how the feed stands: its database may hang, or its publisher be down. Nothing is lost; the page goes on by itself.",
-  connecting: "Opening the live connection",
-  loading: "Connected: the answers so far are on their way",
-  reconnecting: "The connection was lost; press to try now. Nothing is lost: what was missed is fetched.",
-  refused: "Log in again to go on",
-  forbidden: "This feed is not shared with you any more",
+  ),
+  connecting: t("Opening the live connection"),
+  loading: t("Connected: the answers so far are on their way"),
+  reconnecting: t("The connection was lost; press to try now. Nothing is lost: what was missed is fetched."),
+  refused: t("Log in again to go on"),
+  forbidden: t("This feed is not shared with you any more"),
 };
 
 export class ConnectionView {
@@ -35,7 +37,7 @@ export class ConnectionView {
     private readonly feed: Feed,
     onRetry: () => void,
   ) {
-    this.element = h("button", { type: "button", class: "state state-connecting", onClick: onRetry }, "Connecting");
+    this.element = h("button", { type: "button", class: "state state-connecting", onClick: onRetry }, t("Connecting"));
     // Silence is no news that could wake the page.
     setInterval(() => this.show(), LOOK_EVERY_MS);
   }
@@ -73,15 +75,15 @@ export class ConnectionView {
     const kind = standing({ connection, isLoaded, isClockLive: this.past === null, silentMs, job, lagMs, latenessMs: this.feed.lateness });
     const texts: Record<Standing, string> = {
       past: this.past ?? "",
-      live: "Live",
-      behind: `Behind ${formatRough(this.lag ?? 0)}`,
-      down: "Job is down",
-      silent: `No news for ${formatRough(silentMs)}`,
-      connecting: "Connecting",
-      loading: "Loading",
-      reconnecting: "Reconnecting",
-      refused: "Logged out",
-      forbidden: "Not shared",
+      live: t("Live"),
+      behind: t("Behind {formatRough}", { formatRough: formatRough(this.lag ?? 0) }),
+      down: t("Job is down"),
+      silent: t("No news for {silentMs}", { silentMs: formatRough(silentMs) }),
+      connecting: t("Connecting"),
+      loading: t("Loading"),
+      reconnecting: t("Reconnecting"),
+      refused: t("Logged out"),
+      forbidden: t("Not shared"),
     };
     if (this.element.textContent === texts[kind] && this.element.classList.contains(`state-${kind}`)) return;
     this.element.className = `state state-${kind}`;

@@ -1,5 +1,6 @@
 /** Of the one entity that is chosen: what it reported last before the instant that the page shows, and the answers that it is in. */
 
+import { t } from "../../lib/texts";
 import { entityFacts, entityReports, type EntityReports } from "../../data/entity_facts";
 import type { Interval } from "../../data/interval";
 import { get, isShared, query as address } from "../../lib/api";
@@ -20,7 +21,7 @@ export interface EntityCardHandlers {
 }
 
 export class EntityCard {
-  readonly element = h("section", { class: "entity-card", hidden: true, "aria-label": "The chosen entity" });
+  readonly element = h("section", { class: "entity-card", hidden: true, "aria-label": t("The chosen entity") });
   private readonly question = new Latest<[entity: string]>((signal, entity) => this.ask(signal, entity), fail);
   private entity: string | null = null;
   private reports: EntityReports | null = null;
@@ -76,9 +77,9 @@ export class EntityCard {
         "div",
         { class: "row spread" },
         h("h3", {}, isShared() ? entity : h("a", { href: address(`/feeds/${model.feed.name}/entity`, { id: entity }) }, entity)),
-        iconButton(`Stop following ${entity}`, "x", { onClick: () => this.handlers.onClose() }),
+        iconButton(t("Stop following {entity}", { entity }), "x", { onClick: () => this.handlers.onClose() }),
       ),
-      reports !== null && facts.length === 0 ? h("p", { class: "small muted" }, "No report near this instant.") : this.facts,
+      reports !== null && facts.length === 0 ? h("p", { class: "small muted" }, t("No report near this instant.")) : this.facts,
       answers.length === 0 ? null : h("ul", {}, ...answers.map((one) => this.answer(one))),
     );
   }

@@ -1,5 +1,6 @@
 /** Where the parts of the live page stand. */
 
+import { t } from "../../lib/texts";
 import { h, icon, iconButton } from "../../lib/dom";
 import { splitter } from "../splitter_view";
 
@@ -41,15 +42,15 @@ export function liveFrame({
     h(
       "div",
       { class: "button-group" },
-      iconButton("Show or hide the queries", "list-filter", { onClick: onSide }),
+      iconButton(t("Show or hide the queries"), "list-filter", { onClick: onSide }),
       boxButton,
-      iconButton("Everything in view", "maximize", { onClick: onFitAll }),
+      iconButton(t("Everything in view"), "maximize", { onClick: onFitAll }),
     ),
-    h("a", { class: "button new-query", href: newQueryUrl }, icon("waypoints"), "New query"),
+    h("a", { class: "button new-query", href: newQueryUrl }, icon("waypoints"), t("New query")),
   );
   const mapArea = h("div", { class: "live-map" }, map, tools, h("div", { class: "map-side" }, ...entity), tip);
   const centre = h("div", { class: "live-centre" }, mapArea);
-  centre.append(splitter(centre), h("section", { class: "live-timeline", "aria-label": "Answers over time" }, timeBar, answers));
+  centre.append(splitter(centre), h("section", { class: "live-timeline", "aria-label": t("Answers over time") }, timeBar, answers));
   // Messages lie over the map, where they cover neither rows nor the controls of a panel.
   const messages = document.getElementById("toasts");
   if (messages !== null) mapArea.append(messages);
@@ -61,7 +62,7 @@ export function liveFrame({
 export function skipLinks(body: HTMLElement): HTMLElement {
   const to = (text: string, selector: string): HTMLElement =>
     h("button", { type: "button", class: "skip", onClick: () => body.querySelector<HTMLElement>(selector)?.focus() }, text);
-  return h("div", { class: "skip-links" }, to("Skip to the map", ".map-canvas"), to("Skip to the timeline", ".timeline-canvas"));
+  return h("div", { class: "skip-links" }, to(t("Skip to the map"), ".map-canvas"), to(t("Skip to the timeline"), ".timeline-canvas"));
 }
 
 /** Gives the place of messages back to the page. */

@@ -3,6 +3,7 @@
  * when there is none.
  */
 
+import { t } from "../../lib/texts";
 import { fromDocument } from "../../data/motion_data";
 import { isHalfDone, missingSteps, progressAnswer, stateOf, type EntityProgress } from "../../data/motion_progress";
 import { timeWords, titleWords } from "../../data/motion_words";
@@ -96,7 +97,7 @@ export class HalfDone {
       return progress === undefined ? [] : [this.row(row, progress)];
     });
     this.element.hidden = rows.length === 0;
-    replace(this.element, h("h3", {}, `Half-finished: ${this.entity ?? ""}`), h("ul", {}, ...rows));
+    replace(this.element, h("h3", {}, t("Half-finished: {entity}", { entity: this.entity ?? "" })), h("ul", {}, ...rows));
   }
 
   private row(row: QueryRow, progress: EntityProgress): HTMLElement {
@@ -114,7 +115,7 @@ export class HalfDone {
         h("span", { class: "progress-dots", "aria-hidden": "true" }, ...dots),
         h("strong", {}, stateOf(progress)),
       ),
-      h("p", { class: "small faint num" }, `Done: ${times.join(", ")}`),
+      h("p", { class: "small faint num" }, t("Done: {join}", { join: times.join(", ") })),
       h("p", { class: "small muted" }, this.next(row, progress)),
     );
   }
@@ -130,8 +131,8 @@ export class HalfDone {
       const step = steps[i];
       return step === undefined ? [] : [`${lowered(titleWords(step, feed))}, ${timeWords(steps, i, feed.time)}`];
     });
-    const rest = isInOrder || missing.length === shown.length ? "" : `; and ${missing.length - shown.length} more`;
-    return `${isInOrder ? "Next" : "Still missing"}: ${words.join("; ")}${rest}`;
+    const rest = isInOrder || missing.length === shown.length ? "" : t("; and {value} more", { value: missing.length - shown.length });
+    return `${isInOrder ? t("Next") : t("Still missing")}: ${words.join("; ")}${rest}`;
   }
 }
 

@@ -1,5 +1,6 @@
 /** Keys of the live page, and the list of them. */
 
+import { t } from "../../lib/texts";
 import { h, isTyping } from "../../lib/dom";
 import { openDialog } from "../dialog_view";
 import type { SearchView } from "../search_view";
@@ -30,9 +31,10 @@ export interface Driven {
   time: TimeControl;
   search: SearchView;
   escape: () => void;
+  copyLink: () => void;
 }
 
-export function liveActions({ timeline, selection, time, search, escape }: Driven): Actions {
+export function liveActions({ timeline, selection, time, search, escape, copyLink }: Driven): Actions {
   return {
     w: () => timeline.zoom(0.7),
     s: () => timeline.zoom(1.43),
@@ -47,6 +49,7 @@ export function liveActions({ timeline, selection, time, search, escape }: Drive
     " ": () => time.togglePlay(),
     ArrowLeft: () => time.step(-1),
     ArrowRight: () => time.step(1),
+    c: copyLink,
     "/": () => search.focus(),
     "?": () => showShortcuts(),
     Escape: escape,
@@ -55,20 +58,21 @@ export function liveActions({ timeline, selection, time, search, escape }: Drive
 
 export function showShortcuts(): void {
   const rows: [string, string][] = [
-    ["Space", "Pause, and play on from there"],
-    ["B", "Play backwards"],
-    ["<  >", "Slower, faster"],
-    ["←  →", "A step back or forward in time"],
-    ["L", "Back to live"],
-    ["J  K", "Next and previous answer"],
-    ["W  S", "Zoom the timeline in and out"],
-    ["A  D", "Move back and forward in time"],
-    ["/", "Find an entity, a query or a region"],
-    ["Esc", "Close details, clear the range, clear the selection"],
-    ["Shift + drag", "On the map: select entities; on the timeline: mark a time range"],
+    [t("Space"), t("Pause, and play on from there")],
+    ["B", t("Play backwards")],
+    ["<  >", t("Slower, faster")],
+    ["←  →", t("A step back or forward in time")],
+    ["L", t("Back to live")],
+    ["J  K", t("Next and previous answer")],
+    ["W  S", t("Zoom the timeline in and out")],
+    ["A  D", t("Move back and forward in time")],
+    ["/", t("Find an entity, a query or a region")],
+    ["C", t("Copy a link to this view")],
+    [t("Esc"), t("Close details, clear the range, clear the selection")],
+    [t("Shift + drag"), t("On the map: select entities; on the timeline: mark a time range")],
   ];
   openDialog(
-    "Keyboard",
+    t("Keyboard"),
     h(
       "div",
       { class: "shortcut-list" },

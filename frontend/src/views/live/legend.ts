@@ -1,5 +1,6 @@
 /** What the marks of timeline and map mean, each drawn by what draws it there. */
 
+import { t } from "../../lib/texts";
 import { token } from "../../lib/colours";
 import { h } from "../../lib/dom";
 import { closedBar, diamond, openBar } from "../canvas_marks";
@@ -30,35 +31,35 @@ const filled = (context: CanvasRenderingContext2D, colour: string, heading: numb
 };
 
 const TIMELINE: [string, Draw][] = [
-  ["An answer that has ended", (c, { colour }) => closedBar(c, 4, 4, 64, 14, colour, 0.9)],
-  ["One that still holds: hatched, up to the present", (c, { colour }) => openBar(c, 4, 4, 64, 14, colour)],
-  ["An answer of one instant", (c, { colour }) => diamond(c, 36, 11, 6, 7, colour)],
-  ["Several that are too close to be drawn apart", (c, { colour }) => closedBar(c, 4, 4, 64, 14, colour, 0.5)],
-  ["Stated once, taken back by later events: it is no answer", (c, { colour }) => withdrawn(c, 4, 4, 64, 14, colour)],
+  [t("An answer that has ended"), (c, { colour }) => closedBar(c, 4, 4, 64, 14, colour, 0.9)],
+  [t("One that still holds: hatched, up to the present"), (c, { colour }) => openBar(c, 4, 4, 64, 14, colour)],
+  [t("An answer of one instant"), (c, { colour }) => diamond(c, 36, 11, 6, 7, colour)],
+  [t("Several that are too close to be drawn apart"), (c, { colour }) => closedBar(c, 4, 4, 64, 14, colour, 0.5)],
+  [t("Stated once, taken back by later events: it is no answer"), (c, { colour }) => withdrawn(c, 4, 4, 64, 14, colour)],
   [
-    "Its end was moved by later events: dashes show where it was",
+    t("Its end was moved by later events: dashes show where it was"),
     (c, { colour, text }) => {
       closedBar(c, 4, 4, 40, 14, colour, 0.9);
       revised(c, text, 66, 44, 4, 14, colour);
     },
   ],
-  ["It was open when its query was edited or switched off, and ends there", (c, { colour }) => cutBar(c, 4, 4, 64, 14, colour)],
+  [t("It was open when its query was edited or switched off, and ends there"), (c, { colour }) => cutBar(c, 4, 4, 64, 14, colour)],
   [
-    "Too many to fetch one by one: how many begin; zoom in for single answers",
+    t("Too many to fetch one by one: how many begin; zoom in for single answers"),
     (c, { colour }) => {
       c.fillStyle = colour;
       [4, 9, 14, 7, 11].forEach((tall, n) => c.fillRect(6 + n * 12, 20 - tall, 11, tall));
     },
   ],
   [
-    "The present",
+    t("The present"),
     (c, { critical }) => {
       c.fillStyle = critical;
       c.fillRect(35, 2, 2, 20);
     },
   ],
   [
-    "The instant that the page shows while it is not live",
+    t("The instant that the page shows while it is not live"),
     (c, { accent }) => {
       c.fillStyle = accent;
       c.fillRect(35, 6, 2, 16);
@@ -67,18 +68,18 @@ const TIMELINE: [string, Draw][] = [
   ],
 ];
 const MAP: [string, Draw][] = [
-  ["Somebody under way", (c, { entity }) => filled(c, entity, 0)],
-  ["Standing still, or heard of only once", (c, { entity }) => filled(c, entity, NaN)],
-  ["Silent: where it was last", (c, { entity }) => ring(c, entity, 3, 1.25)],
+  [t("Somebody under way"), (c, { entity }) => filled(c, entity, 0)],
+  [t("Standing still, or heard of only once"), (c, { entity }) => filled(c, entity, NaN)],
+  [t("Silent: where it was last"), (c, { entity }) => ring(c, entity, 3, 1.25)],
   [
-    "In an answer that holds, in the colour of its query",
+    t("In an answer that holds, in the colour of its query"),
     (c, { colour }) => {
       ring(c, colour, 8, 2);
       filled(c, colour, 0);
     },
   ],
   [
-    "The same of high or critical severity: with its name",
+    t("The same of high or critical severity: with its name"),
     (c, { colour }) => {
       ring(c, colour, 9, 3);
       filled(c, colour, 0);
@@ -98,8 +99,8 @@ export function showLegend(): void {
   const rows = (list: [string, Draw][]): Node[] =>
     list.flatMap(([text, draw]) => [sample((context) => draw(context, ink)), h("span", {}, text)]);
   openDialog(
-    "What the marks mean",
-    h("div", { class: "legend" }, h("h3", {}, "On the timeline"), ...rows(TIMELINE), h("h3", {}, "On the map"), ...rows(MAP)),
+    t("What the marks mean"),
+    h("div", { class: "legend" }, h("h3", {}, t("On the timeline")), ...rows(TIMELINE), h("h3", {}, t("On the map")), ...rows(MAP)),
   ).foot.remove();
 }
 

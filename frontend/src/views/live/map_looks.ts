@@ -1,5 +1,6 @@
 /** How the map is drawn beside who is where: clusters, colours by an attribute, heat maps; their menu and their legend. */
 
+import { t } from "../../lib/texts";
 import { density, gridOf } from "../../data/density_data";
 import type { EntitiesData } from "../../data/entities_data";
 import { type Heat, looksFrom, SPEED } from "../../data/map_looks";
@@ -23,7 +24,7 @@ import { metrePerSecond } from "./standstill";
 const EVERY_MS = 10_000;
 /** After the window or the map was moved. */
 const SETTLED_MS = 300;
-const HEAT_NAMES: Record<Heat, string> = { none: "No heat map", reports: "Heat map of reports", answers: "Heat map of answers" };
+const HEAT_NAMES: Record<Heat, string> = { none: t("No heat map"), reports: t("Heat map of reports"), answers: t("Heat map of answers") };
 
 export class MapLooks {
   readonly legend = h("div", { class: "map-legend", hidden: true });
@@ -85,12 +86,14 @@ export class MapLooks {
       },
     });
     const grouping = [
-      item("group", "Clusters where it is crowded", looks.grouping === "auto", () => this.group("auto")),
-      item("group", "Always clusters", looks.grouping === "clusters", () => this.group("clusters")),
-      item("group", "Every entity by itself", looks.grouping === "each", () => this.group("each")),
+      item("group", t("Clusters where it is crowded"), looks.grouping === "auto", () => this.group("auto")),
+      item("group", t("Always clusters"), looks.grouping === "clusters", () => this.group("clusters")),
+      item("group", t("Every entity by itself"), looks.grouping === "each", () => this.group("each")),
     ];
     const colours = [null, SPEED, ...this.names].map((name) =>
-      item("palette", name === null ? "One colour" : `Colour by ${nameOf(name)}`, looks.colourBy === name, () => this.colour(name)),
+      item("palette", name === null ? t("One colour") : t("Colour by {name}", { name: nameOf(name) }), looks.colourBy === name, () =>
+        this.colour(name),
+      ),
     );
     const heats = (["none", "reports", "answers"] as const).map((heat) =>
       item("flame", HEAT_NAMES[heat], looks.heat === heat, () => this.chooseHeat(heat)),
@@ -175,8 +178,8 @@ export class MapLooks {
     });
     const found = await get(path, density, signal);
     const clockOf = (t: number): string => formatClock(t, feed.time, this.model.zone);
-    const whole = found.to < Math.ceil(upTo) ? " (as many as are counted at once)" : "";
-    this.heatText = `${formatNumber(found.total)} reports${this.looks.heat === "answers" ? " within answers" : ""}, ${clockOf(found.from)} – ${clockOf(found.to)}${whole}`;
+    const whole = found.to < Math.ceil(upTo) ? t(" (as many as are counted at once)") : "";
+    this.heatText = `${formatNumber(found.total)} reports${this.looks.heat === "answers" ? t(" within answers") : ""}, ${clockOf(found.from)} – ${clockOf(found.to)}${whole}`;
     this.heat.show({ counts: found.counts, ...grid, box }, `${HEAT_NAMES[this.looks.heat]}: ${this.heatText}`);
     this.paint();
   }
@@ -185,7 +188,7 @@ export class MapLooks {
     const { styling, looks } = this;
     const rows: Node[] = [];
     if (styling !== null && looks.colourBy !== null) {
-      rows.push(h("h3", {}, looks.colourBy === SPEED ? "Speed" : looks.colourBy));
+      rows.push(h("h3", {}, looks.colourBy === SPEED ? t("Speed") : looks.colourBy));
       styling.classes.forEach(({ label }, n) =>
         rows.push(
           h("div", { class: "row" }, h("span", { class: "swatch", vars: { "--swatch": classColourOf(styling, n) } }), h("span", {}, label)),

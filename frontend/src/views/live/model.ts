@@ -1,5 +1,6 @@
 /** What the live page of one feed knows: queries, regions, answers, and the feed's present. No DOM. */
 
+import { t } from "../../lib/texts";
 import {
   detection,
   queryRow,
@@ -171,7 +172,7 @@ export class LiveModel {
   }
 
   queryName(id: string): string {
-    return this.query(id)?.name ?? `Query ${id}`;
+    return this.query(id)?.name ?? t("Query {id}", { id });
   }
 
   /** What the query asked in `version`; one that the page does not know is asked for, and `onCome` called when the answer is here. */
@@ -377,7 +378,7 @@ export class LiveModel {
       const isShown = row.enabled && !hidden.has(row.id);
       for (const id of ids) if (isShown && !colourOf.has(id)) colourOf.set(id, queryColour(row.id));
       spoken.geometries.forEach((geometry, n) => {
-        const id = `query ${row.id} ${n}`;
+        const id = t("query {id} {n}", { id: row.id, n });
         ids.push(id);
         if (isShown) drawn.push({ id, name: row.name, geometry, colour: queryColour(row.id) });
       });

@@ -1,5 +1,6 @@
 /** Drawings below everything on the map: those kept with the feed, and files that the reader drops on it; and the menu of all layers. */
 
+import { t } from "../../lib/texts";
 import * as L from "leaflet";
 import { collectionFrom, nameOfFile, overlay, OVERLAY_BYTES } from "../../data/overlay_data";
 import type { Feed } from "../../data/shapes";
@@ -22,10 +23,10 @@ interface Shown {
 }
 
 export class Overlays {
-  readonly button = iconButton("Map layers", "layers");
+  readonly button = iconButton(t("Map layers"), "layers");
   private readonly all: Shown[] = [];
   private readonly renderer = L.canvas({ pane: "overlays" });
-  private readonly picker = h("input", { type: "file", accept: ".geojson,.json", hidden: true, "aria-label": "Overlay file" });
+  private readonly picker = h("input", { type: "file", accept: ".geojson,.json", hidden: true, "aria-label": t("Overlay file") });
 
   constructor(
     private readonly feed: Feed,
@@ -92,16 +93,16 @@ export class Overlays {
         ? []
         : base.names.map((name) => item("map", name, () => base.prefer(name), name === base.current));
     const overlays = this.all.map((one) =>
-      item(one.layer === null ? "eye-off" : "eye", `${one.layer === null ? "Show" : "Hide"} ${one.name}`, () => this.toggle(one)),
+      item(one.layer === null ? "eye-off" : "eye", `${one.layer === null ? t("Show") : t("Hide")} ${one.name}`, () => this.toggle(one)),
     );
     const changes = !this.feed.editable
       ? []
       : this.all.map((one) =>
           one.id === null
-            ? item("save", `Keep ${one.name} for everybody`, () => void this.keep(one))
-            : item("trash-2", `Remove ${one.name}`, () => void this.remove(one)),
+            ? item("save", t("Keep {name} for everybody", { name: one.name }), () => void this.keep(one))
+            : item("trash-2", t("Remove {name}", { name: one.name }), () => void this.remove(one)),
         );
-    return [...bases, ...overlays, item("upload", "Add a GeoJSON file…", () => this.picker.click()), ...changes, ...this.more()];
+    return [...bases, ...overlays, item("upload", t("Add a GeoJSON file…"), () => this.picker.click()), ...changes, ...this.more()];
   }
 
   private acceptDrops(container: HTMLElement): void {
@@ -116,12 +117,12 @@ export class Overlays {
     this.picker.value = "";
     if (file === null) return;
     if (file.size > OVERLAY_BYTES) {
-      toast(`“${file.name}” has more than ${OVERLAY_BYTES / 1_000_000} MB: simplify it.`, "critical");
+      toast(t("“{name}” has more than {value} MB: simplify it.", { name: file.name, value: OVERLAY_BYTES / 1_000_000 }), "critical");
       return;
     }
     const found = collectionFrom(await file.text());
     if ("fault" in found) {
-      toast(`“${file.name}” cannot be shown: ${found.fault}.`, "critical");
+      toast(t("“{name}” cannot be shown: {fault}.", { name: file.name, fault: found.fault }), "critical");
       return;
     }
     const one: Shown = { name: nameOfFile(file.name), id: null, collection: found.collection, layer: null };
@@ -130,9 +131,9 @@ export class Overlays {
       this.all.push(one);
       const box = one.layer?.getBounds();
       if (box?.isValid() === true) this.feedMap.map.fitBounds(box, { animate: false });
-      toast(`“${one.name}” is shown until you leave this page.`, "good");
+      toast(t("“{name}” is shown until you leave this page.", { name: one.name }), "good");
     } catch {
-      toast(`“${file.name}” cannot be shown: a geometry is not valid.`, "critical");
+      toast(t("“{name}” cannot be shown: a geometry is not valid.", { name: file.name }), "critical");
     }
   }
 
@@ -142,14 +143,15 @@ export class Overlays {
       const before = this.all.findIndex((other) => other.id === kept.id && other !== one);
       if (before >= 0) this.all.splice(before, 1)[0]!.layer?.remove();
       one.id = kept.id;
-      toast(`“${one.name}” is kept with the feed.`, "good");
+      toast(t("“{name}” is kept with the feed.", { name: one.name }), "good");
     } catch (error) {
       fail(error);
     }
   }
 
   private async remove(one: Shown): Promise<void> {
-    if (!(await confirmDanger("Remove this overlay?", `“${one.name}” is removed for everybody.`, "Remove overlay"))) return;
+    if (!(await confirmDanger(t("Remove this overlay?"), t("“{name}” is removed for everybody.", { name: one.name }), t("Remove overlay"))))
+      return;
     try {
       await call(`${this.address}${one.id!}/`, { method: "DELETE" });
       one.layer?.remove();

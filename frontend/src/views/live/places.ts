@@ -1,19 +1,30 @@
 /** Finding things on the live page, and going there. */
 
+import { t } from "../../lib/texts";
 import type { QueryRow } from "../../data/shapes";
 import { around } from "../../lib/regions";
+import type { EntityLayer } from "../entity_layer";
 import { boundsOf, type FeedMap } from "../map_view";
 import type { Found } from "../search_view";
 import { toast } from "../shell_view";
 import type { LiveModel } from "./model";
 
 export class Places {
+  /** The entity that the map goes along with, until the reader moves the map. */
+  followed: string | null = null;
+
   constructor(
     private readonly model: LiveModel,
     private readonly feedMap: FeedMap,
+    private readonly entities: EntityLayer,
     private readonly onEntity: (entity: string) => void,
-    private readonly isThere: (entity: string) => boolean,
-  ) {}
+  ) {
+    const { map } = feedMap;
+    map.on("dragstart", () => (this.followed = null));
+    map.on("keydown", ({ originalEvent }) => {
+      if (originalEvent.key.startsWith("Arrow")) this.followed = null;
+    });
+  }
 
   private get isGeographic(): boolean {
     return this.model.feed.crs === "geographic";
@@ -56,14 +67,22 @@ export class Places {
     this.feedMap.regions.highlight(new Set(this.model.regionsOfQuery.get(row.id)));
   }
 
-  panTo(entity: string): void {
-    const at = this.model.data.positions.get(entity);
-    if (at !== undefined) this.feedMap.panTo(at[1], at[2]);
+  /** Brings it into the middle, and keeps it in sight from now on. */
+  follow(entity: string): void {
+    this.followed = entity;
+    const at = this.entities.placeOf(entity);
+    if (at !== null) this.feedMap.panTo(at.lng, at.lat);
+  }
+
+  /** Time went on: whom the map follows may have left what it shows. */
+  keepInSight(): void {
+    const at = this.followed === null ? null : this.entities.placeOf(this.followed);
+    if (at !== null && !this.feedMap.isInSight(at.lng, at.lat)) this.feedMap.panTo(at.lng, at.lat);
   }
 
   fitAll(): void {
     const places = [...this.model.data.positions.values()]
-      .filter(([id]) => this.isThere(id))
+      .filter(([id]) => this.entities.presence(id) !== "gone")
       .map(([, x, y]): [number, number] => [this.feedMap.near(x), y]);
     const box =
       around(places) ??
@@ -72,6 +91,6 @@ export class Places {
         this.isGeographic,
       );
     if (box !== null) this.feedMap.fit(box);
-    else toast("There is nothing on this feed yet.");
+    else toast(t("There is nothing on this feed yet."));
   }
 }

@@ -1,5 +1,6 @@
 /** The pointer on the live map: what is under it, clicks, and the box that chooses entities. */
 
+import { t, tn } from "../../lib/texts";
 import type * as L from "leaflet";
 import { entityFacts, entityReports } from "../../data/entity_facts";
 import { get, query as address } from "../../lib/api";
@@ -27,7 +28,7 @@ const MOST_NAMES = 6;
 type Corners = [number, number, number, number];
 
 export class MapPointer {
-  readonly boxButton = iconButton("Select entities in a box (Shift and drag)", "square-dashed-mouse-pointer", {
+  readonly boxButton = iconButton(t("Select entities in a box (Shift and drag)"), "square-dashed-mouse-pointer", {
     onClick: () => this.setBoxMode(!this.isBoxMode),
   });
   readonly tip = h("div", { class: "timeline-tip map-tip", hidden: true });
@@ -101,19 +102,21 @@ export class MapPointer {
         if (one.end === null && !one.isWithdrawn && one.entities.includes(entity)) lines.push(`${kindName(one.kind)} · ${row.name}`);
       if (lines.length >= 4) break;
     }
-    return lines.length > 0 ? lines.slice(0, 4) : ["Click to follow it"];
+    return lines.length > 0 ? lines.slice(0, 4) : [t("Click to follow it")];
   }
 
   /** When it was heard of last, if it should have been heard of since. */
   private silence(layer: EntityLayer, entity: string): string[] {
     const { feed, zone, data } = this.model;
     const last = data.positions.get(entity);
-    return last === undefined || layer.presence(entity) === "here" ? [] : [`Silent since ${formatClock(last[3], feed.time, zone)}`];
+    return last === undefined || layer.presence(entity) === "here"
+      ? []
+      : [t("Silent since {formatClock}", { formatClock: formatClock(last[3], feed.time, zone) })];
   }
 
   private queriesOf(region: string): string[] {
     const names = this.model.queries.filter((row) => this.model.regionsOfQuery.get(row.id)?.includes(region)).map((row) => row.name);
-    return names.length > 0 ? names.slice(0, 4) : ["No query uses this region"];
+    return names.length > 0 ? names.slice(0, 4) : [t("No query uses this region")];
   }
 
   private showTip(map: L.Map, x: number, y: number, title: string, lines: string[]): void {
@@ -197,8 +200,14 @@ export class MapPointer {
     setTimeout(() => this.handlers.onEntities(found), 0);
     toast(
       found.length === 0
-        ? "No entity is in that box."
-        : `${found.length > 200 ? "The first 200 of " : ""}${found.length} ${found.length === 1 ? "entity" : "entities"} selected; the timeline shows only theirs.`,
+        ? t("No entity is in that box.")
+        : found.length > 200
+          ? t("The first 200 of {count} entities selected; the timeline shows only theirs.", { count: found.length })
+          : tn(
+              "One entity selected; the timeline shows only its answers.",
+              "{count} entities selected; the timeline shows only theirs.",
+              found.length,
+            ),
     );
   }
 }
@@ -206,7 +215,7 @@ export class MapPointer {
 function clusterLines({ ids, isStack }: { ids: string[]; isStack: boolean }): string[] {
   const names = ids.slice(0, MOST_NAMES).join(", ");
   return [
-    ids.length > MOST_NAMES ? `${names} and ${ids.length - MOST_NAMES} more` : names,
-    isStack ? "Click to choose them" : "Click to zoom in",
+    ids.length > MOST_NAMES ? t("{names} and {value} more", { names, value: ids.length - MOST_NAMES }) : names,
+    isStack ? t("Click to choose them") : t("Click to zoom in"),
   ];
 }

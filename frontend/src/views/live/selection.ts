@@ -116,8 +116,11 @@ export class Selection {
     this.linked().tracks.draw();
   }
 
-  /** A link from an alert may name an answer older than the snapshot: it is fetched and put among the others. */
-  async open(id: string, refresh: () => void): Promise<void> {
+  /**
+   * A link from an alert may name an answer older than the snapshot: it is fetched and put among the others. Timeline and map
+   * go there, unless `isPlaced`: the link says which window they show.
+   */
+  async open(id: string, isPlaced: boolean, refresh: () => void): Promise<void> {
     for (let tries = 0; tries < 100 && this.model.data.seq === null; tries++) await new Promise((resolve) => setTimeout(resolve, 150));
     try {
       if (this.model.intervals.find(id) === null)
@@ -129,8 +132,9 @@ export class Selection {
     const interval = this.model.intervals.find(id);
     if (interval === null) return;
     refresh();
+    if (isPlaced) this.linked().tracks.stayAt(interval);
     this.select(interval, true);
-    this.show(interval);
+    if (!isPlaced) this.show(interval);
   }
 
   /** Timeline and map go to the answer. */

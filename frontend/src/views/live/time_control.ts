@@ -1,5 +1,6 @@
 /** The bar over the timeline: live, paused or playing; the instant as a field; zoom, the brushed range, timeline or list. */
 
+import { t } from "../../lib/texts";
 import { parseWhen } from "../../clock/when";
 import { button, h, icon, iconButton, replace } from "../../lib/dom";
 import { formatClock, formatMoment, formatSpan, zoneName } from "../../lib/time";
@@ -27,34 +28,39 @@ const STEP = 0.02;
 export class TimeControl {
   readonly clock = h("div", { class: "clock" });
   readonly element: HTMLElement;
-  private readonly listButton = button("List", {
+  private readonly listButton = button(t("List"), {
     icon: "table-2",
     kind: "button-sm toggle",
     "aria-pressed": "false",
     onClick: () => this.setMode(this.model.state.mode === "list" ? "timeline" : "list"),
   });
-  private readonly liveButton = button("Live", {
+  private readonly liveButton = button(t("Live"), {
     icon: "skip-forward",
     kind: "button-sm",
-    title: "Follow the present (L)",
+    title: t("Follow the present (L)"),
     onClick: () => this.goLive(),
   });
-  private readonly playButton = iconButton("Pause (space)", "pause", { kind: "button-sm", onClick: () => this.togglePlay() });
-  private readonly backButton = iconButton("Play backwards (B)", "play", {
+  private readonly playButton = iconButton(t("Pause (space)"), "pause", { kind: "button-sm", onClick: () => this.togglePlay() });
+  private readonly backButton = iconButton(t("Play backwards (B)"), "play", {
     kind: "button-sm play-back",
     onClick: () => this.playBackwards(),
   });
   private readonly rateChoice = h(
     "select",
-    { class: "input input-sm rate", "aria-label": "Speed of playback", title: "Speed of playback", onChange: () => this.rateChosen() },
+    {
+      class: "input input-sm rate",
+      "aria-label": t("Speed of playback"),
+      title: t("Speed of playback"),
+      onChange: () => this.rateChosen(),
+    },
     ...RATES.map((rate) => h("option", { value: rate, selected: rate === FIRST_RATE }, `${rate}×`)),
   );
   private readonly whenField = h("input", {
     class: "input input-sm when num",
     type: "text",
     autocomplete: "off",
-    "aria-label": "Go to a date and time",
-    title: "14:00, yesterday 14:00, 2026-11-22 07:12:05 or -10 min",
+    "aria-label": t("Go to a date and time"),
+    title: t("14:00, yesterday 14:00, 2026-11-22 07:12:05 or -10 min"),
     onKeydown: (event: Event) => this.whenKey(event as KeyboardEvent),
     onBlur: () => this.showWhen(),
   });
@@ -68,8 +74,8 @@ export class TimeControl {
     private readonly timeline: () => TimelineView,
     private readonly handlers: TimeHandlers,
   ) {
-    const zoomIn = iconButton("Zoom in (W)", "plus", { kind: "button-sm", onClick: () => this.timeline().zoom(0.6) });
-    const zoomOut = iconButton("Zoom out (S)", "minus", { kind: "button-sm", onClick: () => this.timeline().zoom(1.6) });
+    const zoomIn = iconButton(t("Zoom in (W)"), "plus", { kind: "button-sm", onClick: () => this.timeline().zoom(0.6) });
+    const zoomOut = iconButton(t("Zoom out (S)"), "minus", { kind: "button-sm", onClick: () => this.timeline().zoom(1.6) });
     this.element = h(
       "div",
       { class: "timeline-bar" },
@@ -81,8 +87,8 @@ export class TimeControl {
       this.coverageNote,
       this.rangeNote,
       h("span", { class: "grow" }),
-      iconButton("What the marks mean", "info", { kind: "button-quiet button-sm", onClick: () => showLegend() }),
-      iconButton("Keyboard shortcuts (?)", "keyboard", { kind: "button-quiet button-sm", onClick: () => showShortcuts() }),
+      iconButton(t("What the marks mean"), "info", { kind: "button-quiet button-sm", onClick: () => showLegend() }),
+      iconButton(t("Keyboard shortcuts (?)"), "keyboard", { kind: "button-quiet button-sm", onClick: () => showShortcuts() }),
       this.listButton,
     );
     this.showPlaying();
@@ -118,7 +124,7 @@ export class TimeControl {
     const isCounted = counts !== null && gaps.every(([a, b]) => counts.from <= a && b <= counts.to + 1);
     const isWhole = gaps.length === 0;
     this.coverageNote.hidden = isWhole;
-    const text = !isCounted ? "Loading older answers" : "Older answers are counted: zoom in for single ones";
+    const text = !isCounted ? t("Loading older answers") : t("Older answers are counted: zoom in for single ones");
     if (!isWhole && this.coverageNote.textContent !== text) this.coverageNote.textContent = text;
   }
 
@@ -210,7 +216,7 @@ export class TimeControl {
     const { clock } = this.model;
     const isForward = clock.isLive || clock.rate > 0;
     replace(this.playButton, icon(isForward ? "pause" : "play"));
-    const text = isForward ? "Pause (space)" : "Play (space)";
+    const text = isForward ? t("Pause (space)") : t("Play (space)");
     this.playButton.setAttribute("aria-label", text);
     this.playButton.title = text;
     this.backButton.setAttribute("aria-pressed", String(clock.rate < 0));
@@ -225,8 +231,8 @@ export class TimeControl {
     if (found === null) {
       toast(
         feed.time === "ms"
-          ? 'Write a time as "14:00", "yesterday 14:00", "2026-11-22 07:12:05" or "-10 min".'
-          : 'Write a tick as "1200", or "-100" for so many before the present.',
+          ? t('Write a time as "14:00", "yesterday 14:00", "2026-11-22 07:12:05" or "-10 min".')
+          : t('Write a tick as "1200", or "-100" for so many before the present.'),
         "critical",
       );
       return;
@@ -253,7 +259,7 @@ export class TimeControl {
       replace(
         this.rangeNote,
         h("span", { class: "num" }, text),
-        h("button", { type: "button", "aria-label": "Clear the time range", onClick: () => this.setRange(null) }, icon("x")),
+        h("button", { type: "button", "aria-label": t("Clear the time range"), onClick: () => this.setRange(null) }, icon("x")),
       );
     }
     this.handlers.onState();

@@ -52,6 +52,11 @@ export class LiveTracks {
     if (interval?.end === null && interval.key === this.drawn.key && Date.now() - this.drawn.at >= FOLLOW_MS) this.draw();
   }
 
+  /** The map stays where it is when this answer is drawn: somebody chose what it shows. */
+  stayAt(interval: Interval): void {
+    this.shownFor = interval.key;
+  }
+
   close(): void {
     this.question.drop();
   }

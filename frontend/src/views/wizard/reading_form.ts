@@ -240,7 +240,7 @@ function withOwn(options: readonly (readonly [string, string])[], value: string)
 }
 
 function section(title: string, ...content: Child[]): HTMLElement {
-  return h("section", { class: "stack" }, h("h3", { class: "section-title" }, title), ...content);
+  return h("section", { class: "stack" }, h("h2", { class: "section-title" }, title), ...content);
 }
 
 function identifier(pointer: string): string {

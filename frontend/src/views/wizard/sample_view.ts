@@ -143,7 +143,7 @@ export class SampleView {
     });
     replace(
       this.intervals,
-      h("h3", { class: "section-title" }, "Time between two rows of a thing"),
+      h("h2", { class: "section-title" }, "Time between two rows of a thing"),
       h("div", { class: "intervals", role: "img", "aria-label": "Histogram of the time between two rows of a thing" }, ...bars),
     );
   }
@@ -163,7 +163,7 @@ export class SampleView {
       );
     replace(
       this.table,
-      h("h3", { class: "section-title" }, "The first rows, as they stand in the file"),
+      h("h2", { class: "section-title" }, "The first rows, as they stand in the file"),
       h("div", { class: "table-wrap" }, h("table", { class: "table" }, h("thead", {}, head), h("tbody", {}, ...rows))),
     );
   }

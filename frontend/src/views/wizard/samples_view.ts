@@ -11,7 +11,7 @@ export function samplesView(team: string | null, done: (upload: Upload) => void)
   const place = h(
     "section",
     { class: "panel panel-body stack", "aria-label": "Samples to start with", hidden: true },
-    h("h3", { class: "section-title" }, "Samples to start with"),
+    h("h2", { class: "section-title" }, "Samples to start with"),
     h("p", { class: "muted" }, "One click makes a feed, with queries that already have something to answer."),
     list,
   );

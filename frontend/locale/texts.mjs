@@ -1,0 +1,170 @@
+// Texts for translators: `npm run texts` writes what t() and tn() say in the front end, and {% translate %} in the server's templates, into the
+// .po files and keeps what is translated; `npm run texts:check` fails where a .po file differs from the code, a text has no translation, or
+// one in a place of texts is not marked.
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { mo, po } from "gettext-parser";
+import ts from "typescript";
+
+const HERE = import.meta.dirname;
+const SOURCE = join(HERE, "../src");
+const ROOT = join(HERE, "../..");
+const TEMPLATES = join(ROOT, "webapp/templates");
+const SERVER = join(ROOT, "webapp/locale");
+/** Files whose texts are not marked yet: English in every language. Only ever shorter. */
+const UNMARKED = join(HERE, "unmarked.txt");
+/** Functions that put a text before the reader, and which of their arguments it is. */
+const TEXT_ARGUMENTS = new Map(
+  Object.entries({
+    button: [0],
+    iconButton: [0],
+    linkButton: [0],
+    toast: [0],
+    empty: [1, 2],
+    confirmDanger: [0, 1, 2],
+    openDialog: [0],
+    countedToast: [1],
+    pageFrame: [1],
+  }),
+);
+const TEXT_PROPERTIES = new Set(["aria-label", "title", "placeholder", "alt"]);
+
+const files = readdirSync(SOURCE, { recursive: true })
+  .filter((file) => file.endsWith(".ts"))
+  .sort();
+const isText = (text) => /\p{L}{2}/u.test(text);
+
+const lineOf = (source, node) => source.getLineAndCharacterOfPosition(node.getStart()).line + 1;
+
+/** Calls `say` with each literal that an expression in a place of texts may be. */
+function literals(node, say) {
+  if (ts.isParenthesizedExpression(node)) literals(node.expression, say);
+  else if (ts.isConditionalExpression(node)) [node.whenTrue, node.whenFalse].forEach((one) => literals(one, say));
+  else if (ts.isBinaryExpression(node) && ["??", "||", "&&", "+"].includes(node.operatorToken.getText()))
+    [node.left, node.right].forEach((one) => literals(one, say));
+  else if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) isText(node.text) && say(node);
+  else if (ts.isTemplateExpression(node))
+    isText([node.head, ...node.templateSpans.map((span) => span.literal)].map((part) => part.text).join(" ")) && say(node);
+}
+
+/** Literals that reach the reader without t(). */
+export function unmarked(source) {
+  const found = [];
+  const say = (node) => found.push(node);
+  const visit = (node) => {
+    if (ts.isCallExpression(node) && ts.isIdentifier(node.expression)) {
+      const name = node.expression.text;
+      if (name === "h") node.arguments.slice(2).forEach((one) => literals(one, say));
+      (TEXT_ARGUMENTS.get(name) ?? []).forEach((at) => node.arguments[at] && literals(node.arguments[at], say));
+    }
+    if (ts.isPropertyAssignment(node) && TEXT_PROPERTIES.has(node.name.text)) literals(node.initializer, say);
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return found;
+}
+
+/** What t() and tn() are called with: `{ text, plural, context, at }`. */
+function marked(source, file) {
+  const found = [];
+  const visit = (node) => {
+    if (ts.isCallExpression(node) && ts.isIdentifier(node.expression) && ["t", "tn", "tc"].includes(node.expression.text)) {
+      const [first, second] = node.arguments;
+      const name = node.expression.text;
+      const needed = name === "t" ? [first] : [first, second];
+      if (!needed.every((one) => one && ts.isStringLiteralLike(one)))
+        throw new Error(`${file}:${lineOf(source, node)}: write the text of ${name}() as a literal`);
+      found.push({
+        text: name === "tc" ? second.text : first.text,
+        plural: name === "tn" ? second.text : undefined,
+        context: name === "tc" ? first.text : "",
+        at: file,
+      });
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return found;
+}
+
+export function parse(file) {
+  return ts.createSourceFile(file, readFileSync(join(SOURCE, file), "utf8"), ts.ScriptTarget.Latest, true);
+}
+
+/** The catalogue as the code has it, with the translations that `old` has. */
+function catalogueOf(texts, old) {
+  const translations = { "": { "": old.translations[""][""] } };
+  for (const { text, plural, context, at } of texts) {
+    const group = (translations[context] ??= {});
+    const before = old.translations[context]?.[text];
+    const places = new Set(group[text]?.comments.reference.split("\n") ?? []).add(at);
+    group[text] = {
+      msgid: text,
+      msgid_plural: plural ?? group[text]?.msgid_plural,
+      msgctxt: context || undefined,
+      msgstr: before?.msgstr ?? (plural === undefined ? [""] : ["", ""]),
+      comments: { reference: [...places].join("\n") },
+    };
+  }
+  return po.compile({ ...old, translations }, { foldLength: 0, sort: true }).toString() + "\n";
+}
+
+/** What the templates of the server say by {% translate %} and {% blocktranslate %}. */
+function ofTemplates() {
+  const found = [];
+  for (const file of readdirSync(TEMPLATES, { recursive: true }).filter((one) => one.endsWith(".html") || one.endsWith(".txt")).sort()) {
+    const template = readFileSync(join(TEMPLATES, file), "utf8");
+    const say = (text) => found.push({ text, context: "", at: file });
+    for (const match of template.matchAll(/\{% translate "([^"]+)"|=_\("([^"]+)"\)/g)) say(match[1] ?? match[2]);
+    for (const match of template.matchAll(/\{% blocktranslate [^%]*%\}(.*?)\{% endblocktranslate %\}/gs)) say(match[1].replaceAll(/\{\{ (\w+) \}\}/g, "%($1)s"));
+  }
+  return found;
+}
+
+/** Writes or compares one catalogue; what is wrong with it. Says how much of it is translated. */
+function keep(path, texts, isCheck) {
+  const name = relative(ROOT, path);
+  const before = readFileSync(path, "utf8");
+  const after = catalogueOf(texts, po.parse(before));
+  const compiled = path.startsWith(SERVER) ? path.replace(/po$/, "mo") : null;
+  const faults = [];
+  if (!isCheck) {
+    writeFileSync(path, after);
+    if (compiled !== null) writeFileSync(compiled, mo.compile(po.parse(after)));
+  } else if (after !== before || (compiled !== null && !mo.compile(po.parse(after)).equals(readFileSync(compiled)))) {
+    faults.push(`${name} differs from the code: npm run texts`);
+  }
+  const entries = Object.values(po.parse(after).translations).flatMap((group) => Object.values(group)).filter((entry) => entry.msgid !== "");
+  const open = entries.filter((entry) => entry.msgstr.some((text) => text === ""));
+  for (const entry of open) faults.push(`${name}: no translation of "${entry.msgid}" (${entry.comments.reference.replaceAll("\n", ", ")})`);
+  console.log(`${name}: ${entries.length - open.length} of ${entries.length} texts translated`);
+  return faults;
+}
+
+/** Marked texts of the code, and the faults of what is not marked. */
+function ofSource() {
+  const excused = new Set(readFileSync(UNMARKED, "utf8").split("\n").filter((line) => line !== ""));
+  const [texts, faults] = [[], []];
+  let left = 0;
+  for (const file of files) {
+    const source = parse(file);
+    texts.push(...marked(source, file));
+    const bare = unmarked(source);
+    if (bare.length === 0 && excused.has(file)) faults.push(`${file}: all its texts are marked; take it out of locale/unmarked.txt`);
+    if (excused.has(file)) left += bare.length;
+    else for (const node of bare) faults.push(`${file}:${lineOf(source, node)}: ${node.getText().slice(0, 80)} is not marked for translation: t(...)`);
+  }
+  console.log(`${left} texts of the front end in ${excused.size} files are not marked yet (locale/unmarked.txt): English in every language`);
+  return { texts, faults };
+}
+
+function main(isCheck) {
+  const { texts, faults } = ofSource();
+  for (const file of readdirSync(HERE).filter((one) => one.endsWith(".po"))) faults.push(...keep(join(HERE, file), texts, isCheck));
+  const templates = ofTemplates();
+  for (const language of readdirSync(SERVER)) faults.push(...keep(join(SERVER, language, "LC_MESSAGES/django.po"), templates, isCheck));
+  for (const fault of faults) console.error(fault);
+  if (isCheck && faults.length > 0) process.exitCode = 1;
+}
+
+if (process.argv[1] === import.meta.filename) main(process.argv.includes("--check"));

@@ -1,0 +1,42 @@
+/**
+ * Texts in the reader's language: English stands in the code, every other language in locale/<language>.po.
+ *
+ * The page says its language in `<html lang>`; a text without a translation stays English.
+ */
+
+import type { Catalogue } from "*.po";
+
+/** Languages that pages can have, as the server names them, each in its own words. */
+export const LANGUAGES = [
+  ["en-gb", "English"],
+  ["de", "Deutsch"],
+] as const;
+
+export type Values = Record<string, string | number>;
+
+const catalogues = import.meta.glob<{ default: Catalogue }>("../../locale/*.po");
+export const language = typeof document === "undefined" ? "en" : document.documentElement.lang.slice(0, 2);
+const chosen = catalogues[`../../locale/${language}.po`];
+// Modules name their texts while they are read: the catalogue has to be there before.
+const catalogue: Catalogue | null = chosen === undefined ? null : (await chosen()).default;
+
+/** A text; `{name}` in it stands for the value of that name. */
+export function t(text: string, values: Values = {}): string {
+  return filled(catalogue?.texts[text]?.[0] ?? text, values);
+}
+
+/** A text that English has two meanings of: `context` tells translators which. */
+export function tc(context: string, text: string, values: Values = {}): string {
+  return filled(catalogue?.texts[`${context}\u0004${text}`]?.[0] ?? text, values);
+}
+
+/** A text about `count` things: `one` of a single one, else `other`; `{count}` stands for the number. */
+export function tn(one: string, other: string, count: number, values: Values = {}): string {
+  const forms = catalogue?.texts[one];
+  const text = forms === undefined ? (count === 1 ? one : other) : (forms[catalogue!.form(count)] ?? other);
+  return filled(text, { count, ...values });
+}
+
+function filled(text: string, values: Values): string {
+  return text.replaceAll(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
+}

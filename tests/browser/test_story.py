@@ -1,0 +1,218 @@
+"""An analyst's way through the past by keyboard alone: from the live strait ten minutes back, played until a pursuit begins, followed, explained, and
+shown to a colleague by a link.
+
+With VEDETTE_SCREENSHOTS set, a picture of each second of the way lies in that folder: `story-000.png` and so on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.browser.answering import Answering
+from tests.browser.forms import tab_to
+from tests.browser.test_clock import Watched
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import Site
+    from webapp.feeds.models import Feed
+
+pytestmark = [pytest.mark.browser, pytest.mark.services]
+
+MINUTE = 60_000
+SEARCHED_FROM = 1_763_700_000_000
+HISTORY, BEFORE_PURSUIT, AGO = 18 * MINUTE, 3 * MINUTE, 10 * MINUTE
+"""The log's length; how long after the instant jumped to the pursuit begins; how far the jump goes back."""
+QUERY = "Pursuits and meetings at sea"
+SHARE = 5
+"""One of so many vessels sails: a map with traffic, and few rows."""
+
+
+class Recorder:
+    """Pictures of a page, one a second, where a folder for them is named."""
+
+    def __init__(self, page: Page) -> None:
+        self.page, self.folder, self.taken, self.next_at = page, os.environ.get("VEDETTE_SCREENSHOTS"), 0, time.monotonic()
+
+    def frame(self) -> None:
+        if self.folder and time.monotonic() >= self.next_at:
+            self.page.screenshot(path=f"{self.folder}/story-{self.taken:03}.png")
+            self.taken += 1
+            self.next_at = time.monotonic() + 1
+
+    def until(self, shown: Any, what: str) -> None:
+        """Looks at the page until it shows it."""
+        for _ in range(600):
+            self.frame()
+            if shown():
+                return
+            self.page.wait_for_timeout(100)
+        raise AssertionError(f"never seen: {what}")
+
+
+def strait(site: Site) -> tuple[Feed, tuple[str, ...]]:
+    """The demo's strait, eighteen minutes of a few vessels, with its query about pursuits; who pursues whom a while before the end."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from django.conf import settings
+
+    from engine.model.events import check_rows
+    from engine.sources.eventlog import EventLog
+    from webapp.demo.simulation.scenarios import read_scenario
+    from webapp.feeds.services import feed_create, region_create
+    from webapp.queries.families import kinds_of
+    from webapp.queries.services import query_register
+
+    scenario, owner = read_scenario("strait"), site.world.feed.owner
+    feed = feed_create(owner=owner, **scenario.feed)
+    for place in scenario.places:
+        region_create(owner=owner, feed=feed, name=place.name, geometry=place.geometry, tags=place.tags)
+    wanted = next(query for query in scenario.queries if query["name"] == QUERY)
+    query_register(
+        owner=owner,
+        feed=feed,
+        alert_kinds=kinds_of(wanted["specification"]),
+        **{key: value for key, value in wanted.items() if key not in ("truth", "alert_kinds")},
+    )
+    truth = scenario.world.truth(SEARCHED_FROM, SEARCHED_FROM + 90 * MINUTE)
+    pursuit = next(one for one in truth if one.kind == "pursuit" and one.start > SEARCHED_FROM + HISTORY)
+    present = pursuit.start - BEFORE_PURSUIT + AGO
+    rows = scenario.world.rows(present - HISTORY, present)
+    who = pc.unique(rows["entity"]).to_pylist()
+    sailing = {*who[::SHARE], *pursuit.entities}
+    good, dead = check_rows(rows.filter(pc.is_in(rows["entity"], value_set=pa.array(sorted(sailing)))), feed.engine_feed())
+    assert not dead
+    answering = Answering(site.world, feed)
+    EventLog(settings.EVENT_LOG_ROOT, feed.name).append(good)
+    assert answering.catch_up()
+    return feed, pursuit.entities
+
+
+def focused(page: Page) -> str:
+    return str(page.evaluate("document.activeElement?.innerText ?? ''")).strip()
+
+
+def press_in(page: Page, part: str, text: str) -> None:
+    """Tabs to the control that reads `text` in a part of the page, and presses Enter."""
+    found = "([part, text]) => { const at = document.activeElement; return at?.closest(part) !== null && at?.innerText.trim().startsWith(text) }"
+    for _ in range(120):
+        if page.evaluate(found, [part, text]):
+            page.keyboard.press("Enter")
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{text} in {part} cannot be reached by Tab")
+
+
+def test_a_pursuit_of_ten_minutes_ago_is_found_followed_explained_and_shared_by_keyboard(site: Site) -> None:
+    feed, pair = strait(site)
+    page = site.page
+    site.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    seen = Recorder(page)
+    _log_in(site)
+    page.locator(".feed-switch").wait_for()
+    seen.frame()
+
+    # The live strait.
+    tab_to(page, ".feed-switch")
+    page.keyboard.press("Enter")
+    press_in(page, "[role=menu]", feed.title)
+    page.locator(".state-live, .state-behind").wait_for()
+    row = page.locator(".query-item", has_text=QUERY)
+    row.wait_for()
+    seen.frame()
+
+    # Ten minutes back.
+    tab_to(page, ".when")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("-10 min")
+    page.keyboard.press("Enter")
+    page.locator(".state-past", has_text="Paused").wait_for()
+    seen.until(lambda: row.locator(".query-meta", has_text="then").count() == 0, "no pursuit yet")
+
+    # Sixty times as fast, until one begins.
+    for _ in range(2):
+        page.keyboard.press(">")
+    page.keyboard.press("Space")
+    page.locator(".state-past", has_text="Playing 60×").wait_for()
+    seen.until(lambda: row.locator(".query-count .query-meta", has_text="then").count() > 0, "a pursuit begins")
+    page.keyboard.press("Space")
+    page.locator(".state-past", has_text="Paused").wait_for()
+
+    # It, and who is in it.
+    page.keyboard.press("j")
+    details = page.get_by_role("complementary", name="Details")
+    details.get_by_role("heading", name=re.compile("pursuit", re.IGNORECASE)).wait_for()
+    seen.frame()
+    press_in(page, ".live-drawer", pair[0])
+    page.get_by_role("region", name="The chosen entity").get_by_role("heading", name=pair[0], exact=True).wait_for()
+    seen.frame()
+
+    # Followed: two minutes later it is still in sight.
+    before = _clock(page)
+    page.locator(".timeline-canvas").focus()
+    page.keyboard.press("Space")
+    seen.until(lambda: _clock(page) - before >= 2 * 60, "two minutes pass")
+    page.keyboard.press("Space")
+    page.locator(".state-past", has_text="Paused").wait_for()
+    assert details.is_visible()
+
+    # Its evidence: the rules that it came from, tried on what led to it.
+    tab_to(page, ".rules-behind a")
+    link = page.evaluate("document.activeElement.href")
+    seen.frame()
+
+    # The same view for a colleague.
+    page.keyboard.press("c")
+    page.get_by_text("The link to this view is copied.").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    here = Watched.__new__(Watched)
+    here.page = page
+    mine = here.settled()
+    seen.frame()
+    theirs = Watched.__new__(Watched)
+    theirs.page = _colleague(site, copied)
+    site.world.wait(lambda: theirs.state() == mine, 30, f"the link shows the same as {mine}")
+    assert theirs.page.get_by_role("complementary", name="Details").get_by_role("heading", name=re.compile("pursuit", re.IGNORECASE)).is_visible()
+    if seen.folder:
+        theirs.page.screenshot(path=f"{seen.folder}/story-link.png")
+    theirs.page.context.close()
+
+    page.goto(link)
+    page.locator(".sandbox-detail", has_text="line").first.wait_for()
+    seen.frame()
+    assert site.faults == []
+
+
+def _clock(page: Page) -> int:
+    """Seconds of the day."""
+    hours, minutes, seconds = map(int, page.locator(".clock strong").inner_text()[:8].split(":"))
+    return 3600 * hours + 60 * minutes + seconds
+
+
+def _log_in(site: Site) -> None:
+    from tests.browser.conftest import PASSWORD
+
+    page = site.page
+    page.goto(site.address + "/login/")
+    page.keyboard.type("ada")
+    tab_to(page, "#password")
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+    page.wait_for_url(site.address + "/**")
+
+
+def _colleague(site: Site, link: str) -> Page:
+    """Another browser, logged in by itself, that opens the link."""
+    context = site.page.context.browser.new_context(viewport={"width": 1280, "height": 860}, reduced_motion="reduce")  # type: ignore[union-attr]
+    context.add_cookies(site.context.cookies())  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(link)
+    page.locator(".state-past").wait_for()
+    page.get_by_role("complementary", name="Details").wait_for()
+    return page

@@ -89,6 +89,7 @@ def test_a_token_for_one_feed_and_a_job_of_a_team(site: Site) -> None:
     shot(site, "team-job")
     page.get_by_label("Job of yard").blur()
     page.get_by_label("Job of yard").select_option("main")
+    page.get_by_text("The job main goes on with yard").wait_for()
     page.get_by_role("button", name="Remove the job quay").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove job").click()
     page.get_by_role("heading", name="Job quay").wait_for(state="detached")

@@ -218,6 +218,9 @@ def test_a_chosen_entity_says_what_it_reported_last_and_which_answers_it_is_in(l
     card.get_by_text(f"{last['x']:.1f}, {last['y']:.1f}").wait_for()
     card.get_by_role("button", name=f"Stop following {last['entity']}").click()
     card.wait_for(state="hidden")
+    # The map had gone along with the chosen one.
+    live.page.goto(f"{live.address}/?feed=yard&at=5~5~5.5")
+    live.page.locator(".leaflet-container").wait_for()
     point_at_an_entity(live)
     live.page.locator(".map-tip", has_text="Last report: ").wait_for()
     assert live.faults == []

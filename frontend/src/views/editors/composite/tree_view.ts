@@ -82,12 +82,16 @@ export class PatternTreeView {
     const tools = h("div", { class: "pattern-tools", role: "toolbar", "aria-label": "Change the pattern" }, ...this.buttons.values());
     this.element = h("div", { class: "panel pattern-panel" }, tools, this.tree);
     this.tree.addEventListener("keydown", (event) => this.pressed(event));
-    this.tree.addEventListener("click", (event) => {
+    const choose = (event: MouseEvent): void => {
       const id = nodeAt(event);
-      if (id === null) return;
-      handlers.onChoose(id);
+      if (id === null || event.button !== 0) return;
+      event.preventDefault();
+      if (id !== this.chosen) handlers.onChoose(id);
       this.focus();
-    });
+    };
+    // When the button goes down: the tree may be drawn anew before it comes up, and there would be no click. Screen readers click alone.
+    this.tree.addEventListener("mousedown", choose);
+    this.tree.addEventListener("click", choose);
     this.tree.addEventListener("dblclick", (event) => {
       if (nodeAt(event) !== null) handlers.onOpen();
     });

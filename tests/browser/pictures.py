@@ -37,7 +37,7 @@ FORMS = {
 def log_in(page: Page, address: str) -> None:
     password = os.environ.get("VEDETTE_DEMO_PASSWORD") or (ROOT / "var" / "analyst-password").read_text().strip()
     page.goto(f"{address}/login/")
-    page.fill("input[name=login]", "analyst")
+    page.fill("input[name=username]", "analyst")
     page.fill("input[name=password]", password)
     page.keyboard.press("Enter")
     page.wait_for_url(lambda url: "login" not in url)
@@ -89,7 +89,8 @@ def others(page: Page, address: str) -> None:
     page.wait_for_timeout(6000)
     take(page, "live-city")
     page.goto(f"{address}/alerts/")
-    page.locator("[role=row]").nth(2).wait_for()
+    page.get_by_text("Newest first").first.wait_for(state="attached")
+    page.wait_for_timeout(3000)
     take(page, "alerts")
     page.goto(f"{address}/queries/new?feed=strait")
     page.locator(".family-card").first.wait_for()

@@ -52,7 +52,7 @@ function open(feed: Feed, state: ViewState): void {
     { onState: () => live !== null && writeAddress(live.state), onCopyLink },
   );
   live = view;
-  const link = iconButton(t("Copy a link to this view (C)"), "link", { onClick: onCopyLink });
+  const link = iconButton(t("Copy a link to this view (C)"), "link", { kind: "wide", onClick: onCopyLink });
   const share = feed.editable
     ? iconButton(t("Share this view by a link"), "share-2", { onClick: () => openShares(feed, view.shownQueries) })
     : null;

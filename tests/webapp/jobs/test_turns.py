@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
-from webapp.jobs.driver import JobDriver
+import pytest
+
+from engine.sources.eventlog import EventLog
+from webapp.jobs import driver as jobs_driver
+from webapp.jobs.driver import FeedRun, JobDriver
 
 
 class Run:
@@ -39,3 +46,19 @@ def test_no_feed_waits_for_the_batch_of_another() -> None:
     later.set()
     micro_batch.join(60)
     assert slow.batches == 0
+
+
+def test_a_feed_is_due_as_soon_as_its_log_has_grown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only when the log itself is looked into, once a second."""
+    monkeypatch.setattr(jobs_driver, "SURE_S", 1e9)
+    log = EventLog(tmp_path, "plane")
+    log.live.mkdir(parents=True, exist_ok=True)
+    run = FeedRun.__new__(FeedRun)
+    run.error, run._may_begin = None, 0.0
+    run.processor = SimpleNamespace(stopping=threading.Event(), log=log)  # type: ignore[assignment]
+    looked = run._looked_ns = time.time_ns() + 10**9
+    assert not run.is_due()
+    os.utime(log.live, ns=(looked, looked))
+    assert run.is_due()
+    run._may_begin = time.monotonic() + 60
+    assert not run.is_due(), "the batch before began just now"

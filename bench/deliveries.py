@@ -27,10 +27,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-import websockets
 from aiosmtpd.controller import Controller
 
-from bench.latency import Client, spread, square, step
+from bench.latency import Client, followed, spread, square, step
 from tests.webapp.alerts.push_service import PushService
 
 PROBE = "latency-probe"
@@ -104,19 +103,11 @@ class TimedPush(PushService):
 
 async def alerts_framed(client: Client, feed: str, query: int, framed: Arrivals, starts: dict[int, int]) -> None:
     """Notes when the frame with an alert of the query came, and the time of its row."""
-    address = client.url.replace("http", "ws", 1) + "/ws/live/"
-    cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in client.jar)
-    async with websockets.connect(address, origin=client.url, additional_headers={"Cookie": cookies}, max_size=None) as socket:
-        await socket.send(json.dumps({"type": "subscribe", "feed": feed, "queries": [query], "bbox": None, "since": None, "from": None}))
-        async for text in socket:
-            now = time.time()
-            frame = json.loads(text)
-            if frame["type"] == "changes":
-                await socket.send(json.dumps({"type": "ack", "feed": feed, "seq": frame["seq"]}))
-            for alert in frame.get("alerts", ()):
-                if alert["query"] == query:
-                    framed.setdefault(alert["id"], now)
-                    starts.setdefault(alert["id"], alert["start"])
+    async for now, frame in followed(client, feed, query):
+        for alert in frame.get("alerts", ()):
+            if alert["query"] == query:
+                framed.setdefault(alert["id"], now)
+                starts.setdefault(alert["id"], alert["start"])
 
 
 async def measure(given: argparse.Namespace) -> dict[str, dict[str, float]]:

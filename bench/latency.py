@@ -26,6 +26,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar
 from typing import Any
@@ -99,8 +100,8 @@ def square(x: float, y: float) -> dict[str, Any]:
     return {"type": "Polygon", "coordinates": [ring]}
 
 
-async def frames(client: Client, feed: str, query: int, found: dict[int, float], detected: dict[int, float]) -> None:
-    """Note when the crossing with time t came, for as long as the task lives."""
+async def followed(client: Client, feed: str, query: int) -> AsyncIterator[tuple[float, dict[str, Any]]]:
+    """Each frame of a page that follows the query, and when it came."""
     address = client.url.replace("http", "ws", 1) + "/ws/live/"
     cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in client.jar)
     async with websockets.connect(address, origin=client.url, additional_headers={"Cookie": cookies}, max_size=None) as socket:
@@ -110,9 +111,15 @@ async def frames(client: Client, feed: str, query: int, found: dict[int, float],
             frame = json.loads(text)
             if frame["type"] == "changes":
                 await socket.send(json.dumps({"type": "ack", "feed": feed, "seq": frame["seq"]}))
-            for detection in frame.get("detections", ()):
-                found.setdefault(detection["start"], now)
-                detected.setdefault(detection["start"], detection["detected_at"] / 1000)
+            yield now, frame
+
+
+async def frames(client: Client, feed: str, query: int, found: dict[int, float], detected: dict[int, float]) -> None:
+    """Note when the crossing with time t came, for as long as the task lives."""
+    async for now, frame in followed(client, feed, query):
+        for detection in frame.get("detections", ()):
+            found.setdefault(detection["start"], now)
+            detected.setdefault(detection["start"], detection["detected_at"] / 1000)
 
 
 def step(client: Client, feed: str, token: str, inside: bool, x: float, y: float) -> Probe:

@@ -44,7 +44,8 @@ def new_query(site: Site, family: str) -> Page:
 
 
 def tab_to(page: Page, selector: str) -> None:
-    """Presses Tab until the element has the focus."""
+    """Presses Tab until the element, which may still have to be drawn, has the focus."""
+    page.locator(selector).first.wait_for()
     for _ in range(MOST_TABS):
         if page.evaluate("selector => document.activeElement?.matches(selector) ?? false", selector):
             return
@@ -53,7 +54,8 @@ def tab_to(page: Page, selector: str) -> None:
 
 
 def press(page: Page, name: str) -> None:
-    """Goes to the button that reads `name` by Tab and presses it."""
+    """Goes to the button that reads `name`, and may still have to be drawn, by Tab and presses it."""
+    page.get_by_role("button", name=name, exact=True).first.wait_for()
     for _ in range(MOST_TABS):
         if page.evaluate("name => document.activeElement?.matches('button') && document.activeElement.innerText === name", name):
             page.keyboard.press("Enter")

@@ -43,8 +43,8 @@ def test_only_the_migration_knows_the_owner_and_spark_knows_no_database() -> Non
 
 
 @pytest.mark.parametrize("image", IMAGES.values())
-def test_each_image_has_its_exact_version(image: str) -> None:
-    assert re.search(r":\d+\.\d+(\.\d+)?-[\w-]+(@sha256:[0-9a-f]{64})?$", image), image
+def test_each_image_has_its_exact_version_and_digest(image: str) -> None:
+    assert re.search(r":\d+\.\d+(\.\d+)?(-[\w-]+)?@sha256:[0-9a-f]{64}$", image), image
 
 
 def test_all_images_are_those_of_the_one_file() -> None:

@@ -18,6 +18,8 @@ export default tseslint.config(
         { property: "insertAdjacentHTML", message: "Build DOM nodes with h()." },
       ],
       "no-eval": "error",
+      // The formatter breaks code, not long strings and comments.
+      "max-len": ["error", { code: 140 }],
       eqeqeq: "error",
     },
   },

@@ -61,15 +61,25 @@ export interface Token {
   at: number;
 }
 
-const TOKENS =
-  /(%[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|('[^'\n]*'?)|([A-Z_][A-Za-z0-9_]*)|([a-z][A-Za-z0-9_]*)|(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(\.(?=\s|%|$))|([([])|([)\]])|(:-|\\\+|=:=|=\\=|\\==|\\=|==|@=<|@>=|@<|@>|=<|>=|\/\/|[-+*/=<>,;!.])/g;
-const KINDS: readonly TokenKind[] = ["comment", "quoted", "variable", "name", "number", "end", "open", "close", "operator"];
+/** In this order: of two kinds that fit, the first one is meant. */
+const PATTERNS: readonly [TokenKind, RegExp][] = [
+  ["comment", /%[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/],
+  ["quoted", /'[^'\n]*'?/],
+  ["variable", /[A-Z_][A-Za-z0-9_]*/],
+  ["name", /[a-z][A-Za-z0-9_]*/],
+  ["number", /\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/],
+  ["end", /\.(?=\s|%|$)/],
+  ["open", /[([]/],
+  ["close", /[)\]]/],
+  ["operator", /:-|\\\+|=:=|=\\=|\\==|\\=|==|@=<|@>=|@<|@>|=<|>=|\/\/|[-+*/=<>,;!.]/],
+];
+const TOKENS = new RegExp(PATTERNS.map(([, pattern]) => `(${pattern.source})`).join("|"), "g");
 
 export function tokens(text: string): Token[] {
   const found: Token[] = [];
   for (const match of text.matchAll(TOKENS)) {
     const place = (match.slice(1) as (string | undefined)[]).findIndex((group) => group !== undefined);
-    found.push({ kind: KINDS[place]!, text: match[0], at: match.index });
+    found.push({ kind: PATTERNS[place]![0], text: match[0], at: match.index });
   }
   return found;
 }

@@ -2,7 +2,7 @@
 
 import { placedFault } from "../lib/api";
 import { boolean, integer, list, nullable, number, object, record, string, type Parser } from "../lib/parse";
-import { describe, isReference } from "../lib/regions";
+import { describe, isReference, type Geometry, type Reference } from "../lib/regions";
 import { formatNumber } from "../lib/time";
 import { shownRight, variablesOf, type ConstraintEntries, type ConstraintEntry, type DistanceEntry } from "./constraint_data";
 import { lagWords, spanValue, type SignedSpan } from "./constraint_spans";
@@ -137,6 +137,11 @@ function lengthWords(text: string, feed: Feed): string {
   return value >= 1000 ? `${rounded(value / 1000)} km` : `${rounded(value)} m`;
 }
 
+function regionWords(region: Geometry | Reference | null, feed: Feed): string {
+  if (region === null) return "…";
+  return isReference(region) ? region.region : describe(region, feed.crs === "geographic").toLowerCase();
+}
+
 /** What a node's events must be, a line each. */
 export function nodeLines(entries: ConstraintEntries, name: string, feed: Feed): string[] {
   const variable = entries.variables.find((one) => one.name === name);
@@ -145,10 +150,7 @@ export function nodeLines(entries: ConstraintEntries, name: string, feed: Feed):
     Array.isArray(row) ? `${String(row[0])} ${String(row[1])} ${shownRight(row[2])}` : "",
   );
   for (const { between, inside, compare } of entries.constraints) {
-    if (between.includes(name) && inside !== null)
-      lines.push(
-        `inside ${inside.region === null ? "…" : isReference(inside.region) ? inside.region.region : describe(inside.region, feed.crs === "geographic").toLowerCase()}`,
-      );
+    if (between.includes(name) && inside !== null) lines.push(`inside ${regionWords(inside.region, feed)}`);
     for (const { left, op, right } of compare) {
       const spoken = new Set([left, right].flatMap((side) => variablesOf(side, names)));
       // Its own columns need no name before them.

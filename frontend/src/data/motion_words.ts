@@ -27,8 +27,10 @@ export function timeWords(steps: readonly MotionStep[], i: number, unit: TimeUni
     ? `in the last ${spanWords(step.from, unit)}`
     : `between ${spanWords(step.from, unit)} and ${spanWords(step.to, unit)} ago`;
   if (step.sense === "distance") return `${step.isForAll ? "the farthest" : "the closest"} ${when}`;
-  if (step.total !== null)
-    return `${step.total.bound === "at_least" ? "at least" : "at most"} ${step.total.time === 0 ? "no time" : spanWords(step.total.time, unit)} in all ${when}`;
+  if (step.total !== null) {
+    const { bound, time } = step.total;
+    return `${bound === "at_least" ? "at least" : "at most"} ${time === 0 ? "no time" : spanWords(time, unit)} in all ${when}`;
+  }
   return `${step.isForAll ? "all the time" : "at some moment"} ${when}`;
 }
 

@@ -41,7 +41,7 @@ export type DryRoute = ReturnType<typeof route>;
 
 export const DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/** What the rule asks for: "High and above · yard · 2 queries · tag harbour · 22:00 to 06:00 Europe/Athens · after 10 min without acknowledgement". */
+/** What the rule asks for: "High and above · yard · tag harbour · 22:00 to 06:00 · after 10 min without acknowledgement". */
 export function conditionWords(one: Rule): string {
   const span = one.from_time === null && one.until_time === null ? "" : `${clock(one.from_time)} to ${clock(one.until_time)} ${one.zone}`;
   return [

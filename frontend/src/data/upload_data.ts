@@ -156,7 +156,7 @@ export function differences(
   if (!into.wall_clock && first !== null && from !== null && to !== null && from < first)
     told.push(
       to < first
-        ? `The rows of the sample are older than what the feed has: it only goes forward, so rows before ${clock(first)} are left out. Make a new feed of older files.`
+        ? `The sample is older than the feed: rows before ${clock(first)} are left out. Make a new feed of older files.`
         : `Rows before ${clock(first)} are left out: the feed has gone past them.`,
     );
   if (!into.wall_clock && first !== null && from !== null && into.ahead !== null && from > first + into.ahead)

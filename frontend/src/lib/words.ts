@@ -33,7 +33,7 @@ export function capitalised(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** "person-1 and person-2: greeting"; what nobody in particular takes part in is named by its kind alone, and who has several parts once. */
+/** "person-1 and person-2: greeting". Without entities, the kind alone; an entity with several parts is named once. */
 export function answerTitle(entities: readonly string[], kind: string): string {
   return entities.length === 0 ? kindName(kind) : `${[...new Set(entities)].join(t(" and "))}: ${inSentence(kindName(kind))}`;
 }

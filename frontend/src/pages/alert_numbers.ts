@@ -33,8 +33,10 @@ body.append(
 );
 
 async function load(): Promise<void> {
-  const search = new URLSearchParams({ hours: span.value, ...(feed.value === "" ? {} : { feed: feed.value }) });
-  csv.href = `/api/v1/alerts/export?${new URLSearchParams({ opened_from: new Date(Date.now() - Number(span.value) * 3_600_000).toISOString(), ...(feed.value === "" ? {} : { feed: feed.value }) }).toString()}`;
+  const ofFeed: Record<string, string> = feed.value === "" ? {} : { feed: feed.value };
+  const since = new Date(Date.now() - Number(span.value) * 3_600_000).toISOString();
+  const search = new URLSearchParams({ hours: span.value, ...ofFeed });
+  csv.href = `/api/v1/alerts/export?${new URLSearchParams({ opened_from: since, ...ofFeed }).toString()}`;
   try {
     show(await get(`alerts/numbers?${search.toString()}`, alertNumbers));
   } catch (error) {

@@ -168,7 +168,8 @@ function newJob(): void {
 }
 
 async function removeJob(row: Job): Promise<void> {
-  if (!(await confirmDanger(`Remove the job “${row.name}”?`, "It has no feeds; what happened to it is forgotten.", "Remove job"))) return;
+  const title = `Remove the job “${row.name}”?`;
+  if (!(await confirmDanger(title, "It has no feeds. Its history is removed too.", "Remove job"))) return;
   await call(`jobs/${row.name}/`, { method: "DELETE" }).catch(fail);
   await refresh();
 }
@@ -383,7 +384,8 @@ function feedCard(first: FeedStatus): FeedCard {
     add(series, now, isFresh ? (head.rows_per_s ?? null) : 0, lag, head?.batch_ms ?? null);
     draw();
     replace(facts, ...counterView(counters));
-    letters.lastChild!.textContent = `Dead letters${counters !== null && counters.dead + counters.late > 0 ? ` (${formatNumber(counters.dead + counters.late)})` : ""}`;
+    const lost = counters === null ? 0 : counters.dead + counters.late;
+    letters.lastChild!.textContent = `Dead letters${lost > 0 ? ` (${formatNumber(lost)})` : ""}`;
   };
   return { element, show, redraw: () => Object.values(plots).forEach((plot) => plot.redraw()) };
 }

@@ -269,12 +269,12 @@ class QueryPage {
 
   private ofEarlier({ id, version }: QueryRow): HTMLElement | null {
     if (this.earlier === null) return null;
-    const told = `Version ${formatNumber(this.earlier.version)} gave this answer: these are its rules, and its areas as they were. The newest is version ${formatNumber(version)}.`;
+    const [shown, newest] = [formatNumber(this.earlier.version), formatNumber(version)];
     return h(
       "p",
       { class: "notice notice-high earlier" },
       icon("history"),
-      h("span", { class: "grow" }, told),
+      h("span", { class: "grow" }, `Version ${shown} gave this answer; its rules and areas are shown. The newest is version ${newest}.`),
       h("a", { href: `/queries/${id}` }, "See the newest"),
     );
   }

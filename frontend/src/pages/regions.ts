@@ -280,12 +280,11 @@ class RegionsPage {
     });
     try {
       const answer = await post("regions/import", form, answerShape);
-      if (answer.refused.length > 0)
-        toast(
-          `Nothing was stored: ${answer.refused.length} of the file's regions are refused. ${answer.refused[0]?.name ?? ""}: ${answer.refused[0]?.faults[0]?.message ?? ""}`,
-          "critical",
-        );
-      else toast(`${answer.created.length} region${answer.created.length === 1 ? "" : "s"} imported.`, "good");
+      const first = answer.refused[0];
+      if (first !== undefined) {
+        const reason = `${first.name}: ${first.faults[0]?.message ?? ""}`;
+        toast(`Nothing was stored: ${answer.refused.length} of the file's regions are refused. ${reason}`, "critical");
+      } else toast(`${answer.created.length} region${answer.created.length === 1 ? "" : "s"} imported.`, "good");
       await this.load(true);
     } catch (error) {
       fail(error);

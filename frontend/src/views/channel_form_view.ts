@@ -25,9 +25,9 @@ const URL_HINTS: Readonly<Record<string, string>> = {
   webhook: "Each message is signed after the Standard Webhooks scheme.",
   mqtt: "As mqtts://user:password@broker.example.org/vedette/alerts: the path is the topic.",
   kafka:
-    "As kafkas://user:password@broker.example.org:9093/alerts, more brokers after commas: the path is the topic. The key of a message is its id.",
+    "As kafkas://user:password@broker.example.org:9093/alerts, more brokers after commas. The path is the topic, a message's key its id.",
   apprise:
-    "As slack://TokenA/TokenB/TokenC, tgram://BotToken/ChatID, ntfys://ntfy.example.org/topic or any other service of Apprise that docs/api.md lists.",
+    "As slack://TokenA/TokenB/TokenC, tgram://BotToken/ChatID, ntfys://ntfy.example.org/topic or another service that docs/api.md lists.",
 };
 const KEPT = "chosen, as now";
 const keyed = record({ secret: otherwise(string, "") });

@@ -27,7 +27,7 @@ export class ChannelsView {
     const none = empty(
       "webhook",
       "No channel yet",
-      "A channel carries alerts to people where they are: to this browser while no page is open, by e-mail, to a chat, or by a signed webhook.",
+      "A channel carries alerts to people: to this browser while no page is open, by e-mail, to a chat, or by a signed webhook.",
     );
     replace(this.element, ...(rows.length > 0 ? rows.map((row) => this.card(row)) : [none]));
   }

@@ -39,10 +39,11 @@ export function countLine({ from, to, steps }: Counted, { feed, zone, asked }: C
   const wanted = Number(asked.count) || 0;
   const level = svg("line", { class: "count-level", x1: 0, x2: WIDTH, y1: y(wanted), y2: y(wanted) });
   const extreme = extremeWords(levels, asked);
-  const told = `${formatNumber(last.count)} there at ${formatClock(to, feed.time, zone)}, ${extreme} since ${formatClock(begin, feed.time, zone)}`;
+  const clock = (at: number): string => formatClock(at, feed.time, zone);
+  const label = `${formatNumber(last.count)} there at ${clock(to)}, ${extreme} since ${clock(begin)}`;
   const picture = svg(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": told },
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": label },
     ...bands,
     level,
     line,

@@ -89,7 +89,8 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
   const team = select("feed-team", [...known.map((one) => [one.id, one.name] as const), ["", "Nobody else"]], feed.team?.id ?? "");
   const isPublic = h("input", { type: "checkbox", id: "feed-public", class: "checkbox", checked: feed.public });
   const columns = h("textarea", { class: "textarea mono", id: "feed-columns", rows: 2, placeholder: "speed: float" });
-  const present = Object.entries(feed.columns).map(([name, kind]) => `${name} (${kind})`);
+  const columnList = Object.entries(feed.columns).map(([name, kind]) => `${name} (${kind})`);
+  const present = columnList.length === 0 ? "There is none yet" : `There are ${columnList.join(", ")}`;
   const plan = h("input", { type: "file", id: "feed-plan", class: "input", accept: "image/png,image/jpeg,image/webp" });
   const dialog = openDialog(
     `Settings of ${feed.title === "" ? feed.name : feed.title}`,
@@ -100,7 +101,7 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
       "Columns to add",
       columns,
       "/columns",
-      `One a line, with its type: string, int, float or bool. ${present.length === 0 ? "There is none yet" : `There are ${present.join(", ")}`}; these stay, and rows of before have nothing in the new ones. The job starts again.`,
+      `One a line, with its type: string, int, float or bool. ${present}; these stay. Earlier rows have no values for new ones.`,
     ),
     field("Hours that rows are kept", retention, "/retention_hours", "Back from the newest row."),
     field("Team", team, "/team", "Its members see the feed, its operators change it."),

@@ -76,7 +76,8 @@ export class IntervalListView {
 
   private row(interval: Interval, isSelected: boolean): HTMLElement {
     const change = revisionText(interval, this.unit, this.zone);
-    const length = interval.isMark ? "–" : interval.end === null ? t("still going") : formatSpan(interval.end - interval.start, this.unit);
+    const span = interval.end === null ? t("still going") : formatSpan(interval.end - interval.start, this.unit);
+    const length = interval.isMark ? "–" : span;
     return h(
       "tr",
       // Moves, not entries: rows that come to lie under a pointer at rest were not pointed at.

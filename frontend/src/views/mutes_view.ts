@@ -142,7 +142,9 @@ export async function openMutes(zone: Zone, onDone: () => void): Promise<void> {
         h(
           "div",
           { class: "small muted" },
-          `${one.owner.name} · ${one.feed} · ${spanOf(one, zone)}${one.rule === "" ? "" : ` · ${one.rule}`}${one.alerts === 0 ? "" : ` · ${one.alerts} muted`}`,
+          [one.owner.name, one.feed, spanOf(one, zone), one.rule, one.alerts === 0 ? "" : `${one.alerts} muted`]
+            .filter(Boolean)
+            .join(" · "),
         ),
       ),
       one.ended_at === null && one.editable

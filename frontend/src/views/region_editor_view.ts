@@ -310,7 +310,7 @@ export class RegionEditorView implements EditorMap {
     }
   }
 
-  /** A feed that does not say where its map opens: there where its things are, unless the reader has gone elsewhere or a shape is on show. */
+  /** Opens the map of a feed without a view of its own where its entities are, unless the reader moved it or a shape is shown. */
   private openAt(entities: readonly Position[]): void {
     if (this.feed.view !== null || this.feed.plan_bounds !== null || this.shapes.length > 0 || this.isMoved) return;
     const box = around(entities.map(([, x, y]) => [this.feedMap.near(x), y]));

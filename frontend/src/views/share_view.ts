@@ -38,14 +38,13 @@ export function openShares(feed: Feed, shown: readonly string[] | null): void {
       "p",
       { class: "small muted" },
       shown === null
-        ? t(
-            "Anyone with the link sees the map and the timeline of {feed} with all queries that you see now, without an account, and can change nothing.",
-            { feed: feed.title === "" ? feed.name : feed.title },
-          )
-        : t(
-            "Anyone with the link sees the map and the timeline of {feed} with the {count} queries that you have switched on, without an account, and can change nothing.",
-            { feed: feed.title === "" ? feed.name : feed.title, count: shown.length },
-          ),
+        ? t("Anyone with the link can see the map, the timeline and all queries of {feed} that you see now, without an account.", {
+            feed: feed.title === "" ? feed.name : feed.title,
+          })
+        : t("Anyone with the link can see the map, the timeline and the {count} queries of {feed} that are on, without an account.", {
+            feed: feed.title === "" ? feed.name : feed.title,
+            count: shown.length,
+          }),
     ),
     h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "share-name" }, t("For whom")), name),
     h("div", { class: "field", "data-pointer": "/expires_at" }, h("label", { for: "share-until" }, t("It ends")), span),

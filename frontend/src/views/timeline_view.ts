@@ -399,6 +399,8 @@ export class TimelineView {
     if (interval === null) return;
     const end = interval.end ?? this.present;
     const span = interval.isMark ? "" : ` · ${formatSpan(end - interval.start, this.unit)}${interval.end === null ? t(" so far") : ""}`;
+    const clock = (at: number): string => formatClock(at, this.unit, this.zone);
+    const until = interval.isMark ? "" : ` – ${interval.end === null ? t("still going") : clock(end)}`;
     replace(
       this.tip,
       h(
@@ -407,11 +409,7 @@ export class TimelineView {
         h("span", { class: "swatch", vars: { "--swatch": this.colour(interval.query) } }),
         h("strong", {}, this.handlers.describe(interval)),
       ),
-      h(
-        "div",
-        { class: "muted num" },
-        `${formatClock(interval.start, this.unit, this.zone)}${interval.isMark ? "" : ` – ${interval.end === null ? t("still going") : formatClock(end, this.unit, this.zone)}`}${span}`,
-      ),
+      h("div", { class: "muted num" }, `${clock(interval.start)}${until}${span}`),
       revisionText(interval, this.unit, this.zone) === null
         ? null
         : h("div", { class: "muted num" }, revisionText(interval, this.unit, this.zone)),

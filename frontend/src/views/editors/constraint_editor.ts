@@ -418,7 +418,7 @@ class ConstraintEditor implements FamilyEditor {
           h(
             "p",
             { class: "small muted" },
-            "The text says them: REPORT ALL or FIRST, EXPIRATION TIGHT, LOOSE or DOMAINS, SYMMETRIC (A, B), and conditions on E for all events.",
+            "In the text: REPORT ALL or FIRST, EXPIRATION TIGHT, LOOSE or DOMAINS, SYMMETRIC (A, B), conditions on E for all events.",
           ),
         ),
       );

@@ -15,7 +15,7 @@ const TITLES: Record<Standing, string> = {
   behind: t("Events arrive later than they happened: see Feeds"),
   down: t("Rows are kept, and nothing is found in them until the feed's job runs again: see Feeds"),
   silent: t(
-    "The server does not say how the feed stands: its database may hang, or its publisher be down. Nothing is lost; the page goes on by itself.",
+    "The server does not report the feed's state: its database or publisher may be down. Nothing is lost; the page recovers by itself.",
   ),
   connecting: t("Opening the live connection"),
   loading: t("Connected: the answers so far are on their way"),

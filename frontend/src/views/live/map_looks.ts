@@ -179,7 +179,8 @@ export class MapLooks {
     const found = await get(path, density, signal);
     const clockOf = (t: number): string => formatClock(t, feed.time, this.model.zone);
     const whole = found.to < Math.ceil(upTo) ? t(" (as many as are counted at once)") : "";
-    this.heatText = `${formatNumber(found.total)} reports${this.looks.heat === "answers" ? t(" within answers") : ""}, ${clockOf(found.from)} – ${clockOf(found.to)}${whole}`;
+    const reports = `${formatNumber(found.total)} reports${this.looks.heat === "answers" ? t(" within answers") : ""}`;
+    this.heatText = `${reports}, ${clockOf(found.from)} – ${clockOf(found.to)}${whole}`;
     this.heat.show({ counts: found.counts, ...grid, box }, `${HEAT_NAMES[this.looks.heat]}: ${this.heatText}`);
     this.paint();
   }

@@ -150,8 +150,8 @@ export class Overlays {
   }
 
   private async remove(one: Shown): Promise<void> {
-    if (!(await confirmDanger(t("Remove this overlay?"), t("“{name}” is removed for everybody.", { name: one.name }), t("Remove overlay"))))
-      return;
+    const effect = t("“{name}” is removed for everybody.", { name: one.name });
+    if (!(await confirmDanger(t("Remove this overlay?"), effect, t("Remove overlay")))) return;
     try {
       await call(`${this.address}${one.id!}/`, { method: "DELETE" });
       one.layer?.remove();

@@ -170,6 +170,8 @@ export class PreviewView {
     const badges = [...counts].map(([kind, count]) =>
       h("span", { class: "badge badge-accent" }, `${formatNumber(count)} × ${kindName(kind).toLowerCase()}`),
     );
+    const entities = who === 0 ? "" : ` for ${formatNumber(who)} entit${who === 1 ? "y" : "ies"}`;
+    const span = formatSpan(answer.to - answer.from, this.feed.time);
     return h(
       "div",
       { class: "preview-summary" },
@@ -177,14 +179,10 @@ export class PreviewView {
         "p",
         {},
         h("strong", { class: "preview-total num" }, formatNumber(answer.total)),
-        ` answer${answer.total === 1 ? "" : "s"}${who === 0 ? "" : ` for ${formatNumber(who)} entit${who === 1 ? "y" : "ies"}`}${answer.truncated ? "; the newest are shown" : ""}`,
+        ` answer${answer.total === 1 ? "" : "s"}${entities}${answer.truncated ? "; the newest are shown" : ""}`,
       ),
       h("div", { class: "row row-wrap" }, ...badges),
-      h(
-        "p",
-        { class: "small faint num" },
-        `${formatSpan(answer.to - answer.from, this.feed.time)} of history, ${formatNumber(answer.rows)} events, ${answer.seconds.toFixed(1)} s`,
-      ),
+      h("p", { class: "small faint num" }, `${span} of history, ${formatNumber(answer.rows)} events, ${answer.seconds.toFixed(1)} s`),
     );
   }
 }

@@ -80,7 +80,8 @@ export function loadView(id: string, again: () => void): HTMLElement {
 }
 
 function sentence(row: Upload): string {
-  const refused = `${row.dead > 0 ? `, ${formatNumber(row.dead)} dead letters` : ""}${row.late > 0 ? `, ${formatNumber(row.late)} late` : ""}`;
+  const dead = row.dead > 0 ? `, ${formatNumber(row.dead)} dead letters` : "";
+  const refused = row.late > 0 ? `${dead}, ${formatNumber(row.late)} late` : dead;
   if (row.rows === null) return `${formatNumber(row.read)} rows read${refused}`;
   const pace = row.as_now && row.state === "sending" ? `, ${formatNumber(row.rate)} times as fast as life` : "";
   return `${formatNumber(row.position)} of ${formatNumber(row.rows)} rows loaded${pace}${refused}`;

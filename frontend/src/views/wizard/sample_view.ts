@@ -41,10 +41,11 @@ export class SampleView {
 
   private showFacts(found: Inspection): void {
     const unit = found.reading.time_format === "ticks" ? "ticks" : "ms";
+    const moment = (at: number): string => formatMoment(at, unit, this.zone);
     const moments =
       found.from === null || found.to === null
         ? "no times"
-        : `${formatMoment(found.from, unit, this.zone)} to ${formatMoment(found.to, unit, this.zone)} (${formatSpan(found.to - found.from, unit)})`;
+        : `${moment(found.from)} to ${moment(found.to)} (${formatSpan(found.to - found.from, unit)})`;
     const facts: [string, string][] = [
       ["Rows looked at", formatNumber(found.count)],
       ["Can be used", formatNumber(found.good)],

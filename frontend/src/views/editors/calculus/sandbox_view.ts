@@ -113,7 +113,7 @@ export class SandboxView {
       empty(
         "layers",
         "See what each rule does",
-        "The rules run over a stretch of the feed’s history. Every fluent becomes a lane, inner ones too, with the rule that began and ended each interval.",
+        "The rules run over a part of the feed’s history. Each fluent gets a lane, with the rules that began and ended each interval.",
       ),
     );
     const signal = this.stop.signal;
@@ -255,13 +255,12 @@ export class SandboxView {
               "p",
               { class: "small muted row" },
               icon("info"),
-              `There is too much to show all of it: lanes of ${formatNumber(answer.entities.length)} entities, those with the most answers first.`,
+              `Too much to show at once: lanes of the ${formatNumber(answer.entities.length)} entities with the most answers.`,
             );
     const outputs = this.lanes.filter((lane) => lane.is_output).reduce((sum, lane) => sum + lane.intervals.length, 0);
-    const text =
-      answer.lanes.length === 0
-        ? ""
-        : `${formatNumber(this.lanes.length)} of ${formatNumber(answer.lanes.length)} lanes, ${formatNumber(outputs)} answer${outputs === 1 ? "" : "s"} among them. `;
+    const [some, all] = [formatNumber(this.lanes.length), formatNumber(answer.lanes.length)];
+    const answers = `${formatNumber(outputs)} answer${outputs === 1 ? "" : "s"}`;
+    const text = answer.lanes.length === 0 ? "" : `${some} of ${all} lanes, ${answers} among them. `;
     return h(
       "div",
       { class: "sandbox-summary" },

@@ -83,7 +83,9 @@ export class GraphView {
   private edge(edge: GraphEdge): [SVGElement, SVGElement] {
     const [x1, y1] = this.places.get(edge.from) ?? [0, 0];
     const [x2, y2] = this.places.get(edge.to) ?? [0, 0];
-    const state = `${edge.constraints.length === 0 ? " inferred" : ""}${edge.isInConflict ? " conflict" : ""}${edge.key === this.chosen ? " chosen" : ""}`;
+    const isInferred = edge.constraints.length === 0;
+    const isChosen = edge.key === this.chosen;
+    const state = `${isInferred ? " inferred" : ""}${edge.isInConflict ? " conflict" : ""}${isChosen ? " chosen" : ""}`;
     const open = (): void => this.handlers.onEdge(edge);
     const line = svg(
       "g",
@@ -102,12 +104,13 @@ export class GraphView {
     const [x, y] = [x1 + (x2 - x1) * 0.42, y1 + (y2 - y1) * 0.42];
     const width = Math.max(...edge.lines.map((text) => text.length), 1) * 6.3 + 14;
     const height = edge.lines.length * LINE + 6;
-    const name = `${edge.from} and ${edge.to}: ${edge.lines.join(", ")}${edge.constraints.length === 0 ? " (follows from the others)" : ""}${edge.isInConflict ? " (cannot be satisfied)" : ""}`;
+    const remarks = `${isInferred ? " (follows from the others)" : ""}${edge.isInConflict ? " (cannot be satisfied)" : ""}`;
+    const name = `${edge.from} and ${edge.to}: ${edge.lines.join(", ")}${remarks}`;
     const label = svg(
       "g",
       {
         class: `graph-label${state}`,
-        tabindex: edge.constraints.length === 0 ? -1 : 0,
+        tabindex: isInferred ? -1 : 0,
         role: "button",
         "aria-label": name,
         "data-key": edge.key,

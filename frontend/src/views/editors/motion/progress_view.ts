@@ -61,12 +61,10 @@ export class ProgressView {
 
   answers(rows: readonly Detection[], of: number): void {
     this.before.classList.remove("stale");
-    const told = rows.slice(-SHOWN).reverse();
-    const list = told.map((row) =>
-      this.row(
-        ofDetection(row, of),
-        `${formatClock(row.start, this.context.feed.time, this.context.timeZone)}${row.end === null ? ", still" : ` to ${formatClock(row.end, this.context.feed.time, this.context.timeZone)}`}`,
-      ),
+    const newest = rows.slice(-SHOWN).reverse();
+    const clock = (at: number): string => formatClock(at, this.context.feed.time, this.context.timeZone);
+    const list = newest.map((row) =>
+      this.row(ofDetection(row, of), `${clock(row.start)}${row.end === null ? ", still" : ` to ${clock(row.end)}`}`),
     );
     replace(
       this.before,

@@ -39,15 +39,12 @@ export class FoundView {
 
   private row(row: Detection): HTMLElement {
     const { feed, timeZone } = this.context;
+    const lasts = row.end !== null && row.end > row.start ? `, over ${formatSpan(row.end - row.start, feed.time)}` : "";
     const open = h(
       "button",
       { type: "button", class: "progress-row found-row", "aria-pressed": "false" },
       longName("strong", row.entities.join(", ")),
-      h(
-        "span",
-        { class: "small muted" },
-        `${formatMoment(row.end ?? row.start, feed.time, timeZone)}${row.end !== null && row.end > row.start ? `, over ${formatSpan(row.end - row.start, feed.time)}` : ""}`,
-      ),
+      h("span", { class: "small muted" }, `${formatMoment(row.end ?? row.start, feed.time, timeZone)}${lasts}`),
     );
     open.addEventListener("click", () => {
       this.chosen?.setAttribute("aria-pressed", "false");

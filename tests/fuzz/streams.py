@@ -12,7 +12,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl
 
 from google.transit import gtfs_realtime_pb2
@@ -30,7 +31,7 @@ from engine.sources.live.sbs import Aircraft
 from engine.sources.live.web import PollingSource
 from engine.sources.trackers import COLUMNS, READING, reports_of
 from tests.engine.sources.live.loopback import Loopback
-from tests.fuzz.mutation import mutated
+from tests.fuzz.mutation import mutated, mutated_document
 from webapp.feeds.connectors.rows import own_reading, reading_for, rows_of
 
 NOW = 1_767_348_000_000
@@ -39,7 +40,12 @@ FEED = Feed.from_json(
         "name": "sea",
         "crs": "geographic",
         "time": "ms",
-        "columns": {"speed": "float", "count": "int", "name": "string", "ok": "bool", "course": "float", "battery": "float", "label": "string"},
+        "columns": {
+            **dict.fromkeys(("speed", "course", "battery", "rssi"), "float"),
+            **dict.fromkeys(("name", "label", "gtin"), "string"),
+            "count": "int",
+            "ok": "bool",
+        },
     }
 )
 ROW = {"entity": "e", "t": NOW, "x": 1.5, "y": 2, "event": "moved", "speed": 3, "count": 5, "name": "ä", "ok": True}
@@ -69,6 +75,19 @@ CLIENT = {
     },
 }
 AIRCRAFT = {"now": NOW / 1000, "aircraft": [{"hex": "3c6444", "flight": "DLH1 ", "lat": 50.0, "lon": 8.0, "seen_pos": 2.5, "gs": 300}, {"hex": "x"}]}
+TAG = {"antennaPort": 1, "antennaName": "Dock 1", "peakRssiCdbm": -6150}
+TAGS = [
+    {"timestamp": "2026-01-02T03:04:05.678Z", "hostname": "r700", "tagInventoryEvent": {**TAG, "epcHex": "3074257BF7194E4000001A85"}},
+    {"timestamp": "2026-01-02T03:04:06Z", "hostname": "r700", "tagInventoryEvent": {**TAG, "epc": "NnQle_a3plmywr8QAAAAAAAAAAAAAAAAAA"}},
+    {"timestamp": "2026-01-02T03:04:07Z", "inventoryStatusEvent": {"inventoryStatus": "running"}},
+]
+TAG_READING = {
+    "entity": ["epc"],
+    "time": ["time"],
+    "event": "antenna",
+    "attributes": [{"source": "gtin", "name": "gtin", "type": "string"}, {"source": "rssi", "name": "rssi", "type": "float"}],
+}
+"""Each code is a thing, each antenna an event."""
 SBS = b"MSG,3,1,1,4CA2D6,1,2026/01/02,03:04:05.000,2026/01/02,03:04:05.000,,37000,,,51.45,-1.02,,,0,0,0,0\r\n"
 AIS = b"\\c:1565218798*00\\!AIVDM,1,1,,A,13HOI:0P0000VOHLCnHQKwvL05Ip,0*23\r\n"
 STATIC = "\r\n".join(
@@ -98,12 +117,18 @@ class Protocol:
     messages: list[bytes]
     decoded: Callable[[bytes], Records]
     kind: str | None
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    """What its records mean, where neither the kind nor the feed says it."""
 
 
 def _mqtt(message: bytes) -> Records:
     topic = message[:40].decode("utf-8", "replace")
     columns = TopicTemplate("fleet/{entity}/{event}").columns(topic if topic.count("/") == 2 else "fleet/van7/left")
     return records_in(message, {**columns, "topic": topic})
+
+
+def _rfid(message: bytes) -> Records:
+    return records_in(message, {"topic": "readers/dock"}, form="rfid")
 
 
 def _kafka(message: bytes) -> Records:
@@ -141,6 +166,7 @@ def _osmand(message: bytes) -> Records:
 
 PROTOCOLS: Mapping[str, Protocol] = {
     "mqtt": Protocol([*JSON, GEOJSON], _mqtt, "mqtt"),
+    "rfid": Protocol([json.dumps(TAGS).encode(), *(json.dumps(one).encode() for one in TAGS[:2])], _rfid, "mqtt", TAG_READING),
     "kafka": Protocol([*JSON, b"e,%d,1,2\nf,%d,2,3\n" % (NOW, NOW)], _kafka, "kafka"),
     "websocket": Protocol([*JSON, GEOJSON], _websocket, "websocket"),
     "poll": Protocol([*JSON, GEOJSON], _polled("poll"), "poll"),
@@ -157,7 +183,7 @@ def through(name: str, message: bytes) -> tuple[int, int]:
     """How many rows and dead letters a message becomes. Raises AssertionError for a record that becomes neither, or a letter without a reason."""
     protocol = PROTOCOLS[name]
     kind: SourceKind | None = source_kinds()[protocol.kind] if protocol.kind else None
-    reading = own_reading(READING, COLUMNS, FEED) if kind is None else reading_for({}, kind, FEED)
+    reading = own_reading(READING, COLUMNS, FEED) if kind is None else reading_for(dict(protocol.reading), kind, FEED)
     records = list(protocol.decoded(message))
     rows = rows_of(records, reading, FEED)
     assert rows.good.num_rows + len(rows.dead) == len(records)
@@ -166,12 +192,21 @@ def through(name: str, message: bytes) -> tuple[int, int]:
     return rows.good.num_rows, len(rows.dead)
 
 
+def _changed(messages: list[bytes], chance: random.Random) -> bytes:
+    """One of the messages with its bytes changed; half of those in JSON with values changed, for most changed bytes are no JSON any more."""
+    chosen = chance.choice(messages)
+    if chosen.startswith((b"{", b"[")) and chance.random() < 0.5:
+        documents = [json.loads(one) for one in messages if one.startswith((b"{", b"["))]
+        return json.dumps(mutated_document(json.loads(chosen), documents, chance)).encode()
+    return mutated(chosen, messages, chance)
+
+
 def campaign(name: str, count: int, seed: int = 1) -> tuple[Counter[str], list[tuple[bytes, Exception]]]:
     """`count` mutated messages of a protocol: what became of them, and those that raised."""
     chance, found, raised = random.Random(f"{name} {seed}"), Counter[str](), []
     messages = PROTOCOLS[name].messages
     for _ in range(count):
-        message = mutated(chance.choice(messages), messages, chance)
+        message = _changed(messages, chance)
         try:
             good, dead = through(name, message)
         except Exception as error:

@@ -44,7 +44,7 @@ def records_in(
                 return
             yield one if isinstance(one, Broken) else {**known, **one, **more}
     except (ValueError, RecursionError, csv.Error) as error:
-        yield broken(f"it cannot be read as {form.upper()}: {error}", payload)
+        yield broken(f"it cannot be read as {'CSV' if form == 'csv' else 'JSON'}: {error}", payload)
 
 
 def broken(problem: str, payload: bytes) -> Broken:

@@ -37,15 +37,23 @@ def _report(event: Mapping[str, Any]) -> Mapping[str, Any] | Broken:
     code = _code(tag) if isinstance(tag, Mapping) else None
     if code is None:
         return Broken(0, "the tag report has no code in epcHex (hexadecimal) or epc (base64)", str(event)[:200])
-    power = tag.get("peakRssiCdbm")
     return {
         "epc": code.hex().upper(),
         **epc_parts(code),
         "reader": event.get("hostname"),
         "antenna": tag.get("antennaName", tag.get("antennaPort")),
-        "rssi": power / 100 if isinstance(power, int | float) else None,
+        "rssi": _dbm(tag.get("peakRssiCdbm")),
         "time": event.get("timestamp"),
     }
+
+
+def _dbm(hundredths: Any) -> float | None:
+    """Of a power in hundredths of a dBm; null for what is none."""
+    try:
+        return float(hundredths) / 100 if isinstance(hundredths, int | float) else None
+    except OverflowError:
+        # An integer in JSON may have any number of digits.
+        return None
 
 
 def _code(tag: Mapping[str, Any]) -> bytes | None:

@@ -20,7 +20,9 @@ def test_no_message_stops_a_stream(name: str) -> None:
 
 
 def test_numbers_beyond_all_floats_are_dead_letters() -> None:
-    """Found among 20,000: a coordinate of 400 digits, which is an integer to JSON."""
+    """Found among 20,000: a coordinate and a power of 400 digits, which are integers to JSON."""
     point = b'{"type": "Feature", "geometry": {"type": "Point", "coordinates": [%s, 2]}, "properties": {"entity": "e"}}' % (b"9" * 400)
     assert through("mqtt", point) == through("poll", point) == (0, 1)
     assert through("adsb-json", b'{"now": 1e999, "aircraft": [{"hex": "a", "lat": 1, "lon": 2}]}') == (0, 1)
+    tag = b'{"timestamp": "2026-01-02T03:04:06Z", "tagInventoryEvent": {"epcHex": "30AA", "peakRssiCdbm": -%s}}' % (b"9" * 400)
+    assert through("rfid", tag) == (1, 0), "the power alone is left out"

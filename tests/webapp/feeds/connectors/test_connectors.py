@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -24,21 +20,19 @@ from pyais import encode_dict
 from rest_framework.test import APIClient
 
 from engine.model.faults import Refused
+from tests.webapp.feeds.connectors.lives import WAIT_S, rows_of, run_through_kills, wait_for
 from webapp.entities.models import Record
 from webapp.feeds.connectors import services
 from webapp.feeds.connectors.running import Connectors
 from webapp.feeds.connectors.services import connector_create, connector_update, settings_of
-from webapp.feeds.ingest import event_log
 from webapp.feeds.models import Connector, DeadLetter, Feed
 from webapp.feeds.services import feed_create
 from webapp.platform.folders import ROOT
-from webapp.platform.postgres import with_database
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
 POSITION = b"!AIVDM,1,1,,A,13HOI:0P0000VOHLCnHQKwvL05Ip,0*23\r\n"
 BROKEN = b"!AIVDM,1,1,,A,13HOI:0P0000VOHLCnHQKwvL05Ip,0*24\r\n"
-WAIT_S = 60.0
 
 
 @pytest.fixture(autouse=True)
@@ -71,18 +65,6 @@ def _serve(end: threading.Event) -> None:
         Connectors().serve(end)
     finally:
         connection.close()
-
-
-def wait_for(fact: Callable[[], Any], what: str) -> Any:
-    end = time.monotonic() + WAIT_S
-    while not (found := fact()):
-        assert time.monotonic() < end, what
-        time.sleep(0.05)
-    return found
-
-
-def rows_of(feed: str) -> list[dict[str, Any]]:
-    return [row for table in event_log(feed).read() for row in table.to_pylist()]
 
 
 @contextmanager
@@ -271,8 +253,8 @@ class NumberedServer:
             return
 
 
-KILLED_AT = ("ingest.after_append=kill@4", "connector.after_delivery=kill@5")
-"""Between the rows in the log and their offset in PostgreSQL, and behind both."""
+KILLED_AT = ("connector.after_delivery=kill@5",)
+"""Behind the rows in the log and their offset in PostgreSQL; test_killed.py has the moment between both."""
 
 
 def test_a_source_of_a_third_party_is_stored_exactly_once_through_kills(feed: Feed, numbered: Path, settings: Any) -> None:
@@ -280,35 +262,10 @@ def test_a_source_of_a_third_party_is_stored_exactly_once_through_kills(feed: Fe
     lines[500], lines[501] = b"[1, 2]", b'{"entity": "e", "t": "never"}'
     server = NumberedServer(lines)
     Connector.objects.create(feed=feed, name="lines", kind="numbered", settings={"host": "127.0.0.1", "port": server.port})
-    (numbered / "once").mkdir()
-    environment = {
-        **os.environ,
-        "DATABASE_URL": with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"]),
-        "REDIS_URL": "",
-        "VEDETTE_VAR": str(numbered),
-        "VEDETTE_WEBHOOK_NETWORKS": "127.0.0.0/8",
-        "VEDETTE_FAILPOINTS": ",".join(KILLED_AT),
-        "VEDETTE_FAILPOINTS_ONCE": str(numbered / "once"),
-        "PYTHONPATH": str(numbered),
-    }
     settings.EVENT_LOG_ROOT = numbered / "log-of-events"
-    lives = 0
-    while True:
-        lives += 1
-        assert lives < 10
-        with (numbered / "connect.log").open("ab") as log:
-            child = subprocess.Popen([sys.executable, "manage.py", "connect"], cwd=ROOT, env=environment, stdout=log, stderr=log)
-        try:
-            wait_for(lambda: child.poll() is not None or Connector.objects.get().offset == 2_000, (numbered / "connect.log").read_text())  # noqa: B023
-            if child.poll() is None:
-                break
-        finally:
-            if child.poll() is None:
-                child.send_signal(signal.SIGTERM)
-            code = child.wait(20)
-        assert code == -signal.SIGKILL
+    lives = run_through_kills(numbered, KILLED_AT, lambda lives: Connector.objects.get().offset == 2_000, PYTHONPATH=str(numbered))
     server.server.close()
-    assert lives == len(KILLED_AT) + 1 and code == 0
+    assert lives == len(KILLED_AT) + 1
     assert Counter(row["speed"] for row in rows_of("yard")) == Counter(n for n in range(2_000) if n not in (500, 501))
     connector = Connector.objects.get()
     assert (connector.messages, connector.rows, connector.dead) == (2_000, 1_998, 2)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Sequence
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -48,13 +49,13 @@ def grouped(rows: pa.Table, groups: int) -> list[pa.Table]:
     return [together.slice(begin, end - begin) for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
 
 
-def write_rows(path: Path, rows: pa.Table) -> None:
+def write_rows(where: Path | BytesIO, rows: pa.Table) -> None:
     """The file of a live segment: rows that stand in order of seq, grouped when they are many. It is read a few times: fast to write counts more
     than small."""
     groups = group_count(rows.num_rows)
     if groups > 1:
         rows = rows.replace_schema_metadata({**(rows.schema.metadata or {}), GROUPS: str(groups)})
-    with pq.ParquetWriter(path, rows.schema, compression="snappy", use_dictionary=["event", "entity"], write_page_checksum=True) as writer:
+    with pq.ParquetWriter(where, rows.schema, compression="snappy", use_dictionary=["event", "entity"], write_page_checksum=True) as writer:
         for group in [rows] if groups == 1 else grouped(rows, groups):
             # A group may be empty; the others keep their numbers.
             writer.write_table(group, row_group_size=max(1, group.num_rows))

@@ -100,6 +100,26 @@ class _Waiting:
         return self.result is not None or self.error is not None
 
 
+@dataclass(frozen=True)
+class _Judged:
+    """What is to be written of a group of appends, and what each of them is answered."""
+
+    entries: list[Entry]
+    rows: list[pa.Table]
+    answers: list[Appended]
+
+    def stamped(self, max_t: int | None) -> tuple[pa.Table, int]:
+        """The rows as they stand in the log behind one whose clock is `max_t`, and the clock after them."""
+        rows = self.rows[0] if len(self.rows) == 1 else pa.concat_tables(self.rows)
+        first_seq = self.entries[0].first_seq
+        stamper = Stamper(first_seq) if max_t is None else Stamper(first_seq, max_t)
+        return stamper.stamp(rows).replace_schema_metadata({ENTRIES: notes_of(self.entries)}), _later(max_t, rows)
+
+    def answer(self, group: Sequence[_Waiting]) -> None:
+        for waiting, answer in zip(group, self.answers, strict=True):
+            waiting.result = answer
+
+
 class Dropped(RuntimeError):
     """Rows went (retention) before they could be read."""
 
@@ -159,8 +179,7 @@ class EventLog:
         with self._queue_lock:
             queue, self._queue = self._queue, []
         try:
-            with self.locked():
-                self._sweep()
+            with self._writing():
                 while queue:
                     size = _group_size(queue)
                     self._commit(queue[:size])
@@ -171,16 +190,30 @@ class EventLog:
             if not isinstance(error, Exception):
                 raise
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Around the commits of one turn of this process."""
+        with self.locked():
+            self._sweep()
+            yield
+
     def _commit(self, group: Sequence[_Waiting]) -> None:
-        """One segment of the group's rows. Caller holds the lock."""
+        """One segment of the group's rows."""
         newest = self._newest()
         next_seq, max_t = _end(newest)
         mtime_ns = _later_than(newest)
+        end = End(max_t, 0 if newest is None else max(0, (time.time_ns() - _mtime_ns(newest)) // 1_000_000))
+        judged = self._judged(group, next_seq, end)
+        if judged.entries:
+            self._write(judged, max_t, mtime_ns)
+        judged.answer(group)
+
+    def _judged(self, group: Sequence[_Waiting], next_seq: int, end: End) -> _Judged:
+        """What the group comes to when it stands at row `next_seq`: nothing of it is written yet."""
         known: dict[str, Appended] = {}
         if any(waiting.key is not None for waiting in group):
             since = min(waiting.since for waiting in group if waiting.key is not None)
             known = {entry.key: entry.appended for entry in self.entries(since) if entry.key is not None}
-        end = End(max_t, 0 if newest is None else max(0, (time.time_ns() - _mtime_ns(newest)) // 1_000_000))
         entries: list[Entry] = []
         answers: list[Appended] = []
         fresh: list[pa.Table] = []
@@ -199,19 +232,11 @@ class EventLog:
                 end = End(_later(end.clock, rows), 0)
                 if waiting.key is not None:
                     known[waiting.key] = entry.appended
-        if fresh:
-            self._write(fresh, entries, max_t, mtime_ns)
-        for waiting, answer in zip(group, answers, strict=True):
-            waiting.result = answer
+        return _Judged(entries, fresh, answers)
 
-    def _write(self, tables: list[pa.Table], entries: list[Entry], max_t: int | None, mtime_ns: int) -> None:
-        first_seq = entries[0].first_seq
-        rows = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
-        stamper = Stamper(first_seq) if max_t is None else Stamper(first_seq, max_t)
-        stamped = stamper.stamp(rows)
-        reached = _later(max_t, rows)
-        stamped = stamped.replace_schema_metadata({ENTRIES: notes_of(entries)})
-        name = Segment.name(first_seq, rows.num_rows, reached)
+    def _write(self, judged: _Judged, max_t: int | None, mtime_ns: int) -> None:
+        stamped, reached = judged.stamped(max_t)
+        name = Segment.name(judged.entries[0].first_seq, stamped.num_rows, reached)
 
         def write(path: Path) -> None:
             write_rows(path, stamped)
@@ -298,6 +323,10 @@ class EventLog:
             if (live and live[0].first_seq <= seq) or (not live and self.end[0] <= seq):
                 return live
         return [segment for segment in self.segments() if segment.next_seq > seq]
+
+    def _live_beyond(self, seq: int) -> list[Segment]:
+        """The segments that were not compacted yet and end beyond row `seq`, in order."""
+        return segments_beyond(self.live, seq)
 
     def waiting_since(self, seq: int) -> float | None:
         """When the first of the rows after `seq` came, in seconds since the epoch; null when there is none."""
@@ -410,14 +439,14 @@ class EventLog:
 
         Raises FileNotFoundError when one of them is compacted meanwhile (nobody is to compact what is still asked for), and LogDamaged.
         """
-        for segment in segments_beyond(self.live, from_seq):
+        for segment in self._live_beyond(from_seq):
             with segment.opened() as file:
                 metadata = file.schema_arrow.metadata or {}
             yield from entries_of(metadata)
 
     def verify(self, from_seq: int, to_seq: int) -> None:
         """Raises LogDamaged when a live segment of these rows is not as it was written: whoever read it otherwise is to ask before it believes."""
-        for segment in segments_beyond(self.live, from_seq):
+        for segment in self._live_beyond(from_seq):
             if segment.first_seq < to_seq:
                 # Compaction has verified what it took away.
                 with suppress(FileNotFoundError):

@@ -213,6 +213,30 @@ class IngestCounter(models.Model):
     lost = models.BigIntegerField(default=0, help_text="Received rows that a damaged log lost before they were processed.")
 
 
+class LogHead(models.Model):
+    """Where a feed's log on shared storage ends. Its row is locked by whoever puts the next segment in its place."""
+
+    feed = models.OneToOneField(Feed, models.CASCADE, primary_key=True, related_name="log_head")
+    next_seq = models.BigIntegerField(default=0)
+    max_t = models.BigIntegerField(null=True)
+    moved_at = models.DateTimeField(default=timezone.now)
+
+
+class LogSegment(models.Model):
+    """A file of a feed's log and its place in it."""
+
+    feed = models.ForeignKey(Feed, models.CASCADE, related_name="+")
+    first_seq = models.BigIntegerField()
+    rows = models.BigIntegerField()
+    max_t = models.BigIntegerField(help_text="The greatest time of all rows of the log up to its last.")
+    file = models.CharField(max_length=300)
+    crc = models.BigIntegerField()
+    ordered_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["feed", "first_seq"], name="one_segment_at_a_place")]
+
+
 class LogDamage(models.Model):
     """Why a feed is set aside: its log cannot be read. Nothing processes it until `manage.py repair` has mended the log; the others go on."""
 

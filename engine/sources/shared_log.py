@@ -121,7 +121,11 @@ class SharedSegment(Segment):
     def _verified(self) -> Any:
         """Small files are read at once and compared with their check sum; of larger ones each page has its own."""
         assert self.files is not None
-        file = self.files.open(str(self.path))
+        try:
+            file = self.files.open(str(self.path))
+        except FileNotFoundError:
+            # A file goes after its row: no reader that looks again would find it elsewhere.
+            raise self.damaged("the file is missing") from None
         if file.size() > WHOLE_BYTES:
             return file
         with file:

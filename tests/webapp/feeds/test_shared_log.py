@@ -149,7 +149,7 @@ def test_a_file_that_was_altered_is_damage(tmp_path: Path) -> None:
     with pytest.raises(LogDamaged, match="check sum"):
         list(log.read())
     file.unlink()
-    with pytest.raises((LogDamaged, FileNotFoundError)):
+    with pytest.raises(LogDamaged, match="missing"):
         list(log.all_between(0, 2))
 
 

@@ -135,7 +135,8 @@ class ExecutorsEvaluator:
     def _run(self, fresh: tuple[Span, ...], after: str, *, dump: str = "") -> list[Message]:
         """What the tasks of one batch say; once more from the snapshot when one of them needs the others for its state."""
         self._places = placed(self._places, self.tasks.executors(), self.partitions)
-        place, since = (str(self.log.folder.parent), self.log.folder.name), tuple(self._since)
+        since = tuple(self._since)
+        place = self.log.address([*since, *fresh])
         found: list[Message] = []
         for rewind in (False, True):
             work = Work(place, str(self.folder), self.snapshot, since, self.state, fresh, after, self.partitions, rewind, dump)

@@ -33,7 +33,7 @@ from engine.runtime.container import table_bytes, table_from
 from engine.runtime.evaluator import conformed, entity_partitions, route_partitions
 from engine.runtime.partitions import KeyedOutput, KeyedPartition, Plan, RelationalPartition, plan_of
 from engine.sources.buckets import BUCKETS, buckets_of_partition
-from engine.sources.eventlog import EventLog, Span
+from engine.sources.eventlog import Address, EventLog, Span
 
 Message = tuple[str, str, bytes]
 """What a task says: a kind (changes and late rows as Arrow streams, counts, emitted as JSON, missed, stopped, failed), the operator, the rest."""
@@ -50,7 +50,7 @@ class Work:
     `since` are the steps from the snapshot to the state before, `fresh` those that are new (none: the states are only wanted in files).
     """
 
-    log: tuple[str, str]
+    log: Address
     folder: str
     snapshot: str
     since: tuple[Span, ...]
@@ -118,7 +118,7 @@ def _keyed(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[Messag
         stepped = mine if step >= 0 else lost
         if not stepped:
             continue
-        for p, rows in zip(stepped, shares(EventLog(*work.log), feed, span, stepped, work.partitions), strict=True):
+        for p, rows in zip(stepped, shares(work.log.open(), feed, span, stepped, work.partitions), strict=True):
             output = parts[p].take(rows, span.max_t - feed.lateness)
             if step >= 0 or work.rewind:
                 outputs.append((step, output))

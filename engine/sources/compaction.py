@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
@@ -46,7 +47,7 @@ def compact(log: Folders, up_to_seq: int) -> int:
         _remove_covered(log)
         reached = max((s.next_seq for s in list_segments(log.history)), default=0)
         ready = [s for s in without_overlaps(list_segments(log.live)) if reached <= s.first_seq and s.next_seq <= up_to_seq + 1]
-        for run in _runs(ready):
+        for run in runs(ready):
             _merge(log, run)
         _join_history(log)
         return len(ready)
@@ -78,16 +79,20 @@ def _remove_covered(log: Folders) -> None:
 def _join_history(log: Folders) -> None:
     """Joins the newest small history files, once there are FAN_IN of about one size."""
     before: list[Segment] | None = None
-    while (tail := without_overlaps(list_segments(log.history))[-FAN_IN:]) != before:
-        # Much larger ones stay as they are until the small ones have grown to their size.
-        alike = max(s.rows for s in tail) <= FAN_IN * tail[-1].rows if tail else False
-        if len(tail) < FAN_IN or not alike or sum(s.rows for s in tail) > SEGMENT_ROWS:
-            return
+    while (tail := joinable(without_overlaps(list_segments(log.history)))) and tail != before:
         before = tail
         _merge(log, tail)
 
 
-def _runs(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
+def joinable(history: Sequence[Segment]) -> list[Segment]:
+    """The newest small ones, once there are FAN_IN of about one size; else none."""
+    tail = list(history[-FAN_IN:])
+    # Much larger ones stay as they are until the small ones have grown to their size.
+    alike = max(s.rows for s in tail) <= FAN_IN * tail[-1].rows if tail else False
+    return tail if len(tail) == FAN_IN and alike and sum(s.rows for s in tail) <= SEGMENT_ROWS else []
+
+
+def runs(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
     """Neighbours that fit into one file."""
     run: list[Segment] = []
     for segment in segments:
@@ -102,7 +107,7 @@ def _runs(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
 def _merge(log: Folders, parts: Sequence[Segment]) -> None:
     """One history file for `parts`, which then go. Parts whose columns have changed their type get files of their own."""
     assert all(a.next_seq == b.first_seq for a, b in pairwise(parts))
-    schema = _common_schema(parts)
+    schema = common_schema(parts)
     if schema is None:
         middle = len(parts) // 2
         _merge(log, parts[:middle])
@@ -113,14 +118,14 @@ def _merge(log: Folders, parts: Sequence[Segment]) -> None:
     # A part of columns of its own, in history already, stays as it is.
     if len(parts) > 1 or parts[0].path.parent != log.history:
         mtime_ns = parts[-1].path.stat().st_mtime_ns
-        publish(lambda path: _write(path, schema, parts), log.tmp / f"compact-{name}", target, mtime_ns=mtime_ns)
+        publish(lambda path: write_joined(path, schema, parts), log.tmp / f"compact-{name}", target, mtime_ns=mtime_ns)
         failpoint("log.before_delete")
         for part in parts:
             part.path.unlink()
             failpoint("log.in_delete")
 
 
-def _common_schema(parts: Sequence[Segment]) -> pa.Schema | None:
+def common_schema(parts: Sequence[Segment]) -> pa.Schema | None:
     """All columns of the parts; null when one of them has types that do not go together."""
     schemas = [_schema(part) for part in parts]
     if all(schema.equals(schemas[0]) for schema in schemas):
@@ -136,8 +141,9 @@ def _schema(part: Segment) -> pa.Schema:
         return file.schema_arrow.remove_metadata()
 
 
-def _write(path: Path, schema: pa.Schema, parts: Sequence[Segment]) -> None:
-    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=["event", "entity"], write_page_checksum=True) as writer:
+def write_joined(where: Path | BytesIO, schema: pa.Schema, parts: Sequence[Segment]) -> None:
+    """One file of the rows of `parts`, without what their metadata says."""
+    with pq.ParquetWriter(where, schema, compression="zstd", use_dictionary=["event", "entity"], write_page_checksum=True) as writer:
         held: list[pa.Table] = []
         for part in parts:
             with part.opened() as file:

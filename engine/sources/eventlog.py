@@ -15,6 +15,7 @@ import fcntl
 import json
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -139,6 +140,14 @@ class Span:
     @property
     def rows(self) -> int:
         return self.stop - self.first
+
+
+class Address(ABC):
+    """Where a log is, in a message to another process."""
+
+    @abstractmethod
+    def open(self) -> EventLog:
+        """The log, for reading."""
 
 
 class EventLog:
@@ -440,9 +449,11 @@ class EventLog:
         Raises FileNotFoundError when one of them is compacted meanwhile (nobody is to compact what is still asked for), and LogDamaged.
         """
         for segment in self._live_beyond(from_seq):
-            with segment.opened() as file:
-                metadata = file.schema_arrow.metadata or {}
-            yield from entries_of(metadata)
+            yield from self._entries_of(segment)
+
+    def _entries_of(self, segment: Segment) -> list[Entry]:
+        with segment.opened() as file:
+            return list(entries_of(file.schema_arrow.metadata or {}))
 
     def verify(self, from_seq: int, to_seq: int) -> None:
         """Raises LogDamaged when a live segment of these rows is not as it was written: whoever read it otherwise is to ask before it believes."""
@@ -451,6 +462,10 @@ class EventLog:
                 # Compaction has verified what it took away.
                 with suppress(FileNotFoundError):
                     segment.verify()
+
+    def address(self, spans: Sequence[Span]) -> Address:
+        """By what a process elsewhere opens the log to read the rows of `spans`."""
+        return FolderLog(str(self.folder.parent), self.folder.name)
 
     # -- upkeep -------------------------------------------------------------------------------------------------------------------
 
@@ -464,6 +479,17 @@ class EventLog:
     def drop_before(self, t: int) -> int:
         """Deletes the oldest history segments whose rows all have times < `t`; returns how many rows went. The newest file stays."""
         return compaction.drop_before(self, t)
+
+
+@dataclass(frozen=True)
+class FolderLog(Address):
+    """A folder that is reached under the same name."""
+
+    root: str
+    feed: str
+
+    def open(self) -> EventLog:
+        return EventLog(self.root, self.feed)
 
 
 def entries_of(metadata: Mapping[bytes, bytes]) -> Iterator[Entry]:

@@ -1,32 +1,48 @@
 """An event log on shared storage: any number of processes on any machines append to it and read it (decision 26).
 
 A database keeps the order: a row for each segment, and one for each feed that says where its log ends. Files lie in a local folder, or in a store of
-S3's protocol; no folder is listed, and no file is renamed or locked.
+S3's protocol; no folder is listed to read, and no file is renamed or locked.
+
+    <store>/<feed>/live/      segments as they were appended
+    <store>/<feed>/history/   the same rows in fewer, larger files
 
 A writer puts a file that is stamped for the place where the log ends when it looks; then, in one short transaction that locks the feed's row, takes
 that place if it is still free. If another was faster, it judges and stamps its rows again, and puts them while it holds the lock. A file that no row
-names was left behind by a writer that lost its place, or died: nobody reads it.
+names was left behind by a writer that lost its place, or died: nobody reads it, and it goes after a day.
 """
 
 from __future__ import annotations
 
 import io
-import os
+import time
 import uuid
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
-from pyarrow import fs
 
 from engine.failpoints import failpoint
 from engine.sources.buckets import write_rows
-from engine.sources.eventlog import End, EventLog, _Judged, _Waiting
-from engine.sources.segments import WHOLE_BYTES, Segment, sync
+from engine.sources.compaction import common_schema, joinable, runs, write_joined
+from engine.sources.eventlog import Address, End, Entry, EventLog, Span, _Judged, _Waiting
+from engine.sources.segments import WHOLE_BYTES, Segment
+from engine.sources.store import Files, files_of
+
+LIVE, HISTORY = "live", "history"
+REPLACED_S = 3_600
+"""A file that a larger one replaced, or that retention took, is still there for so long: whoever has just looked reads it, and the longest batch is
+much shorter."""
+ORPHANED_S = 86_400
+"""A file that has been there for so long without a row gets none any more."""
+TAKEN_S = ORPHANED_S / 4
+"""A writer that was stopped for longer than this between its file and its place puts the file again."""
+REMEMBERED = 1_000
+"""So many of its own segments' entries a process remembers: it need not read back what it has just written."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +62,7 @@ class Ordered:
     rows: int
     max_t: int
     file: str
-    crc: int
+    crc: int | None
 
 
 class Turn(Protocol):
@@ -58,54 +74,42 @@ class Turn(Protocol):
         """The segment stands at `place` when the turn has ended."""
 
 
-class Order(Protocol):
-    """One feed's segments in order, in a database."""
+class Listing(Protocol):
+    """One feed's segments in order."""
 
     def place(self) -> Place:
         """Where the log ends."""
 
-    def turn(self) -> AbstractContextManager[Turn]:
-        """One transaction. Whatever breaks it off leaves nothing behind."""
-
     def beyond(self, seq: int) -> Sequence[Ordered]:
         """The segments that end beyond row `seq`, in order."""
+
+    def names(self, file: str) -> bool:
+        """Whether the file is one of the segments."""
+
+
+class Order(Listing, Protocol):
+    """The same in a database, where it grows."""
+
+    def turn(self) -> AbstractContextManager[Turn]:
+        """One transaction. Whatever breaks it off leaves nothing behind."""
 
     def waiting_since(self, seq: int) -> float | None:
         """When the first segment beyond row `seq` took its place, in seconds since the epoch."""
 
+    def grown_since(self, look_ns: int) -> bool:
+        """Whether rows may have come since then. Asked a hundred times a second."""
 
-class Files:
-    """Where segments lie: a folder of any file system that pyarrow knows. What has been put is whole, and stays."""
+    def replace(self, parts: Sequence[str], by: Sequence[Ordered]) -> bool:
+        """Exchanges neighbouring segments, named by their files, in one transaction; false, and nothing done, when some are no more."""
 
-    def __init__(self, system: fs.FileSystem, folder: str) -> None:
-        self.system, self.folder = system, folder
+    def replaced(self, seconds: float) -> Sequence[str]:
+        """Files that were exchanged or dropped at least so long ago."""
 
-    def put(self, name: str, content: pa.Buffer) -> None:
-        """The file is there, on disk or in the store, when this returns. Raises OSError."""
-        path = f"{self.folder}/{name}"
-        if isinstance(self.system, fs.LocalFileSystem):
-            return _put_locally(Path(path), content)
-        with self.system.open_output_stream(path) as stream:
-            stream.write(content)
-        return None
+    def known(self) -> Collection[str]:
+        """All files of the feed that are or were segments and have not been forgotten."""
 
-    def open(self, name: str) -> pa.NativeFile:
-        """For reading. Raises FileNotFoundError."""
-        return self.system.open_input_file(f"{self.folder}/{name}")
-
-    def remove(self, name: str) -> None:
-        with suppress(OSError):
-            self.system.delete_file(f"{self.folder}/{name}")
-
-
-def _put_locally(path: Path, content: pa.Buffer) -> None:
-    """Synced with its name. No other file has it, and nobody looks for it before it is ordered."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    sync(path.parent)
+    def forget(self, files: Sequence[str]) -> None:
+        """The files are gone."""
 
 
 @dataclass(frozen=True)
@@ -113,19 +117,21 @@ class SharedSegment(Segment):
     """A segment in `files`."""
 
     files: Files | None = None
+    listing: Listing | None = None
 
-    @property
-    def feed(self) -> str:
-        return self.path.parent.name
+    def content(self) -> pa.NativeFile:
+        """The file as it is. Raises LogDamaged when it is missing, FileNotFoundError when it was compacted: readers look again."""
+        assert self.files is not None and self.listing is not None
+        try:
+            return self.files.open(str(self.path))
+        except FileNotFoundError:
+            if self.listing.names(str(self.path)):
+                raise self.damaged("the file is missing") from None
+            raise
 
     def _verified(self) -> Any:
         """Small files are read at once and compared with their check sum; of larger ones each page has its own."""
-        assert self.files is not None
-        try:
-            file = self.files.open(str(self.path))
-        except FileNotFoundError:
-            # A file goes after its row: no reader that looks again would find it elsewhere.
-            raise self.damaged("the file is missing") from None
+        file = self.content()
         if file.size() > WHOLE_BYTES:
             return file
         with file:
@@ -134,12 +140,39 @@ class SharedSegment(Segment):
         return pa.BufferReader(content)
 
 
-class SharedLog(EventLog):
+class SharedReader(EventLog):
+    """The segments of a listing, read like any log."""
+
+    def __init__(self, listing: Listing, files: Files, feed: str) -> None:
+        super().__init__(Path(), feed)
+        self.listing, self.files = listing, files
+
+    @property
+    def end(self) -> tuple[int, int | None]:
+        place = self.listing.place()
+        return place.next_seq, place.max_t
+
+    def segments(self) -> list[Segment]:
+        return self._beyond(-1)
+
+    def _beyond(self, seq: int) -> list[Segment]:
+        return [self._segment(one) for one in self.listing.beyond(seq)]
+
+    def _live_beyond(self, seq: int) -> list[Segment]:
+        return [segment for segment in self._beyond(seq) if _is_live(segment)]
+
+    def _segment(self, one: Ordered) -> SharedSegment:
+        return SharedSegment(one.first_seq, one.rows, one.max_t, Path(one.file), one.crc, self.files, self.listing)
+
+
+class SharedLog(SharedReader):
     """One feed's log. Written and read like any other; one object may be shared by threads."""
 
     def __init__(self, order: Order, files: Files, feed: str) -> None:
-        super().__init__(Path(), feed)
-        self.order, self.files = order, files
+        super().__init__(order, files, feed)
+        self.order = order
+        self._own: dict[str, list[Entry]] = {}
+        self._sweep_at = 0.0
 
     # -- writing ------------------------------------------------------------------------------------------------------------------
 
@@ -148,18 +181,20 @@ class SharedLog(EventLog):
         yield
 
     def _commit(self, group: Sequence[_Waiting]) -> None:
-        place = self.order.place()
+        place, began = self.order.place(), time.time()
         judged, segment = self._put(group, place)
         failpoint("log.before_order")
         # Whatever breaks the transaction off: its row may be there or not, so the file stays. Whoever asks again with the same key learns it.
         with self.order.turn() as turn:
-            if turn.place != place:
+            if turn.place != place or time.time() - began > TAKEN_S:
                 self._discard(segment)
                 judged, segment = self._put(group, turn.place)
             if segment is not None:
                 turn.add(segment)
             failpoint("log.before_order_commit")
         failpoint("log.after_order")
+        if segment is not None:
+            self._remember(segment.file, judged.entries)
         judged.answer(group)
 
     def _put(self, group: Sequence[_Waiting], place: Place) -> tuple[_Judged, Ordered | None]:
@@ -170,36 +205,163 @@ class SharedLog(EventLog):
         stamped, max_t = judged.stamped(place.max_t)
         buffer = io.BytesIO()
         write_rows(buffer, stamped)
-        content = pa.py_buffer(buffer.getvalue())
+        return judged, self._put_file(LIVE, place.next_seq, stamped.num_rows, max_t, buffer)
+
+    def _put_file(self, folder: str, first_seq: int, rows: int, max_t: int, written: io.BytesIO) -> Ordered:
+        content = pa.py_buffer(written.getbuffer())
         crc = zlib.crc32(content)
         # A name that no other writer has, also not with the same rows for the same place.
-        facts = Segment.name(place.next_seq, stamped.num_rows, max_t, crc).removesuffix(".parquet")
-        name = f"{self.folder.name}/{facts}.{uuid.uuid4().hex}.parquet"
+        facts = Segment.name(first_seq, rows, max_t, crc).removesuffix(".parquet")
+        name = f"{self.folder.name}/{folder}/{facts}.{uuid.uuid4().hex}.parquet"
         self.files.put(name, content)
-        return judged, Ordered(place.next_seq, stamped.num_rows, max_t, name, crc)
+        return Ordered(first_seq, rows, max_t, name, crc)
 
     def _discard(self, segment: Ordered | None) -> None:
         if segment is not None:
             self.files.remove(segment.file)
 
+    def _remember(self, file: str, entries: list[Entry]) -> None:
+        while len(self._own) >= REMEMBERED:
+            self._own.pop(next(iter(self._own)), None)
+        self._own[file] = entries
+
     # -- what is there ------------------------------------------------------------------------------------------------------------
 
-    @property
-    def end(self) -> tuple[int, int | None]:
-        place = self.order.place()
-        return place.next_seq, place.max_t
-
     def grown_since(self, look_ns: int) -> bool:
-        return True
+        return self.order.grown_since(look_ns)
 
-    def segments(self) -> list[Segment]:
-        return self._beyond(-1)
+    def newest(self, rows: int) -> list[SharedSegment]:
+        """The segments that hold the last `rows`."""
+        return [self._segment(one) for one in self.order.beyond(self.end[0] - rows)]
 
     def waiting_since(self, seq: int) -> float | None:
         return self.order.waiting_since(seq + 1)
 
-    def _beyond(self, seq: int) -> list[Segment]:
-        return [SharedSegment(one.first_seq, one.rows, one.max_t, Path(one.file), one.crc, self.files) for one in self.order.beyond(seq)]
+    def entries(self, from_seq: int = 0) -> Iterator[Entry]:
+        for segment in self._live_beyond(from_seq):
+            own = self._own.get(str(segment.path))
+            yield from self._entries_of(segment) if own is None else own
 
-    def _live_beyond(self, seq: int) -> list[Segment]:
-        return self._beyond(seq)
+    def address(self, spans: Sequence[Span]) -> Address:
+        """Names the files: who reads by it needs no database."""
+        first, stop = min((span.first for span in spans), default=0), max((span.stop for span in spans), default=0)
+        # A segment that is no longer asked for costs a few bytes.
+        found = [one for one in self.order.beyond(first) if one.first_seq < stop] if spans else []
+        return ListedLog(self.files.url, self.folder.name, tuple(found))
+
+    # -- upkeep -------------------------------------------------------------------------------------------------------------------
+
+    def compact(self, up_to_seq: int) -> int:
+        ready = [s for s in self.segments() if _is_live(s) and s.next_seq <= up_to_seq + 1]
+        for run in runs(ready):
+            self._join(run)
+        before: list[Segment] = []
+        while (tail := joinable([s for s in self.segments() if not _is_live(s)])) and tail != before:
+            self._join(tail)
+            before = tail
+        self._sweep_files()
+        return len(ready)
+
+    def drop_before(self, t: int) -> int:
+        dropped = []
+        for segment in [s for s in self.segments() if not _is_live(s)][:-1]:
+            if segment.max_t >= t:
+                break
+            dropped.append(segment)
+        taken = self.order.replace([str(segment.path) for segment in dropped], []) if dropped else False
+        return sum(segment.rows for segment in dropped) if taken else 0
+
+    def _join(self, parts: Sequence[Segment]) -> None:
+        """One file in history for `parts`. Parts whose columns have changed their type get files of their own."""
+        schema = common_schema(parts)
+        if schema is None:
+            middle = len(parts) // 2
+            self._join(parts[:middle])
+            self._join(parts[middle:])
+            return
+        if len(parts) == 1 and not _is_live(parts[0]):
+            return
+        assert all(a.next_seq == b.first_seq for a, b in pairwise(parts))
+        buffer = io.BytesIO()
+        write_joined(buffer, schema, parts)
+        whole = self._put_file(HISTORY, parts[0].first_seq, sum(s.rows for s in parts), parts[-1].max_t, buffer)
+        failpoint("log.before_delete")
+        if not self.order.replace([str(part.path) for part in parts], [whole]):
+            # Another process was faster.
+            self.files.remove(whole.file)
+
+    def _sweep_files(self) -> None:
+        """Removes the files of segments that are none any more, and from time to time those that never became one."""
+        gone = self.order.replaced(REPLACED_S)
+        for file in gone:
+            self.files.remove(file)
+        self.order.forget(gone)
+        if time.monotonic() >= self._sweep_at:
+            self._sweep_at = time.monotonic() + REPLACED_S
+            self.remove_orphans(ORPHANED_S)
+
+    def remove_orphans(self, age_s: float) -> int:
+        """Removes files without a row that are older than `age_s`; how many. The one time that folders are listed."""
+        # First the files: a row that comes meanwhile is of one that is listed, or of a newer one.
+        listed = self.files.older_than(self.folder.name, age_s)
+        known = self.order.known() if listed else ()
+        orphans = [file for file in listed if file not in known]
+        for file in orphans:
+            self.files.remove(file)
+        return len(orphans)
+
+    def remove_all(self) -> None:
+        """The files of a feed that is no more."""
+        self.files.remove_folder(self.folder.name)
+
+
+@dataclass(frozen=True)
+class ListedLog(Address):
+    """Some segments of a log in the store at `url`."""
+
+    url: str
+    feed: str
+    segments: tuple[Ordered, ...]
+
+    def open(self) -> EventLog:
+        return SharedReader(_Listed(self.segments), files_of(self.url), self.feed)
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """Implements `Listing`: what does not change."""
+
+    segments: Sequence[Ordered]
+
+    def place(self) -> Place:
+        last = self.segments[-1] if self.segments else None
+        return Place() if last is None else Place(last.first_seq + last.rows, last.max_t)
+
+    def beyond(self, seq: int) -> Sequence[Ordered]:
+        return [one for one in self.segments if one.first_seq + one.rows > seq]
+
+    def names(self, file: str) -> bool:
+        return True
+
+
+def _is_live(segment: Segment) -> bool:
+    return segment.path.parent.name == LIVE
+
+
+def moved_in(order: Order, files: Files, old: EventLog) -> int:
+    """Puts a log's files, that of a folder, into a store, and them into their order; how many rows. Nobody may append to either meanwhile."""
+    segments = old.segments()
+    shared = SharedLog(order, files, old.folder.name)
+    if order.place() != Place():
+        raise ValueError(f"{old.folder.name}: there is a log in {files.title} already")
+    found: list[Ordered] = []
+    for segment in segments:
+        segment.verify()
+        content = pa.py_buffer(segment.path.read_bytes())
+        name = f"{old.folder.name}/{segment.path.parent.name}/{segment.path.stem}.{uuid.uuid4().hex}.parquet"
+        shared.files.put(name, content)
+        found.append(Ordered(segment.first_seq, segment.rows, segment.max_t, name, zlib.crc32(content)))
+    with order.turn() as turn:
+        for one in found:
+            turn.add(one)
+    return sum(one.rows for one in found)

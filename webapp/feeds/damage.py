@@ -10,7 +10,7 @@ from django.db import transaction
 from engine.model.events import stamped_schema
 from engine.sources.repair import Reach, Repaired, repair
 from engine.sources.segments import LogDamaged
-from webapp.feeds.ingest import event_log
+from webapp.feeds.logs import event_log, in_folder, is_shared
 from webapp.feeds.models import Feed, IngestCounter, LogDamage
 from webapp.jobs.selectors import feed_status
 from webapp.jobs.services import feed_tell
@@ -45,7 +45,7 @@ def feed_repair(*, feed: Feed) -> list[Repaired]:
     standing = feed_status(feed_id=feed.pk)
     last_seq = standing["last_seq"]
     reach = Reach(max(counter.log_seq, last_seq + 1), standing["max_t"], last_seq + 1)
-    done = repair(event_log(feed.name), stamped_schema(feed.engine_feed()), reach)
+    done = _verified(feed) if is_shared() else repair(event_log(feed.name), stamped_schema(feed.engine_feed()), reach)
     with transaction.atomic():
         counter = IngestCounter.objects.select_for_update().get(feed=feed)
         last_seq = feed_status(feed_id=feed.pk)["last_seq"]
@@ -56,6 +56,16 @@ def feed_repair(*, feed: Feed) -> list[Repaired]:
         for one in done:
             feed_tell(feed, "repaired", told(one))
     return done
+
+
+def _verified(feed: Feed) -> list[Repaired]:
+    """Raises NotInFolder unless the log is whole (again): what a store lost, the store's own copies bring back."""
+    for segment in event_log(feed.name).segments():
+        try:
+            segment.verify()
+        except LogDamaged as damage:
+            in_folder(feed.name, f"bring back {segment.path} from the store's own copies ({damage.reason}), then run this again.")
+    return []
 
 
 def told(one: Repaired) -> str:

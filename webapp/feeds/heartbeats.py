@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from engine.model.columns import ENTITY, EVENT, TIME
 from engine.model.events import HEARTBEAT, row_schema
-from webapp.feeds.ingest import event_log
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
 
 SILENT_MS = 1_000

@@ -12,24 +12,21 @@ from __future__ import annotations
 
 import json
 import math
-import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from django.conf import settings
 from django.db import transaction
 
 from engine.failpoints import failpoint
-from engine.sources.eventlog import End, Entry, EventLog
+from engine.sources.eventlog import End, Entry
 from engine.sources.segments import LogDamaged
 from webapp.feeds.admission import Admission
 from webapp.feeds.bodies import Refusal
 from webapp.feeds.connectors.progress import connector_reached
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter, IngestReceipt
 
 SHOWN = 10
@@ -73,20 +70,6 @@ class Receipt:
     dead_letters: list[dict[str, Any]] = field(default_factory=list)
     repeated: bool = False
     late: int = 0
-
-
-_logs_lock = threading.Lock()
-
-
-def event_log(feed_name: str) -> EventLog:
-    """This process's own log object for a feed: appends through it share segments."""
-    with _logs_lock:
-        return _event_log(settings.EVENT_LOG_ROOT, feed_name)
-
-
-@cache
-def _event_log(root: Path, feed_name: str) -> EventLog:
-    return EventLog(root, feed_name)
 
 
 def ingest(feed: Feed, delivery: Delivery) -> Receipt:

@@ -1,17 +1,30 @@
-"""PostgreSQL as what keeps the segments of logs on shared storage in order (decision 26)."""
+"""PostgreSQL as what keeps the segments of logs on shared storage in order (decision 26), and says when one has grown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+import select
+import threading
+import time
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
 
-from django.db import transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
 from engine.sources.shared_log import Ordered, Place
 from webapp.feeds.models import Feed, LogHead, LogSegment
+
+logger = logging.getLogger(__name__)
+
+CHANNEL = "vedette_log"
+LOOK_S = 1.0
+"""A connection that says nothing is asked so often whether it lives."""
+AGAIN_S = 1.0
 
 
 @dataclass
@@ -22,43 +35,144 @@ class DatabaseTurn:
     place: Place
 
     def add(self, segment: Ordered) -> None:
-        LogSegment.objects.create(
-            feed_id=self.head.feed_id, first_seq=segment.first_seq, rows=segment.rows, max_t=segment.max_t, file=segment.file, crc=segment.crc
-        )
+        _create(self.head.feed_id, segment)
         self.head.next_seq, self.head.max_t, self.head.moved_at = segment.first_seq + segment.rows, segment.max_t, timezone.now()
         self.head.save()
+        with connection.cursor() as cursor:
+            # Heard when the transaction has ended.
+            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, str(self.head.feed_id)])
 
 
 class DatabaseOrder:
-    """Implements `Order` for one feed."""
+    """Implements `Order` for the feed of this name, also for one that takes the name later."""
 
-    def __init__(self, feed: Feed) -> None:
-        self.feed_id = feed.pk
+    def __init__(self, feed: str) -> None:
+        self.feed = feed
 
     def place(self) -> Place:
-        head = LogHead.objects.filter(feed=self.feed_id).first()
+        head = LogHead.objects.filter(feed__name=self.feed).first()
         return Place() if head is None else _place(head)
 
     @contextmanager
     def turn(self) -> Iterator[DatabaseTurn]:
-        LogHead.objects.bulk_create([LogHead(feed_id=self.feed_id)], ignore_conflicts=True)
-        # Durable: inside another transaction the row would be locked until that ends.
-        with transaction.atomic(durable=True):
-            head = LogHead.objects.select_for_update().get(feed=self.feed_id)
+        with self._locked() as head:
             yield DatabaseTurn(head, _place(head))
 
+    @contextmanager
+    def _locked(self) -> Iterator[LogHead]:
+        feed_id = Feed.objects.values_list("pk", flat=True).get(name=self.feed)
+        LogHead.objects.bulk_create([LogHead(feed_id=feed_id)], ignore_conflicts=True)
+        # Durable: inside another transaction the row would be locked until that ends.
+        with transaction.atomic(durable=True):
+            yield LogHead.objects.select_for_update().get(feed=feed_id)
+
+    @property
+    def _segments(self) -> Any:
+        return LogSegment.objects.filter(feed__name=self.feed, gone_at=None)
+
     def beyond(self, seq: int) -> Sequence[Ordered]:
-        rows = LogSegment.objects.filter(feed=self.feed_id)
         # The index finds the segment that has `seq`, and those that follow.
-        at = rows.filter(first_seq__lte=max(0, seq)).order_by("-first_seq").values_list("first_seq", flat=True).first()
-        found = rows.filter(first_seq__gte=at or 0, first_seq__gt=seq - F("rows")).order_by("first_seq")
+        at = self._segments.filter(first_seq__lte=max(0, seq)).order_by("-first_seq").values_list("first_seq", flat=True).first()
+        found = self._segments.filter(first_seq__gte=at or 0, first_seq__gt=seq - F("rows")).order_by("first_seq")
         return [Ordered(*row) for row in found.values_list("first_seq", "rows", "max_t", "file", "crc")]
 
+    def names(self, file: str) -> bool:
+        return bool(self._segments.filter(file=file).exists())
+
     def waiting_since(self, seq: int) -> float | None:
-        first = LogSegment.objects.filter(feed=self.feed_id, first_seq__gt=seq - F("rows")).order_by("first_seq").first()
-        return None if first is None else first.ordered_at.timestamp()
+        first = self._segments.filter(first_seq__gt=seq - F("rows")).order_by("first_seq").first()
+        return None if first is None else float(first.ordered_at.timestamp())
+
+    def grown_since(self, look_ns: int) -> bool:
+        head = NOTICES.ids.get(self.feed)
+        if head is None:
+            head = NOTICES.ids[self.feed] = Feed.objects.values_list("pk", flat=True).get(name=self.feed)
+        return NOTICES.grown_since(head, look_ns)
+
+    def replace(self, parts: Sequence[str], by: Sequence[Ordered]) -> bool:
+        with self._locked() as head:
+            # A restart of the statement behind the lock sees what its last holder did.
+            gone = self._segments.filter(file__in=parts)
+            if gone.count() != len(parts):
+                return False
+            gone.update(gone_at=timezone.now())
+            for segment in by:
+                _create(head.feed_id, segment)
+            return True
+
+    def replaced(self, seconds: float) -> Sequence[str]:
+        before = timezone.now() - timedelta(seconds=seconds)
+        return list(LogSegment.objects.filter(feed__name=self.feed, gone_at__lte=before).values_list("file", flat=True))
+
+    def known(self) -> Collection[str]:
+        return set(LogSegment.objects.filter(feed__name=self.feed).values_list("file", flat=True))
+
+    def forget(self, files: Sequence[str]) -> None:
+        LogSegment.objects.filter(feed__name=self.feed, file__in=files).exclude(gone_at=None).delete()
+
+
+def _create(feed_id: int, one: Ordered) -> None:
+    LogSegment.objects.create(feed_id=feed_id, first_seq=one.first_seq, rows=one.rows, max_t=one.max_t, file=one.file, crc=one.crc)
 
 
 def _place(head: LogHead) -> Place:
     silent_ms = int((timezone.now() - head.moved_at).total_seconds() * 1000) if head.next_seq else 0
     return Place(head.next_seq, head.max_t, max(0, silent_ms))
+
+
+class Notices:
+    """Which logs have grown, as PostgreSQL says: a thread with a connection of its own. Until it hears, every log may have grown."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, int] = {}
+        self._grown: dict[int, int] = {}
+        self._deaf = True
+        self._ending = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begins to listen, once a process."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._listen, name="log notices", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread and its connection."""
+        self._ending.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def grown_since(self, feed_id: int, look_ns: int) -> bool:
+        return self._deaf or self._grown.get(feed_id, 0) >= look_ns
+
+    def _listen(self) -> None:
+        while not self._ending.is_set():
+            try:
+                self._hear()
+            except DatabaseError as error:
+                logger.warning("what logs do is not heard: %s", error)
+            except Exception:
+                logger.exception("what logs do is not heard")
+            self._deaf = True
+            connection.close()
+            self._ending.wait(AGAIN_S)
+
+    def _hear(self) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"LISTEN {CHANNEL}")
+        raw = connection.connection
+        # What was said before is not heard.
+        self._grown = dict.fromkeys(self._grown, time.time_ns())
+        self._deaf = False
+        while not self._ending.is_set():
+            if not select.select([raw], [], [], LOOK_S)[0]:
+                with connection.cursor() as cursor:
+                    cursor.execute("SELECT 1")
+            raw.poll()
+            for notice in raw.notifies:
+                self._grown[int(notice.payload)] = time.time_ns()
+            raw.notifies.clear()
+
+
+NOTICES = Notices()
+"""This process's."""

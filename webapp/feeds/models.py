@@ -230,11 +230,12 @@ class LogSegment(models.Model):
     rows = models.BigIntegerField()
     max_t = models.BigIntegerField(help_text="The greatest time of all rows of the log up to its last.")
     file = models.CharField(max_length=300)
-    crc = models.BigIntegerField()
+    crc = models.BigIntegerField(null=True)
     ordered_at = models.DateTimeField(default=timezone.now)
+    gone_at = models.DateTimeField(null=True, help_text="When another took its place; its file stays for an hour.")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["feed", "first_seq"], name="one_segment_at_a_place")]
+        constraints = [models.UniqueConstraint(fields=["feed", "first_seq"], condition=models.Q(gone_at=None), name="one_segment_at_a_place")]
 
 
 class LogDamage(models.Model):

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from django.conf import settings
 
 from engine.model.columns import CLOCK, TIME
 from engine.model.events import HEARTBEAT
 from engine.sources.eventlog import EventLog
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
 
 POSITION_ROWS = 200_000
@@ -39,7 +39,7 @@ class Positions:
 
 def log_of(feed: Feed) -> EventLog:
     """The feed's event log."""
-    return EventLog(settings.EVENT_LOG_ROOT, feed.name)
+    return event_log(feed.name)
 
 
 def oldest_clock(feed: Feed) -> int | None:

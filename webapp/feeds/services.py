@@ -21,6 +21,7 @@ from webapp.accounts.quotas import quota_check
 from webapp.config.faults import InUse
 from webapp.feeds.admission import default_ahead
 from webapp.feeds.documents import checked_region, feed_faults, vertices_of
+from webapp.feeds.logs import log_forget
 from webapp.feeds.models import Feed, IngestCounter, Region
 from webapp.feeds.recent import log_of
 from webapp.feeds.region_files import Feature
@@ -112,6 +113,7 @@ def feed_delete(*, feed: Feed, user: User) -> None:
     # A feed made later under the same name begins with an empty log.
     for folder in folders:
         transaction.on_commit(partial_call(shutil.rmtree, folder, ignore_errors=True))
+    transaction.on_commit(partial_call(log_forget, feed.name))
 
 
 def feed_holdings(*, feed: Feed, user: User) -> dict[str, Any]:

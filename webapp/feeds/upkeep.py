@@ -7,7 +7,8 @@ from datetime import timedelta
 from django.utils import timezone
 
 from webapp.feeds.damage import kept_apart
-from webapp.feeds.ingest import event_log, settle
+from webapp.feeds.ingest import settle
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestReceipt
 from webapp.jobs.selectors import feed_position
 

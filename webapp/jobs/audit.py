@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from django.conf import settings
 from django.db import connection, transaction
 
 from engine.model.changes import ANSWERS
@@ -19,6 +18,7 @@ from engine.sources.repair import LOST
 from engine.sources.segments import LogDamaged
 from webapp.alerts.models import Alert
 from webapp.detections.models import Detection, Outbox
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead
 from webapp.jobs.store import FeedStore
@@ -59,7 +59,7 @@ def feed_audit(*, feed: Feed) -> Audit:
     """
     audit = Audit()
     standing = _standing(feed)
-    log = EventLog(settings.EVENT_LOG_ROOT, feed.name)
+    log = event_log(feed.name)
     try:
         audit.expect(log.start == 0, f"the log begins at row {log.start}: what was found in older rows cannot be judged")
         changes, counts = _evaluated(feed, standing.head, log)

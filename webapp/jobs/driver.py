@@ -28,11 +28,11 @@ from engine.runtime import spark as spark_runtime
 from engine.runtime.executors import ExecutorsProcessor
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
-from engine.sources.eventlog import EventLog
 from engine.sources.segments import LogDamaged
 from webapp.config.connections import limit_statements
 from webapp.detections.sink import PATIENCE_S, Fenced
 from webapp.feeds.damage import feed_set_aside
+from webapp.feeds.logs import event_log, listen
 from webapp.feeds.models import Feed
 from webapp.jobs import processes, services
 from webapp.jobs.models import DesiredState, FeedHead, Job
@@ -70,7 +70,7 @@ class FeedRun:
         for left in folder.glob("spark-*"):
             # Each feed had a checkpoint of Spark's in earlier releases.
             shutil.rmtree(left, ignore_errors=True)
-        log = EventLog(settings.EVENT_LOG_ROOT, feed.name)
+        log = event_log(feed.name)
         self.feed = feed
         make = partial(ExecutorsProcessor, spark) if settings.VEDETTE_PLACEMENT == "executors" else FeedProcessor
         store, snapshots = FeedStore(feed, job.epoch, job.pk), Snapshots(folder / "state")
@@ -188,6 +188,7 @@ class JobDriver:
     def _work(self, job: Job) -> None:
         if self.told_to_end:
             return
+        listen()
         master, extra = _cluster(job.name)
         spark = spark_runtime.session(
             f"vedette-{job.name}", cores=settings.VEDETTE_CORES, master=master, memory=settings.VEDETTE_SPARK_MEMORY, extra=extra

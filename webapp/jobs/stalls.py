@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from django.conf import settings
 from django.utils import timezone
 
-from engine.sources.eventlog import EventLog
 from webapp.feeds.damage import feeds_set_aside, kept_apart
+from webapp.feeds.logs import event_log
 from webapp.jobs.models import DesiredState, FeedHead, JobEvent, ObservedState
 from webapp.jobs.services import feed_tell
 
@@ -20,7 +19,7 @@ def stalls_tell() -> None:
     damaged = feeds_set_aside()
     for head in FeedHead.objects.select_related("feed", "job").defer("queries"):
         with kept_apart(head.feed):
-            waiting = EventLog(settings.EVENT_LOG_ROOT, head.feed.name).waiting_since(head.last_seq)
+            waiting = event_log(head.feed.name).waiting_since(head.last_seq)
             _judge(head, None if waiting is None else datetime.fromtimestamp(waiting, UTC), head.feed_id in damaged)
 
 

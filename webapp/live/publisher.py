@@ -17,13 +17,12 @@ import pyarrow as pa
 import redis
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
-from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 
-from engine.sources.eventlog import EventLog
 from webapp.detections.selectors import outbox_since
 from webapp.detections.services import OUTBOX_CHANNEL
 from webapp.feeds.damage import feeds_set_aside, kept_apart
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
 from webapp.jobs.selectors import feed_statuses
 from webapp.live import access, positions
@@ -153,7 +152,7 @@ class PositionTail:
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
-        self.log = EventLog(settings.EVENT_LOG_ROOT, feed.name)
+        self.log = event_log(feed.name)
         self.position = max(0, self.log.end[0] - BEHIND_ROWS)
         self.latest: dict[str, list[Any]] = {}
         self._changed: set[str] = set()

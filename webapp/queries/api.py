@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
@@ -23,6 +22,7 @@ from webapp.accounts.owned import OwnedSerializer
 from webapp.alerts.models import Channel
 from webapp.config.errors import faults_body
 from webapp.config.related import ByKey
+from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import NO_CONTROLS, Feed
 from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
 from webapp.feeds.selectors import regions_of_feed
@@ -286,7 +286,7 @@ class PreviewView(APIView):
         ready = ready_to_try(feed, specification, person(request))
         try:
             answer = preview(
-                log_root=str(settings.EVENT_LOG_ROOT),
+                log_root=folder_of_logs(feed),
                 feed=feed.engine_feed().to_json(),
                 specification=ready,
                 span=int(given["minutes"] * MINUTE[feed.time]),

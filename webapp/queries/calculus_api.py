@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -15,6 +14,7 @@ from rest_framework.views import APIView
 from engine.model.faults import Fault, Refused
 from engine.model.feed import LARGEST_TIME
 from webapp.accounts.authentication import person
+from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import Region
 from webapp.feeds.of_feed import FeedNameField
 from webapp.queries.api import MINUTE, SpecificationSerializer, Unavailable, read, ready_to_try
@@ -96,7 +96,7 @@ class SandboxView(APIView):
         ready = ready_to_try(feed, specification, person(request))
         try:
             answer = sandbox(
-                log_root=str(settings.EVENT_LOG_ROOT),
+                log_root=folder_of_logs(feed),
                 feed=feed.engine_feed().to_json(),
                 specification=ready,
                 span=int(given["minutes"] * MINUTE[feed.time]),

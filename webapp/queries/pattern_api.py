@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -18,6 +17,7 @@ from engine.derive import with_answers
 from engine.model.faults import Refused, refuse
 from engine.model.feed import Feed as EngineFeed
 from webapp.accounts.authentication import person
+from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.api import MINUTE, PreviewSerializer, QueryView, SpecificationSerializer, Unavailable, read
@@ -34,7 +34,7 @@ def _progress(feed: Feed, ready: Mapping[str, Any], entity: str | None) -> Respo
     if ready.get("family") != "motion":
         raise refuse("/specification/family", "Only motion patterns have steps that can be half done.")
     try:
-        return Response(progress(log_root=str(settings.EVENT_LOG_ROOT), feed=feed.engine_feed().to_json(), specification=ready, entity=entity))
+        return Response(progress(log_root=folder_of_logs(feed), feed=feed.engine_feed().to_json(), specification=ready, entity=entity))
     except PreviewFailed as error:
         raise Unavailable(str(error)) from error
 
@@ -84,7 +84,7 @@ def _course(feed: Feed, ready: Mapping[str, Any], *, begin: int | None = None, e
     span = int(minutes * MINUTE[feed.time])
     try:
         answer = occupancy_course(
-            log_root=str(settings.EVENT_LOG_ROOT), feed=feed.engine_feed().to_json(), specification=ready, begin=begin, end=end, span=span
+            log_root=folder_of_logs(feed), feed=feed.engine_feed().to_json(), specification=ready, begin=begin, end=end, span=span
         )
     except PreviewFailed as error:
         raise Unavailable(str(error)) from error

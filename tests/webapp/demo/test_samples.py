@@ -15,7 +15,7 @@ from engine.runtime.evaluator import Evaluator
 from engine.specification import check
 from webapp.cage.spares import INSPECTIONS
 from webapp.demo.samples import all_samples
-from webapp.feeds.ingest import event_log
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed, Upload
 from webapp.feeds.uploads.loading import Loads
 from webapp.queries.models import Query

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from webapp.feeds.bodies import check
-from webapp.feeds.ingest import Delivery, Receipt, event_log, ingest
+from webapp.feeds.ingest import Delivery, Receipt, ingest
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter
 from webapp.feeds.services import feed_create
 

@@ -16,7 +16,7 @@ from django.db import connections
 
 from engine.failpoints import VARIABLE
 from webapp.feeds.folders import Inbox, is_complete
-from webapp.feeds.ingest import event_log
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter
 from webapp.platform.folders import ROOT
 

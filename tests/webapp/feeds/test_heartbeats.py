@@ -7,7 +7,8 @@ from engine.model.events import HEARTBEAT
 from engine.sources.segments import list_segments
 from webapp.feeds.bodies import check
 from webapp.feeds.heartbeats import UNDER_WAY_MS, Heartbeats
-from webapp.feeds.ingest import Delivery, event_log, ingest
+from webapp.feeds.ingest import Delivery, ingest
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed, IngestCounter
 from webapp.feeds.upkeep import feed_upkeep
 from webapp.jobs.models import FeedHead

@@ -24,7 +24,8 @@ from webapp.feeds import ingest as service
 from webapp.feeds import ingest_views
 from webapp.feeds.bodies import BODY_BYTES, Refusal
 from webapp.feeds.client import arrow_stream
-from webapp.feeds.ingest import Delivery, event_log, ingest, settle
+from webapp.feeds.ingest import Delivery, ingest, settle
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter, IngestReceipt
 from webapp.platform.folders import ROOT
 

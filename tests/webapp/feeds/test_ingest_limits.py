@@ -19,7 +19,7 @@ from webapp.accounts.services import token_create
 from webapp.feeds import ingest_views
 from webapp.feeds.arrow_streams import Limits, StreamRefused, StreamTooLarge, read_stream
 from webapp.feeds.bodies import ARROW, BODY_ROWS, CSV, NDJSON
-from webapp.feeds.ingest import event_log
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
 
 LIMITS = Limits(100_000, 1_000_000, 25_000_000)

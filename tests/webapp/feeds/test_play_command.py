@@ -12,7 +12,7 @@ from django.db import connections
 from webapp.accounts.services import token_create
 from webapp.feeds import ingest_views
 from webapp.feeds.credentials import server_url
-from webapp.feeds.ingest import event_log
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed, IngestCounter
 from webapp.feeds.services import feed_create
 

@@ -2,110 +2,125 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
 import random
 import signal
-import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection
-from pyarrow import fs
+from django.utils import timezone
 
-from engine.failpoints import VARIABLE
+from engine.failpoints import TESTING, VARIABLE
+from engine.runtime.processor import FeedProcessor
+from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
 from engine.sources.segments import LogDamaged
-from engine.sources.shared_log import Files, SharedLog
-from tests.engine.sources.live.brokers import _java, free_port, maven
-from tests.webapp.answers import a_feed
-from webapp.feeds.log_order import DatabaseOrder
-from webapp.feeds.models import LogSegment
+from engine.sources.shared_log import SharedLog
+from engine.sources.store import files_of
+from tests.webapp.answers import a_feed, a_user
+from webapp.detections.models import Detection
+from webapp.feeds.log_order import DatabaseOrder, Notices
+from webapp.feeds.logs import event_log, folder_of_logs
+from webapp.feeds.models import Feed, IngestCounter, LogSegment
+from webapp.feeds.services import feed_delete
+from webapp.feeds.upkeep import feed_upkeep
+from webapp.jobs.audit import feed_audit
+from webapp.jobs.models import FeedHead
+from webapp.jobs.services import feed_head_ensure
+from webapp.jobs.store import FeedStore
 from webapp.platform.folders import ROOT
+from webapp.platform.object_store import ObjectStore
 from webapp.platform.postgres import with_database
+from webapp.queries.services import query_register
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
-WRITER = r"""
+SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]]}
+INGEST = r"""
+# Reads lines (entity, first, stop, failpoints), and has a process of its own send each one's rows: the modules are read once.
 import os, sys
 import django
 django.setup()
 import pyarrow as pa
-import pyarrow.compute as pc
-from tests.webapp.feeds.test_shared_log import storage
-from engine.sources.shared_log import SharedLog
-from webapp.feeds.log_order import DatabaseOrder
+from engine.model.events import row_schema
+from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import Feed
-log = SharedLog(DatabaseOrder(Feed.objects.get()), storage(sys.argv[1]), "city")
-name, done = sys.argv[2], int(sys.argv[3])
-for i in range(done, int(sys.argv[4])):
-    rows = pa.table({"event": ["position"] * 2, "entity": [name] * 2, "t": pa.array([2 * i, 2 * i + 1], pa.int64())})
-    answer = log.append(rows, key=f"{name}-{i}")
-    os.write(1, f"{i} {answer.first_seq}\n".encode())
+
+def send(entity, first, stop):
+    feed = Feed.objects.get()
+    for i in range(first, stop):
+        rows = [{"event": "position", "entity": entity, "t": 20 * i + 10 * j, "x": float((2 * i + j) % 4), "y": 1.0} for j in range(2)]
+        ingest(feed, Delivery(pa.Table.from_pylist(rows, schema=row_schema(feed.engine_feed())), key=f"{entity}-{i}"))
+        os.write(1, f"{entity} {i}\n".encode())
+
+for line in sys.stdin:
+    entity, first, stop, failpoints = line.rstrip("\n").split(" ")
+    pid = os.fork()
+    if pid == 0:
+        os.environ["VEDETTE_FAILPOINTS"] = failpoints
+        send(entity, int(first), int(stop))
+        os._exit(0)
+    if entity != "steady":
+        os.write(1, f"ended {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n".encode())
+while True:
+    try:
+        os.wait()
+    except ChildProcessError:
+        break
 """
-
-
-def storage(address: str) -> Files:
-    """A folder, or `s3:PORT`."""
-    kind, _, port = address.partition(":")
-    if kind != "s3":
-        return Files(fs.LocalFileSystem(), address)
-    return Files(
-        fs.S3FileSystem(access_key="test", secret_key="test-secret", endpoint_override=f"127.0.0.1:{port}", scheme="http", region="us-east-1"), "log"
-    )
 
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A gateway to S3's protocol over a folder of this machine."""
-    folder, port = tmp_path_factory.mktemp("s3"), free_port()
-    (folder / "data" / "log").mkdir(parents=True)
-    settings = {"endpoint": f"http://127.0.0.1:{port}", "authorization": "aws-v2-or-v4", "identity": "test", "credential": "test-secret"}
-    lines = [*(f"s3proxy.{key}={value}" for key, value in settings.items()), "jclouds.provider=filesystem-nio2"]
-    (folder / "s3proxy.conf").write_text("\n".join([*lines, f"jclouds.filesystem.basedir={folder}/data"]))
-    # Of one of its parts the resolved version is too old, and of two versions in one folder the first would be taken.
-    jars = [*maven("com.fasterxml.jackson.core", "jackson-annotations", "2.21").glob("*.jar")]
-    jars += [jar for jar in maven("org.gaul", "s3proxy", "3.3.0").glob("*.jar") if not jar.name.startswith("jackson-annotations")]
-    command = [_java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", ":".join(map(str, jars)), "org.gaul.s3proxy.Main"]
-    with (folder / "log.txt").open("wb") as output:
-        process = subprocess.Popen([*command, "--properties", str(folder / "s3proxy.conf")], stdout=output, stderr=output)
-    try:
-        stop = time.monotonic() + 60
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                assert time.monotonic() < stop and process.poll() is None, (folder / "log.txt").read_text()[-2_000:]
-                time.sleep(0.05)
-        yield f"s3:{port}"
-    finally:
-        process.kill()
-        process.wait(30)
+    """The URL of a store of S3's protocol."""
+    with ObjectStore(tmp_path_factory.mktemp("s3")).running() as url:
+        yield url
 
 
-def start_writer(address: str, name: str, done: int, until: int, failpoints: str = "") -> subprocess.Popen[str]:
-    url = with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"])
-    environment = {**os.environ, "DATABASE_URL": url, "PYTHONPATH": str(ROOT), VARIABLE: failpoints}
-    return subprocess.Popen([sys.executable, "-c", WRITER, address, name, str(done), str(until)], stdout=subprocess.PIPE, text=True, env=environment)
+@pytest.fixture
+def store(gateway: str, tmp_path: Path) -> str:
+    """The same with a prefix of the test's own."""
+    return gateway.replace("/log?", f"/{tmp_path.name}?")
+
+
+@pytest.fixture
+def shared(settings: Any, tmp_path: Path) -> str:
+    """All logs lie in a folder that is shared."""
+    settings.VAR, settings.VEDETTE_LOG_STORE = tmp_path / "var", str(tmp_path / "shared")
+    return str(settings.VEDETTE_LOG_STORE)
+
+
+def log_in(url: Path | str, feed: Feed | None = None) -> SharedLog:
+    return SharedLog(DatabaseOrder((feed or a_feed()).name), files_of(str(url)), "city")
 
 
 def rows(*times: int, entity: str = "a") -> pa.Table:
     return pa.table({"event": ["position"] * len(times), "entity": [entity] * len(times), "t": pa.array(times, pa.int64())})
 
 
+def times(log: EventLog) -> list[int]:
+    return [t for table in log.read() for t in table["t"].to_pylist()]
+
+
 @pytest.mark.parametrize("kind", ["folder", "s3"])
-def test_it_reads_as_any_log_of_the_same_appends(kind: str, tmp_path: Path, gateway: str) -> None:
+def test_it_reads_as_any_log_of_the_same_appends(kind: str, tmp_path: Path, store: str) -> None:
     chance = random.Random(7)
-    shared = SharedLog(DatabaseOrder(a_feed()), storage(gateway if kind == "s3" else str(tmp_path / "shared")), "city")
+    shared = log_in(store if kind == "s3" else tmp_path / "shared")
     other = EventLog(tmp_path / "other", "city")
     assert shared.end == other.end == (0, None)
-    for i in range(12):
+    for i in range(9):
         # Large enough once to be put in groups of entities.
         count = 70_000 if i == 5 else chance.randrange(1, 40)
         table = rows(*(chance.randrange(1000) for _ in range(count)), entity=f"e{i % 3}")
@@ -115,20 +130,29 @@ def test_it_reads_as_any_log_of_the_same_appends(kind: str, tmp_path: Path, gate
     for begin, stop in [(0, None), (3, 50), (60_000, 70_010)]:
         assert pa.concat_tables(shared.read(begin, stop)).equals(pa.concat_tables(other.read(begin, stop)))
     assert shared.tail(100, 500, lateness=200, entities=["e1"]).equals(other.tail(100, 500, lateness=200, entities=["e1"]))
-    assert list(shared.entries()) == list(other.entries())
+    assert list(shared.entries()) == list(other.entries()) == list(log_in_again(shared).entries())
     assert shared.ahead(-1, 100) == other.ahead(-1, 100)
     assert shared.ahead(shared.end[0] - 1, 100) is None
-    ours, theirs = (list(log.parts_between(0, log.end[0], [[0, 1], [5]])) for log in (shared, other))
-    assert [(part.to_pylist(), list(whose)) for part, whose in ours] == [(part.to_pylist(), list(whose)) for part, whose in theirs]
+    span = shared.ahead(-1, 100_000)
+    assert span is not None
+    # What an executor gets names the files: it has no database.
+    there = pickle.loads(pickle.dumps(shared.address([span]))).open()
+    for log in (shared, there):
+        ours, theirs = (list(one.parts_between(0, shared.end[0], [[0, 1], [5]])) for one in (log, other))
+        assert [(part.to_pylist(), list(whose)) for part, whose in ours] == [(part.to_pylist(), list(whose)) for part, whose in theirs]
+
+
+def log_in_again(log: SharedLog) -> SharedLog:
+    """The same for a process that has written nothing."""
+    return SharedLog(log.order, log.files, "city")
 
 
 def test_a_writer_that_lost_its_place_takes_the_next_with_its_clock(tmp_path: Path) -> None:
-    feed, files = a_feed(), storage(str(tmp_path))
-    log, other = (SharedLog(DatabaseOrder(feed), files, "city") for _ in range(2))
-    met: list[int | None] = []
+    log = log_in(tmp_path)
+    other, met = log_in_again(log), []
 
-    def judge(table: pa.Table, end: object) -> tuple[pa.Table, dict[str, int]]:
-        met.append(end.clock)  # type: ignore[attr-defined]
+    def judge(table: pa.Table, end: Any) -> tuple[pa.Table, dict[str, int]]:
+        met.append(end.clock)
         if len(met) == 1:
             other.append(rows(900))
         return table, {}
@@ -136,42 +160,205 @@ def test_a_writer_that_lost_its_place_takes_the_next_with_its_clock(tmp_path: Pa
     assert log.append(rows(5), judge=judge).first_seq == 1
     assert met == [None, 900]
     assert pa.concat_tables(log.read())["clock"].to_pylist()[1] == 900
-    assert len(list((tmp_path / "city").iterdir())) == 2, "the file of the place that was lost is gone"
+    assert len(list((tmp_path / "city" / "live").iterdir())) == 2, "the file of the place that was lost is gone"
 
 
-def test_a_file_that_was_altered_is_damage(tmp_path: Path) -> None:
-    log = SharedLog(DatabaseOrder(a_feed()), storage(str(tmp_path)), "city")
+def test_a_file_that_was_altered_or_lost_is_damage_until_it_is_brought_back(shared: str) -> None:
+    feed = a_feed()
+    log = event_log("city")
     log.append(rows(1, 2))
-    file = tmp_path / LogSegment.objects.get().file
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)
+    file = Path(shared, LogSegment.objects.get().file)
+    content = file.read_bytes()
+    file.write_bytes(content[:-40] + bytes([content[-40] ^ 1]) + content[-39:])
     with pytest.raises(LogDamaged, match="check sum"):
         list(log.read())
     file.unlink()
     with pytest.raises(LogDamaged, match="missing"):
         list(log.all_between(0, 2))
+    feed_upkeep(feed=feed)
+    with pytest.raises(CommandError, match=r"bring back city/live/.*the file is missing"):
+        call_command("repair", "city")
+    file.write_bytes(content)
+    said = io.StringIO()
+    call_command("repair", "city", stdout=said)
+    assert "the log is whole. The feed goes on." in said.getvalue()
 
 
 @pytest.mark.parametrize("kind", ["folder", "s3"])
-def test_two_processes_write_one_feed_while_one_is_killed_again_and_again(kind: str, tmp_path: Path, gateway: str) -> None:
-    feed, address = a_feed(), gateway if kind == "s3" else str(tmp_path)
-    until, acknowledged = 24, {"b": 0}
-    steady = start_writer(address, "a", 0, until)
-    places = ["log.before_order", "log.before_order_commit", "log.after_order"]
-    for attempt in range(4):
-        failpoints = f"{places[attempt]}=kill@{attempt + 3}" if attempt < len(places) else ""
-        mortal = start_writer(address, "b", acknowledged["b"], until, failpoints)
-        lines = mortal.communicate(timeout=120)[0].splitlines()
-        assert mortal.returncode == (-signal.SIGKILL if failpoints else 0)
-        # It goes on behind what was answered: the append that was under way is repeated with its key.
-        acknowledged["b"] += len(lines)
-    assert acknowledged["b"] == until
-    assert len(steady.communicate(timeout=120)[0].splitlines()) == until
-    log = SharedLog(DatabaseOrder(feed), storage(address), "city")
+def test_files_are_joined_dropped_and_swept_beside_readers(kind: str, tmp_path: Path, store: str) -> None:
+    log = log_in(store if kind == "s3" else tmp_path / "shared")
+    for i in range(14):
+        log.append(rows(i, entity=f"e{i % 3}"))
+    whole, first = pa.concat_tables(log.read()), log.segments()[0]
+    reader = log.read()
+    assert log.compact(4) == 5
+    assert [segment.rows for segment in log.segments()] == [5] + [1] * 9
+    assert first.opened().__enter__().metadata.num_rows == 1, "who has looked before finds what was there"
+    assert pa.concat_tables(reader).equals(whole)
+    LogSegment.objects.exclude(gone_at=None).update(gone_at=timezone.now() - timezone.timedelta(hours=2))
+    assert log.compact(9) == 5
+    with pytest.raises(FileNotFoundError), first.opened():
+        pass
+    assert pa.concat_tables(log.read()).equals(whole)
+    assert [entry.first_seq for entry in log.entries()] == list(range(10, 14))
+    assert log.drop_before(5) == 5
+    assert (log.start, log.end, times(log)) == (5, (14, 13), list(range(5, 14)))
+    log.files.put("city/live/00000000000000000014-1-14.aaaaaaaa.parquet", pa.py_buffer(b"left behind"))
+    assert log.remove_orphans(3_600) == 0, "its writer may be about to order it"
+    assert (log.remove_orphans(-60), log.remove_orphans(-60)) == (1, 0)
+    assert times(log) == list(range(5, 14))
+    log.remove_all()
+    assert log.files.older_than("city", -60) == []
+
+
+def test_of_two_that_join_the_same_files_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = log_in(tmp_path)
+    for i in range(3):
+        log.append(rows(i))
+    other, put = log_in_again(log), log.files.put
+
+    def late(*arguments: Any) -> None:
+        monkeypatch.undo()
+        other.compact(2)
+        put(*arguments)
+
+    monkeypatch.setattr(log.files, "put", late)
+    log.compact(2)
+    assert [(segment.rows, segment.path.parent.name) for segment in log.segments()] == [(3, "history")]
+    assert len(list((tmp_path / "city" / "history").iterdir())) == 1
+    assert times(log) == [0, 1, 2]
+
+
+def test_programs_without_network_read_a_mirror(shared: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed, log = a_feed(), event_log("city")
+    for i in range(6):
+        log.append(rows(i))
+    root = folder_of_logs(feed)
+    there = EventLog(root, "city")
+    assert pa.concat_tables(there.read()).equals(pa.concat_tables(log.read()))
+    reader = there.read()
+    log.append(rows(6))
+    log.compact(3)
+    assert folder_of_logs(feed) == root
+    assert [segment.rows for segment in there.segments()] == [4, 1, 1, 1]
+    assert (times(there), there.end, pa.concat_tables(reader).num_rows) == (list(range(7)), log.end, 6)
+    feed_delete(feed=feed, user=feed.owner)
+
+
+def test_commands_for_a_folder_say_what_to_do_instead_and_logs_can_move(settings: Any, tmp_path: Path) -> None:
+    feed = a_feed()
+    with pytest.raises(CommandError, match="Set VEDETTE_LOG_STORE first"):
+        call_command("log_move")
+    old = event_log("city")
+    for i in range(5):
+        old.append(rows(i), key=f"k{i}")
+    old.compact(2)
+    settings.VEDETTE_LOG_STORE = str(tmp_path / "shared")
+    said = io.StringIO()
+    call_command("log_move", stdout=said)
+    assert "city: 5 rows" in said.getvalue()
+    log = event_log("city")
+    assert pa.concat_tables(log.read()).equals(pa.concat_tables(old.read()))
+    assert (log.append(rows(1), key="k4").repeated, log.append(rows(5)).first_seq) == (True, 5)
+    with pytest.raises(CommandError, match="Not all"):
+        call_command("log_move", stderr=io.StringIO())
+    with pytest.raises(CommandError, match="copy of the database first"):
+        call_command("backup", str(tmp_path / "backup.tar"))
+    with pytest.raises(CommandError, match="Restore without VEDETTE_LOG_STORE"):
+        call_command("restore", str(tmp_path / "backup.tar"))
+    feed_head_ensure(feed)
+    with pytest.raises(CommandError, match="cannot be set back there"):
+        call_command("clock", "city", "--to", "2", "--yes", stdout=io.StringIO())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_log_that_grew_is_heard_at_once(tmp_path: Path) -> None:
+    feed, notices = a_feed(), Notices()
+    log = log_in(tmp_path, feed)
+    assert notices.grown_since(feed.pk, time.time_ns()), "who hears nothing looks"
+    notices.start()
+    try:
+        wait_until(lambda: not notices.grown_since(feed.pk, time.time_ns()))
+        looked = time.time_ns()
+        assert not notices.grown_since(feed.pk, looked)
+        log.append(rows(1))
+        wait_until(lambda: notices.grown_since(feed.pk, looked))
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+        wait_until(lambda: notices.grown_since(feed.pk, time.time_ns()))
+        wait_until(lambda: not notices.grown_since(feed.pk, time.time_ns()))
+    finally:
+        notices.stop()
+
+
+def wait_until(holds: Any, seconds: float = 60.0) -> None:
+    give_up = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_ingests_write_one_feed_while_one_is_killed_again_and_again(tmp_path: Path, store: str, settings: Any) -> None:
+    settings.VEDETTE_LOG_STORE = store
+    feed = a_feed("yard", lateness=30)
+    feed_head_ensure(feed)
+    query_register(owner=a_user(), feed=feed, name="gate", specification={"family": "border", "version": 1, "region": SQUARE}, alert_kinds=["in"])
+    until = 6
+    places = ["log.before_order", "log.before_order_commit", "log.after_order", "ingest.after_append", "ingest.before_settle_commit"]
+    with ingests(store) as (say, hear):
+        say(f"steady 0 {until} ")
+        done = {"steady": 0, "mortal": 0}
+        for attempt, place in enumerate([*places, ""]):
+            say(f"mortal {done['mortal']} {until} {place and f'{place}=kill@{1 + attempt % 2}'}")
+            while (heard := hear())[0] != "ended":
+                # It goes on behind what was answered: the delivery that was under way is repeated with its key.
+                done[heard[0]] = int(heard[1]) + 1
+            assert int(heard[1]) == (-signal.SIGKILL if place else 0)
+        while done["steady"] < until:
+            name, number = hear()
+            done[name] = int(number) + 1
+    assert done == {"steady": until, "mortal": until}
+    log = event_log("yard")
     kept = pa.concat_tables(log.read())
     assert kept["seq"].to_pylist() == list(range(4 * until))
-    for name in "ab":
-        assert kept.filter(pc.equal(kept["entity"], name))["t"].to_pylist() == list(range(2 * until))
+    for name in done:
+        assert kept.filter(pc.equal(kept["entity"], name))["t"].to_pylist() == list(range(0, 20 * until, 10))
     t, clock = kept["t"].to_pylist(), kept["clock"].to_pylist()
     assert clock[1:] == [max(t[:i]) for i in range(1, len(t))]
+    processor = FeedProcessor(feed.engine_feed(), log, FeedStore(feed, 1), Snapshots(tmp_path / "state"))
+    processor.follow()
+    while processor.process():
+        pass
+    audit = feed_audit(feed=feed)
+    assert (audit.faults, audit.rows, IngestCounter.objects.get().received) == ([], 4 * until, 4 * until)
+    assert audit.facts == Detection.objects.count() > 2
+    assert FeedHead.objects.get().last_seq == 4 * until - 1
+
+
+class ingests:
+    """A process that forks ingests: `say` starts one, `hear` gives the words of the next line that they write."""
+
+    def __init__(self, store: str) -> None:
+        url = with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"])
+        environment = {**os.environ, "DATABASE_URL": url, "PYTHONPATH": str(ROOT), TESTING: "1", "VEDETTE_LOG_STORE": store}
+        environment.pop(VARIABLE, None)
+        command = [sys.executable, "-c", INGEST]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, bufsize=1)
+
+    def __enter__(self) -> Any:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        stdin, stdout = self.process.stdin, self.process.stdout
+
+        def hear() -> list[str]:
+            line = stdout.readline().split()
+            assert line, "all processes have ended"
+            return line
+
+        return lambda line: stdin.write(line + "\n"), hear
+
+    def __exit__(self, *_: object) -> None:
+        timer = threading.Timer(60, self.process.kill)
+        timer.start()
+        self.process.communicate()
+        timer.cancel()

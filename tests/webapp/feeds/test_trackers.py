@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 from tests.fuzz.streams import CLIENT, FORWARDED, NOW
 from webapp.accounts.services import token_create
 from webapp.feeds import ingest_views
-from webapp.feeds.ingest import event_log
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed
 from webapp.feeds.services import feed_create
 

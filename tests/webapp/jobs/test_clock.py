@@ -18,7 +18,8 @@ from tests.webapp.jobs.test_audit import SQUARE
 from webapp.alerts.models import Alert
 from webapp.audit.models import Entry
 from webapp.detections.models import Detection
-from webapp.feeds.ingest import Delivery, event_log, ingest
+from webapp.feeds.ingest import Delivery, ingest
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter
 from webapp.feeds.selectors import feed_counters
 from webapp.jobs.audit import feed_audit

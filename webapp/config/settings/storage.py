@@ -7,6 +7,8 @@ from webapp.config.settings.environment import ROOT, env, number, text
 
 VAR = Path(text("VEDETTE_VAR") or ROOT / "var").resolve()
 EVENT_LOG_ROOT = VAR / "log-of-events"
+# Empty: the logs lie in EVENT_LOG_ROOT, for processes of this machine. Else a store that several machines write to (decision 26).
+VEDETTE_LOG_STORE = text("VEDETTE_LOG_STORE")
 CHECKPOINT_ROOT = VAR / "checkpoints"
 MEDIA_ROOT = VAR / "media"
 # Real recordings that are offered as samples; none of them is part of the project.

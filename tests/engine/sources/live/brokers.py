@@ -11,13 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyspark
 import pytest
 
-from webapp.platform.java import java_home
+from webapp.platform.maven import java_program, maven
 
 START_S = 120.0
-IVY = Path(pyspark.__file__).parent / "jars"
 MOSQUITTO = """
 listener {port} 127.0.0.1
 {tls}
@@ -97,27 +95,10 @@ class KafkaBroker(Broker):
         folder.mkdir(parents=True, exist_ok=True)
         properties = folder / "kafka.properties"
         properties.write_text(KAFKA_PROPERTIES.format(port=self.port, controller=free_port(), folder=folder))
-        java = [_java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{maven(*KAFKA)}/*"]
+        java = [java_program(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{maven(*KAFKA)}/*"]
         tool = [*java, "kafka.tools.StorageTool", "format", "--cluster-id", "AAAAAAAAAAAAAAAAAAAAAA", "--config", str(properties)]
         subprocess.run(tool, check=True, capture_output=True, timeout=START_S)
         self._command = [*java, "kafka.Kafka", str(properties)]
-
-
-def maven(group: str, artifact: str, version: str) -> Path:
-    """A folder with the jar and those that it needs, from Maven Central by the Ivy that Spark brings along."""
-    folder = Path.home() / ".cache" / "vedette-tests" / f"{artifact}-{version}"
-    if not folder.is_dir():
-        part = folder.with_suffix(".part")
-        where = f"{part}/[artifact]-[revision](-[classifier]).[ext]"
-        command = [_java(), "-cp", str(next(IVY.glob("ivy-*.jar"))), "org.apache.ivy.Main", "-cache", str(folder.parent / "ivy"), "-confs", "default"]
-        command += ["-dependency", group, artifact, version, "-retrieve", where, "-types", "jar", "bundle"]
-        subprocess.run(command, check=True, capture_output=True, timeout=600)
-        part.rename(folder)
-    return folder
-
-
-def _java() -> str:
-    return str(java_home() / "bin" / "java")
 
 
 def free_port() -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import connection
 
-from webapp.feeds.ingest import event_log
+from webapp.feeds.logs import event_log
 from webapp.platform.folders import ROOT
 from webapp.platform.postgres import with_database
 

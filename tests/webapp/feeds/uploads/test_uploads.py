@@ -15,7 +15,7 @@ from rest_framework.test import APIClient
 
 from engine import failpoints
 from webapp.cage.spares import INSPECTIONS
-from webapp.feeds.ingest import event_log
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter, Upload
 from webapp.feeds.uploads import loading, store
 from webapp.feeds.uploads.loading import Loads

@@ -23,7 +23,7 @@ from engine.sources.files import Unreadable
 from webapp.feeds.client import IngestClient, Rejected
 from webapp.feeds.credentials import server_url, token_kept
 from webapp.feeds.heartbeats import LONGEST_PAUSE_MS
-from webapp.feeds.ingest import event_log
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
 from webapp.feeds.playback import Lost, Player, Recording
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.feeds.damage import feed_repair, told
+from webapp.feeds.logs import NotInFolder
 from webapp.feeds.models import Feed
 
 
@@ -22,7 +23,10 @@ class Command(BaseCommand):
             if feed is None:
                 known = ", ".join(Feed.objects.values_list("name", flat=True).order_by("name"))
                 raise CommandError(f"there is no feed {name!r}; known: {known or 'none'}")
-            done = feed_repair(feed=feed)
+            try:
+                done = feed_repair(feed=feed)
+            except NotInFolder as error:
+                raise CommandError(str(error)) from error
             for one in done:
                 self.stdout.write(f"{name}: {told(one)}")
             lost = sum(len(one.lost) for one in done)

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection, transaction
 
 from webapp.config.database_roles import as_owner
+from webapp.feeds.logs import is_shared
 from webapp.jobs.models import FeedHead
 from webapp.platform import backup
 from webapp.platform.postgres import PostgresError
@@ -28,6 +29,12 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path, help="the file to write, e.g. vedette.tar")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if is_shared():
+            raise CommandError(
+                "The log lies in the store of VEDETTE_LOG_STORE, which this command does not copy. Take a copy of the database first (pg_dump: it "
+                "has the order of the log's files), and of the store's files within the hour after it: none is removed or changed meanwhile. "
+                "See docs/operations.md."
+            )
         target = options["file"].resolve()
         here = places()
         try:

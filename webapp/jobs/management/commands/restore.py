@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
 from webapp.config.database_roles import as_owner
+from webapp.feeds.logs import is_shared
 from webapp.jobs.management.commands.backup import places
 from webapp.jobs.models import Job, ObservedState
 from webapp.platform import backup
@@ -24,6 +25,8 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path, help="a file that `manage.py backup` wrote")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if is_shared():
+            raise CommandError("Restore without VEDETTE_LOG_STORE. Then set it again, and put the logs into the store: manage.py log_move")
         here = places()
         if connection.introspection.table_names():
             raise CommandError(f"the database {connection.settings_dict['NAME']} is not empty: restore into a new one")

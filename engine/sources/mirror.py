@@ -1,0 +1,40 @@
+"""The newest part of a shared log as a folder, for readers that reach nothing but files."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from engine.sources.compaction import LOCK
+from engine.sources.eventlog import EventLog
+from engine.sources.segments import Segment, list_segments
+from engine.sources.shared_log import SharedLog, SharedSegment
+
+ROWS = 5_000_000
+"""A mirror has the newest rows, so many and what is left of a segment."""
+AT_ONCE = 8
+
+
+def mirror(log: SharedLog, folder: EventLog, rows: int = ROWS) -> None:
+    """Brings `folder` up to where `log` stands. Its readers are not disturbed: what replaces files is there before they go."""
+    with folder.locked(LOCK):
+        wanted = {_name(segment): segment for segment in log.newest(rows)}
+        here = {segment.path.name: segment for segment in list_segments(folder.live)}
+        with ThreadPoolExecutor(AT_ONCE) as hands:
+            list(hands.map(lambda name: _fetch(wanted[name], folder.live / name), sorted(wanted.keys() - here.keys())))
+        for name in sorted(here.keys() - wanted.keys()):
+            with suppress(FileNotFoundError):
+                here[name].path.unlink()
+
+
+def _name(segment: Segment) -> str:
+    return Segment.name(segment.first_seq, segment.rows, segment.max_t, segment.crc)
+
+
+def _fetch(segment: SharedSegment, target: Path) -> None:
+    part = target.with_name(f".{target.name}.part")
+    with segment.content() as source, part.open("wb") as file:
+        shutil.copyfileobj(source, file)
+    part.replace(target)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+import struct
 import threading
 import time
 import zlib
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
@@ -39,7 +40,17 @@ WAITING_BYTES = 64 << 20
 PACKET_BYTES = 4 * PAYLOAD_BYTES
 """A broker that announces a longer packet is not listened to any more: the client would make room for all of it."""
 LEVEL = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]{0,99})\}")
-_Message = paho.MQTTMessage
+PUBLISH, PUBACK = 0x30, 0x40
+
+
+class _Message(NamedTuple):
+    """What a broker published. `mid` numbers it where it is to be acknowledged (`qos` 1); `dup`: it may be a repetition."""
+
+    topic: str
+    payload: bytes
+    mid: int
+    qos: int
+    dup: bool
 
 
 class _Buffered:
@@ -63,17 +74,66 @@ class _Buffered:
         """Bytes that can be read although the socket itself has none."""
         return len(self._data) - self._at + (self._inner.pending() if isinstance(self._inner, ssl.SSLSocket) else 0)
 
+    def messages(self, *, is_5: bool) -> list[_Message]:
+        """Takes the messages that have come as a whole and stand first. What else stands first, or is malformed, is left to the client."""
+        found = []
+        while (packet := _whole_publish(self._data, self._at)) is not None:
+            flags, begin, end = packet
+            if (message := _message_in(flags, self._data[begin:end], is_5=is_5)) is None:
+                break
+            found.append(message)
+            self._at = end
+        return found
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
+
+
+def _whole_publish(data: bytes, at: int) -> tuple[int, int, int] | None:
+    """(flags, begin and end of the body) of the PUBLISH packet of quality 0 or 1 that stands at `at`; null when none stands there as a whole."""
+    if at >= len(data) or data[at] & 0xF0 != PUBLISH or data[at] & 0x04:
+        return None
+    size = _size(data, at + 1)
+    if size is None or size[1] + size[0] > len(data):
+        return None
+    return data[at] & 0x0F, size[1], size[1] + size[0]
+
+
+def _size(data: bytes, at: int) -> tuple[int, int] | None:
+    """(number, where it ends) of the variable byte integer at `at`."""
+    value = 0
+    for place, byte in enumerate(data[at : at + 4]):
+        value |= (byte & 0x7F) << 7 * place
+        if not byte & 0x80:
+            return value, at + place + 1
+    return None
+
+
+def _message_in(flags: int, body: bytes, *, is_5: bool) -> _Message | None:
+    """The message of a PUBLISH packet; null where the client has to judge."""
+    quality, at = flags >> 1 & 3, 2 + int.from_bytes(body[:2], "big")
+    topic, mid = body[2:at], 0
+    if quality:
+        mid, at = int.from_bytes(body[at : at + 2], "big"), at + 2
+    if is_5:
+        properties = _size(body, at)
+        if properties is None:
+            return None
+        at = properties[1] + properties[0]
+    if not topic or at > len(body):
+        return None
+    return _Message(topic.decode("utf-8", "replace"), body[at:], mid, quality, bool(flags & 0x08))
 
 
 class _Client(paho.Client):
     """Connects to the address that was checked, under the name that was asked for, and reads all packets that have come before it waits again.
 
-    A packet for each call of select, as it is else, costs more than all the rest.
+    A packet for each call of select, as it is else, costs more than all the rest. Of 185 microseconds that a message took, 115 were spent where
+    the client takes packets apart byte by byte: messages are taken out of the buffer as a whole, all other packets are the client's.
     """
 
     network: Network
+    took: Callable[[Sequence[_Message]], None]
     refused = ""
 
     def _create_socket_connection(self) -> socket.socket:
@@ -90,9 +150,18 @@ class _Client(paho.Client):
         # Not without end: between two calls it shows the broker that we are alive.
         for _ in range(PACKETS_AT_ONCE):
             result = super().loop_read(max_packets)
-            if result != paho.MQTT_ERR_SUCCESS or not isinstance(self._sock, _Buffered) or not self._sock.pending():
+            if result != paho.MQTT_ERR_SUCCESS or not isinstance(self._sock, _Buffered):
+                break
+            if not self._in_packet["command"] and (messages := self._sock.messages(is_5=self._protocol == MQTTProtocolVersion.MQTTv5)):
+                self.took(messages)
+            if not self._sock.pending():
                 break
         return result
+
+    def acknowledge(self, mids: Sequence[int]) -> None:
+        """Says that the messages with these numbers are safe, in one piece."""
+        if mids:
+            self._packet_queue(PUBACK, b"".join(struct.pack("!BBH", PUBACK, 2, mid) for mid in mids), 0, 1)
 
 
 class MqttSource:
@@ -107,10 +176,10 @@ class MqttSource:
         self._over = threading.Event()
         self._ready = threading.Event()
         self._stored: OrderedDict[str, int] = OrderedDict()
-        self._unacknowledged: list[_Message] = []
+        self._unacknowledged: list[int] = []
         self._is_trial = not identity
         self._client = self._made(identity)
-        self._client.network = network
+        self._client.network, self._client.took = network, self._took
         self._connect()
 
     # -- connecting ---------------------------------------------------------------------------------------------------------------
@@ -188,13 +257,16 @@ class MqttSource:
             self._problem = client.refused or (f"{ended}." if reason == "Unspecified error" else f"{ended}: {reason}")
         self._ready.set()
 
-    def _came(self, client: Any, data: Any, message: _Message) -> None:
+    def _came(self, client: Any, data: Any, message: paho.MQTTMessage) -> None:
+        self._took([_Message(message.topic, bytes(message.payload), message.mid, message.qos, message.dup)])
+
+    def _took(self, messages: Sequence[_Message]) -> None:
         """In the client's own thread: while the queue is full nothing more is read from the broker."""
         while (len(self._waiting) >= WAITING or self._waiting_bytes > WAITING_BYTES) and not self._over.wait(MOMENT_S):
             pass
         with self._counting:
-            self._waiting_bytes += len(message.payload)
-        self._waiting.append(message)
+            self._waiting_bytes += sum(len(message.payload) for message in messages)
+        self._waiting.extend(messages)
 
     # -- the contract -------------------------------------------------------------------------------------------------------------
 
@@ -207,8 +279,7 @@ class MqttSource:
             yield self._batch(messages)
 
     def acknowledge(self, offset: Any) -> None:
-        for message in self._unacknowledged:
-            self._client.ack(message.mid, message.qos)
+        self._client.acknowledge(self._unacknowledged)
         self._unacknowledged = []
 
     def close(self) -> None:
@@ -235,11 +306,11 @@ class MqttSource:
         settings = self._settings
         for message in messages:
             if message.qos:
-                self._unacknowledged.append(message)
+                self._unacknowledged.append(message.mid)
                 if self._was_stored(message):
                     continue
             columns = {"topic": message.topic, **self._topic.columns(message.topic)}
-            records += records_in(bytes(message.payload), columns, form=settings["format"], columns=settings["csv_columns"])
+            records += records_in(message.payload, columns, form=settings["format"], columns=settings["csv_columns"])
         offset = dict(self._stored) if int(settings["quality"]) else None
         return Batch(records, offset, messages=len(messages))
 

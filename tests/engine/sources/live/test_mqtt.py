@@ -19,11 +19,13 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from hypothesis import given
+from hypothesis import strategies as st
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
 from engine.sources.formats import Broken
 from engine.sources.live import Away
-from engine.sources.live.mqtt import FIELDS, KINDS, TopicTemplate
+from engine.sources.live.mqtt import FIELDS, KINDS, TopicTemplate, _Buffered, _Message
 from tests.engine.sources.live.brokers import Broker, broker
 from tests.engine.sources.live.loopback import Loopback
 
@@ -111,6 +113,46 @@ def test_topics_and_payloads_become_records(server: Broker, publisher: Publisher
     ]
     assert ["no object" in one.problem or "cannot be read as JSON" in one.problem for one in found if isinstance(one, Broken)] == [True, True]
     assert all(abs(one["received"] - time.time() * 1000) < 60_000 for one in records)
+
+
+def publish_packet(topic: bytes, payload: bytes, *, mid: int | None, properties: bytes | None = None, flags: int = 0) -> bytes:
+    number = b"" if mid is None else mid.to_bytes(2, "big")
+    more = b"" if properties is None else bytes([len(properties)]) + properties
+    body = len(topic).to_bytes(2, "big") + topic + number + more + payload
+    size = bytes([len(body)]) if len(body) < 128 else bytes([len(body) % 128 | 128, len(body) // 128])
+    return bytes([0x30 | flags | (2 if mid is not None else 0)]) + size + body
+
+
+@pytest.mark.parametrize("is_5", [False, True])
+def test_messages_that_came_together_are_taken_together(is_5: bool) -> None:
+    """The client takes one packet of what has come; the whole messages behind it are ours, up to what is none or is not there as a whole."""
+    none, some = (b"", b"\x01\x01") if is_5 else (None, None)
+    first = publish_packet(b"a/1", b"first", mid=None, properties=none)
+    packets = [
+        publish_packet(b"a/2", b"x" * 1_000, mid=7, properties=some, flags=8),
+        publish_packet(b"a/\xc3\xa4", b"", mid=None, properties=none, flags=1),
+    ]
+    ping = b"\xd0\x00"
+    behind = publish_packet(b"a/4", b"cut off", mid=9, properties=none)
+    ours, peer = socket.socketpair()
+    with ours, peer:
+        peer.sendall(first + b"".join(packets) + ping + behind[:-1])
+        buffered = _Buffered(ours)
+        assert buffered.recv(len(first)) == first
+        assert buffered.messages(is_5=is_5) == [_Message("a/2", b"x" * 1_000, 7, 1, True), _Message("a/ä", b"", 0, 0, False)]
+        assert buffered.messages(is_5=is_5) == [] and buffered.recv(2) == ping
+        assert buffered.messages(is_5=is_5) == [] and buffered.pending() == len(behind) - 1
+
+
+@given(st.binary(max_size=300), st.booleans())
+def test_no_bytes_stop_the_taking_of_messages(data: bytes, is_5: bool) -> None:
+    ours, peer = socket.socketpair()
+    with ours, peer:
+        peer.sendall(b"x0" + data)
+        buffered = _Buffered(ours)
+        buffered.recv(1)
+        found = buffered.messages(is_5=is_5)
+        assert buffered.pending() + sum(len(one.payload) for one in found) <= len(data) + 1
 
 
 def test_lines_of_csv(server: Broker, publisher: Publisher) -> None:

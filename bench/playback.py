@@ -173,7 +173,7 @@ def _server(folder: Path) -> Iterator[str]:
 
 
 def _measure(url: str, end: int, options: argparse.Namespace) -> None:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
     program = next(found for found in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if found)
     with sync_playwright() as playwright:
@@ -186,8 +186,8 @@ def _measure(url: str, end: int, options: argparse.Namespace) -> None:
         page.click("button[type=submit]")
         page.goto(url + "/?feed=city&span=900000")
         page.locator(".timeline-canvas").wait_for()
-        page.wait_for_function("document.querySelector('.clock strong')?.innerText !== '–'")
-        page.wait_for_timeout(3000)
+        expect(page.locator(".clock strong")).not_to_have_text("–")
+        page.wait_for_load_state("networkidle")
         chance = random.Random(1)
         instants = [chance.randrange(BEGIN, end - 10 * 60_000) for _ in range(options.jumps + 1)]
         page.evaluate(JUMP, _written(instants[0]))

@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,9 @@ GROUP_ROWS = 250_000
 TABLE_ROWS = 65_536
 """`read` joins small segments to tables of about this size: a thousand tables of a hundred rows cost readers more than the rows do."""
 TICK_NS = 50_000_000
+KNOWN_SEGMENTS = 2_000
+"""Of so many segments the row groups' times are remembered: a file is never written again."""
+LEAST_T = -(2**63)
 LISTINGS = 50
 """So often a listing that was disturbed by files coming and going is tried again."""
 
@@ -443,6 +447,23 @@ class EventLog:
             return pa.concat_tables(full, promote_options="permissive") if full else pa.table({})
         raise Dropped("the log was reorganised faster than it could be read")
 
+    def numbers_of(self, from_t: int, to_t: int, lateness: int) -> Span:
+        """Rows among which are all that are on time and in `[from_t, to_t)`: `max_t` is the clock after them, or the least time when there are none.
+
+        From the names of segments and the statistics of the first and the last one's row groups: no row is read. Rows that stand between
+        the oldest row and the span's first are outside.
+        """
+        segments = self.segments()
+        next_seq, max_t = (segments[-1].next_seq, segments[-1].max_t) if segments else (0, LEAST_T)
+        opening = next((segment for segment in segments if segment.max_t >= from_t), None)
+        closing = next((segment for segment in segments if segment.max_t >= to_t + lateness), None)
+        first = next_seq if opening is None else next((p.first_seq for p in _parts(opening) if p.greatest_t >= from_t), opening.next_seq)
+        if closing is None:
+            return Span(first, next_seq, max_t)
+        # The clock never goes back: after a row that meets a later one whatever is of the span is late.
+        inside = [p.next_seq for p in _parts(closing) if p.clock < to_t + lateness]
+        return Span(first, max(first, inside[-1] if inside else closing.first_seq), closing.max_t)
+
     def entries(self, from_seq: int = 0) -> Iterator[Entry]:
         """The appends of live segments that end beyond `from_seq`, in order; heartbeats and other writers' included.
 
@@ -574,6 +595,39 @@ def _segment_parts(segment: Segment, from_seq: int, to_seq: int, wanted: Sequenc
 def _cut(rows: pa.Table, from_seq: int, to_seq: int) -> pa.Table:
     begin, end = np.searchsorted(rows.column(SEQ).to_numpy(), [from_seq, to_seq])
     return rows.slice(begin, end - begin)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Neighbouring rows of a segment: the greatest `t` among them, and a clock that all of them meet."""
+
+    first_seq: int
+    next_seq: int
+    greatest_t: int
+    clock: int
+
+
+@lru_cache(maxsize=KNOWN_SEGMENTS)
+def _parts(segment: Segment) -> tuple[_Part, ...]:
+    """The segment's row groups where they stand in order of seq; one part where they do not. What is compacted meanwhile is one part too."""
+    whole = (_Part(segment.first_seq, segment.next_seq, segment.max_t, LEAST_T),)
+    try:
+        with segment.opened() as file:
+            return whole if groups_of(file) > 1 else tuple(_parts_of(segment, file))
+    except FileNotFoundError:
+        return whole
+
+
+def _parts_of(segment: Segment, file: pq.ParquetFile) -> Iterator[_Part]:
+    names, first = file.schema_arrow.names, segment.first_seq
+    for number in range(file.num_row_groups):
+        group = file.metadata.row_group(number)
+        times, clocks = (group.column(names.index(name)).statistics for name in (TIME, CLOCK))
+        greatest = times.max if times is not None and times.has_min_max else segment.max_t
+        # The log's first row meets no clock.
+        clock = clocks.min if clocks is not None and clocks.has_min_max and not clocks.null_count else LEAST_T
+        yield _Part(first, first + group.num_rows, greatest, clock)
+        first += group.num_rows
 
 
 @dataclass(frozen=True)

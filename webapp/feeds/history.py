@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.sources.eventlog import EventLog
-from engine.sources.segments import Segment
 from webapp.cage.places import Places
 from webapp.feeds.models import Feed
-from webapp.feeds.recent import accepted, log_of
+from webapp.feeds.recent import accepted, first_time, log_of
 
 BEFORE_ROWS = 200_000
 """Rows before the span in which each entity's place at its beginning is looked for."""
+BEFORE_SAMPLES = 4
+"""So many of an entity before the span: where it was, which way it went, and how often it reports."""
 SPAN_ROWS = 2_000_000
 """A span that holds more rows is answered as far as these reach."""
 READS = Places()
@@ -63,16 +63,14 @@ def movements(feed: Feed, from_t: int, to_t: int, step: int) -> Movements:
 
 def _movements(feed: Feed, from_t: int, to_t: int, step: int) -> Movements:
     log = log_of(feed)
-    segments = log.segments()
-    begin = _oldest(log, segments)
-    first, stop = _numbers(segments, from_t, to_t, feed.lateness)
-    oldest = max(first - BEFORE_ROWS, segments[0].first_seq if segments else 0)
-    tables = list(log.read(oldest, min(stop, first + SPAN_ROWS), columns=COLUMNS))
+    span = log.numbers_of(from_t, to_t, feed.lateness)
+    tables = list(log.read(max(0, span.first - BEFORE_ROWS), min(span.stop, span.first + SPAN_ROWS), columns=COLUMNS))
+    begin = first_time(feed)
     if not tables:
         return _nothing(from_t, to_t, begin)
     rows = accepted(feed, pa.concat_tables(tables, promote_options="permissive"))
     rows = rows.filter(pc.and_(pc.is_valid(rows.column("x")), pc.less(rows.column("t"), to_t)))
-    if stop > first + SPAN_ROWS:
+    if span.rows > SPAN_ROWS:
         to_t = _reached(rows, from_t, feed.lateness)
         rows = rows.filter(pc.less(rows.column("t"), to_t))
     return _sampled(rows, from_t, to_t, max(1, step), begin)
@@ -81,12 +79,12 @@ def _movements(feed: Feed, from_t: int, to_t: int, step: int) -> Movements:
 def reports(feed: Feed, from_t: int, to_t: int) -> tuple[pa.Table, int]:
     """Accepted rows with `entity`, `t`, `x` and `y` in `[from_t, to_t)`, and how far they reach: less than `to_t` where they are too many."""
     log = log_of(feed)
-    first, stop = _numbers(log.segments(), from_t, to_t, feed.lateness)
-    tables = list(log.read(first, min(stop, first + SPAN_ROWS), columns=COLUMNS))
+    span = log.numbers_of(from_t, to_t, feed.lateness)
+    tables = list(log.read(span.first, min(span.stop, span.first + SPAN_ROWS), columns=COLUMNS))
     if not tables:
         return NO_REPORTS, to_t
     rows = accepted(feed, pa.concat_tables(tables, promote_options="permissive"))
-    if stop > first + SPAN_ROWS and rows.num_rows:
+    if span.rows > SPAN_ROWS and rows.num_rows:
         to_t = min(to_t, _reached(rows, from_t, feed.lateness))
     t = rows.column("t")
     placed = pc.and_(pc.is_valid(rows.column("x")), pc.is_valid(rows.column("entity")))
@@ -96,20 +94,6 @@ def reports(feed: Feed, from_t: int, to_t: int) -> tuple[pa.Table, int]:
 def _reached(rows: pa.Table, from_t: int, lateness: int) -> int:
     """Up to when the rows are whole: what comes after them may still hold rows of up to `lateness` before."""
     return max(from_t + 1, int(pc.max(rows.column("t")).as_py()) - lateness)
-
-
-def _numbers(segments: list[Segment], from_t: int, to_t: int, lateness: int) -> tuple[int, int]:
-    """The numbers `[first, stop)` of the rows that may belong to the span, by the segments' names."""
-    first = next((segment.first_seq for segment in segments if segment.max_t >= from_t), segments[-1].next_seq if segments else 0)
-    stop = next((segment.next_seq for segment in segments if segment.max_t >= to_t + lateness), segments[-1].next_seq if segments else 0)
-    return first, stop
-
-
-def _oldest(log: EventLog, segments: list[Segment]) -> int | None:
-    if not segments:
-        return None
-    tables = log.read(segments[0].first_seq, segments[0].first_seq + 1, columns=["t"])
-    return next((table.column("t")[0].as_py() for table in tables if table.num_rows), None)
 
 
 def _nothing(from_t: int, to_t: int, begin: int | None) -> Movements:
@@ -123,12 +107,29 @@ def _sampled(rows: pa.Table, from_t: int, to_t: int, step: int, begin: int | Non
     encoded = pc.dictionary_encode(rows.column("entity").combine_chunks())
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     entity, t = encoded.indices.to_numpy(), rows.column("t").to_numpy()
-    order = np.lexsort((t, entity))
-    entity, t = entity[order], t[order]
-    slot = (t - from_t) // step
-    last = np.ones(len(t), bool)
-    last[:-1] = (entity[1:] != entity[:-1]) | (slot[1:] != slot[:-1])
-    kept = order[last]
-    kept = kept[np.argsort(t[last], kind="stable")]
+    order = _last_of_each_slot(entity, t, (t - from_t) // step)
+    kept = order[_is_near(entity[order], t[order] < from_t)]
+    kept = kept[np.argsort(t[kept], kind="stable")]
     x, y = rows.column("x").to_numpy()[kept], rows.column("y").to_numpy()[kept]
-    return Movements(from_t, to_t, begin, encoded.dictionary.to_pylist(), encoded.indices.to_numpy()[kept], rows.column("t").to_numpy()[kept], x, y)
+    return Movements(from_t, to_t, begin, encoded.dictionary.to_pylist(), entity[kept], t[kept], x, y)
+
+
+def _last_of_each_slot(entity: np.ndarray, t: np.ndarray, slot: np.ndarray) -> np.ndarray:
+    """Positions by (entity, t) of the last row of each entity in each slot; of equal times the row that came last."""
+    by_time = np.argsort(t, kind="stable")
+    # Numbers of 16 bits are sorted by counting: 300,000 in 2 ms instead of 20.
+    narrow = entity.astype(np.uint16) if entity.max() < 2**16 else entity
+    order = by_time[np.argsort(narrow[by_time], kind="stable")]
+    entity, slot = entity[order], slot[order]
+    last = np.ones(len(order), bool)
+    last[:-1] = (entity[1:] != entity[:-1]) | (slot[1:] != slot[:-1])
+    return order[last]
+
+
+def _is_near(entity: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Of samples by (entity, t): those in the span, and of each entity the last BEFORE_SAMPLES before it."""
+    counts = np.bincount(entity, weights=before).astype(np.int64)
+    begins = np.concatenate(([0], np.cumsum(np.bincount(entity))[:-1]))
+    rank = np.arange(len(entity)) - begins[entity]
+    near: np.ndarray = ~before | (rank >= counts[entity] - BEFORE_SAMPLES)
+    return near

@@ -127,3 +127,19 @@ export function clippedText(context: CanvasRenderingContext2D, text: string, x: 
   while (end > 1 && context.measureText(`${text.slice(0, end)}…`).width > wide) end -= 1;
   context.fillText(`${text.slice(0, end)}…`, x, y);
 }
+
+/** A chevron that points along `heading`; a dot for what stands still or has reported only once (NaN). Appended to the path. */
+export function body(context: CanvasRenderingContext2D, x: number, y: number, heading: number, r: number): void {
+  if (Number.isNaN(heading)) {
+    context.moveTo(x + r * 0.62, y);
+    context.arc(x, y, r * 0.62, 0, 2 * Math.PI);
+    return;
+  }
+  const c = Math.cos(heading) * r;
+  const s = Math.sin(heading) * r;
+  context.moveTo(x + c * 1.25, y + s * 1.25);
+  context.lineTo(x - c * 0.85 - s * 0.78, y - s * 0.85 + c * 0.78);
+  context.lineTo(x - c * 0.45, y - s * 0.45);
+  context.lineTo(x - c * 0.85 + s * 0.78, y - s * 0.85 - c * 0.78);
+  context.closePath();
+}

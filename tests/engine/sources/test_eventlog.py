@@ -253,6 +253,24 @@ def test_tail_holds_no_more_than_a_row_group_beside_its_answer(log: EventLog, mo
     assert sizes == [50] * 20 and len(log.segments()) == 1
 
 
+@pytest.mark.parametrize("compacted", [-1, 499, 999])
+def test_the_rows_of_a_span_are_found_within_a_large_file(log: EventLog, compacted: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    lateness, chance = 20, random.Random(3)
+    monkeypatch.setattr("engine.sources.compaction.GROUP_ROWS", 50)
+    for first in range(0, 1000, 50):
+        log.append(rows(*(t - chance.randrange(30) for t in range(first, first + 50))))
+    log.compact(compacted)
+    known = stored(log)
+    for _ in range(200):
+        from_t = chance.randrange(-50, 1050)
+        to_t = from_t + chance.randrange(1, 120)
+        wanted = [seq for seq, t, clock in known if from_t <= t < to_t and (clock is None or t >= clock - lateness)]
+        span = log.numbers_of(from_t, to_t, lateness)
+        assert all(span.first <= seq < span.stop for seq in wanted)
+        assert span.rows <= to_t - from_t + 3 * 50 + 2 * (lateness + 30)
+    assert EventLog(log.folder.parent, "empty").numbers_of(0, 9, 0).rows == 0
+
+
 def test_the_oldest_history_goes_and_the_rest_stays(log: EventLog) -> None:
     for t in (10, 20, 30):
         log.append(rows(t, t - 5))

@@ -46,6 +46,13 @@ def test_a_step_keeps_the_last_sample_of_each(feed: Feed, received: Callable[...
     assert places(found, 500) == {"a": (490.0, 0.0)}
 
 
+def test_of_what_was_long_before_the_span_the_last_samples_are_sent(feed: Feed, received: Callable[..., None]) -> None:
+    received(feed, [{"entity": f"e{n % 2}", "t": 10 * n, "x": n, "y": 0} for n in range(200)])
+    found = history.movements(feed, 1500, 1600, 1)
+    before = [(found.entities[entity], t) for entity, t in zip(found.entity, found.t.tolist(), strict=True) if t < 1500]
+    assert before == [("e0" if n % 2 == 0 else "e1", 10 * n) for n in range(150 - 2 * history.BEFORE_SAMPLES, 150)]
+
+
 def test_late_rows_and_rows_without_a_place_are_left_out(feed: Feed, received: Callable[..., None]) -> None:
     received(feed, [{"entity": "a", "t": 10_000, "x": 1, "y": 1}, {"entity": "b", "t": 10_001}])
     received(feed, [{"entity": "a", "t": 1, "x": 9, "y": 9}])

@@ -5,7 +5,7 @@ import { token } from "../../lib/colours";
 import { h } from "../../lib/dom";
 import { closedBar, diamond, openBar } from "../canvas_marks";
 import { openDialog } from "../dialog_view";
-import { body } from "../entity_layer";
+import { body } from "../canvas_marks";
 import { cutBar, playhead, revised, withdrawn } from "../timeline_painter";
 
 type Draw = (

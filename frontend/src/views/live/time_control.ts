@@ -27,6 +27,7 @@ const STEP = 0.02;
 
 export class TimeControl {
   readonly clock = h("div", { class: "clock" });
+  private readonly instant = h("strong", {}, "–");
   readonly element: HTMLElement;
   private readonly listButton = button(t("List"), {
     icon: "table-2",
@@ -74,6 +75,8 @@ export class TimeControl {
     private readonly timeline: () => TimelineView,
     private readonly handlers: TimeHandlers,
   ) {
+    const { feed, zone } = this.model;
+    replace(this.clock, this.instant, feed.time === "ms" ? h("span", { class: "faint unit" }, zoneName(zone)) : null);
     const zoomIn = iconButton(t("Zoom in (W)"), "plus", { kind: "button-sm", onClick: () => this.timeline().zoom(0.6) });
     const zoomOut = iconButton(t("Zoom out (S)"), "minus", { kind: "button-sm", onClick: () => this.timeline().zoom(1.6) });
     this.element = h(
@@ -106,12 +109,8 @@ export class TimeControl {
       const [t0, t1] = clock.window();
       timeline.setWindow(t0, t1, now, this.model.present());
     }
-    replace(
-      this.clock,
-      h("strong", {}, now > 0 ? formatClock(Math.floor(now), feed.time, zone) : "–"),
-      feed.time === "ms" ? h("span", { class: "faint unit" }, zoneName(zone)) : null,
-    );
-    this.windowNote.textContent = now > 0 ? `${formatSpan(Math.round(timeline.t1 - timeline.t0), feed.time)} shown` : "";
+    showText(this.instant, now > 0 ? formatClock(Math.floor(now), feed.time, zone) : "–");
+    showText(this.windowNote, now > 0 ? t("{span} shown", { span: formatSpan(Math.round(timeline.t1 - timeline.t0), feed.time) }) : "");
     if (document.activeElement !== this.whenField) this.showWhen();
     this.showCoverage();
   }
@@ -272,4 +271,9 @@ export class TimeControl {
     this.handlers.onMode();
     this.handlers.onState();
   }
+}
+
+/** This runs at each frame: what stays the same is not laid out anew. */
+function showText(element: HTMLElement, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
 }

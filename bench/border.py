@@ -23,12 +23,12 @@ from bench import Figure, Layer, Row, Size, compared
 from bench.border_baselines import CellLists, RegionSegments, heap_timers, naive, tree_bulk, tree_passes
 from bench.border_worlds import FEED, ONE, WORLDS, Moves, many_ranges, mixed_queries, moves, skewed, squares, stars, stream_batches, write_log
 from engine.border_monitoring.borders import Borders, build_borders
-from engine.border_monitoring.bounds import Bounds, Crossed, bound_crossings, build_bounds, rows_of
+from engine.border_monitoring.bounds import Bounds, Crossed, MoveColumns, bound_crossings, build_bounds, rows_of
 from engine.border_monitoring.moves import PASS, Met, border_meetings
 from engine.border_monitoring.operator import BorderOperator
 from engine.border_monitoring.shapes import Polygon, Rectangle, edges_of
 from engine.border_monitoring.structures import wide_from
-from engine.border_monitoring.transitions import Waiting, decide
+from engine.border_monitoring.transitions import Events, Groups, Waiting, decide
 from engine.border_monitoring.tuples import LastTuples, advance
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
@@ -106,7 +106,7 @@ def by_bounds(index: Bounds, given: Moves) -> Callable[[], Answers]:
     known, work, batches = np.ones(BATCH, np.bool_), np.zeros(4, np.int64), _batches(given)
     places = [Crossed() for _ in batches]
     return lambda: [
-        (s.start, bound_crossings(index, given.before[s], given.after[s], known[: s.stop - s.start], work, crossed))
+        (s.start, bound_crossings(index, MoveColumns(given.before[s], given.after[s], known[: s.stop - s.start]), work, crossed))
         for s, crossed in zip(batches, places, strict=True)
     ]
 
@@ -115,7 +115,7 @@ def by_borders(index: Borders, given: Moves) -> Callable[[], Answers]:
     known, work, batches = np.ones(BATCH, np.bool_), np.zeros(4, np.int64), _batches(given)
     places = [Met() for _ in batches]
     return lambda: [
-        (s.start, border_meetings(index, given.before[s], given.after[s], known[: s.stop - s.start], work, met))
+        (s.start, border_meetings(index, MoveColumns(given.before[s], given.after[s], known[: s.stop - s.start]), work, met))
         for s, met in zip(batches, places, strict=True)
     ]
 
@@ -173,7 +173,8 @@ def _ranges(
     methods = {"DiffRMQ": lambda: cells.run(given.before, given.after), "RS walk": segments.prepared(given.before, given.after, given.stream)}
     row = measured(title, given, by_bounds(index, given), methods, figure=figure, x=x)
     work = np.zeros(4, np.int64)
-    _, found = bound_crossings(index, given.before, given.after, np.ones(len(given.before), np.bool_), work, Crossed())
+    columns = MoveColumns(given.before, given.after, np.ones(len(given.before), np.bool_))
+    _, found = bound_crossings(index, columns, work, Crossed())
     row = replace(row, facts={**row.facts, "processing efficiency %": round(100 * len(found) / max(int(work[1]), 1), 1)})
     if promised:
         row = sampled(row, given, lambda some: by_bounds(index, some), {"all queries": lambda some: naive(some.before, some.after, low, high)}, 2000)
@@ -202,7 +203,7 @@ def _streams(n: int, streams: int) -> Row:
         last.reserve(streams)
         known, work = np.ones(len(given.before), np.bool_), np.zeros(4, np.int64)
         advance(entity, given.after, seq, seq, last.values, last.t, last.seq)
-        return [(0, bound_crossings(index, given.before, given.after, known, work, crossed))]
+        return [(0, bound_crossings(index, MoveColumns(given.before, given.after, known), work, crossed))]
 
     row = measured(f"1-D S={streams} streams", given, ours, {"DiffRMQ": lambda: cells.run(given.before, given.after)}, figure="15", x=streams)
     state = last.values.nbytes + last.t.nbytes + last.seq.nbytes
@@ -352,10 +353,8 @@ def _timers(m: int, span: int, words: str, *, promised: bool) -> Row:
 
 def _decided(waiting: Waiting, events: tuple[np.ndarray, ...], watermark: int, within: np.ndarray) -> np.ndarray:
     """The keys (group << 32 | entity) of the stays that are over."""
-    found = decide(  # type: ignore[call-arg]
-        *events, watermark, within, np.arange(len(within), dtype=np.int32), within, np.full(len(within), 4, np.int8),
-        waiting.records, waiting.chunk_next, waiting.table, waiting.ring_head, waiting.ring_tail, waiting.meta, waiting.facts,
-    )  # fmt: skip
+    groups = Groups(within, np.arange(len(within), dtype=np.int32), np.full(len(within), 4, np.int8), within)
+    found = decide(Events(*events), watermark, groups, waiting.rings, waiting.facts)  # type: ignore[call-arg]
     return found[0].copy()  # type: ignore[no-any-return]
 
 
@@ -379,6 +378,8 @@ def _garages(vehicles: int, garages: int, *, promised: bool) -> Row:
         places.append(places[-1] + rng.normal(0, 100, (vehicles, 2)) * (rng.random((vehicles, 1)) < 0.7))
     entity = np.arange(vehicles, dtype=np.int32)
 
+    groups = Groups(within, np.zeros(garages, np.int32), np.full(garages, 15, np.int8), within[:1])
+
     def run() -> tuple[float, int, int]:
         last, waiting, met = LastTuples.empty(2), Waiting.empty(1), Met()
         last.reserve(vehicles)
@@ -387,13 +388,10 @@ def _garages(vehicles: int, garages: int, *, promised: bool) -> Row:
         for k, place in enumerate(places):
             t, seq = np.full(vehicles, 30_000 * k), np.arange(vehicles) + k * vehicles
             before, _, _, known = advance(entity, place, t, seq, last.values, last.t, last.seq)
-            moved, region, code, _ = border_meetings(index, before, place, known, work, met)
+            moved, region, code, _ = border_meetings(index, MoveColumns(before, place, known), work, met)
             waiting.reserve(len(moved))
-            found = decide(
-                region, entity[moved], code, t[moved], seq[moved], place[moved, 0], place[moved, 1], 30_000 * k, within,
-                np.zeros(garages, np.int32), within[:1], np.full(garages, 15, np.int8),
-                waiting.records, waiting.chunk_next, waiting.table, waiting.ring_head, waiting.ring_tail, waiting.meta, waiting.facts,
-            )  # fmt: skip
+            crossed = Events(region, entity[moved], code, t[moved], seq[moved], place[moved, 0], place[moved, 1])
+            found = decide(crossed, 30_000 * k, groups, waiting.rings, waiting.facts)
             events, told = events + len(moved), told + len(found[0])
         return time.thread_time() - begin, events, told
 

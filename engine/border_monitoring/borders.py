@@ -16,7 +16,7 @@ References: [BMQ] 4.1 (region segments) carried to the plane; research notes, bo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +37,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True)
-class Borders:
+class Borders(NamedTuple):
     """Immutable index of the borders of all regions of one tuple class.
 
     Shapes: n items, g grids, c cells. `coordinates[i]` is (ax, ay, bx, by) of an edge with the region on its left, (west, south,
@@ -64,7 +63,7 @@ class Borders:
 
     @property
     def nbytes(self) -> int:
-        arrays = (value for value in vars(self).values() if isinstance(value, np.ndarray))
+        arrays = (value for value in self if isinstance(value, np.ndarray))
         return sum(array.nbytes for array in arrays)
 
 
@@ -80,8 +79,13 @@ def place(value, origin, density, count):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def row_span(ax, ay, bx, by, x0, y0, width, height, density, columns, row, pad):  # type: ignore[no-untyped-def]
-    """(first, last) column of the cells of `row` that the segment from a to b may touch; last < first when none."""
+def row_span(segment, box, columns, row, pad):  # type: ignore[no-untyped-def]
+    """(first, last) column of the cells of `row` that the segment (ax, ay, bx, by) may touch; last < first when none.
+
+    `box` is the grid's row of `Borders.grid_boxes`, as a tuple.
+    """
+    ax, ay, bx, by = segment
+    x0, y0, width, height, density, _ = box
     low = y0 + row * height - pad
     high = y0 + (row + 1) * height + pad
     dy = by - ay
@@ -124,7 +128,8 @@ def _circle_touches(row, circles, geodesic, west, south, east, north):  # type: 
 @njit(cache=True, nogil=True)
 def _touched_cells(items, kinds, coordinates, circles, bounds, box, columns, rows, pad):  # type: ignore[no-untyped-def]
     """(cells, items): every pair of a cell of the grid and an item whose border may touch it, items in the given order."""
-    x0, y0, width, height, across, upwards = box[0], box[1], box[2], box[3], box[4], box[5]
+    frame = box[0], box[1], box[2], box[3], box[4], box[5]
+    x0, y0, width, height, across, upwards = frame
     cells = np.empty(len(items) * 2 + 16, np.int32)
     found = np.empty(len(items) * 2 + 16, np.int32)
     n = 0
@@ -137,9 +142,8 @@ def _touched_cells(items, kinds, coordinates, circles, bounds, box, columns, row
         for row in range(place(south - pad, y0, upwards, rows), place(north + pad, y0, upwards, rows) + 1):
             first, last = left, right
             if kind == EDGE:
-                first, last = row_span(
-                    coordinates[item, 0], coordinates[item, 1], coordinates[item, 2], coordinates[item, 3],
-                    x0, y0, width, height, across, columns, row, pad)  # fmt: skip
+                edge = coordinates[item, 0], coordinates[item, 1], coordinates[item, 2], coordinates[item, 3]
+                first, last = row_span(edge, frame, columns, row, pad)
             cell_south, cell_north = y0 + row * height - pad, y0 + (row + 1) * height + pad
             for column in range(first, last + 1):
                 cell_west, cell_east = x0 + column * width - pad, x0 + (column + 1) * width + pad

@@ -14,7 +14,7 @@ References: [BMQ] 4.1, 4.3 (RS list, Lemma 1), 5.3 (cross-check, Fig. 6). Depart
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,15 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True)
-class Bounds:
+class MoveColumns(NamedTuple):
+    """The moves of m tuples: from `before[i]` to `after[i]`, arrays (m, d); where `known[i]` is false there is none."""
+
+    before: Floats
+    after: Floats
+    known: npt.NDArray[np.bool_]
+
+
+class Bounds(NamedTuple):
     """Immutable index over n boxes in d dimensions.
 
     Dimension j owns the entries `first[j]` to `first[j + 1]` of `bound` (ascending), `partner` (the other end) and `owner` (box k as k for its
@@ -60,7 +67,7 @@ class Bounds:
 
     @property
     def nbytes(self) -> int:
-        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+        return sum(array.nbytes for array in self)
 
 
 def build_bounds(low: Floats, high: Floats) -> Bounds:
@@ -145,33 +152,13 @@ class Crossed:
 
 
 @njit(cache=True, nogil=True)
-def crossings(  # type: ignore[no-untyped-def]
-    begin,
-    n,
-    before,
-    after,
-    known,
-    low,
-    high,
-    across_low,
-    across_high,
-    first,
-    bound,
-    partner,
-    owner,
-    narrowest,
-    directory,
-    origin,
-    scale,
-    last,
-    boxes,
-    work,
-):
-    """Boxes entered and left by the moves from row `begin` on, written behind the first `n` of `boxes`; returns (next row, crossings).
+def crossings(begin, n, moves, index, last, boxes, work):  # type: ignore[no-untyped-def]
+    """Boxes entered and left by the `moves` from row `begin` on, written behind the first `n` of `boxes`; returns (next row, crossings).
 
-    Move i goes from `before[i]` to `after[i]`, arrays (m, >= d); where `known[i]` is false there is none. When `boxes` is full it stops
-    before the row that did not fit. Adds to `work[1]` the bounds read.
+    `index` are `Bounds`. When `boxes` is full it stops before the row that did not fit. Adds to `work[1]` the bounds read.
     """
+    before, after, known = moves
+    low, high, across_low, across_high, first, bound, partner, owner, narrowest, directory, origin, scale = index
     # All in one body: to call a function that takes arrays costs 45 ns in counted references (measured), as much as half of a move.
     capacity = len(boxes) - LANES
     d = low.shape[1]
@@ -277,18 +264,13 @@ def crossings(  # type: ignore[no-untyped-def]
     return len(before), n
 
 
-def bound_crossings(
-    index: Bounds, before: Floats, after: Floats, known: npt.NDArray[np.bool_], work: npt.NDArray[np.int64], crossed: Crossed
-) -> tuple[Ints, Ints]:
+def bound_crossings(index: Bounds, moves: MoveColumns, work: npt.NDArray[np.int64], crossed: Crossed) -> tuple[Ints, Ints]:
     """(last, boxes) of all crossings of the moves, views of `crossed`, which says what they are; see `crossings`."""
-    crossed.reserve(len(after))
+    crossed.reserve(len(moves.after))
     row, n = 0, 0
     while True:
-        row, n = crossings(
-            row, n, before, after, known, index.low, index.high, index.across_low, index.across_high, index.first, index.bound,
-            index.partner, index.owner, index.narrowest, index.directory, index.origin, index.scale, crossed.last, crossed.boxes, work,
-        )  # fmt: skip
-        if row == len(after):
+        row, n = crossings(row, n, moves, index, crossed.last, crossed.boxes, work)
+        if row == len(moves.after):
             return crossed.last[:row], crossed.boxes[:n]
         crossed.grow(n)
 

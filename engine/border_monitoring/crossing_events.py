@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from engine.border_monitoring.antimeridian import goes_over, passes_over
 from engine.border_monitoring.borders import Borders
-from engine.border_monitoring.bounds import Crossed, bound_crossings, rows_of
+from engine.border_monitoring.bounds import Crossed, MoveColumns, bound_crossings, rows_of
 from engine.border_monitoring.moves import IN, PASS, UNSURE, Met, border_meetings
 from engine.border_monitoring.passes import Moves, decide
 from engine.border_monitoring.plan import TupleClass
@@ -118,13 +118,14 @@ def _moves_of(
     before, before_t, before_seq, known = advance(entity, values, t, seq, last.values, last.t, last.seq)
     found: list[Found] = []
     values, before = _within_doubles(values), _within_doubles(before)
+    moves = MoveColumns(before, values, known)
     for part in tuples.parts:
         if part.bounds is not None:
-            ends, crossed = bound_crossings(part.bounds, before, values, known, work, state.crossed)
+            ends, crossed = bound_crossings(part.bounds, moves, work, state.crossed)
             row = rows_of(ends)
             found.append((row, part.bounds_monitors[crossed ^ (crossed >> 31)], crossed >= 0, np.zeros(len(row), np.bool_), t[row]))
         if part.borders is not None:
-            found.append(_border_meetings(part, part.borders, before, values, before_t, t, known, geographic, work, state.met))
+            found.append(_border_meetings(part, part.borders, moves, before_t, t, geographic, work, state.met))
     row, monitor, inward, passing, at = found[0] if len(found) == 1 else _merged(found)
     x, y = (0, 1) if tuples.of_regions else (values.shape[1] - 2, values.shape[1] - 1)
     seen = Tuples(batch, rows, entity, t, seq, values, before, before_t, before_seq, (x, y))
@@ -177,17 +178,16 @@ def _within_doubles(values: Floats) -> Floats:
 def _border_meetings(
     part: Structure,
     index: Borders,
-    before: Floats,
-    after: Floats,
+    columns: MoveColumns,
     before_t: Int64s,
     t: Int64s,
-    known: Bools,
     geographic: bool,
     work: Int64s,
     met: Met,
 ) -> Found:
     """Meetings with borders as events, a pass as an in and an out."""
-    row, region, code, span = border_meetings(index, before, after, known, work, met)
+    before, after, known = columns
+    row, region, code, span = border_meetings(index, columns, work, met)
     over = goes_over(before, after) & known if geographic and index.passes_wanted.any() else None
     if over is not None and over.any():
         code[(code == PASS) & over[row]] = _NOTHING

@@ -11,12 +11,14 @@ References: research notes, crossing parity on the segment; [BMQ] 4.3 for the id
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
 from engine.border_monitoring.borders import CIRCLE, EDGE, Borders, place, row_span
+from engine.border_monitoring.bounds import MoveColumns
 from engine.index.exact import in_circle, in_polygon, on_edge, orientation
 from engine.index.geodesic import earth_centred
 from engine.index.lanes import box_holds
@@ -127,32 +129,46 @@ def _sort_by(keys, count, order):  # type: ignore[no-untyped-def]
         order[k] = i
 
 
-@njit(cache=True, nogil=True)
-def meetings(  # type: ignore[no-untyped-def]
-    begin, n, before, after, known,
-    kinds, coordinates, regions, region_items, circles, passes_wanted,
-    grid_boxes, grid_sizes, cell_first, cell_items, cell_grid, pad,
-    out_row, out_region, out_code, out_span, work,
-):  # fmt: skip
-    """Meetings of the moves from row `begin` on with regions, written behind the first n of row, region, code and span; (next row, meetings).
+class Meetings(NamedTuple):
+    """Columns that meetings are written to: row of the move, region, code, and (first, last, error) as fractions of the move for a PASS."""
 
-    Move i goes from `before[i]` to `after[i]`, arrays (m, >= 2) that begin with x, y; where `known[i]` is false there is none. Rows
-    ascend, a row and a region have at most one meeting. `out_span` gets (first, last, error) as fractions of the move, for PASS only.
-    When the output is full it stops before the row that did not fit (arrays that grow in here would cost 200 ns a move: measured).
-    Adds to `work`: cells walked, border items looked at.
+    row: npt.NDArray[np.int32]
+    region: npt.NDArray[np.int32]
+    code: npt.NDArray[np.int8]
+    span: npt.NDArray[np.float64]
+
+
+class Contacts(NamedTuple):
+    """What one move has met of polygons' edges: see `contact`."""
+
+    region: npt.NDArray[np.int32]
+    sign: npt.NDArray[np.int32]
+    on: npt.NDArray[np.int32]
+    first: npt.NDArray[np.float64]
+    last: npt.NDArray[np.float64]
+    error: npt.NDArray[np.float64]
+
+
+@njit(cache=True, nogil=True)
+def meetings(begin, n, moves, borders, out, work):  # type: ignore[no-untyped-def]
+    """Meetings of the `moves` from row `begin` on with regions, written behind the first n of `out`; (next row, meetings).
+
+    Rows ascend, a row and a region have at most one meeting. When the output is full it stops before the row that did not fit (arrays that
+    grow in here would cost 200 ns a move: measured). Adds to `work`: cells walked, border items looked at.
     """
-    capacity = len(out_row)
+    # The walk is one body: an array that is passed on, or taken out of a tuple, within the loop has its references counted each time (in parts
+    # it took 17 times as long: measured).
+    before, after, known = moves
+    kinds, coordinates, regions, _, circles, passes_wanted, grid_boxes, grid_sizes, cell_first, cell_items, cell_grid, pad = borders
+    out_row, out_region, out_code, _ = out
     cells_walked = 0
     items_read = 0
-    seen = np.zeros(len(kinds), np.int32)
     # A move meets an item at most once; untouched pages of these cost nothing.
     room = len(kinds)
-    c_region = np.empty(room, np.int32)
-    c_sign = np.empty(room, np.int32)
-    c_on = np.empty(room, np.int32)
-    c_first = np.empty(room, np.float64)
-    c_last = np.empty(room, np.float64)
-    c_error = np.empty(room, np.float64)
+    seen = np.zeros(room, np.int32)
+    c_region, c_sign, c_on = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
+    c_first, c_last, c_error = np.empty(room, np.float64), np.empty(room, np.float64), np.empty(room, np.float64)
+    contacts = Contacts(c_region, c_sign, c_on, c_first, c_last, c_error)
     order = np.empty(room, np.int64)
     stack = np.empty(len(grid_sizes) + 1, np.int32)
     for i in range(begin, len(after)):
@@ -166,14 +182,14 @@ def meetings(  # type: ignore[no-untyped-def]
         south, north = min(py, qy), max(py, qy)
         spread = max(pad, 1e-12 * max(max(abs(west), abs(east)), max(abs(south), abs(north))))
         stamp = np.int32(i + 1)
-        contacts = 0
+        touched = 0
         depth = 1
         stack[0] = 0
         while depth > 0:
             depth -= 1
             grid = stack[depth]
-            x0, y0, width, height = grid_boxes[grid, 0], grid_boxes[grid, 1], grid_boxes[grid, 2], grid_boxes[grid, 3]
-            across, upwards = grid_boxes[grid, 4], grid_boxes[grid, 5]
+            box = grid_boxes[grid, 0], grid_boxes[grid, 1], grid_boxes[grid, 2], grid_boxes[grid, 3], grid_boxes[grid, 4], grid_boxes[grid, 5]
+            x0, y0, width, height, across, upwards = box
             columns, rows, base, descents = grid_sizes[grid, 0], grid_sizes[grid, 1], grid_sizes[grid, 2], grid_sizes[grid, 3]
             if east < x0 - spread or west > x0 + columns * width + spread or north < y0 - spread or south > y0 + rows * height + spread:
                 continue
@@ -184,7 +200,7 @@ def meetings(  # type: ignore[no-untyped-def]
             for row in range(low, high + 1):
                 first, last = left, right
                 if low != high and left != right:
-                    first, last = row_span(px, py, qx, qy, x0, y0, width, height, across, columns, row, spread)
+                    first, last = row_span((px, py, qx, qy), box, columns, row, spread)
                 from_cell, to_cell = base + row * columns + first, base + row * columns + last + 1
                 cells_walked += to_cell - from_cell
                 if descents > 0:
@@ -194,7 +210,7 @@ def meetings(  # type: ignore[no-untyped-def]
                             depth += 1
                 start, stop = cell_first[from_cell], cell_first[to_cell]
                 items_read += stop - start
-                if n + stop - start > capacity:
+                if n + stop - start > len(out_row):
                     work[0] += cells_walked
                     work[1] += items_read
                     return i, at_row
@@ -218,84 +234,85 @@ def meetings(  # type: ignore[no-untyped-def]
                         if max(ax, bx) < west or min(ax, bx) > east or max(ay, by) < south or min(ay, by) > north:
                             continue
                         met, sign, on, s0, s1, error = contact(ax, ay, bx, by, px, py, qx, qy)
-                        if not met or seen[item] == stamp:
-                            continue
-                        seen[item] = stamp
-                        c_region[contacts] = regions[item]
-                        c_sign[contacts] = sign
-                        c_on[contacts] = on
-                        c_first[contacts] = s0
-                        c_last[contacts] = s1
-                        c_error[contacts] = error
-                        contacts += 1
-                        continue
-                    if seen[item] == stamp:
-                        continue
-                    region = regions[item]
-                    code = _circle_meeting(int(coordinates[item, 3]), circles, kind != CIRCLE, passes_wanted[region], px, py, qx, qy)
-                    if code < 0:
-                        continue
-                    seen[item] = stamp
-                    out_row[n] = i
-                    out_region[n] = region
-                    out_code[n] = code
-                    n += 1
-        if contacts == 0:
-            continue
-        _sort_by(c_region, contacts, order)
-        start = 0
-        while start < contacts:
-            region = c_region[order[start]]
-            stop = start
-            on = 0
-            change = 0
-            while stop < contacts and c_region[order[stop]] == region:
-                on |= c_on[order[stop]]
-                change += c_sign[order[stop]]
-                stop += 1
-            code = -1
-            least, greatest, error = 0.0, 0.0, 0.0
-            if on != 0:
-                edge_first, edge_last = region_items[region], region_items[region + 1]
-                was = (on & _FROM_ON) != 0 or in_polygon(coordinates, edge_first, edge_last, px, py)
-                now = (on & _TO_ON) != 0 or in_polygon(coordinates, edge_first, edge_last, qx, qy)
-                if was != now:
-                    code = IN if now else OUT
-            elif change != 0:
-                code = IN if change > 0 else OUT
-            elif passes_wanted[region]:
-                best = order[start]
-                for k in range(start + 1, stop):
-                    if c_first[order[k]] < c_first[best]:
-                        best = order[k]
-                clear = c_sign[best] != 0
-                least = c_first[best]
-                for k in range(start, stop):
-                    c = order[k]
-                    greatest = max(greatest, c_last[c])
-                    error = max(error, c_error[c])
-                    if c != best and c_first[c] - c_error[c] <= least + c_error[best]:
-                        clear = False
-                # The first crossing says where the move came from, if it is surely the first.
-                if c_sign[best] > 0 if clear else not in_polygon(coordinates, region_items[region], region_items[region + 1], px, py):
-                    code = PASS
-            start = stop
-            if code < 0:
-                continue
-            if n == capacity:
+                        if met and seen[item] != stamp:
+                            seen[item] = stamp
+                            c_region[touched], c_sign[touched], c_on[touched] = regions[item], sign, on
+                            c_first[touched], c_last[touched], c_error[touched] = s0, s1, error
+                            touched += 1
+                    elif seen[item] != stamp:
+                        region = regions[item]
+                        code = _circle_meeting(int(coordinates[item, 3]), circles, kind != CIRCLE, passes_wanted[region], px, py, qx, qy)
+                        if code >= 0:
+                            seen[item] = stamp
+                            out_row[n], out_region[n], out_code[n] = i, region, code
+                            n += 1
+        if touched > 0:
+            _sort_by(c_region, touched, order)
+            n = _polygon_meetings(i, n, (px, py, qx, qy), borders, contacts, order, touched, out)
+            if n < 0:
                 work[0] += cells_walked
                 work[1] += items_read
                 return i, at_row
-            out_row[n] = i
-            out_region[n] = region
-            out_code[n] = code
-            out_span[n, 0] = least
-            out_span[n, 1] = greatest
-            out_span[n, 2] = error
-            n += 1
     work[0] += cells_walked
     work[1] += items_read
     return len(after), n
+
+
+@njit(cache=True, nogil=True)
+def _polygon_meetings(i, n, move, borders, contacts, order, touched, out):  # type: ignore[no-untyped-def]
+    """The meetings of move i with polygons, written behind the first n of `out`; how many there are then, -1 where they have no room.
+
+    `order[:touched]`: its contacts by region.
+    """
+    px, py, qx, qy = move
+    c_region, c_sign, c_on, c_first, c_last, c_error = contacts
+    coordinates, region_items, passes_wanted = borders.coordinates, borders.region_items, borders.passes_wanted
+    out_row, out_region, out_code, out_span = out
+    start = 0
+    while start < touched:
+        region = c_region[order[start]]
+        edge_first, edge_last = region_items[region], region_items[region + 1]
+        stop = start
+        on = 0
+        change = 0
+        while stop < touched and c_region[order[stop]] == region:
+            on |= c_on[order[stop]]
+            change += c_sign[order[stop]]
+            stop += 1
+        code = -1
+        least, greatest, error = 0.0, 0.0, 0.0
+        if on != 0:
+            was = (on & _FROM_ON) != 0 or in_polygon(coordinates, edge_first, edge_last, px, py)
+            now = (on & _TO_ON) != 0 or in_polygon(coordinates, edge_first, edge_last, qx, qy)
+            if was != now:
+                code = IN if now else OUT
+        elif change != 0:
+            code = IN if change > 0 else OUT
+        elif passes_wanted[region]:
+            best = order[start]
+            for k in range(start + 1, stop):
+                if c_first[order[k]] < c_first[best]:
+                    best = order[k]
+            is_clear = c_sign[best] != 0
+            least = c_first[best]
+            for k in range(start, stop):
+                c = order[k]
+                greatest = max(greatest, c_last[c])
+                error = max(error, c_error[c])
+                if c != best and c_first[c] - c_error[c] <= least + c_error[best]:
+                    is_clear = False
+            # The first crossing says where the move came from, if it is surely the first.
+            if c_sign[best] > 0 if is_clear else not in_polygon(coordinates, edge_first, edge_last, px, py):
+                code = PASS
+        start = stop
+        if code < 0:
+            continue
+        if n == len(out_row):
+            return -1
+        out_row[n], out_region[n], out_code[n] = i, region, code
+        out_span[n, 0], out_span[n, 1], out_span[n, 2] = least, greatest, error
+        n += 1
+    return n
 
 
 @dataclass
@@ -317,23 +334,13 @@ class Met:
             setattr(self, name, grown)
 
 
-def border_meetings(
-    index: Borders,
-    before: npt.NDArray[np.float64],
-    after: npt.NDArray[np.float64],
-    known: npt.NDArray[np.bool_],
-    work: npt.NDArray[np.int64],
-    met: Met,
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int8], npt.NDArray[np.float64]]:
-    """(row, region, code, span) of all meetings of the moves, views of `met`; see `meetings`."""
-    met.reserve(1024 + 8 * len(after))
+def border_meetings(index: Borders, moves: MoveColumns, work: npt.NDArray[np.int64], met: Met) -> Meetings:
+    """All meetings of the moves, views of `met`; see `meetings`."""
+    met.reserve(1024 + 8 * len(moves.after))
     row, n = 0, 0
     while True:
-        row, n = meetings(
-            row, n, before, after, known, index.kinds, index.coordinates, index.regions, index.region_items, index.circles,
-            index.passes_wanted, index.grid_boxes, index.grid_sizes, index.cell_first, index.cell_items, index.cell_grid,
-            index.pad, met.row, met.region, met.code, met.span, work,
-        )  # fmt: skip
-        if row == len(after):
-            return met.row[:n], met.region[:n], met.code[:n], met.span[:n]
+        out = Meetings(met.row, met.region, met.code, met.span)
+        row, n = meetings(row, n, moves, index, out, work)
+        if row == len(moves.after):
+            return Meetings(met.row[:n], met.region[:n], met.code[:n], met.span[:n])
         met.reserve(2 * len(met.row), n)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from engine.border_monitoring.crossing_events import CANDIDATES, CELLS, EVENTS, TUPLES, ClassState, CrossingEvents, class_events, concatenated
 from engine.border_monitoring.plan import BorderIndex, TupleClass, compile_index, recompile_index
-from engine.border_monitoring.transitions import NAMES, Transition, Waiting, decide, refill
+from engine.border_monitoring.transitions import NAMES, Events, Groups, Transition, Waiting, decide, refill
 from engine.border_monitoring.tuples import LastTuples
 from engine.border_monitoring.watching import Pairs, WatchedEvents, Watches, joined
 from engine.model.batch import Batch, EntityDictionary
@@ -253,10 +253,8 @@ def _transition_changes(
         columns = _in_order(columns, _grouped_watched(index, watched))
     waiting = state.waiting
     waiting.reserve(len(columns[0]))
-    key, kind, first, second = decide(  # type: ignore[call-arg]
-        *columns, watermark, index.group_within, index.group_ring, index.ring_within, index.group_wanted,
-        waiting.records, waiting.chunk_next, waiting.table, waiting.ring_head, waiting.ring_tail, waiting.meta, waiting.facts,
-    )  # fmt: skip
+    groups = Groups(index.group_within, index.group_ring, index.group_wanted, index.ring_within)
+    key, kind, first, second = decide(Events(*columns), watermark, groups, waiting.rings, waiting.facts)
     fact, entry = index.group_queries.spread(key >> 32)
     query = index.group_queries.entries[entry]
     began = waiting.events(first)
@@ -407,10 +405,7 @@ def _refilled(index: BorderIndex, columns: Mapping[str, npt.NDArray[Any]]) -> Wa
     """What waits, from columns by (t, seq)."""
     w = Waiting.empty(len(index.ring_within))
     w.reserve(len(columns["key"]))
-    refill(  # type: ignore[call-arg]
-        *(columns[name] for name in _UNMET), index.group_ring,
-        w.records, w.chunk_next, w.table, w.ring_head, w.ring_tail, w.meta,
-    )  # fmt: skip
+    refill(tuple(columns[name] for name in _UNMET), index.group_ring, w.rings)
     return w
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +58,38 @@ _FAR = 8
 _TAG = -1 << 32
 
 
+class Events(NamedTuple):
+    """In and out events in time order, one entry each: group, entity code, 1 in or 0 out, time, number in the log, place."""
+
+    group: npt.NDArray[np.generic]
+    entity: npt.NDArray[np.generic]
+    inward: npt.NDArray[np.generic]
+    t: npt.NDArray[np.generic]
+    seq: npt.NDArray[np.generic]
+    x: npt.NDArray[np.generic]
+    y: npt.NDArray[np.generic]
+
+
+class Groups(NamedTuple):
+    """By group its time bound, its ring and the mask of types that some query of it asks for; by ring the time bound."""
+
+    within: npt.NDArray[np.generic]
+    ring: npt.NDArray[np.generic]
+    wanted: npt.NDArray[np.generic]
+    ring_within: npt.NDArray[np.generic]
+
+
+class Rings(NamedTuple):
+    """The arrays of `Waiting`, which says what they are."""
+
+    records: Records
+    chunk_next: Ints
+    table: Int64s
+    head: Ints
+    tail: Ints
+    meta: Int64s
+
+
 @dataclass
 class Waiting:
     """Events that wait for their opposite, for all groups.
@@ -90,6 +122,10 @@ class Waiting:
             meta=np.array([0, -1, 0, 0], np.int64),
             facts=_facts(room),
         )
+
+    @property
+    def rings(self) -> Rings:
+        return Rings(self.records, self.chunk_next, self.table, self.ring_head, self.ring_tail, self.meta)
 
     @property
     def live(self) -> int:
@@ -240,17 +276,15 @@ def _chunk(chunk_next, meta):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def decide(  # type: ignore[no-untyped-def]
-    event_group, event_entity, event_inward, event_t, event_seq, event_x, event_y,
-    watermark, within, ring_of_group, ring_within, wanted,
-    records, chunk_next, table, ring_head, ring_tail, meta, facts,
-):  # fmt: skip
-    """Take in and out events in time order, then everything due before `watermark`; the facts decided.
+def decide(events, watermark, groups, rings, facts):  # type: ignore[no-untyped-def]
+    """Take in and out `events`, then everything due before `watermark`; the facts decided.
 
     Returns (key, type, first, second): `first` is the slot of the event that the fact begins with, its record to be read before the next call;
-    `second` the row of the event that ends it, -1 for a stay. All are views of `facts`. `wanted[g]` is the mask of types some query of the
-    group asks for.
+    `second` the row of the event that ends it, -1 for a stay. All are views of `facts`.
     """
+    event_group, event_entity, event_inward, event_t, event_seq, event_x, event_y = events
+    within, ring_of_group, wanted, ring_within = groups
+    records, chunk_next, table, ring_head, ring_tail, meta = rings
     # All in one body: to call a function that takes arrays costs 45 ns in counted references (measured), more than all that is done here.
     m = len(event_group)
     out_key, out_type, out_first, out_second = facts
@@ -340,10 +374,10 @@ def decide(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def refill(  # type: ignore[no-untyped-def]
-    keys, inwards, ts, seqs, xs, ys, ring_of_group, records, chunk_next, table, ring_head, ring_tail, meta
-):
-    """Put waiting events, given by (t, seq), into an empty `Waiting` that has room for them."""
+def refill(events, ring_of_group, rings):  # type: ignore[no-untyped-def]
+    """Put waiting events, columns (key, inward, t, seq, x, y) by (t, seq), into the rings of an empty `Waiting` that has room for them."""
+    keys, inwards, ts, seqs, xs, ys = events
+    records, chunk_next, table, ring_head, ring_tail, meta = rings
     for i in range(len(keys)):
         ring = ring_of_group[keys[i] >> 32]
         s = np.int64(ring_tail[ring])

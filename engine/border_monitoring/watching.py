@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -176,22 +177,10 @@ def watched(watches: Watches, pairs: Pairs, tuples: Tuples | None, row: Ints, mo
     raw, enters, stays = _judged(watches, tuples, place, tuple_)
     known = tuples.before_seq[tuple_] > pairs.begun[place]
     keep = _kept(pairs, keys)
-    count, out_pair, out_inward, out_at, out_t, out_seq, out_x, out_y = _run(
-        pair, tuple_, raw, enters, stays, known, watches.dwell[keys >> 32], watches.enter_first[keys >> 32], watermark,
-        tuples.t, tuples.seq, tuples.values, tuples.before_t, tuples.before_seq, tuples.before, *tuples.places,
-        now.inside, now.pending, now.t, now.seq, now.x, now.y, keep,
-    )  # fmt: skip
-    found = out_pair[:count]
-    events = WatchedEvents(
-        watches.monitors[keys[found] >> 32],
-        (keys[found] & 0xFFFFFFFF).astype(np.int32),
-        out_inward[:count],
-        out_at[:count],
-        out_t[:count],
-        out_seq[:count],
-        out_x[:count],
-        out_y[:count],
-    )
+    judged = _Judged(pair, tuple_, raw, enters, stays, known)
+    state = _State(watches.dwell[keys >> 32], watches.enter_first[keys >> 32], now.inside, now.pending, keep)
+    found, inward, at, shown = _run(judged, _steps(tuples), watermark, state, _Steps(now.t, now.seq, now.x, now.y))
+    events = WatchedEvents(watches.monitors[keys[found] >> 32], (keys[found] & 0xFFFFFFFF).astype(np.int32), inward, at, *shown)
     return now.take(np.flatnonzero(keep)), joined([events])
 
 
@@ -307,23 +296,57 @@ def _judged(watches: Watches, tuples: Tuples, place: Int64s, tuple_: Int64s) -> 
     return raw, enters, stays
 
 
+class _Steps(NamedTuple):
+    """Pairs of tuples d(k-1), d(k), arrays (n, 2): time, number in the log, place."""
+
+    t: Int64s
+    seq: Int64s
+    x: Floats
+    y: Floats
+
+
+class _Judged(NamedTuple):
+    """One entry for each tuple of a pair, by pair and then in time: both, what `_judged` says, and whether a tuple before it counts."""
+
+    pair: Int64s
+    tuple_: Int64s
+    raw: Bools
+    enters: Bools
+    stays: Bools
+    known: Bools
+
+
+class _State(NamedTuple):
+    """One entry for each pair: what its watch asks for, as what it counts, and whether it goes on."""
+
+    dwell: Int64s
+    enter_first: Bools
+    inside: Bools
+    pending: Bools
+    keep: Bools
+
+
+def _steps(tuples: Tuples) -> _Steps:
+    x, y = tuples.places
+    return _Steps(
+        np.column_stack([tuples.before_t, tuples.t]),
+        np.column_stack([tuples.before_seq, tuples.seq]),
+        np.column_stack([tuples.before[:, x], tuples.values[:, x]]),
+        np.column_stack([tuples.before[:, y], tuples.values[:, y]]),
+    )
+
+
 @njit(cache=True, nogil=True)
-def _run(  # type: ignore[no-untyped-def]
-    pair, tuple_, raw, enters, stays, known, dwell, enter_first, watermark,
-    t, seq, values, before_t, before_seq, before, x_at, y_at,
-    inside, pending, in_t, in_seq, in_x, in_y, keep,
-):  # fmt: skip
-    """Take each pair through its tuples, then fire what is due; the events as columns with their count. `keep`: the pair goes on."""
+def _run(judged, steps, watermark, state, held):  # type: ignore[no-untyped-def]
+    """Takes each pair through its tuples, then fires what is due: (pair, inward, at, steps) of the events.
+
+    `held`: the step of each pair's last in, kept while that is pending. The pairs' `state` and `held` are those after it.
+    """
+    pair, tuple_, raw, enters, stays, known = judged
+    dwell, enter_first, inside, pending, keep = state
     room = 2 * len(pair) + len(inside)
-    out_pair = np.empty(room, np.int64)
-    out_inward = np.empty(room, np.int8)
-    out_at = np.empty(room, np.int64)
-    out_t = np.empty((room, 2), np.int64)
-    out_seq = np.empty((room, 2), np.int64)
-    out_x = np.empty((room, 2))
-    out_y = np.empty((room, 2))
-    held = (in_t, in_seq, in_x, in_y)
-    out = (out_pair, out_inward, out_at, out_t, out_seq, out_x, out_y)
+    out = (np.empty(room, np.int64), np.empty(room, np.int8), np.empty(room, np.int64))
+    shown = _Steps(np.empty((room, 2), np.int64), np.empty((room, 2), np.int64), np.empty((room, 2)), np.empty((room, 2)))
     n = 0
     k = 0
     for p in range(len(inside)):
@@ -331,8 +354,9 @@ def _run(  # type: ignore[no-untyped-def]
         seen = False
         while k < len(pair) and pair[k] == p:
             i = tuple_[k]
-            if pending[p] and t[i] > in_t[p, 1] + dwell[p]:
-                n = _tell(n, p, 1, in_t[p, 1] + dwell[p], held, out)
+            t = steps.t[i, 1]
+            if pending[p] and t > held.t[p, 1] + dwell[p]:
+                n = _add(n, p, 1, held.t[p, 1] + dwell[p], held, out, shown)
                 pending[p] = False
             now = stays[k] if inside[p] and known[k] else enters[k]
             happens = now != inside[p] if known[k] else now and enter_first[p]
@@ -343,36 +367,36 @@ def _run(  # type: ignore[no-untyped-def]
                 pending[p] = False
             elif happens:
                 # Nothing waits now, so the columns of the pair are free for an out too.
-                in_t[p, 0] = before_t[i]
-                in_t[p, 1] = t[i]
-                in_seq[p, 0] = before_seq[i] if known[k] else -1
-                in_seq[p, 1] = seq[i]
-                in_x[p, 0] = before[i, x_at]
-                in_x[p, 1] = values[i, x_at]
-                in_y[p, 0] = before[i, y_at]
-                in_y[p, 1] = values[i, y_at]
+                _copy(steps, i, held, p)
+                if not known[k]:
+                    held.seq[p, 0] = -1
                 if now and dwell[p] > 0:
                     pending[p] = True
                 else:
-                    n = _tell(n, p, 1 if now else 0, t[i], held, out)
+                    n = _add(n, p, 1 if now else 0, t, held, out, shown)
             k += 1
-        if pending[p] and in_t[p, 1] + dwell[p] < watermark:
-            n = _tell(n, p, 1, in_t[p, 1] + dwell[p], held, out)
+        if pending[p] and held.t[p, 1] + dwell[p] < watermark:
+            n = _add(n, p, 1, held.t[p, 1] + dwell[p], held, out, shown)
             pending[p] = False
         if seen:
             keep[p] = inside[p] or last_raw
-    return n, out_pair, out_inward, out_at, out_t, out_seq, out_x, out_y
+    return out[0][:n], out[1][:n], out[2][:n], (shown.t[:n], shown.seq[:n], shown.x[:n], shown.y[:n])
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _tell(n, p, inward, at, held, out):  # type: ignore[no-untyped-def]
-    """Write an event of pair p with the tuples that are held for it; the new count."""
+def _add(n, p, inward, at, held, out, shown):  # type: ignore[no-untyped-def]
+    """Writes an event of pair p with the step that is held for it; the new count."""
     out[0][n] = p
     out[1][n] = inward
     out[2][n] = at
-    for side in range(2):
-        out[3][n, side] = held[0][p, side]
-        out[4][n, side] = held[1][p, side]
-        out[5][n, side] = held[2][p, side]
-        out[6][n, side] = held[3][p, side]
+    _copy(held, p, shown, n)
     return n + 1
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _copy(source, i, target, j):  # type: ignore[no-untyped-def]
+    for side in range(2):
+        target.t[j, side] = source.t[i, side]
+        target.seq[j, side] = source.seq[i, side]
+        target.x[j, side] = source.x[i, side]
+        target.y[j, side] = source.y[i, side]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.border_monitoring import borders
 from engine.border_monitoring.borders import build_borders
-from engine.border_monitoring.bounds import Crossed, bound_crossings, build_bounds, rows_of
+from engine.border_monitoring.bounds import Crossed, MoveColumns, bound_crossings, build_bounds, rows_of
 from engine.border_monitoring.moves import IN, OUT, Met, border_meetings
 from engine.border_monitoring.shapes import Circle, Polygon, Rectangle, polygon_of, shape_of
 from engine.model.feed import Crs
@@ -18,8 +18,8 @@ from engine.model.region import read_region
 
 
 def meetings_of(index, before, after):
-    known = np.ones(len(before), np.bool_)
-    row, region, code, _ = border_meetings(index, before, after, known, np.zeros(4, np.int64), Met())
+    moves = MoveColumns(before, after, np.ones(len(before), np.bool_))
+    row, region, code, _ = border_meetings(index, moves, np.zeros(4, np.int64), Met())
     found = sorted(zip(row.tolist(), region.tolist(), code.tolist(), strict=True))
     assert len({pair[:2] for pair in found}) == len(found)
     assert (np.diff(row) >= 0).all()
@@ -28,8 +28,8 @@ def meetings_of(index, before, after):
 
 def crossings_of(low, high, before, after, known=None):
     """(row, box, code) found by sorted bounds; a small memory to work in has to grow."""
-    known = np.ones(len(before), np.bool_) if known is None else known
-    last, boxes = bound_crossings(build_bounds(low, high), before, after, known, np.zeros(4, np.int64), Crossed(boxes=np.empty(9, np.int32)))
+    moves = MoveColumns(before, after, np.ones(len(before), np.bool_) if known is None else known)
+    last, boxes = bound_crossings(build_bounds(low, high), moves, np.zeros(4, np.int64), Crossed(boxes=np.empty(9, np.int32)))
     codes = np.where(boxes >= 0, IN, OUT)
     return sorted(zip(rows_of(last).tolist(), np.where(boxes >= 0, boxes, ~boxes).tolist(), codes.tolist(), strict=True))
 
@@ -171,6 +171,6 @@ def test_a_geodesic_circle_is_listed_where_its_border_runs_only():
     rng = np.random.default_rng(3)
     before, after = rng.normal((5, 50), 0.3, (3000, 2)), rng.normal((5, 50), 0.3, (3000, 2))
     work = np.zeros(4, np.int64)
-    border_meetings(index, before, after, np.ones(3000, np.bool_), work, Met())
+    border_meetings(index, MoveColumns(before, after, np.ones(3000, np.bool_)), work, Met())
     assert work[1] > 0
     assert len(index.cell_items) < 2000

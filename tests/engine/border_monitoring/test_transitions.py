@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.border_monitoring.transitions import Waiting, decide
+from engine.border_monitoring.transitions import Events, Groups, Waiting, decide
 
 WITHIN = np.array([0, 3, 3, 40])
 RINGS, RING_OF_GROUP = np.array([0, 3, 40]), np.array([0, 1, 1, 2], np.int32)
@@ -54,10 +54,8 @@ def test_facts_are_those_of_a_dictionary(seed: int, entities: int) -> None:
         seq += len(columns[0])
         watermark = 4 * k + int(rng.integers(-3, 4))
         waiting.reserve(len(columns[0]))
-        key, kind, first, second = decide(  # type: ignore[call-arg]
-            *columns, watermark, WITHIN, RING_OF_GROUP, RINGS, wanted,
-            waiting.records, waiting.chunk_next, waiting.table, waiting.ring_head, waiting.ring_tail, waiting.meta, waiting.facts,
-        )  # fmt: skip
+        groups = Groups(WITHIN, RING_OF_GROUP, wanted, RINGS)
+        key, kind, first, second = decide(Events(*columns), watermark, groups, waiting.rings, waiting.facts)  # type: ignore[call-arg]
         began = waiting.events(first)
         ended = np.where(second >= 0, columns[4][second], -1) if len(columns[4]) else np.full(len(key), -1)
         found = list(zip((key >> 32).tolist(), (key & 0xFFFFFFFF).tolist(), kind.tolist(), began["seq"].tolist(), ended.tolist(), strict=True))

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { connector, connectorKind, readingOf, settingsOf, STATES, trial, type ConnectorField } from "../src/data/connector_data";
+import { connector, connectorKind, counted, readingOf, settingsOf, STATES, trial, type ConnectorField } from "../src/data/connector_data";
 
 const field = (name: string, type: ConnectorField["type"], more: Partial<ConnectorField> = {}): ConnectorField => ({
   name,
@@ -91,8 +91,21 @@ describe("what the API tells", () => {
     expect(() => connector({ ...told, rows: undefined })).toThrow(/rows/);
   });
 
+  test("what came in is counted otherwise than what went out", () => {
+    const read = connector(told);
+    expect(counted(read, "in", "1 s ago")).toEqual(["0.5 messages/s", "3 messages", "1 merged", "1 row", "1 dead letter", "last 1 s ago"]);
+    expect(counted(read, "out", null)).toEqual(["0.5 answers/s", "3 records sent", "nothing sent yet"]);
+  });
+
   test("a kind with a field of a type that no form knows is refused", () => {
-    const kind = { name: "x", title: "X", guarantee: "", needs_reading: true, fields: [field("port", "integer", { default: 5 })] };
+    const kind = {
+      name: "x",
+      title: "X",
+      guarantee: "",
+      direction: "in",
+      needs_reading: true,
+      fields: [field("port", "integer", { default: 5 })],
+    };
     expect(connectorKind(kind).fields[0]?.default).toBe(5);
     expect(() => connectorKind({ ...kind, fields: [{ ...kind.fields[0], type: "colour" }] })).toThrow(/type/);
   });
@@ -105,6 +118,7 @@ describe("what the API tells", () => {
       rows: [],
       dead: [{ reason: "malformed", detail: "x" }],
       faults: [["/time", "y"]],
+      said: "",
     });
     expect(read.dead[0]?.reason).toBe("malformed");
   });

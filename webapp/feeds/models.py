@@ -159,9 +159,9 @@ class ConnectorQuerySet(models.QuerySet["Connector"]):
 
 
 class Connector(models.Model):
-    """A stream from outside that runs into a feed (decision 29).
+    """A stream from outside that runs into a feed (decision 29), or answers of its queries that go out (decision 35).
 
-    `offset` and the counters are those of what is in the log: they are written with it. `revision` counts changes of the settings: what was under
+    `offset` and the counters are those of what is in the log, or at the other side. `revision` counts changes of the settings: what was under
     way before one says nothing about where the new stream is.
     """
 
@@ -172,6 +172,9 @@ class Connector(models.Model):
     secrets = SealedCharField(max_length=20_000, blank=True, help_text="The secret settings as JSON.")
     reading = models.JSONField(default=dict, help_text="What the columns of its records mean; empty: as the kind says, else as the feed's own names.")
     enabled = models.BooleanField(default=True)
+    set_by = models.ForeignKey(
+        "accounts.User", models.SET_NULL, null=True, editable=False, related_name="+", help_text="What this person may see goes out."
+    )
     revision = models.PositiveIntegerField(default=0, editable=False)
     offset = models.JSONField(null=True, editable=False)
     messages = models.BigIntegerField(default=0, editable=False)

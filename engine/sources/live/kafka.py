@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from engine.sources.formats import Broken
 from engine.sources.live import BATCH_ROWS, LINGER_S, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
@@ -26,42 +26,23 @@ class KafkaSource:
 
     def __init__(self, settings: Settings, network: Network, identity: str) -> None:
         self._settings, self._network = settings, network
-        self._problem: str | None = None
-        for host, port in addresses(settings["servers"]):
-            network.address(host, port)
+        self._problems = Problems()
         try:
             self._consumer = Consumer(self._configuration(identity))
         except KafkaException as error:
-            raise Away(f"Kafka does not take these settings: {_reason(error)}") from error
+            raise Away(f"Kafka does not take these settings: {reason(error)}") from error
         self._next: dict[int, int] = {}
         self._looked = 0.0
 
     def _configuration(self, identity: str) -> dict[str, Any]:
-        settings = self._settings
-        found: dict[str, Any] = {
-            "bootstrap.servers": settings["servers"],
+        return client_settings(self._settings, self._network, self._problems) | {
             "group.id": f"vedette-{identity or 'test'}",
-            "client.id": "vedette",
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "error",
             "isolation.level": "read_committed",
-            "security.protocol": settings["security"],
-            "error_cb": self._failed,
-            "socket.connection.setup.timeout.ms": 5_000,
             "queued.max.messages.kbytes": 32_768,
-            "log_level": 0,
         }
-        if settings["security"].startswith("sasl"):
-            found |= {"sasl.mechanism": settings["mechanism"], "sasl.username": settings["user"], "sasl.password": settings["password"]}
-        if settings["ca"]:
-            found["ssl.ca.pem"] = settings["ca"]
-        return found
-
-    def _failed(self, error: KafkaError) -> None:
-        """Called by the client. What it mends by itself, one broker of several that is away, is no failure."""
-        if error.fatal() or error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION):
-            self._problem = error.str()
 
     def batches(self, offset: Any) -> Iterator[Batch]:
         stored = {int(partition): at for partition, at in offset.items()} if isinstance(offset, Mapping) else None
@@ -70,10 +51,10 @@ class KafkaSource:
             try:
                 messages = self._consumer.consume(BATCH_ROWS, LINGER_S)
             except KafkaException as error:
-                raise Away(_reason(error)) from error
-            if not messages and self._problem is not None:
-                raise Away(f"Kafka: {self._problem}")
-            self._problem = None
+                raise Away(reason(error)) from error
+            if not messages and self._problems.last is not None:
+                raise Away(f"Kafka: {self._problems.last}")
+            self._problems.last = None
             yield self._batch(messages)
             if time.monotonic() - self._looked > LOOK_S:
                 self._assign(self._next)
@@ -87,7 +68,7 @@ class KafkaSource:
     def _assign(self, stored: dict[int, int] | None) -> None:
         """Takes all partitions, from where they are known to be; unknown ones from their beginning or, at the very first time, from now."""
         self._looked = time.monotonic()
-        partitions = self._partitions()
+        partitions = partitions_of(self._consumer, self._settings["topic"], self._network)
         fresh = stored is None and self._settings["start"] == "latest"
         found = {one: (stored or {}).get(one) for one in partitions}
         end = time.monotonic() + ALL_S
@@ -102,25 +83,11 @@ class KafkaSource:
         self._next = {one: at if at is not None else OFFSET_BEGINNING for one, at in found.items()}
         self._consumer.assign([TopicPartition(self._settings["topic"], one, at) for one, at in self._next.items()])
 
-    def _partitions(self) -> list[int]:
-        topic = self._settings["topic"]
-        try:
-            listed = self._consumer.list_topics(topic, ANSWER_S)
-        except KafkaException as error:
-            raise Away(f"The brokers do not answer: {_reason(error)}") from error
-        # Where messages are fetched from is said by the brokers: those addresses are checked like any that somebody typed in.
-        for broker in listed.brokers.values():
-            self._network.address(broker.host, broker.port)
-        found = listed.topics[topic]
-        if found.error is not None or not found.partitions:
-            raise Away(f"The topic {topic} cannot be read: {found.error.str() if found.error else 'it has no partitions'}")
-        return sorted(found.partitions)
-
     def _watermarks(self, partition: int) -> tuple[int, int]:
         try:
             low, high = self._consumer.get_watermark_offsets(TopicPartition(self._settings["topic"], partition), ANSWER_S)
         except KafkaException as error:
-            raise Away(f"The brokers do not answer: {_reason(error)}") from error
+            raise Away(f"The brokers do not answer: {reason(error)}") from error
         return low, high
 
     def _batch(self, messages: list[Any]) -> Batch:
@@ -153,7 +120,54 @@ def addresses(servers: str) -> list[tuple[str, int]]:
     return found
 
 
-def _reason(error: KafkaException) -> str:
+class Problems:
+    """The last failure that a client reports beside the calls."""
+
+    def __init__(self) -> None:
+        self.last: str | None = None
+
+    def __call__(self, error: KafkaError) -> None:
+        """What the client mends by itself, one broker of several that is away, is no failure."""
+        if error.fatal() or error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION):
+            self.last = error.str()
+
+
+def client_settings(settings: Settings, network: Network, problems: Problems) -> dict[str, Any]:
+    """What consumers and producers are made with. Raises Away for brokers that may not be reached."""
+    for host, port in addresses(settings["servers"]):
+        network.address(host, port)
+    found: dict[str, Any] = {
+        "bootstrap.servers": settings["servers"],
+        "client.id": "vedette",
+        "security.protocol": settings["security"],
+        "error_cb": problems,
+        "socket.connection.setup.timeout.ms": 5_000,
+        "log_level": 0,
+    }
+    if settings["security"].startswith("sasl"):
+        found |= {"sasl.mechanism": settings["mechanism"], "sasl.username": settings["user"], "sasl.password": settings["password"]}
+    if settings["ca"]:
+        found["ssl.ca.pem"] = settings["ca"]
+    return found
+
+
+def partitions_of(client: Consumer | Producer, topic: str, network: Network) -> list[int]:
+    """The partitions that a topic has now. Raises Away."""
+    try:
+        listed = client.list_topics(topic, ANSWER_S)
+    except KafkaException as error:
+        raise Away(f"The brokers do not answer: {reason(error)}") from error
+    # Where messages are fetched from and go to is said by the brokers: those addresses are checked like any that somebody typed in.
+    for broker in listed.brokers.values():
+        network.address(broker.host, broker.port)
+    found = listed.topics[topic]
+    if found.error is not None or not found.partitions:
+        raise Away(f"The topic {topic} cannot be used: {found.error.str() if found.error else 'it has no partitions'}")
+    return sorted(found.partitions)
+
+
+def reason(error: KafkaException) -> str:
+    """What the client says in words."""
     inner = error.args[0] if error.args else error
     return inner.str() if isinstance(inner, KafkaError) else str(inner)
 
@@ -169,14 +183,9 @@ def check(settings: Settings) -> dict[str, str]:
     return {}
 
 
-FIELDS = (
-    Field("servers", "Brokers", required=True, hint="host:9092, separated by commas.", directs=True),
-    Field("topic", "Topic", required=True),
-    FORMAT,
-    CSV_COLUMNS,
-    Field(
-        "start", "Begin with", FieldType.CHOICE, "earliest", choices=(("earliest", "all that the topic keeps"), ("latest", "what comes from now on"))
-    ),
+BROKERS = Field("servers", "Brokers", required=True, hint="host:9092, separated by commas.", directs=True)
+TOPIC = Field("topic", "Topic", required=True)
+CONNECTION = (
     Field(
         "security",
         "Connection",
@@ -196,6 +205,17 @@ FIELDS = (
     Field("user", "User", directs=True),
     Field("password", "Password", FieldType.SECRET),
     Field("ca", "Certificate of the authority (PEM)", hint="Only where the brokers' certificates are of an authority of your own.", directs=True),
+)
+"""How brokers are reached, whichever way messages go."""
+FIELDS = (
+    BROKERS,
+    TOPIC,
+    FORMAT,
+    CSV_COLUMNS,
+    Field(
+        "start", "Begin with", FieldType.CHOICE, "earliest", choices=(("earliest", "all that the topic keeps"), ("latest", "what comes from now on"))
+    ),
+    *CONNECTION,
 )
 KINDS = (
     SourceKind(

@@ -1,6 +1,7 @@
 /** Connectors of a feed as the API tells and takes them. */
 
 import { boolean, dictionary, id, integer, list, nullable, number, object, oneOf, otherwise, record, string, anything } from "../lib/parse";
+import { formatNumber } from "../lib/time";
 import { moment } from "./shapes";
 
 const field = record({
@@ -18,6 +19,7 @@ export const connectorKind = record({
   name: string,
   title: string,
   guarantee: string,
+  direction: oneOf("in", "out"),
   needs_reading: boolean,
   fields: list(field),
 });
@@ -50,6 +52,7 @@ export const trial = record({
   rows: list(dictionary(anything)),
   dead: list(record({ reason: string, detail: string })),
   faults: list(list(string)),
+  said: string,
 });
 export type Trial = ReturnType<typeof trial>;
 
@@ -59,6 +62,22 @@ export const STATES: Record<string, [string, string]> = {
   backoff: ["Waits, then tries again", "badge-high"],
   stopped: ["Stopped", ""],
 };
+
+/** What a connector has done, in words; `ago`: when it last did. */
+export function counted(one: Connector, direction: "in" | "out", ago: string | null): string[] {
+  const count = (n: number, what: string): string => `${formatNumber(n)} ${what}${n === 1 ? "" : "s"}`;
+  const rate = formatNumber(Math.round(one.rate * 10) / 10);
+  if (direction === "out")
+    return [`${rate} answers/s`, `${count(one.messages, "record")} sent`, ago === null ? "nothing sent yet" : `last ${ago}`];
+  return [
+    `${rate} messages/s`,
+    count(one.messages, "message"),
+    ...(one.merged > 0 ? [`${formatNumber(one.merged)} merged`] : []),
+    count(one.rows, "row"),
+    count(one.dead, "dead letter"),
+    ago === null ? "nothing came yet" : `last ${ago}`,
+  ];
+}
 
 /** What stands in the form, as the API takes it: numbers where numbers are asked for, secrets only when they were typed in. */
 export function settingsOf(fields: readonly ConnectorField[], typed: ReadonlyMap<string, string | boolean>): Record<string, unknown> {

@@ -3,10 +3,11 @@
 import { ApiError, call, get, getAll, post, query } from "../lib/api";
 import { button, h, icon, replace } from "../lib/dom";
 import { list } from "../lib/parse";
-import { formatAgo, formatNumber } from "../lib/time";
+import { formatAgo } from "../lib/time";
 import {
   connector as connectorParser,
   connectorKind,
+  counted,
   readingOf,
   settingsOf,
   STATES,
@@ -34,7 +35,11 @@ export function openConnectors(feed: FeedStatus): void {
   const rows = h("ul", { "aria-label": "Connectors" });
   const dialog = openDialog(
     `Connectors of ${feed.title === "" ? feed.name : feed.title}`,
-    h("p", { class: "small muted" }, "Streams from outside that run into this feed: receivers, brokers, addresses that are polled."),
+    h(
+      "p",
+      { class: "small muted" },
+      "Streams from outside that run into this feed (receivers, brokers, polled addresses), and answers of its queries that go out.",
+    ),
     rows,
   );
   dialog.element.classList.add("dialog-wide");
@@ -73,14 +78,9 @@ function connectorRow(one: Connector, kinds: readonly ConnectorKind[], feed: Fee
   const change = (method: "PATCH" | "DELETE", body?: unknown): void => {
     call(`connectors/${one.id}/`, { method, ...(body === undefined ? {} : { body }) }).then(done, fail);
   };
-  const counts = [
-    `${formatNumber(Math.round(one.rate * 10) / 10)} messages/s`,
-    counted(one.messages, "message"),
-    ...(one.merged > 0 ? [`${formatNumber(one.merged)} merged`] : []),
-    counted(one.rows, "row"),
-    counted(one.dead, "dead letter"),
-    one.last_message_at === null ? "nothing came yet" : `last ${formatAgo(one.last_message_at, Date.now())}`,
-  ];
+  const ago = one.last_message_at === null ? null : formatAgo(one.last_message_at, Date.now());
+  const counts = counted(one, kind?.direction ?? "in", ago);
+  const left = kind?.direction === "out" ? "What it sent stays where it is." : "The rows that it brought stay.";
   const actions = one.editable
     ? [
         button(one.enabled ? "Switch off" : "Switch on", {
@@ -100,7 +100,7 @@ function connectorRow(one: Connector, kinds: readonly ConnectorKind[], feed: Fee
           kind: "button-quiet button-danger button-sm",
           "aria-label": `Remove ${one.name}`,
           onClick: () =>
-            void confirmDanger(`Remove the connector “${one.name}”?`, "The rows that it brought stay.", "Remove connector").then(
+            void confirmDanger(`Remove the connector “${one.name}”?`, left, "Remove connector").then(
               (isSure) => isSure && change("DELETE"),
             ),
         }),
@@ -193,7 +193,9 @@ function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], standing: C
     icon: "activity",
     onClick: () => {
       test.disabled = true;
-      replace(found, h("p", { class: "small muted" }, "Connecting, and waiting for the first records (ten seconds at most) ..."));
+      const waits =
+        kind().direction === "in" ? "Connecting, and waiting for the first records (ten seconds at most) ..." : "Connecting ...";
+      replace(found, h("p", { class: "small muted" }, waits));
       post("connectors/trial", { ...body(), connector: standing === null ? null : Number(standing.id) }, trialParser)
         .then((told) => {
           showFaults(
@@ -226,10 +228,6 @@ function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], standing: C
       },
     }),
   );
-}
-
-function counted(count: number, what: string): string {
-  return `${formatNumber(count)} ${what}${count === 1 ? "" : "s"}`;
 }
 
 function hintOf(one: ConnectorField, standing: Connector | null): string {
@@ -339,6 +337,7 @@ class ReadingFields {
 }
 
 function trialView(told: Trial): HTMLElement[] {
+  if (told.said !== "") return [h("p", { class: "notice" }, icon("info"), h("span", {}, told.said))];
   if (told.records.length === 0)
     return [h("p", { class: "notice" }, icon("info"), h("span", {}, "It is connected, and nothing came within ten seconds."))];
   return [

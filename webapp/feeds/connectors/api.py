@@ -1,4 +1,4 @@
-"""`connectors/`: streams from outside that run into feeds. Whoever sees a feed sees how its connectors do; who changes it sets them up."""
+"""`connectors/`: streams from outside that run into feeds, and answers that go out. Who sees a feed sees how they do; who changes it sets them up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from engine.sources.live.kinds import source_kinds
+from engine.sinks.live import SinkKind
 from webapp.accounts.authentication import person
 from webapp.accounts.permissions import check_may_make
 from webapp.audit.services import record
@@ -117,7 +117,7 @@ class ConnectorView(GenericViewSet[Connector]):
         serializer.is_valid(raise_exception=True)
         values = {"settings": {}, **serializer.validated_data}
         self._feed(values["feed"])
-        connector = services.connector_create(**values)
+        connector = services.connector_create(**values, set_by=person(request))
         record("connector.create", connector, feed=connector.feed.name, kind=connector.kind)
         return Response(self._represent(connector), status=201)
 
@@ -126,7 +126,7 @@ class ConnectorView(GenericViewSet[Connector]):
         serializer = self.get_serializer(connector, data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
         changes = {name: value for name, value in serializer.validated_data.items() if name in ("name", "settings", "reading", "enabled")}
-        services.connector_update(connector=connector, **changes)
+        services.connector_update(connector=connector, set_by=person(request), **changes)
         record("connector.change", connector, feed=connector.feed.name, changed=sorted(changes))
         return Response(self._represent(connector))
 
@@ -138,11 +138,11 @@ class ConnectorView(GenericViewSet[Connector]):
 
     @extend_schema(summary="The protocols that are installed, with the fields of their forms", request=None, responses=OpenApiTypes.OBJECT)
     def kinds(self, request: Request) -> Response:
-        return Response([_described(kind) for kind in source_kinds().values()])
+        return Response([_described(kind) for kind in services.kinds().values()])
 
     @extend_schema(
         summary="Test a connector",
-        description="Connects, takes the first records (ten seconds at most) and tells what they would become. Nothing is stored.",
+        description="Connects, takes the first records (ten seconds at most) and tells what they would become. Nothing is stored, or sent.",
         request=TrialSerializer,
         responses=OpenApiTypes.OBJECT,
     )
@@ -162,13 +162,14 @@ class ConnectorView(GenericViewSet[Connector]):
         return services.kept_secrets(services.kind_of(kind), services.settings_of(connector), settings)
 
 
-def _described(kind: Any) -> dict[str, Any]:
+def _described(kind: services.Kind) -> dict[str, Any]:
     return {
         "name": kind.name,
         "title": kind.title,
         "guarantee": kind.guarantee,
-        "needs_reading": kind.reading is None,
-        "columns": kind.columns,
+        "direction": "out" if isinstance(kind, SinkKind) else "in",
+        "needs_reading": not isinstance(kind, SinkKind) and kind.reading is None,
+        "columns": () if isinstance(kind, SinkKind) else kind.columns,
         "fields": [
             {
                 "name": one.name,

@@ -1,4 +1,4 @@
-"""How far a connector is: written with the rows, so that there is no moment at which the one is known and the other is not."""
+"""How far a connector is. Of one that brings rows it is written with them: there is no moment at which the one is known and the other is not."""
 
 from __future__ import annotations
 
@@ -34,3 +34,9 @@ def connector_reached(feed: Feed, note: Mapping[str, Any], rows: int) -> None:
         rows=F("rows") + rows,
         dead=F("dead") + note.get("dead", 0),
     )
+
+
+def connector_sent(connector: Connector, offset: Mapping[str, Any], records: int) -> None:
+    """Notes what the other side has. What was under way when the settings changed says nothing about the new place."""
+    found = Connector.objects.filter(pk=connector.pk, revision=connector.revision)
+    found.update(offset=offset, messages=F("messages") + records)

@@ -1,4 +1,4 @@
-"""The connectors of all feeds, each in a thread: begun, watched, begun again with growing pauses, ended when they are changed or switched off."""
+"""The connectors of all feeds, in and out, each in a thread: begun, watched, begun again with growing pauses, ended when changed or switched off."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from django.utils import timezone
 
 from engine.failpoints import failpoint
 from engine.model.faults import Refused
-from engine.sources.live import Away, Batch, Source
+from engine.sinks.live import SinkKind
+from engine.sources.live import LINGER_S, Away, Batch, Source, SourceKind
 from webapp.config.connections import give_back
+from webapp.feeds.connectors.answers import answers_of
 from webapp.feeds.connectors.facts import Facts
 from webapp.feeds.connectors.network import GuardedNetwork
-from webapp.feeds.connectors.progress import reached
+from webapp.feeds.connectors.progress import connector_sent, reached
 from webapp.feeds.connectors.rows import Rows, reading_for, rows_of
 from webapp.feeds.connectors.services import kind_of, settings_of
 from webapp.feeds.damage import kept_apart
@@ -122,7 +124,8 @@ class Run(threading.Thread):
             self._tell(ConnectorState.STARTING)
             ended_well = False
             with kept_apart(self.connector.feed):
-                self._follow()
+                kind = kind_of(self.connector.kind)
+                self._send(kind) if isinstance(kind, SinkKind) else self._follow(kind)
                 ended_well = True
             return None if ended_well else "The feed's log is damaged."
         except Refused as refused:
@@ -137,11 +140,35 @@ class Run(threading.Thread):
             log.exception("connector %s", self.connector.pk)
             return f"{type(error).__name__}: {error}"
 
-    def _follow(self) -> None:
+    def _offset(self) -> Any:
+        return Connector.objects.filter(pk=self.connector.pk, revision=self.connector.revision).values_list("offset", flat=True).first()
+
+    def _send(self, kind: SinkKind) -> None:
+        """Sends answers out until `over`. What was written but is not noted yet when the process dies is written again."""
+        connector = self.connector
+        offset = self._offset()
+        with closing(kind.open(settings_of(connector), GuardedNetwork(), f"{connector.feed.name}-{connector.pk}")) as sink:
+            for part in answers_of(connector, offset):
+                if part.records:
+                    sink.write(part.records)
+                    failpoint("connector.after_write")
+                    self._failures = 0
+                if part.offset != offset:
+                    connector_sent(connector, part.offset, len(part.records))
+                    offset = part.offset
+                elif self.over.wait(LINGER_S):
+                    return
+                self._count(len(part.records))
+                if self.over.is_set():
+                    return
+                self._tell_now_and_then()
+                give_back()
+
+    def _follow(self, kind: SourceKind) -> None:
         connector, feed = self.connector, self.connector.feed
         settle(feed)
-        offset = Connector.objects.filter(pk=connector.pk, revision=connector.revision).values_list("offset", flat=True).first()
-        kind, engine_feed = kind_of(connector.kind), feed.engine_feed()
+        offset = self._offset()
+        engine_feed = feed.engine_feed()
         reading = reading_for(connector.reading, kind, engine_feed)
         facts = Facts(feed, kind, reading)
         with closing(kind.open(settings_of(connector), GuardedNetwork(), f"{connector.feed.name}-{connector.pk}")) as source, closing(facts):

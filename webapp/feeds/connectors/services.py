@@ -12,15 +12,21 @@ from typing import Any
 from django.db import transaction
 
 from engine.model.faults import Fault, Faults, Refused, refuse, unknown_name
+from engine.sinks.live import SinkKind
+from engine.sinks.live.kinds import sink_kinds
 from engine.sources.formats import Broken, Layout, flattened, table_of
 from engine.sources.formats import Kind as FileKind
 from engine.sources.guessing import guess
 from engine.sources.live import RECEIVED, Away, Field, FieldType, Record, SourceKind
 from engine.sources.live.kinds import source_kinds
+from webapp.accounts.models import User
+from webapp.feeds.connectors.answers import numbers_of
 from webapp.feeds.connectors.network import GuardedNetwork
 from webapp.feeds.connectors.rows import reading_for, rows_of
 from webapp.feeds.models import Connector, ConnectorState, Feed
+from webapp.queries.selectors import queries_visible
 
+Kind = SourceKind | SinkKind
 MOST_OF_A_FEED, MOST_OF_AN_OWNER = 20, 100
 TEXT_CHARACTERS = 4_000
 TRIAL_S, TRIAL_RECORDS = 10.0, 20
@@ -28,12 +34,17 @@ QUIET_AFTER_S = 1.0
 _trials = threading.BoundedSemaphore(4)
 
 
-def kind_of(name: str) -> SourceKind:
+def kinds() -> Mapping[str, Kind]:
+    """All kinds, of both directions, by name."""
+    return {**source_kinds(), **sink_kinds()}
+
+
+def kind_of(name: str) -> Kind:
     """Raises Refused for a kind that is not installed."""
-    kinds = source_kinds()
-    if name not in kinds:
-        raise refuse("/kind", unknown_name(name, kinds, what="kind"))
-    return kinds[name]
+    known = kinds()
+    if name not in known:
+        raise refuse("/kind", unknown_name(name, known, what="kind"))
+    return known[name]
 
 
 def settings_of(connector: Connector) -> dict[str, Any]:
@@ -43,14 +54,21 @@ def settings_of(connector: Connector) -> dict[str, Any]:
 
 @transaction.atomic
 def connector_create(
-    *, feed: Feed, name: str, kind: str, settings: Mapping[str, Any], reading: Mapping[str, Any] | None = None, enabled: bool = True
+    *,
+    feed: Feed,
+    name: str,
+    kind: str,
+    settings: Mapping[str, Any],
+    reading: Mapping[str, Any] | None = None,
+    enabled: bool = True,
+    set_by: User | None = None,
 ) -> Connector:
     """A connector that the process `connect` takes up. Raises Refused."""
     if feed.connectors.count() >= MOST_OF_A_FEED:
         raise refuse("", f"A feed has at most {MOST_OF_A_FEED} connectors.")
     if Connector.objects.filter(feed__owner=feed.owner).count() >= MOST_OF_AN_OWNER:
         raise refuse("", f"The feeds of one owner have at most {MOST_OF_AN_OWNER} connectors together: each is a thread of one process.")
-    connector = Connector(feed=feed, name=name, kind=kind, reading=dict(reading or {}), enabled=enabled)
+    connector = Connector(feed=feed, name=name, kind=kind, reading=dict(reading or {}), enabled=enabled, set_by=set_by)
     _set(connector, checked_settings(kind_of(kind), settings))
     _check(connector)
     connector.save()
@@ -58,8 +76,11 @@ def connector_create(
 
 
 @transaction.atomic
-def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None = None, **changes: Any) -> Connector:
-    """Changes what is given; secret settings that are left out stay. Another address or topic begins anew, without an offset. Raises Refused."""
+def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None = None, set_by: User | None = None, **changes: Any) -> Connector:
+    """Changes what is given; secret settings that are left out stay. Another address or topic begins anew, without an offset. Raises Refused.
+
+    `set_by`: who gives the settings.
+    """
     connector = Connector.objects.select_for_update().get(pk=connector.pk)
     before = settings_of(connector)
     for name, value in changes.items():
@@ -67,6 +88,7 @@ def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None
     if settings is not None:
         kind = kind_of(connector.kind)
         _set(connector, checked_settings(kind, {**settings, **kept_secrets(kind, before, settings)}))
+        connector.set_by = set_by
     _check(connector)
     if settings_of(connector) != before:
         connector.offset = None
@@ -83,7 +105,7 @@ def connector_delete(*, connector: Connector) -> None:
     connector.delete()
 
 
-def kept_secrets(kind: SourceKind, before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def kept_secrets(kind: Kind, before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The stored secrets that are not typed in again. Raises Refused where they would go elsewhere now: whoever set them up alone knows them."""
     kept = {one: before[one.name] for one in kind.fields if one.type is FieldType.SECRET and before.get(one.name) and one.name not in given}
     directing = [one for one in kind.fields if one.directs] or [one for one in kind.fields if one.type is not FieldType.SECRET]
@@ -92,7 +114,7 @@ def kept_secrets(kind: SourceKind, before: Mapping[str, Any], given: Mapping[str
     return {one.name: value for one, value in kept.items()}
 
 
-def checked_settings(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]:
+def checked_settings(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
     """All settings of a kind, with the defaults of those that are not given. Raises Refused with pointers below /settings."""
     faults, found = Faults(), {}
     known = {one.name: one for one in kind.fields}
@@ -138,25 +160,52 @@ def _set(connector: Connector, settings: Mapping[str, Any]) -> None:
 def _check(connector: Connector) -> None:
     if Connector.objects.filter(feed=connector.feed, name=connector.name).exclude(pk=connector.pk).exists():
         raise refuse("/name", "The feed has a connector of this name.")
+    kind = kind_of(connector.kind)
+    if isinstance(kind, SinkKind):
+        _check_queries(connector)
+        return
     try:
-        reading_for(connector.reading, kind_of(connector.kind), connector.feed.engine_feed())
+        reading_for(connector.reading, kind, connector.feed.engine_feed())
     except Refused as refused:
         raise Refused([Fault(f"/reading{fault.pointer}", fault.message) for fault in refused.faults]) from None
 
 
+def _check_queries(connector: Connector) -> None:
+    """Only answers go out that the person who sets the connector up may see."""
+    if connector.reading:
+        raise refuse("/reading", "Records of answers have a form of their own: there is nothing to say of their columns.")
+    try:
+        chosen = numbers_of(connector.settings["queries"])
+    except ValueError:
+        raise refuse("/settings/queries", "Write the numbers of queries, separated by commas.") from None
+    visible = queries_visible(user=connector.set_by, feed=connector.feed) if connector.set_by is not None else set()
+    if missing := sorted(chosen - visible):
+        raise refuse("/settings/queries", f"The feed has no query {', '.join(map(str, missing))} that you may see.")
+
+
 def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> dict[str, Any]:
-    """Connects, takes the first records, and tells what they would become; nothing is stored. Takes TRIAL_S at most. Raises Refused."""
+    """Connects, takes the first records, and tells what they would become; nothing is stored, or sent. Takes TRIAL_S at most. Raises Refused."""
     chosen = kind_of(kind)
     checked = checked_settings(chosen, settings)
     if not _trials.acquire(blocking=False):
         raise refuse("", "Several connectors are being tested just now: try again in a few seconds.")
     try:
+        if isinstance(chosen, SinkKind):
+            return {**_NOTHING, "said": _description(chosen, checked)}
         records = _first_records(chosen, checked)
     except (Away, OSError) as error:
         raise refuse("", str(error) or type(error).__name__) from error
     finally:
         _trials.release()
-    return {**_meaning(records, reading, chosen, feed), "records": [_told(one) for one in records[:TRIAL_RECORDS]]}
+    return {**_NOTHING, **_meaning(records, reading, chosen, feed), "records": [_told(one) for one in records[:TRIAL_RECORDS]]}
+
+
+_NOTHING: dict[str, Any] = {"columns": [], "reading": {}, "records": [], "rows": [], "dead": [], "faults": [], "said": ""}
+
+
+def _description(kind: SinkKind, settings: Mapping[str, Any]) -> str:
+    with closing(kind.open(settings, GuardedNetwork(), "")) as sink:
+        return sink.description()
 
 
 def _first_records(kind: SourceKind, settings: Mapping[str, Any]) -> list[Record | Broken]:

@@ -1,0 +1,54 @@
+"""Answers on their way out: one contract for all protocols, the counterpart of `engine.sources.live` (decision 35).
+
+A sink writes records under keys that stay: whoever keeps the last record of each key has the answers as they are stored. What is written and how
+far that is, is none of its business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from engine.sources.live import Field, FieldType, Network, Settings
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """What is so of `key` from the outbox's number `seq` on: a JSON text, or null where the answer was taken back."""
+
+    key: str
+    value: str | None
+    seq: int
+
+
+class Sink(Protocol):
+    """A place outside that was opened. One thread uses it."""
+
+    def write(self, records: Sequence[Keyed]) -> None:
+        """Returns when the other side has all of them, in their order. Raises Away and OSError; then all are written again, later."""
+
+    def description(self) -> str:
+        """What was found there, in a sentence for whoever sets it up."""
+
+    def close(self) -> None:
+        """Lets go of the other side. May be called twice."""
+
+
+WANTED = (
+    Field("queries", "Queries", hint="Their numbers, as in their addresses, separated by commas. Empty: all of the feed, and those to come."),
+    Field("start", "Begin with", FieldType.CHOICE, "all", choices=(("all", "all answers that are stored"), ("now", "what changes from now on"))),
+)
+"""Which answers are written: fields of every kind."""
+
+
+@dataclass(frozen=True)
+class SinkKind:
+    """A protocol, as `SourceKind` is one: `identity` is the same whenever a connector is opened, and empty in a test, which writes nothing."""
+
+    name: str
+    title: str
+    fields: tuple[Field, ...]
+    guarantee: str
+    open: Callable[[Settings, Network, str], Sink]
+    check: Callable[[Settings], Mapping[str, str]] = field(default=lambda settings: {})

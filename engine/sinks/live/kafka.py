@@ -1,0 +1,83 @@
+"""Kafka: answers as records of a topic, one key each.
+
+A batch is a transaction, which fences whoever had the same connector before: what a killed process had under way cannot come after what the next
+one wrote, so that the last record of each key is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from confluent_kafka import KafkaException, Producer
+
+from engine.sinks.live import WANTED, Keyed, SinkKind
+from engine.sources.live import Away, Network, Settings
+from engine.sources.live.kafka import ANSWER_S, BROKERS, CONNECTION, TOPIC, Problems, check, client_settings, partitions_of, reason
+
+TAKEN_S = 30.0
+"""How long the brokers may take to have a batch on all replicas."""
+FULL_S = 0.1
+SEQ = "seq"
+
+
+class KafkaSink:
+    """One topic."""
+
+    def __init__(self, settings: Settings, network: Network, identity: str) -> None:
+        self._topic = settings["topic"]
+        self._problems = Problems()
+        configuration = client_settings(settings, network, self._problems) | {
+            "enable.idempotence": True,
+            "delivery.timeout.ms": int(TAKEN_S * 1000),
+            "compression.type": "zstd",
+            # As Java's clients choose the partition of a key: another producer of theirs finds the same.
+            "partitioner": "murmur2_random",
+        }
+        if identity:
+            configuration |= {"transactional.id": f"vedette-{self._topic}-{identity}", "transaction.timeout.ms": int(2 * TAKEN_S * 1000)}
+        try:
+            self._producer = Producer(configuration)
+            self._partitions = len(partitions_of(self._producer, self._topic, network))
+            if identity:
+                self._producer.init_transactions(ANSWER_S)
+        except KafkaException as error:
+            raise Away(f"Kafka: {self._problems.last or reason(error)}") from error
+
+    def write(self, records: Sequence[Keyed]) -> None:
+        try:
+            self._producer.begin_transaction()
+            for one in records:
+                self._produce(one)
+            self._producer.commit_transaction(TAKEN_S)
+        except KafkaException as error:
+            # The next `init_transactions` takes back what was begun.
+            raise Away(f"Kafka: {self._problems.last or reason(error)}") from error
+
+    def _produce(self, one: Keyed) -> None:
+        value = None if one.value is None else one.value.encode()
+        while True:
+            try:
+                self._producer.produce(self._topic, value, one.key.encode(), headers={SEQ: str(one.seq)})
+                return
+            except BufferError:
+                self._producer.poll(FULL_S)
+
+    def description(self) -> str:
+        return f"The topic {self._topic} can be reached: it has {self._partitions:,} partition{'s' * (self._partitions != 1)}. Nothing was written."
+
+    def close(self) -> None:
+        # The client ends with its last reference. Its own `close` would warn where a transaction was broken off.
+        self._producer.purge()
+
+
+KINDS = (
+    SinkKind(
+        "kafka-answers",
+        "Kafka: answers to a topic",
+        (BROKERS, TOPIC, *WANTED, *CONNECTION),
+        "Each change of an answer at least once, in the order in which it was stored, whoever dies. The last record of each key is the answer as "
+        "it is stored; one without a value says that it was taken back.",
+        KafkaSink,
+        check=check,
+    ),
+)

@@ -1,0 +1,86 @@
+"""Answers of a feed's queries for a connector that sends them out: first those that are stored, then each change in the outbox's order."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.sinks.live import Keyed
+from engine.sources.live import Away
+from webapp.detections.changes import NoSuchNumber, NotKept, Wanted, changes_after
+from webapp.detections.selectors import answers_by_key, detection_row
+from webapp.feeds.models import Connector, Feed
+from webapp.jobs.selectors import feed_status
+from webapp.queries.selectors import queries_visible
+
+AT_ONCE = 2_000
+LOOK_S = 5.0
+"""How often it is looked at which answers may go out."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Records and the offset behind them. `seq`: the outbox's number that is reached; `after`: the last key, while stored answers are sent."""
+
+    records: Sequence[Keyed]
+    offset: dict[str, Any]
+
+
+def numbers_of(text: str) -> frozenset[int]:
+    """The ids of `7, 12`; none: of all queries. Raises ValueError."""
+    return frozenset(int(one) for one in text.split(",") if text.strip())
+
+
+def answers_of(connector: Connector, offset: Mapping[str, Any] | None) -> Iterator[Part]:
+    """Without end; a part is empty where nothing is new. Raises Away while nobody answers for what would go out.
+
+    Stored answers come in the order of their keys, those that were withdrawn among them: what changes meanwhile has a number greater than the one
+    that was noted before, and comes behind. They come again when changes were forgotten before they could be sent.
+    """
+    feed, chosen = connector.feed, numbers_of(connector.settings["queries"])
+    at = dict(offset) if offset is not None else _beginning(feed, everything=connector.settings["start"] == "all")
+    looked, wanted = float("-inf"), frozenset[int]()
+    while True:
+        if time.monotonic() - looked > LOOK_S:
+            looked, wanted = time.monotonic(), _permitted(connector, chosen)
+        part = _stored(feed, at, wanted) if "after" in at else _changed(feed, at, wanted)
+        at = part.offset
+        yield part
+
+
+def _beginning(feed: Feed, *, everything: bool) -> dict[str, Any]:
+    seq = feed_status(feed_id=feed.pk)["outbox_seq"]
+    return {"seq": seq, "after": ""} if everything else {"seq": seq}
+
+
+def _permitted(connector: Connector, chosen: frozenset[int]) -> frozenset[int]:
+    """The queries whose answers go out: those that the person who set it up may see, as long as they may change the feed."""
+    person, feed = connector.set_by, connector.feed
+    if person is None or not Feed.objects.editable_by(person).filter(pk=feed.pk).exists():
+        raise Away("Who set this connector up may not change the feed any more: somebody who may has to save it again.")
+    visible = frozenset(queries_visible(user=person, feed=feed))
+    return visible & chosen if chosen else visible
+
+
+def _stored(feed: Feed, at: Mapping[str, Any], wanted: frozenset[int]) -> Part:
+    found = answers_by_key(feed_id=feed.pk, query_ids=sorted(wanted), after=bytes.fromhex(at["after"]), limit=AT_ONCE)
+    records = [_keyed(feed, {**detection_row(one), "seq": one.seq}) for one in found]
+    if len(found) < AT_ONCE:
+        return Part(records, {"seq": at["seq"]})
+    return Part(records, {"seq": at["seq"], "after": records[-1].key})
+
+
+def _changed(feed: Feed, at: Mapping[str, Any], wanted: frozenset[int]) -> Part:
+    try:
+        page = changes_after(feed_id=feed.pk, seq=at["seq"], wanted=Wanted(wanted), size=AT_ONCE)
+    except (NotKept, NoSuchNumber):
+        return Part([], _beginning(feed, everything=True))
+    return Part([_keyed(feed, one) for one in page["results"]], {"seq": page["seq"]})
+
+
+def _keyed(feed: Feed, row: dict[str, Any]) -> Keyed:
+    told = {"feed": feed.name, **row}
+    return Keyed(row["id"], json.dumps(told, separators=(",", ":")) if row["weight"] > 0 else None, row["seq"])

@@ -31,6 +31,7 @@ AGAIN_S = 1.0
 class DatabaseTurn:
     """Implements `Turn`: the feed's row is locked."""
 
+    feed: str
     head: LogHead
     place: Place
 
@@ -40,7 +41,7 @@ class DatabaseTurn:
         self.head.save()
         with connection.cursor() as cursor:
             # Heard when the transaction has ended.
-            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, str(self.head.feed_id)])
+            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, self.feed])
 
 
 class DatabaseOrder:
@@ -56,7 +57,7 @@ class DatabaseOrder:
     @contextmanager
     def turn(self) -> Iterator[DatabaseTurn]:
         with self._locked() as head:
-            yield DatabaseTurn(head, _place(head))
+            yield DatabaseTurn(self.feed, head, _place(head))
 
     @contextmanager
     def _locked(self) -> Iterator[LogHead]:
@@ -84,10 +85,7 @@ class DatabaseOrder:
         return None if first is None else float(first.ordered_at.timestamp())
 
     def grown_since(self, look_ns: int) -> bool:
-        head = NOTICES.ids.get(self.feed)
-        if head is None:
-            head = NOTICES.ids[self.feed] = Feed.objects.values_list("pk", flat=True).get(name=self.feed)
-        return NOTICES.grown_since(head, look_ns)
+        return NOTICES.grown_since(self.feed, look_ns)
 
     def replace(self, parts: Sequence[str], by: Sequence[Ordered]) -> bool:
         with self._locked() as head:
@@ -124,8 +122,7 @@ class Notices:
     """Which logs have grown, as PostgreSQL says: a thread with a connection of its own. Until it hears, every log may have grown."""
 
     def __init__(self) -> None:
-        self.ids: dict[str, int] = {}
-        self._grown: dict[int, int] = {}
+        self._grown: dict[str, int] = {}
         self._deaf = True
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
@@ -142,8 +139,9 @@ class Notices:
         if self._thread is not None:
             self._thread.join()
 
-    def grown_since(self, feed_id: int, look_ns: int) -> bool:
-        return self._deaf or self._grown.get(feed_id, 0) >= look_ns
+    def grown_since(self, feed: str, look_ns: int) -> bool:
+        """By name: a feed that was made anew under it is heard too."""
+        return self._deaf or self._grown.get(feed, 0) >= look_ns
 
     def _listen(self) -> None:
         while not self._ending.is_set():
@@ -170,7 +168,7 @@ class Notices:
                     cursor.execute("SELECT 1")
             raw.poll()
             for notice in raw.notifies:
-                self._grown[int(notice.payload)] = time.time_ns()
+                self._grown[notice.payload] = time.time_ns()
             raw.notifies.clear()
 
 

@@ -275,18 +275,18 @@ def test_commands_for_a_folder_say_what_to_do_instead_and_logs_can_move(settings
 def test_a_log_that_grew_is_heard_at_once(tmp_path: Path) -> None:
     feed, notices = a_feed(), Notices()
     log = log_in(tmp_path, feed)
-    assert notices.grown_since(feed.pk, time.time_ns()), "who hears nothing looks"
+    assert notices.grown_since(feed.name, time.time_ns()), "who hears nothing looks"
     notices.start()
     try:
-        wait_until(lambda: not notices.grown_since(feed.pk, time.time_ns()))
+        wait_until(lambda: not notices.grown_since(feed.name, time.time_ns()))
         looked = time.time_ns()
-        assert not notices.grown_since(feed.pk, looked)
+        assert not notices.grown_since(feed.name, looked)
         log.append(rows(1))
-        wait_until(lambda: notices.grown_since(feed.pk, looked))
+        wait_until(lambda: notices.grown_since(feed.name, looked))
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
-        wait_until(lambda: notices.grown_since(feed.pk, time.time_ns()))
-        wait_until(lambda: not notices.grown_since(feed.pk, time.time_ns()))
+        wait_until(lambda: notices.grown_since(feed.name, time.time_ns()))
+        wait_until(lambda: not notices.grown_since(feed.name, time.time_ns()))
     finally:
         notices.stop()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -103,41 +104,62 @@ def _program(rule: IntervalRule, places: dict[str, int]) -> tuple[Ints | None, i
     return np.array(program, np.int64), places[rule.out]
 
 
+class _Tables(NamedTuple):
+    """The tables of a rule's lists, one behind the other: key columns, offsets and ends of the lists, rows of each table."""
+
+    keys: Ints
+    ptr: Ints
+    s: Ints
+    e: Ints
+    rows: Ints
+
+
+class _Form(NamedTuple):
+    """What the kernels read of a `FusedRule`, with the codes of its constants."""
+
+    widths: Ints
+    shape: Ints
+    constants: Ints
+    needs: Ints
+    head: Ints
+    names: int
+
+
 class Lists:
     """The tables of a rule's lists, one behind the other."""
 
     def __init__(self, rule: FusedRule, tables: Sequence[FluentTable], constants: Ints, declared: Listed | None) -> None:
         """`declared`: the groundings of the head, where they are declared and listed."""
         self.rule = rule
-        self.constants = constants
+        self.form = _Form(rule.widths, rule.shape, constants, rule.needs, rule.head, len(rule.names))
         self.declared = declared
-        self.rows = np.array([table.n for table in tables])
-        self.keys = np.concatenate([table.keys.reshape(-1) for table in tables])
-        self.ptr = np.concatenate([table.lists.ptr for table in tables])
-        self.s = np.concatenate([table.lists.s for table in tables])
-        self.e = np.concatenate([table.lists.e for table in tables])
+        self.tables = _Tables(
+            keys=np.concatenate([table.keys.reshape(-1) for table in tables]),
+            ptr=np.concatenate([table.lists.ptr for table in tables]),
+            s=np.concatenate([table.lists.s for table in tables]),
+            e=np.concatenate([table.lists.e for table in tables]),
+            rows=np.array([table.n for table in tables]),
+        )
 
     def candidates(self) -> Ints:
         """Values of the rule's variables (one row each) for which it can have an answer, none twice."""
-        rule = self.rule
-        if not len(rule.needs):
+        if not len(self.form.needs):
             assert self.declared is not None
-            return _declared(self.declared.keys, rule.head, self.constants, len(rule.names))
-        return _candidates(self.keys, self.rows, rule.widths, rule.shape, self.constants, rule.needs, len(rule.names))
+            return _declared(self.declared.keys, self.form)
+        return _candidates(self.tables.keys, self.tables.rows, self.form)
 
     def algebra(self, variables: Ints | None, begin: int) -> FluentTable:
         """The answers of the given candidates, or of all, that have one."""
-        rule, declared = self.rule, self.declared or _ALL
-        assert rule.program is not None
-        some = _NONE if variables is None else variables
-        keys, ptr, s, e = _evaluated(
-            self.keys, self.ptr, self.s, self.e, self.rows, rule.widths, rule.shape, self.constants, rule.needs, some, variables is None,
-            len(rule.names), rule.program, rule.out, begin, rule.head, *declared, self.declared is not None,
-        )  # fmt: skip
+        program = self.rule.program
+        assert program is not None
+        if variables is None:
+            variables = self.candidates()
+        keys, ptr, s, e = _algebra(
+            self.tables, self.form, variables, (program, self.rule.out), begin, self.declared or _ALL, self.declared is not None
+        )
         return FluentTable(keys, Intervals(ptr, s, e))
 
 
-_NONE = np.empty((0, 0), np.int64)
 _ALL = Listed(np.empty((0, 0), np.int64), np.empty(0, np.int64))
 
 
@@ -163,7 +185,8 @@ def _fits(
 
 
 @jit
-def _candidates(keys: Ints, rows: Ints, widths: Ints, shape: Ints, constants: Ints, needs: Ints, variables: int) -> Ints:
+def _candidates(keys: Ints, rows: Ints, form: _Form) -> Ints:
+    widths, shape, constants, needs, _, variables = form
     lists = len(rows)
     at, column = np.zeros(lists, np.int64), np.zeros(lists, np.int64)
     for i in range(1, lists):
@@ -203,9 +226,10 @@ def _candidates(keys: Ints, rows: Ints, widths: Ints, shape: Ints, constants: In
 
 
 @jit
-def _declared(keys: Ints, head: Ints, constants: Ints, variables: int) -> Ints:
+def _declared(keys: Ints, form: _Form) -> Ints:
     """The variables of the declared groundings that have the head's constants."""
-    found = np.empty((variables, keys.shape[1]), np.int64)
+    head, constants = form.head, form.constants
+    found = np.empty((form.names, keys.shape[1]), np.int64)
     n = 0
     for i in range(keys.shape[1]):
         fits = True
@@ -227,32 +251,23 @@ def _more(found: Ints) -> Ints:
 
 
 @jit
-def _evaluated(
-    keys: Ints, ptr: Ints, s: Ints, e: Ints, rows: Ints, widths: Ints, shape: Ints, constants: Ints, needs: Ints, variables: Ints, every: bool,
-    names: int, program: Ints, out: int, begin: int, head: Ints, declared: Ints, slots: Ints, only_declared: bool,
-) -> tuple[Ints, Ints, Ints, Ints]:  # fmt: skip
-    if every and len(needs):
-        variables = _candidates(keys, rows, widths, shape, constants, needs, names)
-    elif every:
-        variables = _declared(declared, head, constants, names)
-    return _algebra(keys, ptr, s, e, rows, widths, shape, constants, variables, program, out, begin, head, declared, slots, only_declared)
-
-
-@jit
 def _algebra(
-    keys: Ints, ptr: Ints, s: Ints, e: Ints, rows: Ints, widths: Ints, shape: Ints, constants: Ints, variables: Ints, program: Ints, out: int,
-    begin: int, head: Ints, declared: Ints, slots: Ints, only_declared: bool,
-) -> tuple[Ints, Ints, Ints, Ints]:  # fmt: skip
+    tables: _Tables, form: _Form, variables: Ints, program: tuple[Ints, int], begin: int, declared: Listed, only_declared: bool
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Keys and lists (ptr, s, e) of the candidates `variables` that have an answer. `program`: the constructs, and the place of the answer."""
+    keys, ptr, s, e, rows = tables
+    widths, shape, constants, _, head, _ = form
+    constructs, out = program
     n, lists = variables.shape[1], len(rows)
     answer = np.empty((len(head), n), np.int64)
     for j in range(len(head)):
         for i in range(n):
             answer[j, i] = variables[head[j], i] if head[j] >= 0 else constants[-1 - head[j]]
-    allowed = find_indexed(declared, slots, answer) if only_declared else np.zeros(n, np.int64)
+    allowed = find_indexed(declared.keys, declared.slots, answer) if only_declared else np.zeros(n, np.int64)
     # No construct gives more intervals than it reads, and one more for a complement; each candidate reads at most all there are.
-    size = (len(s) + len(program) + 2) * (lists + len(program) + 1)
+    size = (len(s) + len(constructs) + 2) * (lists + len(constructs) + 1)
     ws, we = np.empty(size, np.int64), np.empty(size, np.int64)
-    low, high = np.zeros(lists + len(program), np.int64), np.zeros(lists + len(program), np.int64)
+    low, high = np.zeros(lists + len(constructs), np.int64), np.zeros(lists + len(constructs), np.int64)
     picked, out_ptr = np.empty(n, np.int64), np.zeros(n + 1, np.int64)
     capacity = max(64, len(s))
     out_s, out_e = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
@@ -278,7 +293,7 @@ def _algebra(
             at += rows[one] * widths[one]
             column += widths[one]
             pointer += rows[one] + 1
-        _run(program, lists, ws, we, low, high, w, begin)
+        _run(constructs, lists, ws, we, low, high, w, begin)
         if high[out] > low[out]:
             while total + high[out] - low[out] > len(out_s):
                 out_s, out_e = _longer(out_s), _longer(out_e)

@@ -151,12 +151,14 @@ def _expect(store, entity, near, hit):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def take(begin, x, y, t, seq, entity, west, south, across, up, words, gray, boxes, store):  # type: ignore[no-untyped-def]
-    """Rows from `begin` on that lie in some box go to the store, each with the word of its boxes: the first row that is not done, for want of room,
-    and how many bits the words have.
+def take(begin, rows, slabs, store):  # type: ignore[no-untyped-def]
+    """Of `rows`, columns (x, y, t, seq, entity), those from `begin` on that lie in some box go to the store, each with the word of its boxes: the
+    first row that is not done, for want of room, and how many bits the words have.
 
     Memory takes as long as the work: so what a block's samples will need in the store is fetched while their borders are looked at.
     """
+    x, y, t, seq, entity = rows
+    west, south, across, up, words, gray, boxes = slabs
     # What is not looked for is written too, and overwritten: the last one's place is past them all.
     most = min(BLOCK, len(x) - begin)
     near, doubtful = np.empty(most + 1, np.int32), np.empty(most + 1, np.int32)

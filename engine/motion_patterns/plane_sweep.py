@@ -73,11 +73,12 @@ class PlaneSweep(Structure):
         """As `take` where only samples in some of few boxes are kept."""
         batch = sightings.batch
         x, y = sightings.places(self.group.where)
-        begin, hits = box_slabs.take(0, x, y, batch.t, batch.seq, batch.entity, *slabs.arrays, self.store)
+        rows = (x, y, batch.t, batch.seq, batch.entity)
+        begin, hits = box_slabs.take(0, rows, slabs.arrays, self.store)
         self.work.index_points += hits
         while begin < len(x):
             self.store = sample_store.with_room(self.store, min(box_slabs.BLOCK, len(x) - begin))
-            begin, hits = box_slabs.take(begin, x, y, batch.t, batch.seq, batch.entity, *slabs.arrays, self.store)
+            begin, hits = box_slabs.take(begin, rows, slabs.arrays, self.store)
             self.work.index_points += hits
 
     def _take_regions(self, sightings: Sightings) -> None:

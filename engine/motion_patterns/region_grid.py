@@ -49,6 +49,29 @@ class Inside(NamedTuple):
     rows: Int32s
 
 
+class _Grid(NamedTuple):
+    """What the kernels read of a `RegionGrid`."""
+
+    first: Ints
+    region: Ints
+    way: npt.NDArray[np.int8]
+    edge_first: Ints
+    edges: Floats
+    circles: Floats
+    boxes: Floats
+
+
+class _Block(NamedTuple):
+    """The samples of a block that are near some region: place i, cell `cells[i]`, for i in `near[:hit]`; `kept` are before them in all."""
+
+    x: Floats
+    y: Floats
+    cells: Int32s
+    near: Int32s
+    hit: int
+    kept: int
+
+
 @dataclass(frozen=True)
 class RegionGrid:
     """Cell c lists the regions `region[first[c]]` to `region[first[c + 1]]` that meet it and how each is decided there (`way`).
@@ -100,9 +123,8 @@ class RegionGrid:
 
     def pairs(self, x: Floats, y: Floats) -> Pairs:
         """Which regions hold each sample; NaN lies nowhere."""
-        region, at, undecided, rows = _pairs(
-            x, y, *self.corner, *self.scale, self.first, self.region, self.way, self.edge_first, self.edges, self.circles, self.boxes, self.boxes_only
-        )
+        grid = _Grid(self.first, self.region, self.way, self.edge_first, self.edges, self.circles, self.boxes)
+        region, at, undecided, rows = _pairs(x, y, (*self.corner, *self.scale), grid, self.boxes_only)
         if len(undecided):
             keep = np.ones(len(region), np.bool_)
             for r in np.unique(region[undecided]):
@@ -208,12 +230,13 @@ def _near(cells, size, first, near):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _pairs(x, y, west, south, across, up, first, region, way, edge_first, edges, circles, boxes, boxes_only):  # type: ignore[no-untyped-def]
+def _pairs(x, y, frame, grid, boxes_only):  # type: ignore[no-untyped-def]
     """(regions, `at`, numbers of pairs to ask `contains` about, `rows`): sample `rows[at[i]]` lies in `region[i]`.
 
     Arrays grow as needed, for fresh memory costs more than moving what is in it, and only between two blocks: a loop in which arrays are replaced
     counts their references at every turn.
     """
+    west, south, across, up = frame
     found, at = np.empty(2 * _BLOCK, np.int32), np.empty(2 * _BLOCK, np.int32)
     undecided, rows = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int32)
     cells, near = np.empty(_BLOCK, np.int32), np.empty(_BLOCK, np.int32)
@@ -222,7 +245,8 @@ def _pairs(x, y, west, south, across, up, first, region, way, edge_first, edges,
         size = min(_BLOCK, len(x) - start)
         px, py = x[start : start + size], y[start : start + size]
         _cells(px, py, west, south, across, up, cells)
-        hit, listed = _near(cells, size, first, near)
+        hit, listed = _near(cells, size, grid.first, near)
+        block = _Block(px, py, cells, near, hit, kept)
         if kept + hit > len(rows):
             rows = np.append(rows, np.empty_like(rows))
         if n + listed + 1 > len(found):
@@ -231,9 +255,9 @@ def _pairs(x, y, west, south, across, up, first, region, way, edge_first, edges,
         if asked + listed > len(undecided):
             undecided = np.append(undecided, np.empty(asked + listed, np.int64))
         if boxes_only:
-            n = _decide_boxes(px, py, cells, near, hit, kept, first, region, way, boxes, found, at, n)
+            n = _decide_boxes(block, grid, found, at, n)
         else:
-            n, asked = _decide(px, py, cells, near, hit, kept, first, region, way, edge_first, edges, circles, found, at, n, undecided, asked)
+            n, asked = _decide(block, grid, found, at, n, undecided, asked)
         for k in range(hit):
             rows[kept + k] = start + near[k]
         kept += hit
@@ -241,8 +265,10 @@ def _pairs(x, y, west, south, across, up, first, region, way, edge_first, edges,
 
 
 @njit(cache=True, nogil=True)
-def _decide_boxes(x, y, cells, near, hit, kept, first, region, way, boxes, found, at, n):  # type: ignore[no-untyped-def]
+def _decide_boxes(block, grid, found, at, n):  # type: ignore[no-untyped-def]
     """As `_decide` where all regions are boxes: without a branch, for which cells are whole cannot be foretold. Gives how many pairs there are."""
+    x, y, cells, near, hit, kept = block
+    first, region, way, _, _, _, boxes = grid
     for k in range(hit):
         i = np.uint32(near[k])
         cell = np.uint32(cells[i])
@@ -256,8 +282,10 @@ def _decide_boxes(x, y, cells, near, hit, kept, first, region, way, boxes, found
 
 
 @njit(cache=True, nogil=True)
-def _decide(x, y, cells, near, hit, kept, first, region, way, edge_first, edges, circles, found, at, n, undecided, asked):  # type: ignore[no-untyped-def]
-    """Pairs of the samples `near[:hit]` of a block, `at` from `kept` on, appended to what `_pairs` gives: (how many pairs, how many undecided)."""
+def _decide(block, grid, found, at, n, undecided, asked):  # type: ignore[no-untyped-def]
+    """Pairs of a block's samples, `at` from `kept` on, appended to what `_pairs` gives: (how many pairs, how many undecided)."""
+    x, y, cells, near, hit, kept = block
+    first, region, way, edge_first, edges, circles, _ = grid
     for k in range(hit):
         i = np.uint32(near[k])
         cell = np.uint32(cells[i])

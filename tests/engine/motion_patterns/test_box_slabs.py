@@ -31,7 +31,7 @@ def test_each_sample_hits_the_bits_of_the_boxes_that_hold_it(
     t, entity = np.arange(len(points)), np.arange(len(points), dtype=np.int32)
     store = sample_store.with_room(sample_store.no_samples(0, max(len(points), 1)), max(len(points), 1))
     with np.errstate(over="ignore", invalid="ignore"):
-        done, hits = box_slabs.take(0, x, y, t, t, entity, *slabs.arrays, store)
+        done, hits = box_slabs.take(0, (x, y, t, t, entity), slabs.arrays, store)
     assert done == len(points)
     kept = [int(store.entity[k]) for k in range(*store.bounds)]
     found = {(i, r) for k, i in enumerate(kept) for r in range(MOST_BOXES) if int(store.word[k]) >> r & 1}
@@ -51,5 +51,5 @@ def test_in_the_cell_of_a_border_the_border_decides(axis: int) -> None:
     near = np.array([0.2 - 1e-5, 0.2, 0.2 + 1e-5, 0.7 - 1e-5, 0.7, 0.7 + 1e-5])
     x, y = np.array([near, np.full(len(near), 0.5)])[[axis, 1 - axis]]
     t, store = np.arange(len(near)), sample_store.no_samples(0, 0, len(near))
-    box_slabs.take(0, x, y, t, t, t.astype(np.int32), *slabs.arrays, store)
+    box_slabs.take(0, (x, y, t, t, t.astype(np.int32)), slabs.arrays, store)
     assert sample_store.live(store)["word"].tolist() == [1, 3, 3, 3, 3, 1]

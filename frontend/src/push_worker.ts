@@ -12,6 +12,10 @@ interface Pushed extends Extended {
 interface Pressed extends Extended {
   notification: Notification & { data: unknown };
 }
+interface Changed extends Extended {
+  oldSubscription?: PushSubscription | null;
+  newSubscription?: PushSubscription | null;
+}
 interface Page {
   url: string;
   focus(): Promise<unknown>;
@@ -19,7 +23,7 @@ interface Page {
 interface Scope {
   addEventListener(type: "push", listener: (event: Pushed) => void): void;
   addEventListener(type: "notificationclick", listener: (event: Pressed) => void): void;
-  addEventListener(type: "pushsubscriptionchange", listener: (event: Extended) => void): void;
+  addEventListener(type: "pushsubscriptionchange", listener: (event: Changed) => void): void;
   registration: ServiceWorkerRegistration;
   location: Location;
   clients: {
@@ -35,6 +39,7 @@ interface Told {
 }
 
 const scope = self as unknown as Scope;
+const RENEWAL = "/api/v1/channels/push-renewal";
 const ENDED: Told = {
   title: "Alerts reach this browser no longer",
   body: "The browser ended its subscription. Open your account and press “Notify this browser”.",
@@ -69,9 +74,26 @@ async function open(link: unknown): Promise<void> {
   await (shown === undefined ? scope.clients.openWindow(address.href) : shown.focus());
 }
 
+/** The server gets the new subscription in the place of the old one, whose keys show that it was this browser's. Throws. */
+async function renew(event: Changed): Promise<void> {
+  const old = event.oldSubscription;
+  const key = old?.options.applicationServerKey;
+  if (!old || !key) throw new Error("the browser does not say which subscription ended");
+  const subscribe = (): Promise<PushSubscription> =>
+    scope.registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
+  const fresh = event.newSubscription ?? (await subscribe());
+  const parts = (one: PushSubscription): { url: string; browser_keys: string } => {
+    const keys = one.toJSON().keys;
+    return { url: one.endpoint, browser_keys: `${keys?.["p256dh"] ?? ""} ${keys?.["auth"] ?? ""}` };
+  };
+  const body = JSON.stringify({ old: parts(old), ...parts(fresh) });
+  const answer = await fetch(RENEWAL, { method: "POST", credentials: "omit", headers: { "Content-Type": "application/json" }, body });
+  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+}
+
 scope.addEventListener("push", (event) => event.waitUntil(show(read(event.data?.text() ?? ""))));
 scope.addEventListener("notificationclick", (event) => {
   event.notification.close();
   event.waitUntil(open(event.notification.data));
 });
-scope.addEventListener("pushsubscriptionchange", (event) => event.waitUntil(show(ENDED)));
+scope.addEventListener("pushsubscriptionchange", (event) => event.waitUntil(renew(event).catch(() => show(ENDED))));

@@ -40,6 +40,12 @@ PRESSED = """async () => {
   return opened;
 }"""
 
+CHANGED = """async (given) => {
+  const subscription = (one) => ({ endpoint: one.endpoint, options: { applicationServerKey: new ArrayBuffer(65) }, toJSON: () => one });
+  PushManager.prototype.subscribe = async () => subscription(given.fresh);
+  self.dispatchEvent(Object.assign(new ExtendableEvent('pushsubscriptionchange'), { oldSubscription: subscription(given.old) }));
+}"""
+
 
 @pytest.fixture
 def service(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[PushService]:
@@ -89,6 +95,12 @@ def test_a_browser_is_notified_while_no_page_is_open(service: PushService, site:
     page.wait_for_function(f"async () => (await ({SHOWN})()).length === 1")
     assert page.evaluate(SHOWN) == [{"title": told["title"], "body": told["body"], "tag": "alert-7"}]
     assert site.context.service_workers[0].evaluate(PRESSED) == [f"{site.address}/alerts/7"]
+
+    # The push service gives the browser another address: its worker tells the server, without a page and without a log-in.
+    fresh = service.subscribe()
+    subscriptions = {name: {"endpoint": service.address_of(one), "keys": one.keys} for name, one in (("old", browser), ("fresh", fresh))}
+    site.context.service_workers[0].evaluate(CHANGED, subscriptions)
+    site.world.wait(lambda: Channel.objects.get().browser_keys == fresh.key_text, 60, "the server has the new subscription")
 
     # Another browser of the same person is no channel of this one; the list ends it.
     card.get_by_role("button", name="Remove").click()

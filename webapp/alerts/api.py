@@ -11,7 +11,7 @@ from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_field, inline_serializer
 from rest_framework import serializers
-from rest_framework.exceptions import PermissionDenied
+from rest_framework.exceptions import NotFound, PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
@@ -318,6 +318,7 @@ class AlertView(GenericViewSet[Alert]):
         return {
             **self.get_serializer(alert).data,
             "version": alert.query_version,
+            "removed": alert.query.deleted_at is not None,
             "steps": steps,
             "comments": [step for step in steps if step["text"]],
             "feedback": FeedbackSerializer(alert.feedback.select_related("author"), many=True).data,
@@ -512,6 +513,19 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
         return [notification.alert_id for notification in delivery.notifications.all()][:100]
 
 
+class SubscriptionSerializer(serializers.Serializer[Any]):
+    """A browser's subscription."""
+
+    url = serializers.CharField(max_length=1_000)
+    browser_keys = serializers.CharField(max_length=200)
+
+
+class RenewalSerializer(SubscriptionSerializer):
+    """The new subscription, and the old one that it replaces."""
+
+    old = SubscriptionSerializer()
+
+
 class ChannelView(OwnedView):
     """Ways by which alerts leave."""
 
@@ -571,6 +585,24 @@ class ChannelView(OwnedView):
     )
     def push_key(self, request: Request) -> Response:
         return Response({"key": push.public_key()})
+
+    @extend_schema(
+        summary="A browser's new subscription in the place of the one that ended; needs no log-in, but the keys of the old one",
+        request=RenewalSerializer,
+        responses={204: None},
+        auth=[],
+    )
+    def push_renewal(self, request: Request) -> Response:
+        asked = RenewalSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        fresh = {name: asked.validated_data[name] for name in ("url", "browser_keys")}
+        channel = deliveries.browser_find(**asked.validated_data["old"])
+        if channel is None:
+            raise NotFound("No browser has this subscription.")
+        if faults := push.refuse(fresh):
+            raise serializers.ValidationError(faults)
+        deliveries.browser_renew(channel=channel, **fresh)
+        return Response(status=204)
 
     @extend_schema(
         summary="Send a test message now",

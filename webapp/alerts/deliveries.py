@@ -7,6 +7,7 @@ and sent by whoever hits its row with a conditional update. A crash between send
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import random
 from collections.abc import Sequence
@@ -280,7 +281,7 @@ def browser_subscribe(*, owner: User, url: str, browser_keys: str, **fields: Any
 
     Raises Refused when they have as many as one person may.
     """
-    browser = hashlib.sha256(url.encode()).hexdigest()
+    browser = _browser(url)
     Channel.objects.filter(browser=browser).exclude(owner=owner).delete()
     known = Channel.objects.filter(browser=browser).first()
     if known is not None:
@@ -288,6 +289,26 @@ def browser_subscribe(*, owner: User, url: str, browser_keys: str, **fields: Any
     if Channel.objects.filter(owner=owner, kind=ChannelKind.PUSH).count() >= MOST_BROWSERS:
         raise refuse("", f"You have {MOST_BROWSERS} browsers already, as many as one person may: remove one.")
     return channel_create(owner=owner, kind=ChannelKind.PUSH, url=url, browser_keys=browser_keys, browser=browser, **fields)
+
+
+def browser_find(*, url: str, browser_keys: str) -> Channel | None:
+    """The browser that has this subscription; None unless both the address and the keys are right.
+
+    They are the browser's own secrets: who has them could read its messages.
+    """
+    known = Channel.objects.filter(browser=_browser(url), kind=ChannelKind.PUSH).first()
+    return known if known is not None and hmac.compare_digest(known.browser_keys.encode(), browser_keys.encode()) else None
+
+
+@transaction.atomic
+def browser_renew(*, channel: Channel, url: str, browser_keys: str) -> None:
+    """Another subscription of the same browser, in the place of one that ended."""
+    Channel.objects.filter(browser=_browser(url)).exclude(pk=channel.pk).delete()
+    Channel.objects.filter(pk=channel.pk).update(url=url, browser_keys=browser_keys, browser=_browser(url), failures=0, not_before=None)
+
+
+def _browser(url: str) -> str:
+    return hashlib.sha256(url.encode()).hexdigest()
 
 
 @transaction.atomic

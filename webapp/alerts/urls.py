@@ -33,6 +33,12 @@ urlpatterns = [
     path("shifts/<int:pk>/", ShiftView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-shift"),
     path("channels/", ChannelView.as_view({"get": "list", "post": "create"}), name="api-channels"),
     path("channels/push-key", ChannelView.as_view({"get": "push_key"}), name="api-push-key"),
+    path(
+        "channels/push-renewal",
+        # By the worker of a browser, which has neither a page's CSRF token nor, perhaps, a session any more.
+        ChannelView.as_view({"post": "push_renewal"}, authentication_classes=(), permission_classes=(), throttle_action="trial"),
+        name="api-push-renewal",
+    ),
     path("channels/<int:pk>/", ChannelView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-channel"),
     path("channels/<int:pk>/rotate", ChannelView.as_view({"post": "rotate"}), name="api-channel-rotate"),
     path("channels/<int:pk>/test", ChannelView.as_view({"post": "test"}, throttle_action="webhook-test"), name="api-channel-test"),

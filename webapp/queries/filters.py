@@ -8,9 +8,14 @@ from django.db.models import QuerySet
 from webapp.queries.models import Query
 
 
-class QueryFilter(django_filters.FilterSet):  # type: ignore[misc]
-    """`?feed=city&family=border&enabled=true&folder=Harbour/Night&tag=weekly&mine=true&search=garage`."""
+class NumbersFilter(django_filters.BaseInFilter, django_filters.NumberFilter):  # type: ignore[misc]
+    """Numbers with commas between them."""
 
+
+class QueryFilter(django_filters.FilterSet):  # type: ignore[misc]
+    """`?id=3,7&feed=city&family=border&enabled=true&folder=Harbour/Night&tag=weekly&mine=true&search=garage`."""
+
+    id = NumbersFilter(field_name="id", lookup_expr="in", help_text="Those of these numbers that there are.")
     feed = django_filters.CharFilter(field_name="feed__name")
     folder = django_filters.CharFilter(help_text="The folder itself; not those below it.")
     tag = django_filters.CharFilter(method="with_tag")
@@ -19,7 +24,7 @@ class QueryFilter(django_filters.FilterSet):  # type: ignore[misc]
 
     class Meta:
         model = Query
-        fields = ("feed", "family", "enabled", "folder", "tag", "mine", "search")
+        fields = ("id", "feed", "family", "enabled", "folder", "tag", "mine", "search")
 
     def with_tag(self, found: QuerySet[Query], name: str, value: str) -> QuerySet[Query]:
         return found.filter(tags__contains=[value])

@@ -166,6 +166,8 @@ export const detectionDetail: Parser<Detection & { sentence: string; query_name:
 export const alertDetail = record({
   /** The version of the query that gave it: sentence and areas are of that one. */
   version: otherwise(integer, 1),
+  /** The query was removed: it has no page. */
+  removed: otherwise(boolean, false),
   sentence: otherwise(string, ""),
   shapes: otherwise(list(anything), []),
   steps: otherwise(list(alertStep), []),

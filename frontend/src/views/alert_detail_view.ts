@@ -119,7 +119,7 @@ export class AlertDetailView {
     try {
       const detail = await get(`alerts/${alert.id}/`, alertDetail);
       // A removed query has no page to try its rules on.
-      const rules = await get(`queries/${alert.query}/versions/${detail.version}`, queryVersion).catch(() => null);
+      const rules = detail.removed ? null : await get(`queries/${alert.query}/versions/${detail.version}`, queryVersion).catch(() => null);
       if (this.shown !== alert.id) return;
       this.show(alert, detail, rules);
       // Looking is a step too: others see that somebody has.
@@ -129,7 +129,7 @@ export class AlertDetailView {
     }
   }
 
-  private head(alert: Alert): HTMLElement {
+  private head(alert: Alert, hasPage = false): HTMLElement {
     return h(
       "div",
       { class: "panel-head alert-head" },
@@ -143,7 +143,9 @@ export class AlertDetailView {
           h("span", { class: "muted" }, stateWords(alert)),
         ),
         h("h2", { class: "alert-title" }, answerTitle(alert.entities, alert.kind)),
-        h("a", { href: `/queries/${alert.query}`, class: "small" }, alert.query_name),
+        hasPage
+          ? h("a", { href: `/queries/${alert.query}`, class: "small" }, alert.query_name)
+          : h("span", { class: "small" }, alert.query_name),
       ),
       iconButton(t("Close"), "x", { kind: "button-quiet button-sm", onClick: this.onClose }),
     );
@@ -160,7 +162,7 @@ export class AlertDetailView {
       feed === undefined ? null : measure((detail.evidence.closing ?? detail.evidence.detection)?.value, rules?.specification, feed);
     replace(
       this.element,
-      this.head(alert),
+      this.head(alert, !detail.removed),
       h(
         "div",
         { class: "panel-body stack-lg" },

@@ -435,6 +435,7 @@ def test_an_alert_is_explained_by_the_version_that_gave_it(query: Query, people:
     query_remove(query=edited)
     gone = client.get(f"/api/v1/alerts/{of[0]['id']}/").json()
     assert (gone["sentence"], gone["shapes"]) == (of[0]["sentence"], of[0]["shapes"])
+    assert (of[0]["removed"], gone["removed"]) == (False, True), "its query has no page any more"
 
 
 def test_removing_a_query_resolves_its_alerts_and_editing_it_does_not(query: Query, people: SimpleNamespace) -> None:

@@ -143,3 +143,23 @@ def test_an_inner_address_is_not_reached_later_either(
     record(query, crossing(query, "in", "a", 10))
     deliver(channel)
     assert "not a public one" in Delivery.objects.get().error and browser.got == []
+
+
+def test_a_subscription_that_changed_takes_the_place_of_the_old_one_without_a_log_in(
+    query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient], service: PushService
+) -> None:
+    old, fresh = service.subscribe(), service.subscribe()
+    channel = subscribe(client_of(people.owner), service, old).json()["id"]
+
+    def renew(was: Browser, keys: str, **more: Any) -> int:
+        told = {"old": {"url": service.address_of(was), "browser_keys": keys}, "url": service.address_of(fresh), "browser_keys": fresh.key_text}
+        return int(client_of(None).post("/api/v1/channels/push-renewal", {**told, **more}, format="json").status_code)
+
+    assert renew(old, fresh.key_text) == 404, "who knows the address alone cannot take it over"
+    assert renew(fresh, fresh.key_text) == 404, "nobody has this one"
+    assert renew(old, old.key_text, url="http://10.0.0.1/x") == 400, "messages do not go there"
+    assert renew(old, old.key_text) == 204
+    record(query, crossing(query, "in", "a", 10))
+    deliver(channel)
+    assert (len(old.got), len(fresh.got)) == (0, 1)
+    assert renew(old, old.key_text) == 404, "it is no browser's any more"

@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
-OPEN = {"healthz", "account_logout", "shared", "shared-view", "shared-plan", "acknowledge", "acknowledge-message"}
+OPEN = {"healthz", "account_logout", "shared", "shared-view", "shared-plan", "acknowledge", "acknowledge-message", "api-push-renewal"}
 """No log-in needed: they give nothing away."""
 LOG_IN = {
     "account_login", "account_signup", "account_inactive", "mfa_authenticate", "mfa_login_webauthn", "account_reset_password",

@@ -222,7 +222,15 @@ def test_a_version_is_compared_with_what_a_query_asks_that_is_switched_off(
 
 def test_lists_are_filtered(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
-    for asked, count in (("feed=yard", 1), ("feed=x", 0), ("family=border", 1), ("family=motion", 0), ("enabled=false", 0), ("search=OUT", 1)):
+    for asked, count in (
+        ("feed=yard", 1),
+        ("feed=x", 0),
+        ("family=border", 1),
+        ("family=motion", 0),
+        ("enabled=false", 0),
+        ("search=OUT", 1),
+        ("id=0", 0),
+    ):
         assert len(client.get(f"/api/v1/queries/?{asked}").json()["results"]) == count, asked
 
 

@@ -146,13 +146,12 @@ export class LiveModel {
   async meetQueries(): Promise<boolean> {
     const ids = [...this.strangers].slice(0, MOST_STRANGERS);
     for (const id of ids) this.strangers.delete(id);
-    const found = await Promise.all(ids.map((id) => get(`queries/${id}/`, queryRow).catch(() => null)));
-    const rows = found.filter((row) => row !== null);
-    ids.forEach((id, i) => {
-      if (found[i] === null) this.asked.add(id);
-    });
-    if (rows.length === 0) return false;
+    if (ids.length === 0) return false;
+    // As a list: one that was removed, or is not the reader's to see, is missing in it and no error.
+    const rows = await getAll(address("queries/", { id: ids.join(",") }), queryRow).catch(() => []);
     const renewed = new Set(rows.map((row) => row.id));
+    for (const id of ids) if (!renewed.has(id)) this.asked.add(id);
+    if (rows.length === 0) return false;
     const known = new Set(this.regions.map((row) => row.id));
     if (rows.some((row) => row.regions.some((region) => !known.has(region.id)))) this.regions = await this.fetchRegions();
     this.takeQueries([...this.queries.filter((row) => !renewed.has(row.id)), ...rows]);
@@ -178,7 +177,9 @@ export class LiveModel {
   /** What the query asked in `version`; one that the page does not know is asked for, and `onCome` called when the answer is here. */
   rulesOf(id: string, version: number, onCome: () => void): QueryVersion | "coming" | null {
     const row = this.query(id);
-    if (row?.version === version) return { version, specification: row.specification, sentence: row.sentence, unchanged: true };
+    // The rules of one that was removed, or is not the reader's to see, are not there to be asked for.
+    if (row === null) return null;
+    if (row.version === version) return { version, specification: row.specification, sentence: row.sentence, unchanged: true };
     const key = `${id} ${version}`;
     const known = this.versions.get(key);
     if (known !== undefined) return known;

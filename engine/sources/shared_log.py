@@ -31,7 +31,7 @@ from engine.sources.buckets import write_rows
 from engine.sources.compaction import common_schema, joinable, runs, write_joined
 from engine.sources.eventlog import Address, End, Entry, EventLog, Span, _Judged, _Waiting
 from engine.sources.segments import WHOLE_BYTES, Segment
-from engine.sources.store import Files, files_of
+from engine.sources.store import Files, StoreAway, files_of
 
 LIVE, HISTORY = "live", "history"
 REPLACED_S = 3_600
@@ -128,6 +128,18 @@ class SharedSegment(Segment):
             if self.listing.names(str(self.path)):
                 raise self.damaged("the file is missing") from None
             raise
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """What goes wrong is damage if the file's bytes are not those that were put; else the store is away."""
+        try:
+            yield
+        except (FileNotFoundError, StoreAway):
+            raise
+        except (pa.ArrowException, OSError) as error:
+            with self.content() as file:
+                self.expect(zlib.crc32(file.read_buffer()))
+            raise StoreAway(f"{self.path} could not be read: {error}") from error
 
     def _verified(self) -> Any:
         """Small files are read at once and compared with their check sum; of larger ones each page has its own."""

@@ -21,6 +21,12 @@ from pyarrow import fs
 from engine.sources.segments import sync
 
 AT_ONCE = 8
+PATIENCE_S, PAUSE_S = 10.0, 0.2
+"""A reader tries again for so long: a store that starts again ends no job."""
+
+
+class StoreAway(OSError):
+    """A file cannot be reached now; that says nothing about the file."""
 
 
 class StoreError(ValueError):
@@ -48,8 +54,17 @@ class Files:
         return None
 
     def open(self, name: str) -> pa.NativeFile:
-        """For reading. Raises FileNotFoundError."""
-        return self.system.open_input_file(f"{self.folder}/{name}")
+        """For reading. Waits a while for a store that is away. Raises FileNotFoundError, StoreAway."""
+        give_up = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return self.system.open_input_file(f"{self.folder}/{name}")
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                if time.monotonic() > give_up:
+                    raise StoreAway(f"the store does not answer: {error}") from error
+            time.sleep(PAUSE_S)
 
     def remove(self, name: str) -> None:
         with suppress(OSError):

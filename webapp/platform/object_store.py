@@ -1,9 +1,16 @@
-"""A store of S3's protocol on loopback: S3Proxy over a folder, for `make cluster` and the tests. It runs in production elsewhere too."""
+"""A store of S3's protocol on loopback: S3Proxy over a folder, for `make cluster` and the tests. It runs in production elsewhere too.
+
+`python -m webapp.platform.object_store FOLDER PORT` becomes the server for other machines, with the keys of AWS_ACCESS_KEY_ID and
+AWS_SECRET_ACCESS_KEY; with `--fetch` it only fetches the program.
+"""
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 from webapp.platform.embedded import EmbeddedServer, EmbeddedServerError
@@ -17,8 +24,47 @@ ANNOTATIONS = ("com.fasterxml.jackson.core", "jackson-annotations", "2.21")
 """Of one of its parts the version that its list resolves to is too old."""
 
 
+LOGGING = """<configuration>
+  <appender name="standard" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%date %level %logger %message%n</pattern></encoder>
+  </appender>
+  <root level="WARN"><appender-ref ref="standard"/></root>
+</configuration>
+"""
+
+
 class ObjectStoreError(EmbeddedServerError):
     """The store could not be fetched or started."""
+
+
+def command(settings: Path) -> tuple[str, ...]:
+    """What runs S3Proxy. Fetches it the first time. Raises ObjectStoreError."""
+    try:
+        folders = [maven(*ANNOTATIONS), maven(*S3PROXY)]
+    except (subprocess.SubprocessError, OSError) as error:
+        raise ObjectStoreError(f"S3Proxy could not be fetched from Maven Central: {error}") from error
+    # Of two versions in one class path the first would be taken, whatever the other's name.
+    jars = [jar for folder in folders for jar in sorted(folder.glob("*.jar")) if folder is folders[0] or not jar.name.startswith(ANNOTATIONS[1])]
+    logging = f"-Dlogback.configurationFile={settings.with_suffix('.xml')}"
+    java = (java_program(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", logging, "-cp", ":".join(map(str, jars)))
+    return (*java, "org.gaul.s3proxy.Main", "--properties", str(settings))
+
+
+def write_settings(path: Path, folder: Path, address: str, key: str, secret: str) -> None:
+    """The settings (mode 0600: they hold the secret), and the bucket."""
+    (folder / BUCKET).mkdir(parents=True, exist_ok=True)
+    settings = {
+        "s3proxy.endpoint": f"http://{address}",
+        "s3proxy.authorization": "aws-v2-or-v4",
+        "s3proxy.identity": key,
+        "s3proxy.credential": secret,
+        "jclouds.provider": "filesystem-nio2",
+        "jclouds.filesystem.basedir": str(folder),
+    }
+    # Without it each request writes a hundred lines.
+    path.with_suffix(".xml").write_text(LOGGING)
+    path.touch(mode=0o600)
+    path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
 
 class ObjectStore(EmbeddedServer):
@@ -34,32 +80,15 @@ class ObjectStore(EmbeddedServer):
 
     def process(self) -> Process:
         """The server for a process manager."""
-        try:
-            folders = [maven(*ANNOTATIONS), maven(*S3PROXY)]
-        except (subprocess.SubprocessError, OSError) as error:
-            raise ObjectStoreError(f"S3Proxy could not be fetched from Maven Central: {error}") from error
-        # Of two versions in one class path the first would be taken, whatever the other's name.
-        jars = [jar for folder in folders for jar in sorted(folder.glob("*.jar")) if folder is folders[0] or not jar.name.startswith(ANNOTATIONS[1])]
-        java = (java_program(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", ":".join(map(str, jars)))
-        return Process("store", (*java, "org.gaul.s3proxy.Main", "--properties", str(self._settings)), before_start=self.prepare)
+        return Process("store", command(self._settings), before_start=self.prepare)
 
     @property
     def _settings(self) -> Path:
         return self.folder / "s3proxy.conf"
 
     def prepare(self) -> None:
-        """Writes the settings (mode 0600: they hold the password) and the bucket, and frees the port."""
-        (self.folder / "data" / BUCKET).mkdir(parents=True, exist_ok=True)
-        settings = {
-            "s3proxy.endpoint": f"http://127.0.0.1:{self.port}",
-            "s3proxy.authorization": "aws-v2-or-v4",
-            "s3proxy.identity": KEY,
-            "s3proxy.credential": self.password,
-            "jclouds.provider": "filesystem-nio2",
-            "jclouds.filesystem.basedir": f"{self.folder}/data",
-        }
-        self._settings.touch(mode=0o600)
-        self._settings.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        """Writes the settings and frees the port for the server."""
+        write_settings(self._settings, self.folder / "data", f"127.0.0.1:{self.port}", KEY, self.password)
         self._reservation.release()
 
     def ready(self) -> bool:
@@ -69,3 +98,17 @@ class ObjectStore(EmbeddedServer):
         except OSError:
             return False
         return True
+
+
+def main(arguments: list[str]) -> None:
+    """The program."""
+    settings = Path(tempfile.gettempdir(), "s3proxy.conf")
+    program = command(settings)
+    if arguments != ["--fetch"]:
+        folder, port = arguments
+        write_settings(settings, Path(folder), f"0.0.0.0:{port}", os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"])
+        os.execv(program[0], program)  # noqa: S606
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -28,7 +28,7 @@ from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
 from engine.sources.segments import LogDamaged
 from engine.sources.shared_log import SharedLog
-from engine.sources.store import files_of
+from engine.sources.store import StoreAway, files_of
 from tests.webapp.answers import a_feed, a_user
 from webapp.detections.models import Detection
 from webapp.feeds.log_order import DatabaseOrder, Notices
@@ -83,16 +83,17 @@ while True:
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a store of S3's protocol."""
-    with ObjectStore(tmp_path_factory.mktemp("s3")).running() as url:
-        yield url
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """A store of S3's protocol."""
+    server = ObjectStore(tmp_path_factory.mktemp("s3"))
+    with server.running():
+        yield server
 
 
 @pytest.fixture
-def store(gateway: str, tmp_path: Path) -> str:
-    """The same with a prefix of the test's own."""
-    return gateway.replace("/log?", f"/{tmp_path.name}?")
+def store(gateway: ObjectStore, tmp_path: Path) -> str:
+    """Its URL with a prefix of the test's own."""
+    return gateway.url.replace("/log?", f"/{tmp_path.name}?")
 
 
 @pytest.fixture
@@ -182,6 +183,20 @@ def test_a_file_that_was_altered_or_lost_is_damage_until_it_is_brought_back(shar
     said = io.StringIO()
     call_command("repair", "city", stdout=said)
     assert "the log is whole. The feed goes on." in said.getvalue()
+
+
+def test_a_store_that_is_away_is_no_damage(gateway: ObjectStore, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = log_in(store)
+    log.append(rows(1, 2))
+    monkeypatch.setattr("engine.sources.store.PATIENCE_S", 0.0)
+    gateway.stop()
+    try:
+        # LogDamaged is none: it would set the feed aside.
+        with pytest.raises(StoreAway):
+            list(log.read())
+    finally:
+        gateway.start()
+    assert times(log) == [1, 2]
 
 
 @pytest.mark.parametrize("kind", ["folder", "s3"])

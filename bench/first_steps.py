@@ -53,7 +53,7 @@ def main() -> int:
     options = parser.parse_args()
     files = sorted(path for path in options.data.iterdir() if path.is_file())
     slow = 0
-    with _page(options.url, options.user, options.password) as page:
+    with logged_in(options.url, options.user, options.password) as page:
         for file in files:
             began = time.monotonic()
             loaded, answers = walk(page, options.url, file, Pictures(options.pictures))
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 @contextmanager
-def _page(url: str, user: str, password: str) -> Iterator[Page]:
+def logged_in(url: str, user: str, password: str) -> Iterator[Page]:
     from playwright.sync_api import sync_playwright
 
     program = shutil.which("chromium") or shutil.which("google-chrome")

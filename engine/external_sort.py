@@ -76,6 +76,9 @@ class ExternalSort:
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
             writer.write_table(rows, max_chunksize=self.piece_rows)
         self._runs.append(path)
+        del rows
+        # Arrow keeps freed memory for later.
+        pa.default_memory_pool().release_unused()
 
     def _merged(self) -> Iterator[pa.Table]:
         """Each round gives out what is at most the least of the loaded pieces' last rows: nothing unread can come before it."""

@@ -17,7 +17,7 @@ from engine.sources.files import Unreadable, blocks
 from engine.sources.formats.chunks import HEAD_BYTES, SHOWN, Broken, Chunk, Kind, Layout
 
 DELIMITERS = (",", ";", "\t", "|", " ")
-BLOCK_BYTES = 4 << 20
+BLOCK_BYTES = 1 << 20
 MOST_COLUMNS = 500
 MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 BY_HAND = ("utf-8", "windows-1252", "iso-8859-15", "utf-16", "windows-1250", "windows-1251", "windows-1253", "shift_jis", "gb18030")

@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 
 from engine.model.faults import Fault, Faults, Refused, refuse, unknown_name
+from engine.model.feed import Crs
 from engine.sinks.live import SinkKind
 from engine.sinks.live.kinds import sink_kinds
 from engine.sources.formats import Broken, Layout, flattened, table_of
@@ -19,6 +20,7 @@ from engine.sources.formats import Kind as FileKind
 from engine.sources.guessing import guess
 from engine.sources.live import RECEIVED, Away, Field, FieldType, Record, SourceKind
 from engine.sources.live.kinds import source_kinds
+from engine.sources.reading import PLANE
 from webapp.accounts.models import User
 from webapp.feeds.connectors.answers import numbers_of
 from webapp.feeds.connectors.network import GuardedNetwork
@@ -251,6 +253,9 @@ def _likely(whole: list[dict[str, Any]], columns: list[str], feed: Any) -> dict[
     kept = {name: found[name] for name in ("entity", "time", "time_format", "x", "y", "event", "zone", "crs", "decimal")}
     if not kept["time"]:
         kept |= {"time": [RECEIVED], "time_format": "epoch_ms"}
+    if feed.crs is Crs.PLANAR:
+        # Any numbers may be places in a plane, and records without places are of no other.
+        kept["crs"] = PLANE
     attributes = [{"source": name, "name": name, "type": str(type_)} for name, type_ in feed.columns.items() if name in columns]
     return {**kept, "attributes": attributes}
 

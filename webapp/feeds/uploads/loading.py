@@ -44,7 +44,7 @@ CHUNK_ROWS = 50_000
 """Rows of a history that are sent at once."""
 PACED_ROWS = 5_000
 SPOOL_ROWS = 32_768
-SORT_BYTES = 32 << 20
+SORT_BYTES, SORT_PIECE_ROWS = 16 << 20, 8_192
 MOST_ROWS = 100_000_000
 IDLE_S, AWAY_S, EXPIRE_EVERY_S = 0.5, 2.0, 600.0
 MOST_HOURS = 24 * 3660
@@ -158,7 +158,7 @@ class Loading:
         # Late rows would stand in the log for ever and count for nothing. A feed that is new has no clock yet.
         first = None if self.upload.as_now else oldest_useful(self.feed)
         span: list[int] = []
-        with ExternalSort(keys, run_bytes=SORT_BYTES, folder=folder_of(self.upload)) as sort:
+        with ExternalSort(keys, run_bytes=SORT_BYTES, piece_rows=SORT_PIECE_ROWS, folder=folder_of(self.upload)) as sort:
             for number, piece in enumerate(pieces(file_of(self.upload), self.reading)):
                 useful = not_before(piece.rows, first)
                 read, rows, late = read + piece.read, rows + useful.num_rows, late + piece.rows.num_rows - useful.num_rows

@@ -20,6 +20,7 @@ from pyais import encode_dict
 from rest_framework.test import APIClient
 
 from engine.model.faults import Refused
+from engine.sources.live.kinds import source_kinds
 from tests.webapp.feeds.connectors.lives import WAIT_S, rows_of, run_through_kills, wait_for
 from webapp.entities.models import Record
 from webapp.feeds.connectors import services
@@ -116,6 +117,13 @@ def test_a_receiver_is_tested_set_up_and_followed(people: SimpleNamespace, sea: 
     seen = client_of(people.viewer).get("/api/v1/connectors/?feed=sea").json()["results"][0]
     assert seen["rows"] == 1 and seen["settings"] == {} and not seen["editable"], "where it goes is for those who set it up"
     assert Connector.objects.get().state == "stopped"
+
+
+def test_records_without_places_are_guessed_for_a_planar_feed_too() -> None:
+    """Tag reports of RFID readers name no place: the guess has to fit the feed."""
+    record = {"epc": "3074257BF7194E4000001A85", "antenna": "Dock 1", "time": "2026-01-02T03:04:05Z", "received": 1}
+    told = services._meaning([record], {}, source_kinds()["mqtt"], Feed(name="dock", crs="planar", time="ms", lateness=0, columns={}))
+    assert (told["faults"], told["reading"]["crs"], len(told["rows"])) == ([], "plane", 1)
 
 
 def test_a_secret_is_not_sent_elsewhere_by_who_may_change_the_connector(

@@ -221,7 +221,7 @@ def test_a_connector_whose_peer_is_away_waits_and_comes_back(sea: Feed) -> None:
 @pytest.fixture
 def numbered(tmp_path: Path) -> Path:
     """The connector of docs/connectors.md as an installed package; its folder."""
-    text = (ROOT / "docs" / "connectors.md").read_text()
+    _, text = (ROOT / "docs" / "connectors.md").read_text().split("## A connector of your own")
     code = re.search(r"```python\n(.*?)```", text, re.S)
     assert code is not None and code[1].count("\n") <= 45
     (tmp_path / "numbered_source.py").write_text(code[1])

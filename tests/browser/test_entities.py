@@ -52,6 +52,14 @@ def test_an_entity_and_a_region_have_pages(site: Site) -> None:
     page.get_by_role("button", name="Add", exact=True).click()
     page.locator(".note-text", has_text="Drifts at night.").wait_for()
 
+    # On the live page it is found by its name.
+    live = site.context.new_page()
+    live.goto(f"{site.address}/?feed=yard")
+    live.get_by_role("combobox", name="Find entity").fill("old aur")
+    live.get_by_role("option", name=f"Old Aurora ({names[0]})").click()
+    live.get_by_role("region", name="The chosen entity").get_by_role("heading", name=names[0], exact=True).wait_for()
+    live.close()
+
     page.get_by_role("button", name="Tell me when it reports again").click()
     page.get_by_role("button", name="Stop waiting").wait_for()
     shot(site, "entity")

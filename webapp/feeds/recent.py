@@ -70,9 +70,14 @@ def newest_rows(feed: Feed, count: int, columns: Sequence[str]) -> pa.Table:
 
 def accepted(feed: Feed, rows: pa.Table) -> pa.Table:
     """`rows` without heartbeats and without those that came too late."""
+    return rows.filter(acceptance(feed, rows))
+
+
+def acceptance(feed: Feed, rows: pa.Table) -> pa.ChunkedArray:
+    """Of each row whether it is no heartbeat and did not come too late."""
     keep = pc.not_equal(rows.column("event"), HEARTBEAT)
     on_time = pc.greater_equal(rows.column("t"), pc.subtract(rows.column("clock"), feed.lateness))
-    return rows.filter(pc.and_(keep, pc.fill_null(on_time, True)))
+    return pc.and_(keep, pc.fill_null(on_time, True))
 
 
 def positions(feed: Feed, box: Box | None = None, limit: int = POSITION_ENTITIES) -> Positions:

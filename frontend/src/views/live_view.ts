@@ -170,10 +170,12 @@ export class LiveView {
       (range) => [...this.answers.entitiesWithin(range)],
     );
     this.places = new Places(this.model, this.feedMap, this.entityLayer, (entity) => this.pickEntity(entity));
-    this.search = new SearchView(
-      (text) => this.places.find(text),
-      (found) => this.places.goTo(found),
-    );
+    this.search = new SearchView({
+      find: (text) => this.places.find(text),
+      ask: (text, signal) => this.places.findRegistered(text, signal),
+      onPick: (found) => this.places.goTo(found),
+      onFault: fail,
+    });
     this.bar = { clock: this.time.clock, state: this.connection.element };
     this.listen();
     void this.load();

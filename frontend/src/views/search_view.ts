@@ -2,6 +2,7 @@
 
 import { t } from "../lib/texts";
 import { h, icon, replace } from "../lib/dom";
+import { Latest } from "../lib/latest";
 
 export interface Found {
   kind: "entity" | "query" | "region";
@@ -9,6 +10,17 @@ export interface Found {
   name: string;
 }
 
+export interface SearchSources {
+  /** What the page itself knows. */
+  find: (text: string) => Found[];
+  /** What the server knows beside it; it comes below. */
+  ask: (text: string, signal: AbortSignal) => Promise<Found[]>;
+  onPick: (found: Found) => void;
+  onFault: (error: unknown) => void;
+}
+
+/** Nothing is asked while somebody types. */
+const TYPING_MS = 150;
 const ICONS = { entity: "crosshair", query: "waypoints", region: "shapes" };
 const NAMES = { entity: t("Entity"), query: t("Query"), region: t("Region") };
 
@@ -27,11 +39,10 @@ export class SearchView {
   private readonly menu = h("div", { class: "menu", id: "search-menu", role: "listbox", hidden: true });
   private found: Found[] = [];
   private at = 0;
+  private readonly question: Latest<[text: string]>;
 
-  constructor(
-    private readonly find: (text: string) => Found[],
-    private readonly onPick: (found: Found) => void,
-  ) {
+  constructor(private readonly sources: SearchSources) {
+    this.question = new Latest((signal, text) => this.ask(text, signal), sources.onFault);
     this.element = h("div", { class: "search", role: "search" }, icon("search"), this.input, h("kbd", {}, "/"), this.menu);
     this.input.addEventListener("input", () => this.refresh());
     this.input.addEventListener("focus", () => this.refresh());
@@ -46,8 +57,18 @@ export class SearchView {
 
   private refresh(): void {
     const text = this.input.value.trim();
-    this.found = text === "" ? [] : this.find(text);
+    this.found = text === "" ? [] : this.sources.find(text);
     this.at = 0;
+    this.show(text);
+    if (text === "") this.question.drop();
+    else this.question.after(TYPING_MS, text);
+  }
+
+  private async ask(text: string, signal: AbortSignal): Promise<void> {
+    const more = await this.sources.ask(text, signal);
+    if (signal.aborted || this.menu.hidden) return;
+    const known = new Set(this.found.map(({ kind, id }) => `${kind} ${id}`));
+    this.found = [...this.found, ...more.filter(({ kind, id }) => !known.has(`${kind} ${id}`))];
     this.show(text);
   }
 
@@ -104,10 +125,11 @@ export class SearchView {
     this.input.value = "";
     this.hide();
     this.input.blur();
-    this.onPick(item);
+    this.sources.onPick(item);
   }
 
   private hide(): void {
+    this.question.drop();
     this.menu.hidden = true;
     this.input.setAttribute("aria-expanded", "false");
     this.input.removeAttribute("aria-activedescendant");

@@ -379,7 +379,7 @@ export class LiveModel {
       const isShown = row.enabled && !hidden.has(row.id);
       for (const id of ids) if (isShown && !colourOf.has(id)) colourOf.set(id, queryColour(row.id));
       spoken.geometries.forEach((geometry, n) => {
-        const id = t("query {id} {n}", { id: row.id, n });
+        const id = `${row.id}/${n}`;
         ids.push(id);
         if (isShown) drawn.push({ id, name: row.name, geometry, colour: queryColour(row.id) });
       });

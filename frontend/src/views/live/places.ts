@@ -2,12 +2,17 @@
 
 import { t } from "../../lib/texts";
 import type { QueryRow } from "../../data/shapes";
+import { get, isShared, query as address } from "../../lib/api";
+import { list, record, string } from "../../lib/parse";
 import { around } from "../../lib/regions";
 import type { EntityLayer } from "../entity_layer";
 import { boundsOf, type FeedMap } from "../map_view";
 import type { Found } from "../search_view";
 import { toast } from "../shell_view";
 import type { LiveModel } from "./model";
+
+const MOST_REGISTERED = 8;
+const registered = record({ results: list(record({ entity: string, name: string })) });
 
 export class Places {
   /** The entity that the map goes along with, until the reader moves the map. */
@@ -48,6 +53,15 @@ export class Places {
         .slice(0, 5)
         .map((row): Found => ({ kind: "region", id: row.id, name: row.name })),
     ];
+  }
+
+  /** Entities that the registry has under such a name: they need not have reported lately. */
+  async findRegistered(text: string, signal: AbortSignal): Promise<Found[]> {
+    if (isShared()) return [];
+    const { results } = await get(address(`feeds/${this.model.feed.name}/registry`, { search: text }), registered, signal);
+    return results
+      .slice(0, MOST_REGISTERED)
+      .map(({ entity, name }): Found => ({ kind: "entity", id: entity, name: name === "" ? entity : `${name} (${entity})` }));
   }
 
   goTo(found: Found): void {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import paho.mqtt.client as paho
@@ -12,10 +13,13 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.engine.sources.live.brokers import broker
+from webapp.feeds.ingest import event_log
 from webapp.feeds.models import Feed
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from playwright.sync_api import Page
 
     from tests.browser.conftest import Site
 
@@ -24,8 +28,16 @@ pytestmark = [pytest.mark.browser, pytest.mark.services]
 T0 = 1_767_348_000
 BOATS = "".join(f"Möwe {n % 2};{T0 + n};10,{n:03};54,5;12,5\n" for n in range(400))
 CSV = f"Schiff;Zeit;lon;lat;Knoten\n{BOATS}x;bald;1;2;3\n"
-TRACK = "".join(f'<trkpt lat="{52 + n / 1000}" lon="13.4"><time>2026-01-02T10:{n // 60:02}:{n % 60:02}Z</time></trkpt>' for n in range(200))
-GPX = f"<gpx><trk><name>Ada</name><trkseg>{TRACK}</trkseg></trk></gpx>"
+
+
+def track(first: int, points: int) -> str:
+    """Somebody who walks north, from a second after ten o'clock on."""
+    seconds = range(first, first + points)
+    found = "".join(f'<trkpt lat="{52 + n / 1000}" lon="13.4"><time>2026-01-02T10:{n // 60:02}:{n % 60:02}Z</time></trkpt>' for n in seconds)
+    return f"<gpx><trk><name>Ada</name><trkseg>{found}</trkseg></trk></gpx>"
+
+
+GPX = track(0, 200)
 NMEA = "".join(f"\\c:{1565218798 + n}*00\\!BSVDM,1,1,,A,13mb9U0P00PRk8fT5nw>4?wj2006,0*5D\n" for n in range(50))
 FILES = [("Schiffe.csv", CSV.encode("windows-1252"), 400), ("walk.gpx", GPX.encode(), 200), ("ships.nmea", NMEA.encode(), 50)]
 
@@ -106,12 +118,56 @@ def test_files_of_three_kinds_become_feeds_by_mouse_alone(site: Site, tmp_path: 
     assert sorted(Feed.objects.exclude(name="yard").values_list("name", flat=True)) == ["schiffe", "ships", "walk"]
     assert Feed.objects.get(name="schiffe").columns == {"knoten": "float"}
 
+    _add_a_second_file(site, tmp_path)
+    _load_as_if_it_happened_now(site, tmp_path)
     page.goto(site.address + "/feeds/new")
     page.get_by_role("button", name="Play: Ships in a strait").click()
     page.locator(".wizard-load[data-state=sending]").wait_for()
     page.get_by_role("link", name="Live view", exact=True).wait_for()
     assert Feed.objects.get(name="strait").queries.count() == 3
     assert site.faults == []
+
+
+def _add_a_second_file(site: Site, folder: Path) -> None:
+    """Half of it is there already or older than that, and left out."""
+    page = site.page
+    (folder / "second.gpx").write_text(track(150, 100))
+    page.goto(site.address + "/feeds/")
+    page.get_by_role("link", name="Add a file to the feed walk").click()
+    page.locator("#wizard-file").set_input_files(folder / "second.gpx")
+    taken = page.get_by_text("What the feed takes of it").locator("xpath=..")
+    taken.get_by_text("the feed has gone past them").wait_for()
+    picture(page, "second-file")
+    page.get_by_role("button", name="Load the file into the feed").click()
+    page.locator(".wizard-load[data-state=done]").wait_for()
+    page.get_by_text("51 of 51 rows loaded, 49 late").wait_for()
+    picture(page, "second-file-loaded")
+
+
+def _load_as_if_it_happened_now(site: Site, folder: Path) -> None:
+    """A walk of two seconds at the pace of life."""
+    page = site.page
+    (folder / "stroll.gpx").write_text(track(0, 3))
+    page.goto(site.address + "/feeds/new")
+    page.locator("#wizard-file").set_input_files(folder / "stroll.gpx")
+    page.get_by_text("The first rows, as they stand in the file").wait_for()
+    page.get_by_label("As if it happened now").check()
+    page.get_by_label("Pace").select_option("1")
+    picture(page, "as-now")
+    begun = time.time() * 1000
+    page.get_by_role("button", name="Make the feed and load the file").click()
+    page.locator(".wizard-load[data-state=done]").wait_for()
+    picture(page, "as-now-loaded")
+    feed = Feed.objects.get(name="stroll")
+    times = [row["t"] for table in event_log(feed.name).read() for row in table.to_pylist() if row["event"] == "position"]
+    # What could not be sent in time happens when it is sent: rows are as far apart as they were, or further.
+    assert feed.wall_clock and begun <= times[0] <= times[1] - 1_000 <= times[2] - 2_000
+
+
+def picture(page: Page, name: str) -> None:
+    """For the reader of the tests, where a folder for pictures is named."""
+    if folder := os.environ.get("VEDETTE_SCREENSHOTS"):
+        page.screenshot(path=f"{folder}/{name}.png", full_page=True)
 
 
 @pytest.fixture
@@ -142,6 +198,7 @@ def test_a_broker_is_tested_and_becomes_a_stream(inner_network: None, site: Site
         form.get_by_role("button", name="Test").click()
         form.get_by_text("Rows of the feed").wait_for()
         assert (form.get_by_label("Entity", exact=True).input_value(), form.get_by_label("Time", exact=True).input_value()) == ("entity", "time")
+        picture(page, "connector")
         form.get_by_role("button", name="Save").click()
         form.wait_for(state="detached")
         site.world.start(sys.executable, "manage.py", "connect", name="connect")
@@ -172,8 +229,7 @@ def test_dead_letters_are_mended_by_a_rule_and_by_hand(site: Site) -> None:
     page.get_by_role("button", name="Mend", exact=True).click()
     field = page.get_by_label("The row as JSON")
     field.fill(field.input_value().replace('"east"', "7"))
-    if folder := os.environ.get("VEDETTE_SCREENSHOTS"):
-        page.screenshot(path=f"{folder}/letters.png")
+    picture(page, "letters")
     page.get_by_role("button", name="Send it").click()
     page.get_by_text("1 sent.").wait_for()
     rows = newest_rows(feed, 100, ["entity", "x"]).to_pylist()
@@ -199,8 +255,7 @@ def test_a_feed_is_shared_gets_a_plan_and_is_deleted_with_what_it_holds_counted(
     page.get_by_label("Everybody who is logged in may read it").check()
     page.get_by_label("Team").select_option(label="watch")
     page.get_by_label("Plan below the map").set_input_files([{"name": "plan.png", "mimeType": "image/png", "buffer": image.getvalue()}])
-    if folder := os.environ.get("VEDETTE_SCREENSHOTS"):
-        page.screenshot(path=f"{folder}/feed-settings.png")
+    picture(page, "feed-settings")
     page.get_by_role("button", name="Save", exact=True).click()
     page.get_by_text("Saved.").wait_for()
     feed.refresh_from_db()

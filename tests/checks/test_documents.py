@@ -16,3 +16,20 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 def test_links_to_files_lead_to_files(path: Path) -> None:
     missing = [target for target in LINK.findall(path.read_text()) if not (path.parent / target).exists()]
     assert missing == []
+
+
+WIDTH = 100
+WHOLE = re.compile(r"\s*(\||#|!\[|<|\[[^\]]+\]:)")
+"""How lines begin that Markdown does not let break: rows of tables, headings, pictures, HTML, targets of links."""
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_prose_is_wrapped(path: Path) -> None:
+    """Outside code; a line may be longer where its last word could not begin the next one."""
+    is_code, long = False, []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif not is_code and not WHOLE.match(line) and len(" ".join(line.split()[:-1])) > WIDTH:
+            long.append(number)
+    assert long == []

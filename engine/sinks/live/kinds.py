@@ -11,6 +11,6 @@ from engine.sinks.live import SinkKind
 @cache
 def sink_kinds() -> Mapping[str, SinkKind]:
     """All kinds by name."""
-    from engine.sinks.live import kafka
+    from engine.sinks.live import kafka, mqtt
 
-    return {kind.name: kind for kind in kafka.KINDS}
+    return {kind.name: kind for kind in (*kafka.KINDS, *mqtt.KINDS)}

@@ -1,9 +1,10 @@
-"""`feeds/{name}/overlays/`."""
+"""`feeds/{name}/overlays/`, and the tiles of base maps that this server has."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -11,13 +12,17 @@ from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
 from webapp.accounts.authentication import person
 from webapp.feeds.models import NO_CONTROLS, Feed
 from webapp.feeds.selectors import feed_list
 from webapp.overlays import services
+from webapp.overlays.base_maps import base_map_archives
 from webapp.overlays.models import Overlay
+
+DAY_S = 86_400
 
 
 class OverlaySerializer(serializers.Serializer[Overlay]):
@@ -61,3 +66,21 @@ class OverlayView(GenericViewSet[Any]):
     def destroy(self, request: Request, name: str, pk: int) -> Response:
         services.overlay_remove(overlay=get_object_or_404(Overlay, feed=self.feed(to_change=True), pk=pk))
         return Response(status=204)
+
+
+class BaseMapTile(APIView):
+    """A picture of a base map, for whoever is logged in."""
+
+    @extend_schema(
+        summary="A tile of a base map that this server has",
+        responses={(200, "image/*"): OpenApiTypes.BINARY, 204: None},
+        description="204: no picture.",
+    )
+    def get(self, request: Request, number: int, z: int, x: int, y: int) -> HttpResponse:
+        found = base_map_archives().get(number)
+        if found is None:
+            raise Http404
+        tile = found.tile(z, x, y)
+        answer = HttpResponse(status=204) if tile is None else HttpResponse(tile, content_type=found.content_type)
+        answer["Cache-Control"] = f"private, max-age={DAY_S}"
+        return answer

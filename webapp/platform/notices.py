@@ -69,8 +69,8 @@ def written() -> str:
     lines = [
         "# Third-party notices",
         "",
-        "Vedette is licensed under the Apache License 2.0 (LICENSE). It is delivered with these packages, each with its own licence text.",
-        "Written by `python -m webapp.platform.notices` from both locks.",
+        "Vedette is licensed under the Apache License 2.0 (LICENSE). It is delivered with these packages,",
+        "each with its own licence text. Written by `python -m webapp.platform.notices` from both locks.",
     ]
     for title, parts in (("Python", python_parts()), ("In the page", node_parts())):
         rows = [f"| {part.name} | {part.licence} |" for part in sorted(set(parts))]

@@ -41,8 +41,9 @@ export class BaseMaps {
   }
 }
 
-function layerOf({ tiles, wms, layers, attribution }: BaseMap): L.Layer {
+/** A map that ends at some zoom goes on with larger pictures. */
+function layerOf({ tiles, wms, layers, attribution, least_zoom, most_zoom }: BaseMap): L.Layer {
   return tiles === ""
     ? L.tileLayer.wms(wms, { layers, format: "image/png", transparent: false, attribution, maxZoom: 19 })
-    : L.tileLayer(tiles, { attribution, maxZoom: 19 });
+    : L.tileLayer(tiles, { attribution, maxZoom: 19, minNativeZoom: least_zoom, maxNativeZoom: most_zoom });
 }

@@ -156,6 +156,8 @@ const baseMap = record({
   wms: otherwise(string, ""),
   layers: otherwise(string, ""),
   attribution: otherwise(string, ""),
+  least_zoom: otherwise(number, 0),
+  most_zoom: otherwise(number, 19),
 });
 export type BaseMap = ReturnType<typeof baseMap>;
 

@@ -40,6 +40,7 @@ PERSONAL = {
     "api-tokens": ["GET", "POST"],
     "api-token": ["DELETE"],
     "api-schema": ["GET"],
+    "api-base-map-tile": ["GET"],
 }
 TEAMS = {
     "api-teams": ["GET", "POST"],
@@ -217,6 +218,8 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
 def address_of(name: str, things: dict[str, Any]) -> str:
     if name in ("api-detection", "api-detection-answers"):
         return reverse(name, args=[(b"k" * 16).hex()])
+    if name == "api-base-map-tile":
+        return reverse(name, args=[0, 0, 0, 0])
     if name == "api-feed-overlay":
         return reverse(name, args=[things["feed"].name, things["overlay"].pk])
     if name == "feed-entity":

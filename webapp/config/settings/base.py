@@ -100,7 +100,7 @@ VITE_SERVER = text("VEDETTE_VITE_URL") if DEBUG else ""
 # An XYZ tile layer for the map, e.g. https://tiles.example.org/{z}/{x}/{y}.png; empty: the bundled coastlines and borders alone.
 TILE_URL = text("VEDETTE_TILE_URL")
 TILE_ATTRIBUTION = text("VEDETTE_TILE_ATTRIBUTION")
-# More maps to choose from: a JSON list of {"name", "tiles" or "wms" with "layers", "attribution"}.
+# More maps to choose from: a JSON list of {"name", "tiles", "wms" with "layers", or "pmtiles", "attribution"}.
 BASE_MAPS = [
     *([{"name": "Tiles", "tiles": TILE_URL, "attribution": TILE_ATTRIBUTION}] if TILE_URL else []),
     *base_maps("VEDETTE_BASE_MAPS"),

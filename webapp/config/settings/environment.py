@@ -39,7 +39,8 @@ def base_maps(name: str) -> list[dict[str, str]]:
         raise ImproperlyConfigured(f"{name} is no JSON: {error}") from error
     for one in found if isinstance(found, list) else [None]:
         if not _is_map(one):
-            raise ImproperlyConfigured(f'{name} is a list of {{"name", "tiles"}} or {{"name", "wms", "layers"}}, each perhaps with "attribution"')
+            forms = '{"name", "tiles"}, {"name", "wms", "layers"} or {"name", "pmtiles"}'
+            raise ImproperlyConfigured(f'{name} is a list of {forms}, each perhaps with "attribution"')
     return list(found)
 
 
@@ -51,4 +52,4 @@ def origin_of(address: str) -> str:
 def _is_map(one: object) -> bool:
     if not isinstance(one, dict) or not all(isinstance(value, str) for value in one.values()) or not one.get("name"):
         return False
-    return set(one) - {"name", "attribution"} in ({"tiles"}, {"wms", "layers"})
+    return set(one) - {"name", "attribution"} in ({"tiles"}, {"wms", "layers"}, {"pmtiles"})

@@ -58,7 +58,7 @@ CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_NAME = "__Host-csrf" if HTTPS else "csrf"
 CSRF_FAILURE_VIEW = "webapp.config.errors.csrf_failure"
 
-MAP_ORIGINS = sorted({origin_of(one.get("tiles") or one["wms"]) for one in BASE_MAPS})
+MAP_ORIGINS = sorted({origin_of(one.get("tiles") or one["wms"]) for one in BASE_MAPS if "pmtiles" not in one})
 _VITE_SOCKET = VITE_SERVER.replace("http", "ws", 1)
 CONTENT_SECURITY_POLICY = {
     "default-src": ["'self'"],

@@ -1,0 +1,86 @@
+"""Base maps from PMTiles archives, written by the format's own library."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from PIL import Image
+from pmtiles.tile import Compression, TileType, zxy_to_tileid
+from pmtiles.writer import write
+from rest_framework.test import APIClient
+
+from webapp.config.checks import base_maps_can_be_read
+from webapp.overlays.base_maps import base_map_choices
+from webapp.overlays.tile_archives import ArchiveError, archive
+
+
+def picture(z: int, x: int, y: int) -> bytes:
+    """A tile of one colour, by its place."""
+    written = io.BytesIO()
+    Image.new("RGB", (256, 256), (40 * z, 60 * x, 60 * y)).save(written, "PNG")
+    return written.getvalue()
+
+
+def archive_in(path: Path, kind: TileType = TileType.PNG, zooms: int = 3) -> Path:
+    with write(str(path)) as writer:
+        for z in range(zooms):
+            for x in range(1 << z):
+                for y in range(1 << z):
+                    if (z, x, y) != (2, 3, 3):
+                        writer.write_tile(zxy_to_tileid(z, x, y), picture(z, x, y))
+        header = {"tile_type": kind, "tile_compression": Compression.NONE, "center_zoom": 0, "center_lon_e7": 0, "center_lat_e7": 0}
+        header |= {"min_lon_e7": -1_800_000_000, "min_lat_e7": -850_000_000, "max_lon_e7": 1_800_000_000, "max_lat_e7": 850_000_000}
+        writer.finalize(header, {})
+    return path
+
+
+def test_each_tile_is_the_one_of_its_place(tmp_path: Path) -> None:
+    found = archive(str(archive_in(tmp_path / "a.pmtiles")))
+    assert (found.content_type, found.least_zoom, found.most_zoom) == ("image/png", 0, 2)
+    assert found.tile(2, 1, 2) == picture(2, 1, 2)
+    assert found.tile(2, 3, 3) is None, "the archive has none there"
+    for z, x, y in ((3, 0, 0), (2, 4, 0), (2, 0, 4), (99, 0, 0), (1, 10**30, 0)):
+        assert found.tile(z, x, y) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"PMTiles", b"PMTiles\x02" + bytes(200), b"no archive" * 50], ids=["empty", "cut short", "old", "other"])
+def test_what_is_no_archive_is_refused_with_its_place(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "b.pmtiles").write_bytes(content)
+    with pytest.raises(ArchiveError, match=r"b\.pmtiles (is no PMTiles archive|cannot be read)"):
+        archive(str(tmp_path / "b.pmtiles"))
+
+
+def test_an_archive_of_vectors_and_one_that_is_away_are_named_by_the_check_and_left_out(tmp_path: Path, settings: Any) -> None:
+    vectors = archive_in(tmp_path / "vectors.pmtiles", TileType.MVT)
+    settings.BASE_MAPS = [
+        {"name": "Vectors", "pmtiles": str(vectors)},
+        {"name": "Away", "pmtiles": str(tmp_path / "away.pmtiles")},
+        {"name": "Sea", "tiles": "https://a/{z}/{x}/{y}.png"},
+    ]
+    assert [error.msg.split(", ")[1].split(":")[0] for error in base_maps_can_be_read()] == ["Vectors", "Away"]
+    assert [one["name"] for one in base_map_choices(logged_in=True)] == ["Sea"]
+
+
+@pytest.mark.services
+@pytest.mark.django_db
+def test_whoever_is_logged_in_gets_tiles_and_nobody_else(
+    people: SimpleNamespace, client_of: Callable[..., APIClient], tmp_path: Path, settings: Any
+) -> None:
+    settings.BASE_MAPS = [
+        {"name": "Sea", "tiles": "https://a/{z}/{x}/{y}.png"},
+        {"name": "Harbour", "pmtiles": str(archive_in(tmp_path / "a.pmtiles")), "attribution": "Us"},
+    ]
+    (sea, harbour) = base_map_choices(logged_in=True)
+    assert base_map_choices(logged_in=False) == [sea]
+    assert (harbour["most_zoom"], harbour["attribution"]) == (2, "Us")
+    client = client_of(people.viewer)
+    answer = client.get(harbour["tiles"].format(z=2, x=1, y=2))
+    assert (answer.status_code, answer["Content-Type"], answer.content) == (200, "image/png", picture(2, 1, 2))
+    assert client.get(harbour["tiles"].format(z=2, x=3, y=3)).status_code == 204
+    assert client.get("/api/v1/base-maps/0/0/0/0").status_code == 404
+    assert client_of(None).get(harbour["tiles"].format(z=2, x=1, y=2)).status_code == 401

@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -29,6 +32,8 @@ SEARCHED_FROM = 1_763_700_000_000
 HISTORY, BEFORE_PURSUIT, AGO = 18 * MINUTE, 3 * MINUTE, 10 * MINUTE
 """The log's length; how long after the instant jumped to the pursuit begins; how far the jump goes back."""
 QUERY = "Pursuits and meetings at sea"
+PIXEL = 360 / 2**17
+"""Degrees that one pixel of the map shows at the zoom of the story."""
 SHARE = 5
 """One of so many vessels sails: a map with traffic, and few rows."""
 
@@ -157,15 +162,57 @@ def test_a_pursuit_of_ten_minutes_ago_is_found_followed_explained_and_shared_by_
     page.locator(".state-past", has_text="Paused").wait_for()
     assert details.is_visible()
 
-    # Its evidence: the rules that it came from, tried on what led to it.
-    tab_to(page, ".rules-behind a")
-    seen.frame()
-
-    # The link for a colleague.
+    # The link for a colleague, whose browser shows the same.
     page.keyboard.press("c")
     page.get_by_text("The link to this view is copied.").wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert "&detection=" in copied and "&t=" in copied and "&window=" in copied and f"&entity={pair[0]}" in copied
+    mine = _view(page, copied)
+    assert mine["entity"] == pair[0] and "pursuit" in mine["answer"].lower()
+    with _colleague(site, copied) as theirs:
+        with suppress(AssertionError):
+            seen.until(lambda: _view(theirs, theirs.url) == mine, "the same view")
+        assert _view(theirs, theirs.url) == mine
+        assert _centre(theirs.url) == pytest.approx(_centre(copied), abs=PIXEL)
+        if seen.folder:
+            theirs.screenshot(path=f"{seen.folder}/story-link.png")
+
+    # Its evidence: the rules that it came from, tried on what led to it.
+    tab_to(page, ".rules-behind a")
+    page.keyboard.press("Enter")
+    page.locator(".sandbox-detail", has_text="line").first.wait_for()
+    seen.frame()
+    assert site.faults == []
+
+
+def _view(page: Page, address: str) -> dict[str, str]:
+    """What a page shows: the moment, the answer, the entity, how many are in each query's answers, and, by its address, the timeline's extent."""
+    heading = page.get_by_role("complementary", name="Details").get_by_role("heading").first
+    entity = page.get_by_role("region", name="The chosen entity").get_by_role("heading").first
+    counts = page.locator(".query-item .query-count")
+    return {
+        "clock": page.locator(".clock strong").inner_text(),
+        "answer": heading.inner_text(),
+        "entity": entity.inner_text(),
+        "counts": " ".join(counts.all_inner_texts()),
+        "window": parse_qs(urlsplit(address).query)["window"][0],
+    }
+
+
+def _centre(address: str) -> list[float]:
+    """Longitude, latitude and zoom of the map that an address says."""
+    return [float(number) for number in parse_qs(urlsplit(address).query)["at"][0].split("~")]
+
+
+@contextmanager
+def _colleague(site: Site, link: str) -> Iterator[Page]:
+    """Another browser, with the same log-in, that opens the link."""
+    with closing(site.context.browser.new_context(viewport={"width": 1280, "height": 860}, reduced_motion="reduce")) as context:  # type: ignore[union-attr]
+        context.add_cookies(site.context.cookies())  # type: ignore[arg-type]
+        page = context.new_page()
+        page.goto(link)
+        page.locator(".state-past").wait_for()
+        page.get_by_role("complementary", name="Details").wait_for()
+        yield page
 
 
 def _clock(page: Page) -> int:

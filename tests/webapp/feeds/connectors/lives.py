@@ -35,8 +35,8 @@ def rows_of(feed: str) -> list[dict[str, Any]]:
     return [row for table in event_log(feed).read() for row in table.to_pylist()]
 
 
-def run_through_kills(folder: Path, killed_at: Sequence[str], done: Callable[[int], Any], **environment: str) -> int:
-    """Starts the process in `folder` until it lives on and `done(lives)` says so. How many lives that took: each failpoint kills once."""
+def begun(folder: Path, killed_at: Sequence[str], **environment: str) -> subprocess.Popen[bytes]:
+    """The process behind connectors, in `folder`; it dies at each of the failpoints once."""
     (folder / "once").mkdir(exist_ok=True)
     given = {
         **os.environ,
@@ -48,10 +48,15 @@ def run_through_kills(folder: Path, killed_at: Sequence[str], done: Callable[[in
         "VEDETTE_FAILPOINTS_ONCE": str(folder / "once"),
         **environment,
     }
+    with (folder / "connect.log").open("ab") as log:
+        return subprocess.Popen([sys.executable, "manage.py", "connect"], cwd=ROOT, env=given, stdout=log, stderr=log)
+
+
+def run_through_kills(folder: Path, killed_at: Sequence[str], done: Callable[[int], Any], **environment: str) -> int:
+    """Starts the process in `folder` until it lives on and `done(lives)` says so. How many lives that took: each failpoint kills once."""
     said = folder / "connect.log"
     for lives in range(1, MOST_LIVES):
-        with said.open("ab") as log:
-            child = subprocess.Popen([sys.executable, "manage.py", "connect"], cwd=ROOT, env=given, stdout=log, stderr=log)
+        child = begun(folder, killed_at, **environment)
         try:
             wait_for(lambda: child.poll() is not None or done(lives), said.read_text)  # noqa: B023
         finally:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -18,7 +16,6 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from django.db import connection
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -29,14 +26,13 @@ from tests.engine.sources.live.brokers import KafkaBroker
 from tests.engine.sources.live.loopback import Loopback
 from tests.webapp.answers import a_head, interval
 from tests.webapp.detections.test_changes import revisions, store
+from tests.webapp.feeds.connectors.lives import begun
 from tests.webapp.feeds.connectors.test_connectors import rows_of, running, wait_for
 from webapp.detections.models import Detection, Outbox
 from webapp.detections.services import outbox_expire
 from webapp.feeds.connectors.services import connector_create
 from webapp.feeds.models import Connector, Feed
 from webapp.jobs.models import FeedHead
-from webapp.platform.folders import ROOT
-from webapp.platform.postgres import with_database
 from webapp.queries.models import Query
 from webapp.queries.services import query_register
 
@@ -72,18 +68,7 @@ def topic_of(broker: KafkaBroker, name: str, partitions: int) -> AdminClient:
 @contextmanager
 def connecting(var: Path, *killed_at: str) -> Iterator[subprocess.Popen[bytes]]:
     """The process behind connectors, which dies at failpoints if it does not end before."""
-    (var / "once").mkdir(exist_ok=True)
-    environment = {
-        **os.environ,
-        "DATABASE_URL": with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"]),
-        "REDIS_URL": "",
-        "VEDETTE_VAR": str(var),
-        "VEDETTE_WEBHOOK_NETWORKS": "127.0.0.0/8",
-        "VEDETTE_FAILPOINTS": ",".join(killed_at),
-        "VEDETTE_FAILPOINTS_ONCE": str(var / "once"),
-    }
-    with (var / "connect.log").open("ab") as log:
-        child = subprocess.Popen([sys.executable, "manage.py", "connect"], cwd=ROOT, env=environment, stdout=log, stderr=log)
+    child = begun(var, killed_at)
     try:
         yield child
     finally:

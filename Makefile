@@ -12,7 +12,7 @@ FRONTEND_SOURCES := $(shell find frontend -name node_modules -prune -o -type f -
 ENGINE_SOURCES := $(shell find engine -name '*.py' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test test-frontend check docs bench clean
+.PHONY: help setup demo up cluster test test-frontend check docs bench clean
 .DELETE_ON_ERROR:
 
 help:  ## this text
@@ -27,6 +27,9 @@ demo: setup  ## run everything on this machine with live demo feeds; prints the 
 
 up: setup  ## the same without demo feeds
 	VEDETTE_PORT=$(PORT) $(PY) -m webapp.platform.demo --no-feeds
+
+cluster: setup  ## as on several machines: Spark master and four workers, Kafka, S3 store, two web servers, two ingests
+	VEDETTE_PORT=$(PORT) VEDETTE_VAR=$(or $(VEDETTE_VAR),$(CURDIR)/var/cluster) $(PY) -m webapp.platform.cluster
 
 test: setup test-frontend  ## all tests, with real PostgreSQL, Redis, Spark and a browser; PYTEST=... runs those alone
 	$(PY) -m $(if $(PYTEST),pytest $(PYTEST),tests.side_by_side)

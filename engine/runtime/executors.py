@@ -8,6 +8,7 @@ snapshot. The folder of the states and that of the log have to be reachable by a
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -35,6 +36,8 @@ from engine.runtime.processor import FeedProcessor
 from engine.runtime.spark_tasks import Tasks
 from engine.sources.buckets import BUCKETS
 from engine.sources.eventlog import EventLog, Span
+
+logger = logging.getLogger(__name__)
 
 FOLDERS_KEPT = 3
 
@@ -134,7 +137,7 @@ class ExecutorsEvaluator:
 
     def _run(self, fresh: tuple[Span, ...], after: str, *, dump: str = "") -> list[Message]:
         """What the tasks of one batch say; once more from the snapshot when one of them needs the others for its state."""
-        self._places = placed(self._places, self.tasks.executors(), self.partitions)
+        self._place()
         since = tuple(self._since)
         place = self.log.address([*since, *fresh])
         found: list[Message] = []
@@ -145,6 +148,13 @@ class ExecutorsEvaluator:
             if not any(kind == "missed" for kind, _, _ in found):
                 break
         return found
+
+    def _place(self) -> None:
+        """Gives each partition its executor: where it was, unless executors have come or gone."""
+        before, self._places = self._places, placed(self._places, self.tasks.executors(), self.partitions)
+        if self._places != before:
+            found = {place: [p for p, at in self._places.items() if at == place] for place in sorted(set(self._places.values()))}
+            logger.info("%s: partitions are at %s", self.feed.name, ", ".join(f"{place} {parts}" for place, parts in found.items()) or "any executor")
 
     def _stages(self, work: Work) -> list[Message]:
         try:

@@ -31,6 +31,8 @@ STOP_PATIENCE = timedelta(seconds=15)
 BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 CRASH_LIMIT = 5
 CRASH_SPAN = timedelta(minutes=10)
+CRASH_LOOP_S = 120
+"""A job that failed so often waits so long between two starts: what it needs may be back by then, and nobody has to be awake for that."""
 
 
 def reconcile(*, owner: str) -> None:
@@ -129,7 +131,7 @@ class _Step:
             processes.kill_token(job.token)
         if job.observed_state in (ObservedState.RUNNING, ObservedState.STARTING):
             self._crashed(job.last_error or processes.log_tail(job.name, 1) or "The process ended.")
-        if job.observed_state == ObservedState.CRASH_LOOP or (job.start_after is not None and job.start_after > self.now):
+        if job.start_after is not None and job.start_after > self.now:
             return
         self._start()
 
@@ -141,13 +143,13 @@ class _Step:
         job.restarts += 1
         self._gone(ObservedState.BACKOFF)
         if job.failures >= CRASH_LIMIT:
-            job.observed_state = ObservedState.CRASH_LOOP
-            text = f"Failed {job.failures} times within {CRASH_SPAN.seconds // 60} minutes; it stays down until somebody starts it. {reason}"
+            job.observed_state, wait = ObservedState.CRASH_LOOP, CRASH_LOOP_S
+            text = f"Failed {job.failures} times within {CRASH_SPAN.seconds // 60} minutes; from now on it is tried every {wait} s. {reason}"
             job_tell(job, JobEvent.Kind.CRASH_LOOP, text)
-            return
-        wait = BACKOFF_S[min(job.failures, len(BACKOFF_S)) - 1]
+        else:
+            wait = BACKOFF_S[min(job.failures, len(BACKOFF_S)) - 1]
+            job_tell(job, JobEvent.Kind.CRASHED, f"Ended unexpectedly; starts again in {wait} s, from where it was. {reason}")
         job.start_after = self.now + timedelta(seconds=wait)
-        job_tell(job, JobEvent.Kind.CRASHED, f"Ended unexpectedly; starts again in {wait} s, from where it was. {reason}")
 
     def _gone(self, state: ObservedState) -> None:
         job = self.job

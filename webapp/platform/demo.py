@@ -94,9 +94,14 @@ def processes(var: Path, port: int, *, feeds: bool) -> Iterator[Process]:
     yield Process("beat", (*celery, "beat", "--loglevel=INFO", f"--schedule={var / 'beat-schedule'}", "--pidfile="))
     yield Process("ingest", manage("ingest"))
     yield Process("connectors", manage("connect"))
-    yield Process("web", (sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "webapp.config.asgi:application"))
+    yield web("web", port)
     if feeds:
         yield Process("players", manage("simulate", *PLAYERS), restart="on-failure")
+
+
+def web(name: str, port: int) -> Process:
+    """A web server on loopback."""
+    return Process(name, (sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "webapp.config.asgi:application"))
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from django.utils import timezone
 from tests.webapp.answers import a_feed
 from webapp.jobs import processes, reconciler, services
 from webapp.jobs.models import DesiredState, FeedHead, Job, JobEvent, ObservedState
-from webapp.jobs.reconciler import BACKOFF_S, CRASH_LIMIT, SILENT, STOP_PATIENCE, SUSPECT, reconcile
+from webapp.jobs.reconciler import BACKOFF_S, CRASH_LIMIT, CRASH_LOOP_S, SILENT, STOP_PATIENCE, SUSPECT, reconcile
 from webapp.platform.postgres import with_database
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
@@ -180,16 +180,26 @@ def test_what_a_killed_job_left_behind_is_ended_before_it_starts_again(program: 
     assert alive() == []
 
 
-def test_five_failures_are_a_crash_loop_until_somebody_starts_it(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
+def test_a_job_that_keeps_failing_is_tried_now_and_then_and_at_once_when_somebody_starts_it(
+    program: Callable[[str], None], clock: Callable[[timedelta], None]
+) -> None:
     program(FAILS)
-    for _ in range(2 * CRASH_LIMIT):
-        reconcile(owner="a")
+    reconcile(owner="a")
+    while the_job().observed_state != ObservedState.CRASH_LOOP:
         if the_job().pid:
             assert ended(the_job().pid)
         clock(timedelta(seconds=max(BACKOFF_S)))
-    assert (the_job().observed_state, the_job().epoch) == (ObservedState.CRASH_LOOP, CRASH_LIMIT)
-    assert kinds()[-1] == "crash_loop"
+        reconcile(owner="a")
+    assert (the_job().epoch, kinds()[-1]) == (CRASH_LIMIT, "crash_loop")
     assert "no such region" in the_job().last_error
+    reconcile(owner="a")
+    assert the_job().epoch == CRASH_LIMIT, "it waits"
+    clock(timedelta(seconds=CRASH_LOOP_S))
+    reconcile(owner="a")
+    assert the_job().epoch == CRASH_LIMIT + 1, "what it needs may be back"
+    assert ended(the_job().pid)
+    reconcile(owner="a")
+    assert the_job().observed_state == ObservedState.CRASH_LOOP
     program(SLEEPS)
     services.job_start(job=the_job())
     reconcile(owner="a")

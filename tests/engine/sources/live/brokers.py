@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from webapp.platform.maven import java_program, maven
+from webapp.platform.kafka import command, prepare
 
 START_S = 120.0
 MOSQUITTO = """
@@ -25,20 +25,6 @@ persistence true
 persistence_location {folder}/
 max_inflight_messages 2000
 max_queued_messages 1000000
-"""
-KAFKA = ("org.apache.kafka", "kafka_2.13", "4.1.0")
-KAFKA_PROPERTIES = """
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
-log.dirs={folder}/log
-offsets.topic.replication.factor=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-auto.create.topics.enable=false
 """
 
 
@@ -92,13 +78,7 @@ class KafkaBroker(Broker):
     def __init__(self, folder: Path) -> None:
         self.folder, self.port = folder, free_port()
         self._process = None
-        folder.mkdir(parents=True, exist_ok=True)
-        properties = folder / "kafka.properties"
-        properties.write_text(KAFKA_PROPERTIES.format(port=self.port, controller=free_port(), folder=folder))
-        java = [java_program(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{maven(*KAFKA)}/*"]
-        tool = [*java, "kafka.tools.StorageTool", "format", "--cluster-id", "AAAAAAAAAAAAAAAAAAAAAA", "--config", str(properties)]
-        subprocess.run(tool, check=True, capture_output=True, timeout=START_S)
-        self._command = [*java, "kafka.Kafka", str(properties)]
+        self._command = list(command(prepare(folder, "127.0.0.1", self.port, free_port())))
 
 
 def free_port() -> int:

@@ -61,6 +61,7 @@ export class DeskFiltersView {
   /** The queries that name the region of the view. */
   queriesOfRegion: ReadonlySet<string> = new Set();
   private regions: ReturnType<typeof regionUse>[] = [];
+  private areNamesAsked = false;
   private views: SavedView[] = [];
   private typing: ReturnType<typeof setTimeout> | null = null;
 
@@ -103,7 +104,7 @@ export class DeskFiltersView {
     attachMenu(this.kept, () => this.viewItems());
     this.show(view);
     this.fold(filterCount(view) > (view.search === "" ? 0 : 1));
-    void this.load();
+    void this.loadViews();
   }
 
   focusSearch(): void {
@@ -135,6 +136,7 @@ export class DeskFiltersView {
       [this.order, view.order],
     ] as const)
       pick(control, value);
+    if (view.query !== "" || view.region !== "") this.needNames();
     if (document.activeElement !== this.search) this.search.value = view.search;
     if (document.activeElement !== this.entity) this.entity.value = view.entity;
     const count = filterCount(view) - (view.search === "" ? 0 : 1);
@@ -144,6 +146,7 @@ export class DeskFiltersView {
 
   private fold(isOpen: boolean): void {
     this.more.hidden = !isOpen;
+    if (isOpen) this.needNames();
     this.toggle.setAttribute("aria-expanded", String(isOpen));
   }
 
@@ -176,19 +179,32 @@ export class DeskFiltersView {
     this.onChange(view);
   }
 
-  /** What the lists of queries, regions and views hold: after the alerts themselves, which matter more. */
-  private async load(): Promise<void> {
+  /** The names of queries and regions: hundreds of documents, so only once a list of them is in sight or the view names one. */
+  private needNames(): void {
+    if (this.areNamesAsked) return;
+    this.areNamesAsked = true;
+    void this.loadNames();
+  }
+
+  private async loadNames(): Promise<void> {
     try {
-      const [queries, regions, views] = await Promise.all([
+      const [queries, regions] = await Promise.all([
         getAll("queries/?page_size=500", named, 500),
         getAll("regions/?page_size=500", regionUse, 500),
-        getAll("alert-views/", savedView, 200),
       ]);
       this.regions = regions;
-      this.views = views;
       fillWith(this.query, queries);
       fillWith(this.region, regions);
       this.show(this.view);
+    } catch (error) {
+      this.areNamesAsked = false;
+      fail(error);
+    }
+  }
+
+  private async loadViews(): Promise<void> {
+    try {
+      this.views = await getAll("alert-views/", savedView, 200);
     } catch (error) {
       fail(error);
     }
@@ -259,8 +275,12 @@ function select(name: string, options: readonly (readonly [string, string])[]): 
 }
 
 function fillWith(control: HTMLSelectElement, things: readonly Named[]): void {
-  for (const one of things)
-    if (![...control.options].some((option) => option.value === one.id)) control.append(h("option", { value: one.id }, one.name));
+  const known = new Map([...control.options].map((option) => [option.value, option]));
+  for (const { id, name } of things) {
+    const option = known.get(id);
+    if (option === undefined) control.append(h("option", { value: id }, name));
+    else option.textContent = name;
+  }
 }
 
 /** A value that the list does not hold (yet) gets an option: the address may name what comes later. */

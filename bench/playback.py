@@ -1,6 +1,8 @@
-"""Playback of a day of the demo city, measured in a browser: `python -m bench.playback [--hours 24] [--jumps 40] [--seconds 20]`.
+"""Playback of a day of the demo city, measured in a browser: `python -m bench.playback [--hours 24] [--jumps 40] [--seconds 20]
+[--keep FOLDER]`.
 
-A server of its own with an empty database gets the city's 2,000 cars as history (no job runs) and a million answers. Then headless Chromium, which
+A server of its own with an empty database gets the city's 2,000 cars as history (no job runs) and a million answers. That takes 20 minutes for a day:
+with `--keep` the folder stays, a run that was interrupted goes on where it was, and the next one begins with measuring. Then headless Chromium, which
 draws in software, opens the live page and
 
     jumps   goes to instants all over the day by the field for the time: from Enter until the map shows everybody there
@@ -39,6 +41,7 @@ INSERT INTO detections_detection (feed_id, key, query_id, version, kind, entitie
 SELECT %s, decode(md5(i::text), 'hex'), (%s::bigint[])[1 + i %% %s], 1, 'in', ARRAY['car-' || i %% 2000],
   %s + i * %s, %s + i * %s, NULL, 1, false, 1, 1
 FROM generate_series(%s, %s) AS i
+ON CONFLICT DO NOTHING
 """
 JUMP = """async (text) => {
   const field = document.querySelector(".when");
@@ -78,8 +81,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--hours", type=float, default=24, help="length of the history")
     parser.add_argument("--jumps", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=20, help="how long each of four playbacks is watched")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the history is made, and found again by the next run")
     options = parser.parse_args(arguments)
-    folder = Path(tempfile.mkdtemp(prefix="vedette-playback-"))
+    folder = options.keep or Path(tempfile.mkdtemp(prefix="vedette-playback-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    # PostgreSQL runs as another user where this one is root.
     folder.chmod(0o711)
     try:
         with _database(folder):
@@ -87,7 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with _server(folder) as url:
                 _measure(url, end, options)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if options.keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 
@@ -120,40 +127,51 @@ def _database(folder: Path) -> Iterator[None]:
 
 
 def _history(hours: float) -> int:
-    """Fills the city's log and its answers; the greatest time."""
+    """Fills the city's log and its answers, or goes on filling them; the greatest time."""
     from django.conf import settings
-    from django.db import connection
 
     from engine.model.events import check_rows
     from engine.sources.eventlog import EventLog
     from webapp.demo.seed import seed_feed, seed_users
     from webapp.demo.simulation.scenarios import read_scenario
-    from webapp.detections.partitions import partitions_ensure, span_of
     from webapp.jobs.models import FeedHead
     from webapp.jobs.services import feed_head_ensure
-    from webapp.queries.models import Query
 
     began = time.monotonic()
     feed = seed_feed("city", seed_users(PASSWORD, PASSWORD + "!"))
     log, own, world = EventLog(settings.EVENT_LOG_ROOT, feed.name), feed.engine_feed(), read_scenario("city").world
-    end = BEGIN + round(hours * HOUR)
+    end, (_, reached) = BEGIN + round(hours * HOUR), log.end
     for start in range(BEGIN, end, CHUNK):
-        good, _dead = check_rows(world.rows(start, min(end, start + CHUNK)), own)
-        log.append(good)
+        if reached is None or reached < start:
+            good, _dead = check_rows(world.rows(start, min(end, start + CHUNK)), own)
+            log.append(good)
+        if (start - BEGIN) % HOUR == HOUR - CHUNK:
+            log.compact(log.end[0] - 1)
     next_seq, greatest = log.end
     log.compact(next_seq - 1)
     feed_head_ensure(feed)
     FeedHead.objects.filter(feed=feed).update(last_seq=next_seq - 1, max_t=greatest, watermark=greatest)
-    queries = list(Query.objects.filter(feed=feed).order_by("pk").values_list("pk", flat=True))
+    answers = _answers(feed.pk, hours)
+    print(f"{next_seq:,} rows of {hours:g} hours and {answers:,} answers, made in {time.monotonic() - began:.0f} s", flush=True)
+    return int(greatest or BEGIN)
+
+
+def _answers(feed: int, hours: float) -> int:
+    """As many stored as the queries of so long a history have; how many."""
+    from django.db import connection
+
+    from webapp.detections.partitions import partitions_ensure, span_of
+    from webapp.queries.models import Query
+
+    queries = list(Query.objects.filter(feed_id=feed).order_by("pk").values_list("pk", flat=True))
     answers, every = round(hours * ANSWERS_PER_HOUR), HOUR // ANSWERS_PER_HOUR
-    partitions_ensure({span_of(t) for t in range(BEGIN, end + HOUR, HOUR)})
+    partitions_ensure({span_of(t) for t in range(BEGIN, BEGIN + round((hours + 1) * HOUR), HOUR)})
     with connection.cursor() as cursor:
         # An hour at a time: no statement may take longer than thirty seconds.
         for first in range(0, answers, ANSWERS_PER_HOUR):
             last = min(answers, first + ANSWERS_PER_HOUR) - 1
-            cursor.execute(STORED, [feed.pk, queries, len(queries), BEGIN, every, BEGIN, every, first, last])
-    print(f"{next_seq:,} rows of {hours:g} hours and {answers:,} answers, made in {time.monotonic() - began:.0f} s", flush=True)
-    return int(greatest)
+            cursor.execute(STORED, [feed, queries, len(queries), BEGIN, every, BEGIN, every, first, last])
+    return answers
 
 
 @contextmanager

@@ -11,8 +11,10 @@ const SOURCE = join(HERE, "../src");
 const ROOT = join(HERE, "../..");
 const TEMPLATES = join(ROOT, "webapp/templates");
 const SERVER = join(ROOT, "webapp/locale");
-/** Files whose texts are not marked yet: English in every language. Only ever shorter. */
-const UNMARKED = join(HERE, "unmarked.txt");
+/** Literals that stay as they are in every language, though they read like texts: names, keywords, formats. */
+const NAMES = join(HERE, "names.txt");
+/** What is wrong with an answer of the server is said to developers; the worker gets its texts by its address. */
+const NO_TEXTS = new Set(["lib/parse.ts", "live/frames.ts", "push_worker.ts"]);
 /** Functions that put a text before the reader, and which of their arguments it is. */
 const TEXT_ARGUMENTS = new Map(
   Object.entries({
@@ -27,7 +29,11 @@ const TEXT_ARGUMENTS = new Map(
     pageFrame: [1],
   }),
 );
-const TEXT_PROPERTIES = new Set(["aria-label", "title", "placeholder", "alt"]);
+const TEXT_PROPERTIES = new Set(["aria-label", "title", "placeholder", "alt", "hint", "label", "help"]);
+/** Functions whose literals are no texts: selectors, names of events, keys of what is kept. */
+const NO_TEXT = new Set(
+  "querySelector querySelectorAll closest matches addEventListener on once off matchMedia getItem setItem removeItem required kept keep".split(" "),
+);
 
 const files = readdirSync(SOURCE, { recursive: true })
   .filter((file) => file.endsWith(".ts"))
@@ -47,21 +53,53 @@ function literals(node, say) {
     isText([node.head, ...node.templateSpans.map((span) => span.literal)].map((part) => part.text).join(" ")) && say(node);
 }
 
-/** Literals that reach the reader without t(). */
-export function unmarked(source) {
-  const found = [];
-  const say = (node) => found.push(node);
+const nameOf = (called) => (ts.isIdentifier(called) ? called.text : ts.isPropertyAccessExpression(called) ? called.name.text : "");
+const isMark = (node) => ts.isCallExpression(node) && ["t", "tn", "tc"].includes(nameOf(node.expression));
+/** Classes, styles, keys of what is kept in the browser, selectors, ends of file names. */
+const MACHINE = /^pm:|^\/|\bT\)|At\(|spatial\(|var\(--|\d(px|%)|…px|^vedette\.|\b(button|badge|state|page|overlay)-[a-z]|^[.:#[]/;
+/** Begins like a sentence or has several words. */
+const PROSE = [/^\P{L}*\p{Lu}\p{Ll}+/u, /\p{L}[\s,.:…]+\p{L}/u, /\p{L}{2}\s…|…\s\p{L}{2}/u, /^[\s,;(]\P{L}*\p{L}|\p{L}\P{L}*\s$/u];
+const isProse = (text) => !MACHINE.test(text) && PROSE.some((form) => form.test(text));
+
+/** The text of a literal, `…` for what is put in; null of any other node. */
+function written(node) {
+  if (ts.isStringLiteralLike(node)) return node.text;
+  if (!ts.isTemplateExpression(node)) return null;
+  return [node.head, ...node.templateSpans.map((span) => span.literal)].map((part) => part.text).join("…");
+}
+
+/** Whether a literal stands where no text does. */
+function isNoText(node) {
+  const { parent } = node;
+  if (ts.isImportDeclaration(parent) || ts.isExportDeclaration(parent) || ts.isLiteralTypeNode(parent)) return true;
+  if (ts.isElementAccessExpression(parent) || ts.isCaseClause(parent) || ts.isTaggedTemplateExpression(parent)) return true;
+  if (ts.isBinaryExpression(parent) && /^[!=]==?$/.test(parent.operatorToken.getText())) return true;
+  if (ts.isPropertyAssignment(parent)) return parent.name === node || parent.name.text === "class";
+  if (ts.isNewExpression(parent)) return nameOf(parent.expression).endsWith("Error");
+  return ts.isCallExpression(parent) && NO_TEXT.has(nameOf(parent.expression));
+}
+
+/** Literals that reach the reader without t(): in a place of texts any, elsewhere what reads like a text and is no name. */
+export function unmarked(source, names) {
+  const found = new Set();
+  const say = (node) => names.has(written(node).trim().replaceAll("\n", " ")) || found.add(node);
   const visit = (node) => {
+    if (isMark(node)) {
+      node.arguments.filter((one) => !ts.isStringLiteralLike(one)).forEach(visit);
+      return;
+    }
     if (ts.isCallExpression(node) && ts.isIdentifier(node.expression)) {
       const name = node.expression.text;
       if (name === "h") node.arguments.slice(2).forEach((one) => literals(one, say));
       (TEXT_ARGUMENTS.get(name) ?? []).forEach((at) => node.arguments[at] && literals(node.arguments[at], say));
     }
     if (ts.isPropertyAssignment(node) && TEXT_PROPERTIES.has(node.name.text)) literals(node.initializer, say);
+    const text = written(node);
+    if (text !== null && isText(text) && isProse(text) && !isNoText(node)) say(node);
     ts.forEachChild(node, visit);
   };
   visit(source);
-  return found;
+  return [...found];
 }
 
 /** What t() and tn() are called with: `{ text, plural, context, at }`. */
@@ -143,20 +181,20 @@ function keep(path, texts, isCheck) {
 
 /** Marked texts of the code, and the faults of what is not marked. */
 function ofSource() {
-  const excused = new Set(readFileSync(UNMARKED, "utf8").split("\n").filter((line) => line !== ""));
+  const names = keptNames();
   const [texts, faults] = [[], []];
-  let left = 0;
   for (const file of files) {
     const source = parse(file);
     texts.push(...marked(source, file));
-    const bare = unmarked(source);
-    if (bare.length === 0 && excused.has(file)) faults.push(`${file}: all its texts are marked; take it out of locale/unmarked.txt`);
-    if (excused.has(file)) left += bare.length;
-    else for (const node of bare) faults.push(`${file}:${lineOf(source, node)}: ${node.getText().slice(0, 80)} is not marked for translation: t(...)`);
+    if (NO_TEXTS.has(file)) continue;
+    for (const node of unmarked(source, names))
+      faults.push(`${file}:${lineOf(source, node)}: ${node.getText().slice(0, 80)} is not marked for translation: t(...), or a name (locale/names.txt)`);
   }
-  console.log(`${left} texts of the front end in ${excused.size} files are not marked yet (locale/unmarked.txt): English in every language`);
+  console.log(`${faults.length} texts of the front end are not marked`);
   return { texts, faults };
 }
+
+export const keptNames = () => new Set(readFileSync(NAMES, "utf8").split("\n").filter((line) => line !== ""));
 
 function main(isCheck) {
   const { texts, faults } = ofSource();

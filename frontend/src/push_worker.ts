@@ -40,16 +40,18 @@ interface Told {
 
 const scope = self as unknown as Scope;
 const RENEWAL = "/api/v1/channels/push-renewal";
+/** In the reader's language, in this script's own address; English in one that was registered without them. */
+const WORDS = new URLSearchParams(scope.location.search);
 const ENDED: Told = {
-  title: "Alerts reach this browser no longer",
-  body: "The browser ended its subscription. Open your account and press “Notify this browser”.",
+  title: WORDS.get("ended") ?? "Alerts reach this browser no longer",
+  body: WORDS.get("again") ?? "The browser ended its subscription. Open your account and press “Notify this browser”.",
   link: "/account/",
   tag: "push-ended",
 };
 
 /** What a message says; a browser takes it ill if nothing is shown, so one that cannot be read says that there is news. */
 function read(text: string): Told {
-  const usual = { title: "Vedette", body: "There are new alerts.", link: "/alerts/", tag: "alerts" };
+  const usual = { title: "Vedette", body: WORDS.get("news") ?? "There are new alerts.", link: "/alerts/", tag: "alerts" };
   try {
     const told = JSON.parse(text) as Record<string, unknown>;
     const of = (name: keyof Told): string => (typeof told[name] === "string" ? told[name] : usual[name]);

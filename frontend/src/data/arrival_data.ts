@@ -4,6 +4,7 @@ import type { Fault } from "../lib/api";
 import { asList, asSpan, missingKey, othersOf, type Span } from "./document_data";
 import type { Feed } from "./shapes";
 import { readWatched, writtenWatched, type Watched } from "./watched_data";
+import { t } from "../lib/texts";
 
 export interface ArrivalEntries extends Watched {
   /** So far ahead. */
@@ -43,10 +44,10 @@ export function toDocument(entries: ArrivalEntries): Record<string, unknown> {
 }
 
 const MISSING: Record<string, string> = {
-  region: "No region yet: draw one on the map, choose a stored one or bring a file.",
-  within: "No time yet: say how far ahead to look.",
-  over: "No time yet: say from how long a course and speed are taken.",
-  gap: "No time yet: say how long a report counts.",
+  region: t("No region yet: draw one on the map, choose a stored one or bring a file."),
+  within: t("No time yet: say how far ahead to look."),
+  over: t("No time yet: say from how long a course and speed are taken."),
+  gap: t("No time yet: say how long a report counts."),
 };
 
 /** What is still empty, at the field to fill. */

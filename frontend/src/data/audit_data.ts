@@ -2,6 +2,7 @@
 
 import { moment } from "./shapes";
 import { id, isObject, nullable, number, otherwise, record, string, type Parser } from "../lib/parse";
+import { t } from "../lib/texts";
 
 const anyRecord: Parser<Record<string, unknown>> = (value) => (isObject(value) ? value : {});
 
@@ -23,7 +24,7 @@ export const entry = record({
 });
 export type Entry = ReturnType<typeof entry>;
 
-export const OUTCOMES: Readonly<Record<string, string>> = { done: "Done", refused: "Refused", failed: "Failed" };
+export const OUTCOMES: Readonly<Record<string, string>> = { done: t("Done"), refused: t("Refused"), failed: t("Failed") };
 
 export function outcomeText(row: Entry): string {
   return OUTCOMES[row.outcome] ?? row.outcome;
@@ -31,8 +32,8 @@ export function outcomeText(row: Entry): string {
 
 /** Who it was and by what they were known. */
 export function actorText(row: Entry): string {
-  if (row.means === "nobody") return "not logged in";
-  const by = row.means === "token" ? `token ${row.token}…` : row.means === "command" ? "command on the server" : "";
+  if (row.means === "nobody") return t("not logged in");
+  const by = row.means === "token" ? t("token {token}…", { token: row.token }) : row.means === "command" ? t("command on the server") : "";
   return by === "" ? row.actor_name : `${row.actor_name}, ${by}`;
 }
 

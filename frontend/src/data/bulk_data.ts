@@ -3,6 +3,7 @@
 import { faultList } from "../lib/api";
 import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
 import { asGeometry } from "../lib/regions";
+import { t } from "../lib/texts";
 
 /** Stands in a template where each region goes. */
 export const FEATURE = "$feature";
@@ -37,8 +38,8 @@ export function bulkRows({ queries, existing, refused }: BulkAnswer): BulkRow[] 
     })),
     ...existing.map(({ row, name, same }) =>
       same
-        ? { row, name, state: "same" as const, text: "Is registered already." }
-        : { row, name, state: "other" as const, text: "A query of this name asks something else; it stays as it is." },
+        ? { row, name, state: "same" as const, text: t("Is registered already.") }
+        : { row, name, state: "other" as const, text: t("A query of this name asks something else; it stays as it is.") },
     ),
     ...queries.map(({ row, name }) => ({ row, name, state: "new" as const, text: "" })),
   ];
@@ -48,9 +49,9 @@ export function bulkRows({ queries, existing, refused }: BulkAnswer): BulkRow[] 
 /** "998 new, 1 there already, 1 refused". */
 export function bulkSummary({ queries, existing, refused }: BulkAnswer): string {
   const parts = [
-    `${queries.length} new`,
-    existing.length > 0 ? `${existing.length} there already` : "",
-    refused.length > 0 ? `${refused.length} refused` : "",
+    t("{count} new", { count: queries.length }),
+    existing.length > 0 ? t("{count} there already", { count: existing.length }) : "",
+    refused.length > 0 ? t("{count} refused", { count: refused.length }) : "",
   ];
   return parts.filter((part) => part !== "").join(", ");
 }

@@ -2,6 +2,7 @@
 
 import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
 import { moment, type Channel } from "./shapes";
+import { t } from "../lib/texts";
 
 export const delivery = record({
   id,
@@ -25,17 +26,19 @@ export function stateOf(one: Delivery): DeliveryState {
 
 /** "A test", "Alert 12", "3 alerts". */
 export function contentWords(one: Delivery): string {
-  if (one.test) return "A test";
+  if (one.test) return t("A test");
   return one.alerts.length === 1
-    ? `Alert ${one.alerts[0] ?? ""}`
-    : `${one.alerts.length}${one.alerts.length === 100 ? " or more" : ""} alerts`;
+    ? t("Alert {value}", { value: one.alerts[0] ?? "" })
+    : one.alerts.length === 100
+      ? t("{count} or more alerts", { count: 100 })
+      : t("{count} alerts", { count: one.alerts.length });
 }
 
 /** Why the last attempt failed; "" while none did. */
 export function reasonWords(one: Delivery): string {
-  const tries = one.attempts > 1 ? ` after ${one.attempts} attempts` : "";
+  const tries = one.attempts > 1 ? t(" after {attempts} attempts", { attempts: one.attempts }) : "";
   if (one.sent_at !== null) return tries === "" ? "" : `arrived${tries}`;
-  const why = one.error !== "" ? one.error : one.status_code === null ? "" : `status ${one.status_code}`;
+  const why = one.error !== "" ? one.error : one.status_code === null ? "" : t("status {code}", { code: one.status_code });
   return why === "" ? "" : `${why}${tries}`;
 }
 

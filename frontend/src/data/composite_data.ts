@@ -19,6 +19,7 @@ import {
 } from "./composite_tree";
 import { shownRight } from "./constraint_data";
 import type { Feed } from "./shapes";
+import { t } from "../lib/texts";
 
 export interface PrimitiveEntry {
   where: unknown[];
@@ -205,13 +206,13 @@ export function undefinedNames({ root, primitives }: CompositeEntries): string[]
 /** What an event must be, in short. */
 export function primitiveWords(entry: PrimitiveEntry, feed: Feed): string {
   const said = entry.where.map((row) => (Array.isArray(row) ? `${String(row[0])} ${String(row[1])} ${shownRight(row[2])}` : ""));
-  said.push(...entry.prefix.map(([column, beginning]) => `${column} begins ${beginning}`));
+  said.push(...entry.prefix.map(([column, beginning]) => t("{column} begins {beginning}", { column, beginning })));
   for (const key of ["inside", "outside"] as const) {
     const region = entry[key];
     if (region !== null)
       said.push(`${key} ${isReference(region) ? region.region : describe(region, feed.crs === "geographic").toLowerCase()}`);
   }
-  return said.join(", ") || "any event";
+  return said.join(", ") || t("any event");
 }
 
 function spanWords(value: Span, feed: Feed): string {
@@ -223,17 +224,22 @@ function spanWords(value: Span, feed: Feed): string {
 export function boundsWords(link: Link | null, feed: Feed): string {
   const [low, high] = link?.bounds ?? [null, null];
   const [from, to] = [low === 0 ? null : low, high];
-  if (from !== null && to !== null) return `${spanWords(from, feed)} to ${spanWords(to, feed)} later`;
-  return to !== null ? `within ${spanWords(to, feed)}` : from !== null ? `at least ${spanWords(from, feed)} later` : "";
+  if (from !== null && to !== null) return t("{from} to {to} later", { from: spanWords(from, feed), to: spanWords(to, feed) });
+  return to !== null
+    ? t("within {span}", { span: spanWords(to, feed) })
+    : from !== null
+      ? t("at least {from} later", { from: spanWords(from, feed) })
+      : "";
 }
 
 /** What an operator says of its parts. */
 export function operatorWords({ op, span }: PatternNode, feed: Feed): string {
-  if (op === "interval") return `within ${spanWords(span, feed)} of each other`;
-  if (op === "absence") return `then not for ${spanWords(span, feed)}`;
-  if (op === "before") return `and not in the ${spanWords(span, feed)} before`;
-  if (op === "around") return `and not from ${spanWords(span, feed)} before until ${spanWords(span, feed)} after`;
-  return { sequence: "in this order", and: "all, in any order", or: "one of them", primitive: "" }[op];
+  if (op === "interval") return t("within {span} of each other", { span: spanWords(span, feed) });
+  if (op === "absence") return t("then not for {span}", { span: spanWords(span, feed) });
+  if (op === "before") return t("and not in the {span} before", { span: spanWords(span, feed) });
+  if (op === "around")
+    return t("and not from {span} before until {span2} after", { span: spanWords(span, feed), span2: spanWords(span, feed) });
+  return { sequence: t("in this order"), and: t("all, in any order"), or: t("one of them"), primitive: "" }[op];
 }
 
 /** The server's leaf for each node that is one: both go from left to right. Empty while they do not fit. */

@@ -3,6 +3,7 @@
 import { boolean, dictionary, id, integer, list, nullable, number, object, oneOf, otherwise, record, string, anything } from "../lib/parse";
 import { formatNumber } from "../lib/time";
 import { moment } from "./shapes";
+import { t, tn } from "../lib/texts";
 
 const field = record({
   name: string,
@@ -57,25 +58,28 @@ export const trial = record({
 export type Trial = ReturnType<typeof trial>;
 
 export const STATES: Record<string, [string, string]> = {
-  running: ["Running", "badge-good"],
-  starting: ["Connecting", "badge-accent"],
-  backoff: ["Waits, then tries again", "badge-high"],
-  stopped: ["Stopped", ""],
+  running: [t("Running"), "badge-good"],
+  starting: [t("Connecting"), "badge-accent"],
+  backoff: [t("Waits, then tries again"), "badge-high"],
+  stopped: [t("Stopped"), ""],
 };
 
 /** What a connector has done, in words; `ago`: when it last did. */
 export function counted(one: Connector, direction: "in" | "out", ago: string | null): string[] {
-  const count = (n: number, what: string): string => `${formatNumber(n)} ${what}${n === 1 ? "" : "s"}`;
   const rate = formatNumber(Math.round(one.rate * 10) / 10);
   if (direction === "out")
-    return [`${rate} answers/s`, `${count(one.messages, "record")} sent`, ago === null ? "nothing sent yet" : `last ${ago}`];
+    return [
+      t("{rate} answers/s", { rate }),
+      tn("1 record sent", "{count} records sent", one.messages),
+      ago === null ? t("nothing sent yet") : t("last {ago}", { ago }),
+    ];
   return [
-    `${rate} messages/s`,
-    count(one.messages, "message"),
-    ...(one.merged > 0 ? [`${formatNumber(one.merged)} merged`] : []),
-    count(one.rows, "row"),
-    count(one.dead, "dead letter"),
-    ago === null ? "nothing came yet" : `last ${ago}`,
+    t("{rate} messages/s", { rate }),
+    tn("1 message", "{count} messages", one.messages),
+    ...(one.merged > 0 ? [t("{merged} merged", { merged: formatNumber(one.merged) })] : []),
+    tn("1 row", "{count} rows", one.rows),
+    tn("1 dead letter", "{count} dead letters", one.dead),
+    ago === null ? t("nothing came yet") : t("last {ago}", { ago }),
   ];
 }
 

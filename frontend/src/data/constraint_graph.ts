@@ -7,6 +7,7 @@ import { formatNumber } from "../lib/time";
 import { shownRight, variablesOf, type ConstraintEntries, type ConstraintEntry, type DistanceEntry } from "./constraint_data";
 import { lagWords, spanValue, type SignedSpan } from "./constraint_spans";
 import type { Feed } from "./shapes";
+import { t } from "../lib/texts";
 
 const pair: Parser<[string, string]> = (value, path = "") => {
   const names = list(string)(value, path);
@@ -126,7 +127,7 @@ export function distanceWords({ max, min, isOpen }: DistanceEntry, feed: Feed): 
   const parts = [min === "" ? "" : `${least} ${lengthWords(min, feed)}`, max === "" ? "" : `${most} ${lengthWords(max, feed)}`].filter(
     (part) => part !== "",
   );
-  return parts.length === 0 ? "some distance" : parts.join(" and ");
+  return parts.length === 0 ? t("some distance") : parts.join(t(" and "));
 }
 
 function lengthWords(text: string, feed: Feed): string {
@@ -150,7 +151,7 @@ export function nodeLines(entries: ConstraintEntries, name: string, feed: Feed):
     Array.isArray(row) ? `${String(row[0])} ${String(row[1])} ${shownRight(row[2])}` : "",
   );
   for (const { between, inside, compare } of entries.constraints) {
-    if (between.includes(name) && inside !== null) lines.push(`inside ${regionWords(inside.region, feed)}`);
+    if (between.includes(name) && inside !== null) lines.push(t("inside {region}", { region: regionWords(inside.region, feed) }));
     for (const { left, op, right } of compare) {
       const spoken = new Set([left, right].flatMap((side) => variablesOf(side, names)));
       // Its own columns need no name before them.

@@ -2,6 +2,7 @@
 
 import { formatSpan, parseDuration, type TimeUnit } from "../lib/time";
 import { fromDuration, toDuration, type SpanUnit } from "./query_form_data";
+import { t } from "../lib/texts";
 
 /** As the document has it: a number in the feed's unit or an ISO 8601 duration, with a sign if it is negative; null: not bounded. */
 export type SignedSpan = string | number | null;
@@ -35,10 +36,12 @@ export function fromSigned(value: SignedSpan, time: TimeUnit): { amount: string;
 export function lagWords([low, high]: readonly [SignedSpan, SignedSpan], unit: TimeUnit): string {
   const [from, to] = [spanValue(low), spanValue(high)];
   const words = (length: number): string => (length === 0 ? "0" : formatSpan(Math.abs(length), unit));
-  if (from === null && to === null) return "at any time";
-  if (from !== null && to !== null && from === -to) return from === 0 ? "at the same time" : `within ${words(to)}`;
-  if (from === null) return to! < 0 ? `at least ${words(to!)} earlier` : `at most ${words(to!)} later`;
-  if (to === null) return from < 0 ? `at most ${words(from)} earlier` : `at least ${words(from)} later`;
-  if (to <= 0) return `${words(to)} to ${words(from)} earlier`;
-  return from >= 0 ? `${words(from)} to ${words(to)} later` : `${words(from)} earlier to ${words(to)} later`;
+  if (from === null && to === null) return t("at any time");
+  if (from !== null && to !== null && from === -to) return from === 0 ? t("at the same time") : t("within {span}", { span: words(to) });
+  if (from === null) return to! < 0 ? t("at least {to} earlier", { to: words(to!) }) : t("at most {to} later", { to: words(to!) });
+  if (to === null) return from < 0 ? t("at most {from} earlier", { from: words(from) }) : t("at least {from} later", { from: words(from) });
+  if (to <= 0) return t("{to} to {from} earlier", { to: words(to), from: words(from) });
+  return from >= 0
+    ? t("{from} to {to} later", { from: words(from), to: words(to) })
+    : t("{from} earlier to {to} later", { from: words(from), to: words(to) });
 }

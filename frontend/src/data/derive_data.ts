@@ -2,6 +2,7 @@
 
 import { isObject } from "../lib/parse";
 import type { Feed, QueryRow } from "./shapes";
+import { t } from "../lib/texts";
 
 /** Families whose queries take answers as events. */
 export const DERIVING: readonly string[] = ["constraint", "composite", "calculus"];
@@ -77,7 +78,9 @@ export function withAnswers(feed: Feed): Feed {
 /** The columns of an answer with so many entities, in the words of a form. */
 export function columnsWords(giver: QueryRow | undefined): string {
   const named = { border: 1, transition: 1, motion: 1, arrival: 1, occupancy: 0, encounter: 2 }[giver?.family ?? ""];
-  if (named === 0) return "names no entity; value is the count";
-  if (named === 2) return "entity and entity2 are the two; value is the least distance";
-  return named === 1 ? "entity is the one it is about" : `entity, entity2, … up to entity${MOST_ENTITIES} are those it is about`;
+  if (named === 0) return t("names no entity; value is the count");
+  if (named === 2) return t("entity and entity2 are the two; value is the least distance");
+  return named === 1
+    ? t("entity is the one it is about")
+    : t("entity, entity2, … up to entity{MOSTENTITIES} are those it is about", { MOSTENTITIES: MOST_ENTITIES });
 }

@@ -23,7 +23,7 @@ export interface Tab {
 export const TABS: Tab[] = [
   { name: "open", text: t("Open"), states: OPEN },
   { name: "unattended", text: t("Not taken"), states: UNATTENDED },
-  { name: "ended", text: "Ended, not taken", states: ["new", "seen", "assigned", "reopened"], isOver: true },
+  { name: "ended", text: t("Ended, not taken"), states: ["new", "seen", "assigned", "reopened"], isOver: true },
   { name: "mine", text: t("Mine"), states: OPEN, isMine: true },
   { name: "resolved", text: t("Resolved"), states: ["resolved"] },
 ];

@@ -5,6 +5,7 @@ import { isObject } from "../lib/parse";
 import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
 import { asList, asSpan, bound, missingKey, othersOf, type Span } from "./document_data";
 import type { Feed } from "./shapes";
+import { t } from "../lib/texts";
 
 export const POSITIONS = ["last", "interpolated"] as const;
 export type Position = (typeof POSITIONS)[number];
@@ -77,9 +78,9 @@ export function toDocument(entries: EncounterEntries): Record<string, unknown> {
 }
 
 const MISSING: Record<string, string> = {
-  distance: "No distance yet: say how near they must come.",
-  every: "No time yet: say how often to look.",
-  gap: "No time yet: say how long a place is known after a report.",
+  distance: t("No distance yet: say how near they must come."),
+  every: t("No time yet: say how often to look."),
+  gap: t("No time yet: say how long a place is known after a report."),
 };
 
 /** What is still empty, at the field to fill. */

@@ -46,7 +46,7 @@ interface FeedKind {
 export function entityFacts({ last, before }: EntityReports, feed: FeedKind, now: number): [string, string][] {
   if (last === null) return [];
   const ago = Math.max(0, now - last.t);
-  const facts: [string, string][] = [[t("Last report"), ago === 0 ? "now" : `${formatSpan(ago, feed.time)} ago`]];
+  const facts: [string, string][] = [[t("Last report"), ago === 0 ? "now" : t("{span} ago", { span: formatSpan(ago, feed.time) })]];
   for (const [name, value] of Object.entries(last)) {
     if (!KNOWN.has(name) && value !== null && value !== "") facts.push([name, valueText(value)]);
   }

@@ -3,6 +3,7 @@
 import { boolean, dictionary, id, integer, list, nullable, number, otherwise, ParseFault, record, string, type Parser } from "../lib/parse";
 import { moment } from "./shapes";
 import type { Track } from "./shapes";
+import { t } from "../lib/texts";
 
 export const note = record({ id, entity: string, author: string, text: string, at: moment });
 export type Note = ReturnType<typeof note>;
@@ -50,8 +51,8 @@ export function attributesFrom(text: string): { attributes: Record<string, strin
     if (line === "") continue;
     const at = line.indexOf("=");
     const [name, value] = [line.slice(0, at).trim(), line.slice(at + 1).trim()];
-    if (at <= 0 || name === "" || value === "") return { fault: `“${line}”: write name = value.` };
-    if (name in attributes) return { fault: `“${name}” stands there twice.` };
+    if (at <= 0 || name === "" || value === "") return { fault: t("“{line}”: write name = value.", { line }) };
+    if (name in attributes) return { fault: t("“{name}” stands there twice.", { name }) };
     attributes[name] = value;
   }
   return { attributes };

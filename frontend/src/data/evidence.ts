@@ -1,6 +1,7 @@
 /** The events that explain an answer, in order, for any family of queries. Pure. */
 
 import type { Detection, EvidenceItem } from "./shapes";
+import { t } from "../lib/texts";
 
 export interface EvidencePoint extends EvidenceItem {
   /** From 1, in order of time: the same on the map and in the list. */
@@ -47,7 +48,11 @@ export function closestNotes(rows: readonly Pick<Detection, "kind" | "value" | "
     )
       return [];
     return [
-      { text: `${Number(distance.toPrecision(3))}${isGeographic ? " m" : ""} apart`, x: (one.x + other.x) / 2, y: (one.y + other.y) / 2 },
+      {
+        text: t("{distance} apart", { distance: `${Number(distance.toPrecision(3))}${isGeographic ? " m" : ""}` }),
+        x: (one.x + other.x) / 2,
+        y: (one.y + other.y) / 2,
+      },
     ];
   });
 }

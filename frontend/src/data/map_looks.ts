@@ -2,6 +2,7 @@
 
 import { isObject } from "../lib/parse";
 import { GROUPINGS, type Grouping } from "./clusters";
+import { t } from "../lib/texts";
 
 export const HEATS = ["none", "reports", "answers"] as const;
 export type Heat = (typeof HEATS)[number];
@@ -14,7 +15,7 @@ export interface Looks {
 }
 
 /** No attribute has this name: it begins with a space. */
-export const SPEED = " speed";
+export const SPEED = t(" speed");
 
 export function looksFrom(text: string | null): Looks {
   let value: unknown = null;

@@ -5,6 +5,7 @@ import { formatNumber } from "../lib/time";
 import { formatDistance } from "../lib/units";
 import type { MotionStep } from "./motion_data";
 import type { Detection } from "./shapes";
+import { t, tn } from "../lib/texts";
 
 const witness = record({ t: number, x: number, y: number, distance: nullable(number) });
 const entityProgress = record({
@@ -26,17 +27,20 @@ export type ProgressAnswer = ReturnType<typeof progressAnswer>;
  * without order has no next step, but some that are there.
  */
 export function stateOf({ done, of, steps, matches }: EntityProgress): string {
-  if (done === of && !matches) return "Not among them";
-  if (done === of) return of === 1 ? "The step is done" : `All ${of} steps`;
+  if (done === of && !matches) return t("Not among them");
+  if (done === of) return of === 1 ? t("The step is done") : t("All {of} steps", { of });
   const isPrefix = steps.slice(0, done).every((step) => step !== null);
-  return isPrefix ? `Step ${done} of ${of}` : `${done} of ${of} steps`;
+  return isPrefix ? t("Step {done} of {of}", { done, of }) : t("{done} of {of} steps", { done, of });
 }
 
 /** "2 match, 40 more have done some steps."; a pattern of distances alone (`isMeasured`) has no half-way: everybody has all of them. */
 export function progressWords(total: number, matching: number, isMeasured: boolean): string {
-  if (isMeasured) return `${formatNumber(matching)} of ${formatNumber(total)} that were measured ${matching === 1 ? "matches" : "match"}.`;
-  const matches = matching === 0 ? "nobody matches" : `${formatNumber(matching)} match${matching === 1 ? "es" : ""}`;
-  return `${matches}, ${formatNumber(total - matching)} more have done some steps.`;
+  if (isMeasured)
+    return tn("1 of {total} that were measured matches.", "{count} of {total} that were measured match.", matching, {
+      total: formatNumber(total),
+    });
+  const matches = matching === 0 ? t("nobody matches") : tn("1 matches", "{count} match", matching);
+  return t("{matches}, {total} more have done some steps.", { matches, total: formatNumber(total - matching) });
 }
 
 /** As exact as it can be read: "31.6 m", "512 m"; in units of the plan four digits. */

@@ -6,6 +6,7 @@ import { formatNumber } from "../lib/time";
 import { asList, asSpan, bound, missingKey, othersOf, type Span } from "./document_data";
 import type { Feed } from "./shapes";
 import { readWatched, writtenWatched, type Watched } from "./watched_data";
+import { t } from "../lib/texts";
 
 export const COUNTINGS = [">=", "<="] as const;
 export type Counting = (typeof COUNTINGS)[number];
@@ -57,11 +58,11 @@ export function toDocument(entries: OccupancyEntries): Record<string, unknown> {
 /** What is still empty, at the field to fill. */
 export function toldInForm(fault: Fault, { place, region, ranges, count }: OccupancyEntries): Fault {
   if (fault.pointer === "" && place === "region" && region === null && fault.message.includes("'region'"))
-    return { pointer: "/region", message: "No region yet: draw one on the map, choose a stored one or bring a file." };
+    return { pointer: "/region", message: t("No region yet: draw one on the map, choose a stored one or bring a file.") };
   if (fault.pointer === "/ranges" && ranges.every((row) => row.column === ""))
-    return { ...fault, message: "No range yet: add one, and say between which values." };
-  if (fault.pointer === "/count/1" && count.trim() === "") return { ...fault, message: "No number yet: say how many." };
-  return missingKey(fault) === "count" ? { pointer: "/count", message: "No number yet: say how many." } : fault;
+    return { ...fault, message: t("No range yet: add one, and say between which values.") };
+  if (fault.pointer === "/count/1" && count.trim() === "") return { ...fault, message: t("No number yet: say how many.") };
+  return missingKey(fault) === "count" ? { pointer: "/count", message: t("No number yet: say how many.") } : fault;
 }
 
 // ---- The count over time
@@ -98,7 +99,9 @@ export function steppedPath(levels: readonly Level[], most: number, width: numbe
 /** How many there were in the stretch, in words: the most of a query that waits for many, the fewest of one that waits for few. */
 export function extremeWords(levels: readonly Level[], { counting }: Pick<OccupancyEntries, "counting">): string {
   const counts = levels.map(({ count }) => count);
-  return counting === ">=" ? `at most ${formatNumber(Math.max(...counts))}` : `at least ${formatNumber(Math.min(...counts))}`;
+  return counting === ">="
+    ? t("at most {value}", { value: formatNumber(Math.max(...counts)) })
+    : t("at least {value}", { value: formatNumber(Math.min(...counts)) });
 }
 
 /** Whether a count is as asked. */

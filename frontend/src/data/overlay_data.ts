@@ -1,6 +1,7 @@
 /** Overlays of a feed's map. Pure. */
 
 import { id, isObject, record, string } from "../lib/parse";
+import { t } from "../lib/texts";
 
 export const overlay = record({ id, name: string });
 export type Overlay = ReturnType<typeof overlay>;
@@ -14,12 +15,13 @@ export function collectionFrom(text: string): { collection: GeoJSON.FeatureColle
   try {
     value = JSON.parse(text);
   } catch {
-    return { fault: "it is no JSON" };
+    return { fault: t("it is no JSON") };
   }
   if (isObject(value) && value["type"] === "Feature") value = { type: "FeatureCollection", features: [value] };
   if (isObject(value) && "coordinates" in value)
     value = { type: "FeatureCollection", features: [{ type: "Feature", properties: {}, geometry: value }] };
-  if (!isObject(value) || value["type"] !== "FeatureCollection" || !Array.isArray(value["features"])) return { fault: "it is no GeoJSON" };
+  if (!isObject(value) || value["type"] !== "FeatureCollection" || !Array.isArray(value["features"]))
+    return { fault: t("it is no GeoJSON") };
   return { collection: value as unknown as GeoJSON.FeatureCollection };
 }
 

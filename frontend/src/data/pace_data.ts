@@ -1,6 +1,7 @@
 /** When the messages of a rule or a channel may come: as the API tells it, and in words. */
 
 import { boolean, integer, nullable, oneOf, otherwise, string } from "../lib/parse";
+import { t } from "../lib/texts";
 
 export const PACE = {
   zone: otherwise(string, "UTC"),
@@ -41,10 +42,17 @@ export function atOnce(zone: string): Pace {
 /** "quiet 22:00 to 06:00 · a digest every hour · one message by entity in 30 min · critical ones at once"; "" where nothing waits. */
 export function paceWords(pace: Pace): string {
   const quiet =
-    pace.quiet_from === null || pace.quiet_until === null ? "" : `quiet ${clock(pace.quiet_from)} to ${clock(pace.quiet_until)}`;
-  const digest = { "": "", hourly: "a digest every hour", daily: `a digest at ${clock(pace.digest_at)}` }[pace.digest];
-  const group = pace.group_by === "" ? "" : `one message by ${pace.group_by} in ${pace.group_minutes} min`;
-  const critical = (quiet !== "" || digest !== "") && pace.critical_passes ? "critical ones at once" : "";
+    pace.quiet_from === null || pace.quiet_until === null
+      ? ""
+      : t("quiet {quietfrom} to {quietuntil}", { quietfrom: clock(pace.quiet_from), quietuntil: clock(pace.quiet_until) });
+  const digest = { "": "", hourly: t("a digest every hour"), daily: t("a digest at {digestat}", { digestat: clock(pace.digest_at) }) }[
+    pace.digest
+  ];
+  const group =
+    pace.group_by === ""
+      ? ""
+      : t("one message by {groupby} in {groupminutes} min", { groupby: pace.group_by, groupminutes: pace.group_minutes });
+  const critical = (quiet !== "" || digest !== "") && pace.critical_passes ? t("critical ones at once") : "";
   return [quiet, digest, group, critical].filter((text) => text !== "").join(" · ");
 }
 

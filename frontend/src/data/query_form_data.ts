@@ -6,6 +6,7 @@ import { parseDuration, type TimeUnit } from "../lib/time";
 import { bound, othersOf } from "./document_data";
 import type { Feed } from "./shapes";
 import { readWatched, writtenWatched, type Watched } from "./watched_data";
+import { t } from "../lib/texts";
 
 export const TRANSITIONS = ["passed", "returned", "stayed_in", "stayed_out"] as const;
 export type TransitionKind = (typeof TRANSITIONS)[number];
@@ -116,10 +117,10 @@ export function toSpecification(entries: CrossingEntries): Record<string, unknow
 export function toldInForm(fault: Fault, { place, region, ranges, within }: CrossingEntries): Fault {
   const missing = fault.pointer === "" ? /'(\w+)'/.exec(fault.message)?.[1] : undefined;
   if (missing === "region" && place === "region" && region === null)
-    return { pointer: "/region", message: "No region yet: draw one on the map, choose a stored one or bring a file." };
+    return { pointer: "/region", message: t("No region yet: draw one on the map, choose a stored one or bring a file.") };
   if (fault.pointer === "/ranges" && ranges.every((row) => row.column === ""))
-    return { ...fault, message: "No range yet: add one, and say between which values." };
-  if (missing === "within" && within === null) return { pointer: "/within", message: "No time yet: say how long it has." };
+    return { ...fault, message: t("No range yet: add one, and say between which values.") };
+  if (missing === "within" && within === null) return { pointer: "/within", message: t("No time yet: say how long it has.") };
   return fault;
 }
 

@@ -4,6 +4,7 @@ import { SEVERITY_NAMES } from "../lib/words";
 import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
 import { PACE, paceWords } from "./pace_data";
 import { severity } from "./shapes";
+import { t } from "../lib/texts";
 
 export const rule = record({
   id,
@@ -39,20 +40,23 @@ export const dryRun = record({ alerts: integer, unreached: integer, results: lis
 export type DryRun = ReturnType<typeof dryRun>;
 export type DryRoute = ReturnType<typeof route>;
 
-export const DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+export const DAYS = [t("Monday"), t("Tuesday"), t("Wednesday"), t("Thursday"), t("Friday"), t("Saturday"), t("Sunday")];
 
 /** What the rule asks for: "High and above · yard · tag harbour · 22:00 to 06:00 · after 10 min without acknowledgement". */
 export function conditionWords(one: Rule): string {
-  const span = one.from_time === null && one.until_time === null ? "" : `${clock(one.from_time)} to ${clock(one.until_time)} ${one.zone}`;
+  const span =
+    one.from_time === null && one.until_time === null
+      ? ""
+      : t("{from} to {until} {zone}", { from: clock(one.from_time), until: clock(one.until_time), zone: one.zone });
   return [
-    one.min_severity === "info" ? "All alerts" : `${SEVERITY_NAMES[one.min_severity]} and above`,
+    one.min_severity === "info" ? t("All alerts") : t("{value} and above", { value: SEVERITY_NAMES[one.min_severity] }),
     one.feed ?? "",
     counted(one.queries.length, "query", "queries"),
-    one.tags.map((tag) => `tag ${tag}`).join(" or "),
+    one.tags.map((tag) => t("tag {tag}", { tag })).join(t(" or ")),
     counted(one.regions.length, "region", "regions"),
     one.days.map((day) => DAYS[day] ?? "").join(", "),
     span,
-    one.after_minutes === 0 ? "" : `after ${one.after_minutes} min without acknowledgement`,
+    one.after_minutes === 0 ? "" : t("after {afterminutes} min without acknowledgement", { afterminutes: one.after_minutes }),
     paceWords(one),
   ]
     .filter((text) => text !== "")
@@ -71,9 +75,9 @@ function clock(time: string | null): string {
 /** Where a rule sends: names of channels, "all of team harbour", "ben's own". */
 export function targetWords(one: Rule, channels: ReadonlyMap<string, string>, teams: ReadonlyMap<string, string>): string {
   return [
-    ...one.channels.map((channel) => channels.get(channel) ?? "a channel"),
-    ...one.teams.map((team) => `all of ${teams.get(team) ?? "a team"}`),
-    ...one.people.map((name) => `${name}'s own`),
+    ...one.channels.map((channel) => channels.get(channel) ?? t("a channel")),
+    ...one.teams.map((team) => t("all of {team}", { team: teams.get(team) ?? t("a team") })),
+    ...one.people.map((name) => t("{name}'s own", { name })),
     counted(one.shifts.length, "shift", "shifts"),
   ]
     .filter((text) => text !== "")

@@ -22,6 +22,7 @@ import {
 import type { Geometry } from "../lib/regions";
 import { PACE } from "./pace_data";
 import { UNITS } from "../lib/units";
+import { t } from "../lib/texts";
 
 export const SEVERITIES = ["info", "low", "high", "critical"] as const;
 export type Severity = (typeof SEVERITIES)[number];
@@ -57,7 +58,7 @@ export type Detection = ReturnType<typeof detection>;
 export function moment(value: unknown, path = ""): number {
   if (typeof value === "number") return value;
   const parsed = Date.parse(string(value, path));
-  if (Number.isNaN(parsed)) throw new ParseFault(path, "a moment");
+  if (Number.isNaN(parsed)) throw new ParseFault(path, t("a moment"));
   return parsed;
 }
 

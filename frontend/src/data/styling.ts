@@ -2,6 +2,7 @@
 
 import { anything, isObject, list, record, string, type Parser } from "../lib/parse";
 import { formatNumber } from "../lib/time";
+import { t } from "../lib/texts";
 
 const valuesByEntity: Parser<Record<string, unknown>> = (value, path = "") => {
   if (!isObject(value)) return anything({}, path) as Record<string, unknown>;
@@ -26,7 +27,7 @@ export interface Styling {
 /** More names than this share the class "Other". */
 const MOST_NAMES = 8;
 export const STEPS = 5;
-const NONE = "No value";
+const NONE = t("No value");
 
 /** Classes for these values: steps when all are numbers that differ, else one for each of the most frequent names. */
 export function stylingOf(values: readonly unknown[], format: (value: number) => string = formatNumber): Styling {
@@ -44,9 +45,9 @@ function steps(numbers: number[], format: (value: number) => string): Styling | 
   const first = Math.floor(at(0.02) / step) + 1;
   const bounds = Array.from({ length: STEPS - 1 }, (_, n) => Number(((first + n) * step).toPrecision(12)));
   const labels = [
-    `below ${format(bounds[0]!)}`,
+    t("below {bound}", { bound: format(bounds[0]!) }),
     ...bounds.slice(1).map((bound, n) => `${format(bounds[n]!)} – ${format(bound)}`),
-    `${format(bounds[bounds.length - 1]!)} and more`,
+    t("{value} and more", { value: format(bounds[bounds.length - 1]!) }),
   ];
   const classes: StyleClass[] = [...labels.map((label, place) => ({ label, place })), { label: NONE, place: null }];
   return {
@@ -71,7 +72,7 @@ function names(known: unknown[]): Styling {
   const kept = frequent.map(([name]) => name).sort();
   const classes: StyleClass[] = kept.map((label, place) => ({ label, place }));
   const other = classes.length;
-  if (counts.size > kept.length) classes.push({ label: "Other", place: null });
+  if (counts.size > kept.length) classes.push({ label: t("Other"), place: null });
   const none = classes.push({ label: NONE, place: null }) - 1;
   const placeOf = new Map(kept.map((name, place) => [name, place]));
   return {

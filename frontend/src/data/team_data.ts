@@ -2,6 +2,7 @@
 
 import { boolean, id, list, nullable, oneOf, otherwise, record, string } from "../lib/parse";
 import { moment } from "./shapes";
+import { t } from "../lib/texts";
 
 export const ROLES = ["viewer", "analyst", "operator", "admin"] as const;
 export type Role = (typeof ROLES)[number];
@@ -9,10 +10,10 @@ const role = oneOf(...ROLES);
 
 /** What a member of each role may do. */
 export const ROLE_WORDS: Record<Role, string> = {
-  viewer: "Viewer: sees everything of the team",
-  analyst: "Analyst: also queries, regions and alerts",
-  operator: "Operator: also feeds, jobs and channels",
-  admin: "Admin: also the team's members",
+  viewer: t("Viewer: sees everything of the team"),
+  analyst: t("Analyst: also queries, regions and alerts"),
+  operator: t("Operator: also feeds, jobs and channels"),
+  admin: t("Admin: also the team's members"),
 };
 
 export const member = record({ id, name: string, email: otherwise(string, ""), active: boolean, role });

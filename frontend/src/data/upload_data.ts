@@ -1,6 +1,7 @@
 /** What the server says of an uploaded file, and what somebody changed of how it is read. */
 
 import { anything, boolean, four, integer, list, nullable, number, oneOf, otherwise, record, string, type Parser } from "../lib/parse";
+import { t } from "../lib/texts";
 
 export const COLUMN_TYPES = ["string", "int", "float", "bool"] as const;
 export const attribute = record({ source: string, name: string, type: oneOf(...COLUMN_TYPES) });
@@ -105,14 +106,14 @@ const samplePage = record({
 });
 export type Sample = ReturnType<typeof samplePage>["results"][number];
 export const STATE_WORDS: Record<Upload["state"], string> = {
-  uploading: "Being uploaded",
-  ready: "Waits for its feed",
-  reading: "Being read",
-  sending: "Being loaded",
-  paused: "Paused",
-  done: "Loaded",
-  cancelled: "Cancelled",
-  failed: "Failed",
+  uploading: t("Being uploaded"),
+  ready: t("Waits for its feed"),
+  reading: t("Being read"),
+  sending: t("Being loaded"),
+  paused: t("Paused"),
+  done: t("Loaded"),
+  cancelled: t("Cancelled"),
+  failed: t("Failed"),
 };
 
 /** Keys that say how the file is taken apart: with another value its columns may be others, and what was chosen of them is void. */
@@ -156,23 +157,27 @@ export function differences(
   if (!into.wall_clock && first !== null && from !== null && to !== null && from < first)
     told.push(
       to < first
-        ? `The sample is older than the feed: rows before ${clock(first)} are left out. Make a new feed of older files.`
-        : `Rows before ${clock(first)} are left out: the feed has gone past them.`,
+        ? t("The sample is older than the feed: rows before {first} are left out. Make a new feed of older files.", { first: clock(first) })
+        : t("Rows before {first} are left out: the feed has gone past them.", { first: clock(first) }),
     );
   if (!into.wall_clock && first !== null && from !== null && into.ahead !== null && from > first + into.ahead)
     told.push(
-      "The file begins further ahead than the feed allows: its rows may become dead letters. Change that in the feed's settings first.",
+      t("The file begins further ahead than the feed allows: its rows may become dead letters. Change that in the feed's settings first."),
     );
-  if (into.missing.length > 0) told.push(`The file has nothing for ${names(into.missing)}: it stays empty.`);
+  if (into.missing.length > 0) told.push(t("The file has nothing for {missing}: it stays empty.", { missing: names(into.missing) }));
   if (into.left_out.length > 0)
-    told.push(`The feed has no column for ${names(into.left_out)}: left out. To keep it, add a column in the feed's settings first.`);
-  if (into.wall_clock) told.push("The feed lives by the clock on the wall: the first row happens now.");
-  if (into.remembered && reading.time.length > 0) told.push("The file is read as the last one was, where it has the same columns.");
+    told.push(
+      t("The feed has no column for {leftout}: left out. To keep it, add a column in the feed's settings first.", {
+        leftout: names(into.left_out),
+      }),
+    );
+  if (into.wall_clock) told.push(t("The feed lives by the clock on the wall: the first row happens now."));
+  if (into.remembered && reading.time.length > 0) told.push(t("The file is read as the last one was, where it has the same columns."));
   return told;
 }
 
 function names(all: readonly string[]): string {
-  return all.length < 2 ? all.join("") : `${all.slice(0, -1).join(", ")} and ${all[all.length - 1]!}`;
+  return all.length < 2 ? all.join("") : t("{some} and {last}", { some: all.slice(0, -1).join(", "), last: all[all.length - 1]! });
 }
 
 /** `name`, or the first of it with a number that no feed in `taken` has. */
@@ -205,8 +210,8 @@ export function progress(row: Upload): number {
 
 /** "up to 5 s", "10 min to 15 min": the bars of the histogram of intervals. */
 export function intervalLabel(upTo: number | null, before: number | null): string {
-  if (upTo === null) return `over ${span(before ?? 0)}`;
-  return `to ${span(upTo)}`;
+  if (upTo === null) return t("over {span}", { span: span(before ?? 0) });
+  return t("to {span}", { span: span(upTo) });
 }
 
 function span(seconds: number): string {
@@ -216,12 +221,12 @@ function span(seconds: number): string {
 }
 
 export const CRS_CHOICES: readonly (readonly [string, string])[] = [
-  ["EPSG:4326", "Longitude and latitude"],
-  ["EPSG:3857", "Web Mercator (metres)"],
-  ["EPSG:27700", "British National Grid"],
-  ["utm", "UTM, a zone"],
-  ["other", "Another system, by its EPSG code"],
-  ["plane", "A plane: leave them as they are"],
+  ["EPSG:4326", t("Longitude and latitude")],
+  ["EPSG:3857", t("Web Mercator (metres)")],
+  ["EPSG:27700", t("British National Grid")],
+  ["utm", t("UTM, a zone")],
+  ["other", t("Another system, by its EPSG code")],
+  ["plane", t("A plane: leave them as they are")],
 ];
 
 /** Zone and hemisphere of a UTM system of WGS 84; null for another system. */
@@ -237,11 +242,11 @@ export function utmCrs(zone: number, south: boolean): string {
 
 export const TIME_FORMATS: readonly (readonly [string, string])[] = [
   ["iso", "ISO 8601: 2026-01-31T14:05:00Z"],
-  ["epoch_s", "Seconds since 1970"],
-  ["epoch_ms", "Milliseconds since 1970"],
-  ["epoch_us", "Microseconds since 1970"],
-  ["epoch_ns", "Nanoseconds since 1970"],
-  ["ticks", "Ticks, such as frames"],
+  ["epoch_s", t("Seconds since 1970")],
+  ["epoch_ms", t("Milliseconds since 1970")],
+  ["epoch_us", t("Microseconds since 1970")],
+  ["epoch_ns", t("Nanoseconds since 1970")],
+  ["ticks", t("Ticks, such as frames")],
   ["%d/%m/%Y %H:%M:%S", "31/01/2026 14:05:00"],
   ["%d/%m/%Y %H:%M", "31/01/2026 14:05"],
   ["%m/%d/%Y %H:%M:%S", "01/31/2026 14:05:00"],

@@ -1,8 +1,15 @@
 /** This browser's subscription to push messages: with the page's leave, under the server's key. */
 
 import { toBytes, toText } from "./base64url";
+import { t } from "./texts";
 
-const WORKER = `${import.meta.env.BASE_URL}push_worker.js`;
+/** The worker imports nothing: what it may have to say stands in its address. */
+const WORDS = new URLSearchParams({
+  ended: t("Alerts reach this browser no longer"),
+  again: t("The browser ended its subscription. Open your account and press “Notify this browser”."),
+  news: t("There are new alerts."),
+});
+const WORKER = `${import.meta.env.BASE_URL}push_worker.js?${WORDS.toString()}`;
 
 /** Why this browser cannot be notified, in words for its reader. */
 export class NoPush extends Error {}
@@ -15,9 +22,9 @@ export interface Subscription {
 /** Asks the reader, starts the worker and subscribes. `key`: the server's. Throws NoPush. */
 export async function subscribe(key: string): Promise<Subscription> {
   if (!("serviceWorker" in navigator) || !("PushManager" in window))
-    throw new NoPush("This browser takes no push messages here: they need https, and on an iPhone the page on the home screen.");
+    throw new NoPush(t("This browser takes no push messages here: they need https, and on an iPhone the page on the home screen."));
   if ((await Notification.requestPermission()) !== "granted")
-    throw new NoPush("The browser does not allow notifications for this page. Allow them in its site settings first.");
+    throw new NoPush(t("The browser does not allow notifications for this page. Allow them in its site settings first."));
   const registration = await navigator.serviceWorker.register(WORKER);
   await active(registration);
   const known = await registration.pushManager.getSubscription();
@@ -26,7 +33,9 @@ export async function subscribe(key: string): Promise<Subscription> {
   try {
     return parts(await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: toBytes(key) }));
   } catch (error) {
-    throw new NoPush(`The browser's push service took no subscription: ${error instanceof Error ? error.message : String(error)}`);
+    throw new NoPush(
+      t("The browser's push service took no subscription: {reason}", { reason: error instanceof Error ? error.message : String(error) }),
+    );
   }
 }
 
@@ -72,5 +81,5 @@ export function browserName(agent: string): string {
     [/Linux/, "Linux"],
   ];
   const of = (table: [RegExp, string][], usual: string): string => table.find(([sign]) => sign.test(agent))?.[1] ?? usual;
-  return `${of(names, "A browser")} on ${of(systems, "this device")}`;
+  return t("{browser} on {system}", { browser: of(names, t("A browser")), system: of(systems, t("this device")) });
 }

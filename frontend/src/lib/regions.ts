@@ -1,5 +1,7 @@
 /** Region documents of the specification: polygons, multipolygons, circles. Coordinates are [x, y]: longitude first. */
 
+import { t, tn } from "./texts";
+
 export type Ring = [number, number][];
 export interface PolygonDocument {
   type: "Polygon";
@@ -110,8 +112,11 @@ export function withRing(geometry: PolygonDocument | MultiPolygonDocument, ring:
 
 /** "Polygon, 5 corners", "Circle, radius 30 m". */
 export function describe(geometry: Geometry, geographic: boolean): string {
-  if (isCircle(geometry)) return `Circle, radius ${Number(geometry.radius.toPrecision(6))}${geographic ? " m" : ""}`;
-  if (geometry.type === "MultiPolygon" && geometry.coordinates.length > 1) return `${geometry.coordinates.length} polygons`;
+  if (isCircle(geometry))
+    return t("Circle, radius {radius}", { radius: `${Number(geometry.radius.toPrecision(6))}${geographic ? " m" : ""}` });
+  if (geometry.type === "MultiPolygon" && geometry.coordinates.length > 1)
+    return t("{count} polygons", { count: geometry.coordinates.length });
   const holes = geometry.type === "Polygon" ? geometry.coordinates.length - 1 : 0;
-  return `Polygon, ${openRing(geometry).length} corners${holes > 0 ? `, ${holes} hole${holes === 1 ? "" : "s"}` : ""}`;
+  const corners = t("Polygon, {count} corners", { count: openRing(geometry).length });
+  return holes > 0 ? `${corners}, ${tn("1 hole", "{count} holes", holes)}` : corners;
 }

@@ -34,7 +34,14 @@ export function tc(context: string, text: string, values: Values = {}): string {
 export function tn(one: string, other: string, count: number, values: Values = {}): string {
   const forms = catalogue?.texts[one];
   const text = forms === undefined ? (count === 1 ? one : other) : (forms[catalogue!.form(count)] ?? other);
-  return filled(text, { count, ...values });
+  return filled(text, { count: formatNumber(count), ...values });
+}
+
+const NUMBER = new Intl.NumberFormat(language === "en" ? "en-GB" : language);
+
+/** A number as the reader's language writes it. */
+export function formatNumber(value: number): string {
+  return NUMBER.format(value);
 }
 
 function filled(text: string, values: Values): string {

@@ -1,15 +1,13 @@
 /** Times and spans in a feed's unit, written for readers. `ms` feeds count milliseconds since 1970 UTC, others ticks. */
 
+import { formatNumber, language, t, tn } from "./texts";
+
+export { formatNumber };
 export type TimeUnit = "ms" | "ticks";
 /** "UTC", "local" for the browser's own, or a name of the IANA database. */
 export type Zone = string;
 
-const NUMBER = new Intl.NumberFormat("en-GB");
 const two = (value: number): string => String(value).padStart(2, "0");
-
-export function formatNumber(value: number): string {
-  return NUMBER.format(value);
-}
 
 /** Calendar fields of a moment in the zone. */
 function fields(t: number, zone: Zone): { y: number; mo: number; d: number; h: number; mi: number; s: number; ms: number } {
@@ -25,11 +23,13 @@ function fields(t: number, zone: Zone): { y: number; mo: number; d: number; h: n
   };
 }
 
-const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const MONTHS = Array.from({ length: 12 }, (_, month) =>
+  new Intl.DateTimeFormat(language, { month: "short", timeZone: "UTC" }).format(Date.UTC(2026, month)),
+);
 
-export function formatClock(t: number, unit: TimeUnit, zone: Zone): string {
-  if (unit === "ticks") return `tick ${formatNumber(t)}`;
-  const f = fields(t, zone);
+export function formatClock(at: number, unit: TimeUnit, zone: Zone): string {
+  if (unit === "ticks") return t("tick {t}", { t: formatNumber(at) });
+  const f = fields(at, zone);
   return `${two(f.h)}:${two(f.mi)}:${two(f.s)}`;
 }
 
@@ -75,7 +75,7 @@ const STEPS: readonly [number, string][] = [
 
 /** A length of time in its two largest units: "2 min 5 s"; ticks are counted as they are. */
 export function formatSpan(span: number, unit: TimeUnit): string {
-  if (unit === "ticks") return `${formatNumber(span)} tick${span === 1 ? "" : "s"}`;
+  if (unit === "ticks") return tn("1 tick", "{count} ticks", span);
   if (Math.abs(span) < 1000) return `${Math.round(span)} ms`;
   const parts: string[] = [];
   let rest = Math.abs(Math.round(span / 1000) * 1000);
@@ -97,10 +97,10 @@ export function formatRough(ms: number): string {
 }
 
 /** How long ago on the wall clock, for processing times in milliseconds. */
-export function formatAgo(t: number, now: number): string {
-  const span = now - t;
-  if (span < 5000) return "just now";
-  return `${formatRough(Math.floor(span / 1000) * 1000)} ago`;
+export function formatAgo(at: number, now: number): string {
+  const span = now - at;
+  if (span < 5000) return t("just now");
+  return t("{span} ago", { span: formatRough(Math.floor(span / 1000) * 1000) });
 }
 
 const DURATION = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/;

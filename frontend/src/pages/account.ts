@@ -133,7 +133,9 @@ async function askForNotifications(): Promise<void> {
 body.append(
   panel(
     shell.me.name,
-    [shell.me.email, ...shell.me.teams.map((team) => `${team.role} in ${team.name}`)].filter((text) => text !== "").join(" · "),
+    [shell.me.email, ...shell.me.teams.map((team) => t("{role} in {team}", { role: team.role, team: team.name }))]
+      .filter((text) => text !== "")
+      .join(" · "),
     button(t("Change password"), { icon: "key-round", kind: "button-sm", onClick: changePassword }),
     "person",
     h(
@@ -475,7 +477,7 @@ body.append(
 const shifts = new ShiftsView(shell.me);
 body.append(
   panel(
-    "Shifts",
+    t("Shifts"),
     t("Who is on call when. Rules can send to a shift: to what those keep for themselves who are on call."),
     button(t("New shift"), { icon: "plus", kind: "button-sm", onClick: () => shifts.openForm() }),
     "shifts",

@@ -5,28 +5,29 @@ import { formatNumber } from "../lib/time";
 import { SEVERITY_NAMES } from "../lib/words";
 import { severityLines } from "../views/severity_lines_view";
 import { fail, openShell, pageFrame } from "../views/shell_view";
+import { t } from "../lib/texts";
 
 const SPANS: [string, string][] = [
-  ["24", "Last 24 hours"],
-  ["168", "Last 7 days"],
-  ["720", "Last 30 days"],
-  ["2160", "Last 90 days"],
+  ["24", t("Last 24 hours")],
+  ["168", t("Last 7 days")],
+  ["720", t("Last 30 days")],
+  ["2160", t("Last 90 days")],
 ];
 const shell = openShell();
 const span = h(
   "select",
-  { class: "select", "aria-label": "Span" },
+  { class: "select", "aria-label": t("Span") },
   ...SPANS.map(([hours, text]) => h("option", { value: hours, selected: hours === "168" }, text)),
 );
 const feed = h(
   "select",
-  { class: "select", "aria-label": "Feed" },
-  h("option", { value: "" }, "All feeds"),
+  { class: "select", "aria-label": t("Feed") },
+  h("option", { value: "" }, t("All feeds")),
   ...shell.feeds.map((one) => h("option", { value: one.name }, one.title === "" ? one.name : one.title)),
 );
 const place = h("div", { class: "stack-lg" });
 const csv = linkButton("CSV", "/api/v1/alerts/export", "download");
-const body = pageFrame(shell.root, "Alert numbers", [csv, linkButton("Alerts", "/alerts/", "bell")]);
+const body = pageFrame(shell.root, t("Alert numbers"), [csv, linkButton(t("Alerts"), "/alerts/", "bell")]);
 body.append(
   h("div", { class: "toolbar" }, h("div", { class: "toolbar-select" }, span), h("div", { class: "toolbar-select" }, feed)),
   place,
@@ -46,19 +47,19 @@ async function load(): Promise<void> {
 
 function show(numbers: AlertNumbers): void {
   const figures: [string, string][] = [
-    ["Opened", formatNumber(numbers.opened)],
-    ["Until acknowledged, half within", howLong(numbers.seconds_to_acknowledge.median)],
-    ["… nine in ten within", howLong(numbers.seconds_to_acknowledge.p90)],
-    ["Until a person resolved it, half within", howLong(numbers.seconds_to_resolve.median)],
-    ["Ended, taken by nobody", formatNumber(numbers.ended_unattended)],
-    ["Judged right", formatNumber(numbers.verdicts["right"] ?? 0)],
-    ["False alarms", formatNumber(numbers.verdicts["false"] ?? 0)],
-    ["Right, but not useful", formatNumber(numbers.verdicts["not_useful"] ?? 0)],
+    [t("Opened"), formatNumber(numbers.opened)],
+    [t("Until acknowledged, half within"), howLong(numbers.seconds_to_acknowledge.median)],
+    [t("… nine in ten within"), howLong(numbers.seconds_to_acknowledge.p90)],
+    [t("Until a person resolved it, half within"), howLong(numbers.seconds_to_resolve.median)],
+    [t("Ended, taken by nobody"), formatNumber(numbers.ended_unattended)],
+    [t("Judged right"), formatNumber(numbers.verdicts["right"] ?? 0)],
+    [t("False alarms"), formatNumber(numbers.verdicts["false"] ?? 0)],
+    [t("Right, but not useful"), formatNumber(numbers.verdicts["not_useful"] ?? 0)],
   ];
   replace(
     place,
     panel(
-      "Open alerts",
+      t("Open alerts"),
       severityLines(numbers.times, numbers.open),
       h(
         "div",
@@ -67,14 +68,14 @@ function show(numbers: AlertNumbers): void {
       ),
     ),
     panel(
-      "Figures",
+      t("Figures"),
       h("dl", { class: "facts" }, ...figures.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", { class: "num" }, value)))),
     ),
     h(
       "div",
       { class: "numbers-two" },
-      panel("Noisiest queries", noisiest(numbers.noisiest_queries, "query")),
-      panel("Noisiest entities", noisiest(numbers.noisiest_entities, "entity")),
+      panel(t("Noisiest queries"), noisiest(numbers.noisiest_queries, "query")),
+      panel(t("Noisiest entities"), noisiest(numbers.noisiest_entities, "entity")),
     ),
   );
 }
@@ -89,7 +90,7 @@ function panel(title: string, ...content: Element[]): HTMLElement {
 }
 
 function noisiest(rows: AlertNumbers["noisiest_queries"], filter: "query" | "entity"): HTMLElement {
-  if (rows.length === 0) return h("p", { class: "muted" }, "No alert was opened in this time.");
+  if (rows.length === 0) return h("p", { class: "muted" }, t("No alert was opened in this time."));
   const most = Math.max(...rows.map((one) => one.count));
   return h(
     "ul",
@@ -111,7 +112,7 @@ function howLong(seconds: number | null): string {
   if (seconds === null) return "—";
   if (seconds < 90) return `${Math.round(seconds)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
-  return seconds < 172_800 ? `${(seconds / 3600).toFixed(1)} h` : `${(seconds / 86_400).toFixed(1)} days`;
+  return seconds < 172_800 ? `${(seconds / 3600).toFixed(1)} h` : t("{days} days", { days: (seconds / 86_400).toFixed(1) });
 }
 
 for (const one of [span, feed]) one.addEventListener("change", () => void load());

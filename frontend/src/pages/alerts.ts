@@ -1,4 +1,4 @@
-import { t } from "../lib/texts";
+import { t, tn } from "../lib/texts";
 import { AlertList } from "../data/alert_list";
 import { addressOf, filtersOf, fitsView, viewFrom, type DeskView } from "../data/desk_view";
 import { alert as alertParser, type Alert, type AlertGroup } from "../data/shapes";
@@ -175,9 +175,9 @@ function countSoon(): void {
 function show(): void {
   const shown = rows.shown();
   layout.classList.toggle("with-detail", open !== null);
-  count.textContent = total === null ? "" : `${formatNumber(total)} alert${total === 1 ? "" : "s"}`;
+  count.textContent = total === null ? "" : tn("1 alert", "{count} alerts", total);
   news.hidden = rows.waitingCount === 0;
-  news.lastChild!.textContent = `${formatNumber(rows.waitingCount)} new, show`;
+  news.lastChild!.textContent = t("{waitingCount} new, show", { waitingCount: formatNumber(rows.waitingCount) });
   table.all.checked = bulk.isAll || (shown.length > 0 && bulk.chosen.size === shown.length);
   table.all.indeterminate = !table.all.checked && bulk.chosen.size > 0;
   bulk.show(view.tab.name === "resolved");

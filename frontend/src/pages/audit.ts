@@ -3,29 +3,30 @@ import { actorText, detailText, entry, objectText, outcomeText, OUTCOMES, type E
 import { button, empty, h, linkButton, replace } from "../lib/dom";
 import { formatMoment, fromWall } from "../lib/time";
 import { fail, openShell, pageFrame } from "../views/shell_view";
+import { t } from "../lib/texts";
 
 const shell = openShell();
-const download = linkButton("Export as JSON lines", "/api/v1/audit/export", "download");
-const body = pageFrame(shell.root, "Audit log", [download]);
+const download = linkButton(t("Export as JSON lines"), "/api/v1/audit/export", "download");
+const body = pageFrame(shell.root, t("Audit log"), [download]);
 
-const actor = h("input", { class: "input", type: "search", placeholder: "User", "aria-label": "User" });
+const actor = h("input", { class: "input", type: "search", placeholder: t("User"), "aria-label": t("User") });
 const action = h("input", {
   class: "input",
   type: "search",
-  placeholder: "Action, such as query.",
-  "aria-label": "Action, or how it begins",
+  placeholder: t("Action, such as query."),
+  "aria-label": t("Action, or how it begins"),
 });
 const outcome = h(
   "select",
-  { class: "select", "aria-label": "Outcome" },
-  h("option", { value: "" }, "All outcomes"),
+  { class: "select", "aria-label": t("Outcome") },
+  h("option", { value: "" }, t("All outcomes")),
   ...Object.entries(OUTCOMES).map(([value, text]) => h("option", { value }, text)),
 );
-const from = h("input", { class: "input", type: "datetime-local", "aria-label": "From" });
-const to = h("input", { class: "input", type: "datetime-local", "aria-label": "Until" });
+const from = h("input", { class: "input", type: "datetime-local", "aria-label": t("From") });
+const to = h("input", { class: "input", type: "datetime-local", "aria-label": t("Until") });
 const panel = h(
   "div",
-  { class: "panel table-wrap", role: "region", "aria-label": "Entries", tabindex: 0, "aria-busy": "true" },
+  { class: "panel table-wrap", role: "region", "aria-label": t("Entries"), tabindex: 0, "aria-busy": "true" },
   h("div", { class: "panel-body stack" }, ...[1, 2, 3, 4].map(() => h("div", { class: "skeleton" }))),
 );
 body.append(
@@ -67,13 +68,13 @@ function tableRow(row: Entry): HTMLElement {
 function show(): void {
   panel.removeAttribute("aria-busy");
   if (rows.length === 0) {
-    replace(panel, empty("history", "No entries", "Nothing in the log matches what you chose."));
+    replace(panel, empty("history", t("No entries"), t("Nothing in the log matches what you chose.")));
     return;
   }
   const more =
     next === null
       ? null
-      : h("div", { class: "panel-body" }, button("Show older entries", { icon: "chevron-down", onClick: () => void load(next) }));
+      : h("div", { class: "panel-body" }, button(t("Show older entries"), { icon: "chevron-down", onClick: () => void load(next) }));
   replace(
     panel,
     h(
@@ -82,7 +83,13 @@ function show(): void {
       h(
         "thead",
         {},
-        h("tr", {}, ...["When", "Who, from where", "What", "To which object", "Outcome"].map((text) => h("th", { scope: "col" }, text))),
+        h(
+          "tr",
+          {},
+          ...[t("When"), t("Who, from where"), t("What"), t("To which object"), t("Outcome")].map((text) =>
+            h("th", { scope: "col" }, text),
+          ),
+        ),
       ),
       h("tbody", {}, ...rows.map(tableRow)),
     ),

@@ -27,15 +27,19 @@ import { formatAgo, formatMoment, formatNumber, formatSpan, zoneName } from "../
 import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
 import { openMap } from "../views/map_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
+import { t } from "../lib/texts";
 
 /** In milliseconds; on a feed of ticks a thousand ticks stand for an hour. */
 const SPANS: [number, string][] = [
-  [600_000, "Last 10 minutes"],
-  [3_600_000, "Last hour"],
-  [6 * 3_600_000, "Last 6 hours"],
-  [24 * 3_600_000, "Last 24 hours"],
+  [600_000, t("Last 10 minutes")],
+  [3_600_000, t("Last hour")],
+  [6 * 3_600_000, t("Last 6 hours")],
+  [24 * 3_600_000, t("Last 24 hours")],
 ];
-const TICK_SPANS: [number, string][] = [1_000, 10_000, 100_000].map((ticks) => [ticks, `Last ${formatNumber(ticks)} ticks`]);
+const TICK_SPANS: [number, string][] = [1_000, 10_000, 100_000].map((ticks) => [
+  ticks,
+  t("Last {ticks} ticks", { ticks: formatNumber(ticks) }),
+]);
 const MOST_ROWS = 100;
 
 const shell = openShell();
@@ -47,22 +51,22 @@ const about = (path: string): string => address(`feeds/${feed.name}/${path}`, { 
 
 const span = h(
   "select",
-  { class: "select", "aria-label": "Span" },
+  { class: "select", "aria-label": t("Span") },
   ...(feed.time === "ms" ? SPANS : TICK_SPANS).map(([value, text], i) => h("option", { value: String(value), selected: i === 1 }, text)),
 );
-const map = h("div", { class: "small-map", "aria-label": "Its way" });
+const map = h("div", { class: "small-map", "aria-label": t("Its way") });
 const place = (): HTMLElement => h("div", { class: "stack" });
 const [facts, registry, watching, visits, answers, alerts, notes] = [place(), place(), place(), place(), place(), place(), place()];
 let way: Track | null = null;
 
-const exporter = button("Its way as GeoJSON", { icon: "download", onClick: () => saveWay() });
-const live = linkButton("On the live map", address("/", { feed: feed.name, entity }), "map");
+const exporter = button(t("Its way as GeoJSON"), { icon: "download", onClick: () => saveWay() });
+const live = linkButton(t("On the live map"), address("/", { feed: feed.name, entity }), "map");
 const body = pageFrame(shell.root, entity, [exporter, live]);
 body.append(
   h("div", { class: "toolbar" }, h("div", { class: "toolbar-select" }, span), watching),
   h("section", { class: "panel" }, map),
-  h("div", { class: "numbers-two" }, panel("Last report", facts), panel("Registry", registry), panel("Notes", notes)),
-  h("div", { class: "numbers-two" }, panel("Regions visited", visits), panel("Answers", answers), panel("Alerts", alerts)),
+  h("div", { class: "numbers-two" }, panel(t("Last report"), facts), panel(t("Registry"), registry), panel(t("Notes"), notes)),
+  h("div", { class: "numbers-two" }, panel(t("Regions visited"), visits), panel(t("Answers"), answers), panel(t("Alerts"), alerts)),
 );
 const feedMap = openMap(map, feed);
 
@@ -107,11 +111,11 @@ async function loadSpan(last: number | null): Promise<void> {
 
 function showFacts(rows: [string, string][], last: number | null): void {
   if (last === null) {
-    replace(facts, h("p", { class: "muted" }, "It has not reported lately."));
+    replace(facts, h("p", { class: "muted" }, t("It has not reported lately.")));
     return;
   }
   const zoned = `${moment(last)}${feed.time === "ms" ? ` ${zoneName(zone)}` : ""}`;
-  const shown: [string, string][] = [["Last report", zoned], ...rows.filter(([name]) => name !== "Last report")];
+  const shown: [string, string][] = [[t("Last report"), zoned], ...rows.filter(([name]) => name !== "Last report")];
   replace(facts, h("dl", { class: "dl num" }, ...shown.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])));
 }
 
@@ -139,7 +143,7 @@ function showRegistry({ name, attributes }: Profile): void {
     }
     try {
       await call(about("profile"), { method: "PUT", body: { name: nameField.value.trim(), attributes: found.attributes } });
-      toast("The registry is saved.", "good");
+      toast(t("The registry is saved."), "good");
       showKnown(await get(about("profile"), profileParser));
     } catch (error) {
       fail(error);
@@ -147,11 +151,11 @@ function showRegistry({ name, attributes }: Profile): void {
   };
   replace(
     registry,
-    h("div", { class: "field" }, h("label", { for: "entity-name" }, "Name"), nameField),
-    h("div", { class: "field" }, h("label", { for: "entity-attributes" }, "Attributes, one a line"), field),
+    h("div", { class: "field" }, h("label", { for: "entity-name" }, t("Name")), nameField),
+    h("div", { class: "field" }, h("label", { for: "entity-attributes" }, t("Attributes, one a line")), field),
     feed.editable
-      ? h("div", { class: "row" }, button("Save", { icon: "save", onClick: () => void save() }))
-      : h("p", { class: "hint" }, "Who may change the feed may change its registry."),
+      ? h("div", { class: "row" }, button(t("Save"), { icon: "save", onClick: () => void save() }))
+      : h("p", { class: "hint" }, t("Who may change the feed may change its registry.")),
   );
 }
 
@@ -173,12 +177,12 @@ function showWatch(watch: Profile["watch"]): void {
     h(
       "div",
       { class: "row row-wrap" },
-      button(isWaiting ? "Stop waiting" : "Tell me when it reports again", {
+      button(isWaiting ? t("Stop waiting") : t("Tell me when it reports again"), {
         icon: "bell-ring",
         "aria-pressed": String(isWaiting),
         onClick: () => void change(isWaiting ? "DELETE" : "PUT"),
       }),
-      reported === null ? null : h("span", { class: "badge badge-dot" }, `Reported again at ${moment(reported)}`),
+      reported === null ? null : h("span", { class: "badge badge-dot" }, t("Reported again at {reported}", { reported: moment(reported) })),
     ),
   );
 }
@@ -187,9 +191,9 @@ function showNotes(all: readonly Note[]): void {
   const field = h("textarea", {
     class: "textarea",
     rows: 2,
-    "aria-label": "Note",
+    "aria-label": t("Note"),
     maxlength: 4000,
-    placeholder: "What others should know",
+    placeholder: t("What others should know"),
   });
   const change = async (work: Promise<unknown>): Promise<void> => {
     try {
@@ -206,7 +210,7 @@ function showNotes(all: readonly Note[]): void {
   const remove = (one: Note): void => void change(call(`feeds/${feed.name}/notes/${one.id}`, { method: "DELETE" }));
   replace(
     notes,
-    h("div", { class: "row" }, field, button("Add", { icon: "plus", onClick: addNote })),
+    h("div", { class: "row" }, field, button(t("Add"), { icon: "plus", onClick: addNote })),
     h(
       "ul",
       { class: "stack" },
@@ -219,7 +223,7 @@ function showNotes(all: readonly Note[]): void {
             { class: "row spread small faint" },
             `${one.author} · ${formatAgo(one.at, Date.now())}`,
             one.author === shell.me.name || shell.me.superuser
-              ? iconButton("Remove this note", "trash-2", { kind: "button-quiet button-sm", onClick: () => remove(one) })
+              ? iconButton(t("Remove this note"), "trash-2", { kind: "button-quiet button-sm", onClick: () => remove(one) })
               : null,
           ),
           h("p", { class: "note-text" }, one.text),
@@ -246,22 +250,22 @@ function showVisits(all: readonly Visit[], isComplete: boolean): void {
     .map((one) => [
       h("a", { href: `/regions/${one.region}` }, one.name),
       moment(one.start),
-      one.end === null ? "still there" : formatSpan(one.end - one.start, feed.time),
+      one.end === null ? t("still there") : formatSpan(one.end - one.start, feed.time),
     ]);
   replace(
     visits,
-    table(["Region", "Since", "For"], rows, "In none of the regions that you see, by its reports in this span."),
-    isComplete ? null : h("p", { class: "hint" }, "There are more: choose a shorter span."),
+    table([t("Region"), t("Since"), t("For")], rows, t("In none of the regions that you see, by its reports in this span.")),
+    isComplete ? null : h("p", { class: "hint" }, t("There are more: choose a shorter span.")),
   );
 }
 
 function showAnswers(all: readonly Detection[], names: ReadonlyMap<string, string>): void {
   const rows = all.map((one) => [
     h("a", { href: address("/", { feed: feed.name, entity, detection: one.id, t: one.start }) }, kindName(one.kind)),
-    names.get(one.query) ?? `Query ${one.query}`,
+    names.get(one.query) ?? t("Query {query}", { query: one.query }),
     moment(one.start),
   ]);
-  replace(answers, table(["Answer", "Query", "From"], rows, "It takes part in no answer of this span."));
+  replace(answers, table([t("Answer"), t("Query"), t("From")], rows, t("It takes part in no answer of this span.")));
 }
 
 function showAlerts(all: readonly Alert[]): void {
@@ -271,7 +275,7 @@ function showAlerts(all: readonly Alert[]): void {
     STATE_NAMES[one.state],
     formatAgo(one.opened_at, Date.now()),
   ]);
-  replace(alerts, table(["Alert", "Severity", "State", "Opened"], rows, "No alert is about it."));
+  replace(alerts, table([t("Alert"), t("Severity"), t("State"), t("Opened")], rows, t("No alert is about it.")));
 }
 
 function table(names: readonly string[], rows: readonly (readonly (Element | string)[])[], none: string): HTMLElement {

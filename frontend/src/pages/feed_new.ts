@@ -26,26 +26,27 @@ import { readingForm } from "../views/wizard/reading_form";
 import { samplesView } from "../views/wizard/samples_view";
 import { SampleView } from "../views/wizard/sample_view";
 import { uploadStep } from "../views/wizard/upload_step";
+import { t } from "../lib/texts";
 
 const RATES: readonly (readonly [string, string])[] = [
-  ["1", "As fast as it was"],
-  ["10", "10 times as fast"],
-  ["60", "60 times as fast: a minute a second"],
-  ["600", "600 times as fast"],
-  ["3600", "3,600 times as fast: an hour a second"],
+  ["1", t("As fast as it was")],
+  ["10", t("10 times as fast")],
+  ["60", t("60 times as fast: a minute a second")],
+  ["600", t("600 times as fast")],
+  ["3600", t("3,600 times as fast: an hour a second")],
 ];
 const shell = openShell();
 const teams = shell.me.teams.filter((one) => one.role === "operator" || one.role === "admin");
 /** `?into=NAME`: the file goes into a feed that is there. */
 const into = new URLSearchParams(location.search).get("into");
 const target = shell.feeds.find(({ name }) => name === into) ?? null;
-const body = pageFrame(shell.root, target === null ? "New feed" : `A file into ${target.title || target.name}`, [
+const body = pageFrame(shell.root, target === null ? t("New feed") : t("A file into {title}", { title: target.title || target.name }), [
   ...(target !== null ? [] : [newWithoutFile()]),
-  linkButton("Feeds", "/feeds/", "arrow-left"),
+  linkButton(t("Feeds"), "/feeds/", "arrow-left"),
 ]);
 
 function newWithoutFile(): HTMLElement {
-  return button("Without a file", { icon: "plus", onClick: () => openNewFeed(teams, () => location.assign("/feeds/")) });
+  return button(t("Without a file"), { icon: "plus", onClick: () => openNewFeed(teams, () => location.assign("/feeds/")) });
 }
 
 /** The address of an upload, so that the page can be loaded again. */
@@ -54,7 +55,7 @@ function addressOf(id: string): string {
 }
 
 function steps(at: number): HTMLElement {
-  const names = ["Choose a file", "Say what it means", "Load it"];
+  const names = [t("Choose a file"), t("Say what it means"), t("Load it")];
   return h(
     "ol",
     { class: "wizard-steps" },
@@ -111,7 +112,7 @@ function onTheWay(rows: readonly Upload[]): HTMLElement | null {
   return h(
     "section",
     { class: "panel panel-body stack wizard-load" },
-    h("h2", { class: "section-title" }, "Files on their way"),
+    h("h2", { class: "section-title" }, t("Files on their way")),
     h("ul", { class: "stack" }, ...items),
   );
 }
@@ -146,7 +147,7 @@ function describe(row: Upload): void {
   const settings = target === null ? feedSettings(row) : fileSettings(target.name, target.time);
   const form = h(
     "div",
-    { class: "panel panel-body wizard-form stack-lg", "aria-busy": true, "aria-label": `How ${row.name} is read` },
+    { class: "panel panel-body wizard-form stack-lg", "aria-busy": true, "aria-label": t("How {name} is read", { name: row.name }) },
     formPlace,
     settings.element,
     h("div", { class: "wizard-foot" }, settings.action),
@@ -185,7 +186,7 @@ function describe(row: Upload): void {
       },
     );
   });
-  const discard = button("Another file", {
+  const discard = button(t("Another file"), {
     icon: "trash-2",
     kind: "button-quiet",
     onClick: () => {
@@ -222,19 +223,19 @@ interface Settings {
 /** What becomes of the file in the feed `into`. */
 function fileSettings(name: string, time: TimeUnit): Settings {
   const list = h("ul", { class: "stack wizard-differences" });
-  const action = button("Load the file into the feed", { kind: "button-primary", icon: "check" });
-  const told = (t: number): string => (time === "ms" ? formatMoment(t, time, shell.me.time_zone) : `tick ${t}`);
+  const action = button(t("Load the file into the feed"), { kind: "button-primary", icon: "check" });
+  const told = (at: number): string => (time === "ms" ? formatMoment(at, time, shell.me.time_zone) : t("tick {t}", { t: at }));
   return {
     element: h(
       "section",
       { class: "stack", "data-pointer": "/into" },
-      h("h3", { class: "section-title" }, "What the feed takes of it"),
+      h("h3", { class: "section-title" }, t("What the feed takes of it")),
       list,
     ),
     action,
     show: (found) => {
       const lines = differences(found, told);
-      replace(list, ...(lines.length === 0 ? ["All of it."] : lines).map((line) => h("li", {}, line)));
+      replace(list, ...(lines.length === 0 ? [t("All of it.")] : lines).map((line) => h("li", {}, line)));
       action.disabled = found.good === 0;
     },
     body: () => ({ into: name }),
@@ -253,21 +254,21 @@ function feedSettings(row: Upload): Settings {
     "select",
     { class: "select", id: "wizard-team" },
     ...teams.map((one) => h("option", { value: one.id }, one.name)),
-    h("option", { value: "" }, "Nobody else"),
+    h("option", { value: "" }, t("Nobody else")),
   );
   const lateness = h("input", { class: "input num", id: "wizard-lateness", inputmode: "decimal", value: "0" });
   const tick = h("input", { class: "input num", id: "wizard-tick", inputmode: "numeric", value: "1" });
   const units = [h("span", { class: "unit" }, "s"), h("span", { class: "unit" }, "ms")];
   const rate = h(
     "select",
-    { class: "select", id: "wizard-rate", "aria-label": "Pace" },
+    { class: "select", id: "wizard-rate", "aria-label": t("Pace") },
     ...RATES.map(([value, text]) => h("option", { value }, text)),
   );
   const history = h("input", { type: "radio", name: "manner", checked: true });
   const now = h("input", { type: "radio", name: "manner" });
   const ordered = h("input", { type: "checkbox", checked: true });
-  const paceField = field("Pace", "/rate", rate);
-  const orderField = h("label", { class: "check" }, ordered, "In the order of time, instead of the file's");
+  const paceField = field(t("Pace"), "/rate", rate);
+  const orderField = h("label", { class: "check" }, ordered, t("In the order of time, instead of the file's"));
   let seen: Inspection | null = null;
   let isLatenessTyped = false;
   lateness.addEventListener("input", () => (isLatenessTyped = true));
@@ -281,12 +282,12 @@ function feedSettings(row: Upload): Settings {
     if (seen === null) return;
     const isSorted = history.checked && ordered.checked;
     if (!isLatenessTyped) lateness.value = String((isSorted ? 0 : seen.lateness) / perSecond);
-    hint.textContent = isSorted ? "The file is loaded in the order of its times: nothing comes late." : orderWords(seen);
+    hint.textContent = isSorted ? t("The file is loaded in the order of its times: nothing comes late.") : orderWords(seen);
   };
   ordered.addEventListener("change", showLateness);
   history.addEventListener("change", showManner);
   now.addEventListener("change", showManner);
-  const action = button("Make the feed and load the file", { kind: "button-primary", icon: "check" });
+  const action = button(t("Make the feed and load the file"), { kind: "button-primary", icon: "check" });
   const hint = h("span", { class: "hint" });
   let perSecond = 1000;
   showManner();
@@ -296,30 +297,30 @@ function feedSettings(row: Upload): Settings {
     h(
       "section",
       { class: "stack" },
-      h("h2", { class: "section-title" }, "Feed"),
-      field("Name", "/feed/name", name),
-      field("Title", "/feed/title", title),
-      field("Team", "/feed/team", team),
+      h("h2", { class: "section-title" }, t("Feed")),
+      field(t("Name"), "/feed/name", name),
+      field(t("Title"), "/feed/title", title),
+      field(t("Team"), "/feed/team", team),
       h(
         "div",
         { class: "field", "data-pointer": "/feed/lateness" },
-        h("label", { for: lateness.id }, "How late a row may come"),
+        h("label", { for: lateness.id }, t("How late a row may come")),
         h("div", { class: "row" }, lateness, units[0]),
         hint,
       ),
       h(
         "div",
         { class: "field", "data-pointer": "/feed/tick" },
-        h("label", { for: tick.id }, "Tick: distance between neighbouring times"),
+        h("label", { for: tick.id }, t("Tick: distance between neighbouring times")),
         h("div", { class: "row" }, tick, units[1]),
       ),
     ),
     h(
       "section",
       { class: "stack", "data-pointer": "/as_now" },
-      h("h2", { class: "section-title" }, "Load it"),
-      h("label", { class: "check" }, history, "As history: with the times of the file, at once"),
-      h("label", { class: "check" }, now, "As if it happened now"),
+      h("h2", { class: "section-title" }, t("Load it")),
+      h("label", { class: "check" }, history, t("As history: with the times of the file, at once")),
+      h("label", { class: "check" }, now, t("As if it happened now")),
       paceField,
       orderField,
     ),
@@ -355,11 +356,13 @@ function feedSettings(row: Upload): Settings {
 
 /** In which order the rows of the sample stand. */
 function orderWords({ ordered, lateness, reading }: Inspection): string {
-  if (ordered) return "The sample is in the order of time.";
+  if (ordered) return t("The sample is in the order of time.");
   const isTicks = reading.time_format === "ticks";
   const late =
-    lateness === 0 ? "it tells of one thing after the other" : `rows come up to ${formatSpan(lateness, isTicks ? "ticks" : "ms")} late`;
-  return `The sample is not in the order of time; ${late}.`;
+    lateness === 0
+      ? t("it tells of one thing after the other")
+      : t("rows come up to {lateness} late", { lateness: formatSpan(lateness, isTicks ? "ticks" : "ms") });
+  return t("The sample is not in the order of time; {late}.", { late });
 }
 
 /** What is no number goes as it was typed, for the server to refuse. */

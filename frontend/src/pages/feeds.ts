@@ -13,6 +13,7 @@ import { openConnectors } from "../views/connectors_view";
 import { openFeedSettings } from "../views/feed_form_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 import { samplesView } from "../views/wizard/samples_view";
+import { t } from "../lib/texts";
 
 const EVERY_MS = 3000;
 /** Points of a chart: half an hour of what the server kept (one in ten seconds), then one a refresh. */
@@ -21,15 +22,15 @@ const shell = openShell();
 /** Teams whose feeds and jobs the reader may make. */
 const teams = shell.me.teams.filter((one) => one.role === "operator" || one.role === "admin");
 const mayMake = teams.length > 0 || shell.me.superuser;
-const newFeed = (kind: string): HTMLElement => linkButton("New feed", "/feeds/new", "plus", kind);
-const body = pageFrame(shell.root, "Feeds and jobs", [
-  ...(teams.length > 0 ? [button("New job", { icon: "plus", onClick: newJob })] : []),
+const newFeed = (kind: string): HTMLElement => linkButton(t("New feed"), "/feeds/new", "plus", kind);
+const body = pageFrame(shell.root, t("Feeds and jobs"), [
+  ...(teams.length > 0 ? [button(t("New job"), { icon: "plus", onClick: newJob })] : []),
   ...(mayMake ? [newFeed("")] : []),
 ]);
 /** As the server said last; a feed's card offers them. */
 let jobs: readonly Job[] = [];
-const jobsPlace = h("section", { class: "stack-lg", "aria-label": "Jobs" });
-const feedsPlace = h("section", { class: "stack-lg", "aria-label": "Feeds" });
+const jobsPlace = h("section", { class: "stack-lg", "aria-label": t("Jobs") });
+const feedsPlace = h("section", { class: "stack-lg", "aria-label": t("Feeds") });
 body.append(jobsPlace, feedsPlace);
 /** Shown while there is no feed. */
 const samplesPlace = h("div", { "data-empty": true });
@@ -66,9 +67,9 @@ function jobCard(row: Job): HTMLElement {
     const ask =
       action === "stop"
         ? confirmDanger(
-            `Stop the job “${row.name}”?`,
-            "Its feeds are still received and stored; answers wait until it is started again.",
-            "Stop job",
+            t("Stop the job “{name}”?", { name: row.name }),
+            t("Its feeds are still received and stored; answers wait until it is started again."),
+            t("Stop job"),
           )
         : Promise.resolve(true);
     void ask.then((isSure) => {
@@ -77,11 +78,11 @@ function jobCard(row: Job): HTMLElement {
   };
   const isWanted = row.desired_state === "running";
   const facts: [string, string][] = [
-    ["Started", row.started_at === null ? "–" : formatAgo(row.started_at, Date.now())],
-    ["Last sign of life", row.heartbeat === null ? "–" : formatAgo(row.heartbeat, Date.now())],
-    ["Restarts", formatNumber(row.restarts)],
-    ["Feeds", row.feeds.join(", ") || "–"],
-    ...(row.team === null ? [] : [["Team", row.team.name] satisfies [string, string]]),
+    [t("Started"), row.started_at === null ? "–" : formatAgo(row.started_at, Date.now())],
+    [t("Last sign of life"), row.heartbeat === null ? "–" : formatAgo(row.heartbeat, Date.now())],
+    [t("Restarts"), formatNumber(row.restarts)],
+    [t("Feeds"), row.feeds.join(", ") || "–"],
+    ...(row.team === null ? [] : [[t("Team"), row.team.name] satisfies [string, string]]),
   ];
   return h(
     "article",
@@ -89,15 +90,15 @@ function jobCard(row: Job): HTMLElement {
     h(
       "div",
       { class: "panel-head" },
-      h("h2", {}, `Job ${row.name}`),
+      h("h2", {}, t("Job {name}", { name: row.name })),
       h(
         "span",
         { class: `badge badge-dot ${STATE_BADGES[row.observed_state] ?? ""}` },
         JOB_STATES[row.observed_state] ?? row.observed_state,
       ),
       isWanted
-        ? button("Stop", { icon: "circle-stop", kind: "button-sm", "data-job": row.name, disabled: !row.editable, onClick: act("stop") })
-        : button("Start", {
+        ? button(t("Stop"), { icon: "circle-stop", kind: "button-sm", "data-job": row.name, disabled: !row.editable, onClick: act("stop") })
+        : button(t("Start"), {
             icon: "circle-play",
             kind: "button-sm button-primary",
             "data-job": row.name,
@@ -105,9 +106,9 @@ function jobCard(row: Job): HTMLElement {
             onClick: act("start"),
           }),
       row.team !== null && row.editable && row.observed_state === "stopped" && row.feeds.length === 0
-        ? button("Remove", {
+        ? button(t("Remove"), {
             kind: "button-quiet button-danger button-sm",
-            "aria-label": `Remove the job ${row.name}`,
+            "aria-label": t("Remove the job {name}", { name: row.name }),
             onClick: () => void removeJob(row),
           })
         : null,
@@ -122,8 +123,8 @@ function jobCard(row: Job): HTMLElement {
       h(
         "div",
         {},
-        h("h3", { class: "section-title" }, "What happened"),
-        row.events.length === 0 ? h("p", { class: "small muted" }, "Nothing yet.") : eventList(row.events.slice(0, 8)),
+        h("h3", { class: "section-title" }, t("What happened")),
+        row.events.length === 0 ? h("p", { class: "small muted" }, t("Nothing yet.")) : eventList(row.events.slice(0, 8)),
       ),
     ),
   );
@@ -131,28 +132,28 @@ function jobCard(row: Job): HTMLElement {
 
 /** A team's own job: its feeds do not stand still with others'. */
 function newJob(): void {
-  const name = h("input", { class: "input", id: "job-name", maxlength: 63, placeholder: "quay", autocomplete: "off" });
+  const name = h("input", { class: "input", id: "job-name", maxlength: 63, placeholder: t("quay"), autocomplete: "off" });
   const team = h("select", { class: "select", id: "job-team" }, ...teams.map((one) => h("option", { value: one.id }, one.name)));
   const dialog = openDialog(
-    "New job",
+    t("New job"),
     h(
       "div",
       { class: "field", "data-pointer": "/name" },
-      h("label", { for: "job-name" }, "Name"),
+      h("label", { for: "job-name" }, t("Name")),
       name,
-      h("span", { class: "hint" }, "Letters, digits, hyphens and underscores."),
+      h("span", { class: "hint" }, t("Letters, digits, hyphens and underscores.")),
     ),
     h(
       "div",
       { class: "field", "data-pointer": "/team" },
-      h("label", { for: "job-team" }, "Team"),
+      h("label", { for: "job-team" }, t("Team")),
       team,
-      h("span", { class: "hint" }, "It evaluates feeds of this team alone, and the team's operators start and stop it."),
+      h("span", { class: "hint" }, t("It evaluates feeds of this team alone, and the team's operators start and stop it.")),
     ),
   );
   dialog.foot.append(
-    button("Cancel", { onClick: dialog.close }),
-    button("Make job", {
+    button(t("Cancel"), { onClick: dialog.close }),
+    button(t("Make job"), {
       kind: "button-primary",
       onClick: () => {
         post("jobs/", { name: name.value.trim(), team: Number(team.value) }, jobParser).then(
@@ -168,8 +169,8 @@ function newJob(): void {
 }
 
 async function removeJob(row: Job): Promise<void> {
-  const title = `Remove the job “${row.name}”?`;
-  if (!(await confirmDanger(title, "It has no feeds. Its history is removed too.", "Remove job"))) return;
+  const title = t("Remove the job “{name}”?", { name: row.name });
+  if (!(await confirmDanger(title, t("It has no feeds. Its history is removed too."), t("Remove job")))) return;
   await call(`jobs/${row.name}/`, { method: "DELETE" }).catch(fail);
   await refresh();
 }
@@ -181,12 +182,12 @@ function jobChoice(row: FeedStatus): HTMLSelectElement | null {
   if (!row.editable || present === null || possible.length < 2) return null;
   const field = h(
     "select",
-    { class: "select select-sm", "aria-label": `Job of ${row.name}` },
-    ...possible.map(({ name }) => h("option", { value: name, selected: name === present }, `Job ${name}`)),
+    { class: "select select-sm", "aria-label": t("Job of {name}", { name: row.name }) },
+    ...possible.map(({ name }) => h("option", { value: name, selected: name === present }, t("Job {name}", { name }))),
   );
   field.addEventListener("change", () => {
     call(`feeds/${encodeURIComponent(row.name)}/`, { method: "PATCH", body: { job: field.value } }).then(() => {
-      toast(`The job ${field.value} goes on with ${row.name}.`, "good");
+      toast(t("The job {field} goes on with {name}.", { field: field.value, name: row.name }), "good");
       void refresh();
     }, fail);
   });
@@ -220,12 +221,12 @@ interface FeedCard {
 }
 
 const COUNTERS = [
-  ["processed", "Processed", "--accent"],
-  ["duplicates", "Duplicates", "--low"],
-  ["late", "Late", "--high"],
-  ["dead", "Dead letters", "--critical"],
-  ["lost", "Lost", "--critical"],
-  ["waiting", "Waiting", "--line-strong"],
+  ["processed", t("Processed"), "--accent"],
+  ["duplicates", t("Duplicates"), "--low"],
+  ["late", t("Late"), "--high"],
+  ["dead", t("Dead letters"), "--critical"],
+  ["lost", t("Lost"), "--critical"],
+  ["waiting", t("Waiting"), "--line-strong"],
 ] as const;
 
 function chart(
@@ -297,31 +298,31 @@ function feedCard(first: FeedStatus): FeedCard {
   const charts = h("div", { class: "charts" });
   let shown = first;
   const settings = first.editable
-    ? button("Settings", {
+    ? button(t("Settings"), {
         icon: "pencil",
         kind: "button-sm",
-        "aria-label": `Settings of the feed ${first.name}`,
+        "aria-label": t("Settings of the feed {name}", { name: first.name }),
         onClick: () => openFeedSettings(shown, teams, () => void refresh()),
       })
     : null;
-  const connectors = button("Connectors", {
+  const connectors = button(t("Connectors"), {
     icon: "radio",
     kind: "button-sm",
-    "aria-label": `Connectors of the feed ${first.name}`,
+    "aria-label": t("Connectors of the feed {name}", { name: first.name }),
     onClick: () => openConnectors(shown),
   });
   const addFile = first.editable
-    ? linkButton("Add a file", `/feeds/new?into=${encodeURIComponent(first.name)}`, "file-up", "button-sm")
+    ? linkButton(t("Add a file"), `/feeds/new?into=${encodeURIComponent(first.name)}`, "file-up", "button-sm")
     : null;
-  addFile?.setAttribute("aria-label", `Add a file to the feed ${first.name}`);
-  const letters = button("Dead letters", {
+  addFile?.setAttribute("aria-label", t("Add a file to the feed {name}", { name: first.name }));
+  const letters = button(t("Dead letters"), {
     icon: "ban",
     kind: "button-sm",
     onClick: () => void showDeadLetters(first, shell.me.time_zone),
   });
   const element = h(
     "article",
-    { class: "panel", "aria-label": `Feed ${first.name}` },
+    { class: "panel", "aria-label": t("Feed {name}", { name: first.name }) },
     h(
       "div",
       { class: "panel-head feed-head" },
@@ -332,14 +333,14 @@ function feedCard(first: FeedStatus): FeedCard {
       addFile,
       connectors,
       settings,
-      linkButton("Live", `/?feed=${encodeURIComponent(first.name)}`, "map", "button-sm"),
+      linkButton(t("Live"), `/?feed=${encodeURIComponent(first.name)}`, "map", "button-sm"),
     ),
     h("div", { class: "panel-body stack-lg" }, happenings, facts, charts),
   );
   const plots = {
-    rate: chart(charts, "Rate", "events/s", "--accent"),
-    lag: chart(charts, "Watermark lag", first.time === "ms" ? "s" : "ticks", "--accent"),
-    batch: chart(charts, "Batch", "ms", "--accent"),
+    rate: chart(charts, t("Rate"), "events/s", "--accent"),
+    lag: chart(charts, t("Watermark lag"), first.time === "ms" ? "s" : "ticks", "--accent"),
+    batch: chart(charts, t("Batch"), "ms", "--accent"),
   };
   const perUnit = first.time === "ms" ? 1000 : 1;
   const draw = (): void => {
@@ -362,12 +363,12 @@ function feedCard(first: FeedStatus): FeedCard {
     const silence = formatSpan(Math.round((now - (head?.updated_at ?? now)) / 1000) * 1000, "ms");
     const [kind, badge, words] =
       row.damage !== null
-        ? ["damaged", "badge-critical", "Set aside"]
+        ? ["damaged", "badge-critical", t("Set aside")]
         : isNew
-          ? ["new", "", "No batch yet"]
+          ? ["new", "", t("No batch yet")]
           : isFresh
-            ? ["flowing", "badge-good", "Flowing"]
-            : ["silent", "badge-high", `Silent for ${silence}`];
+            ? ["flowing", "badge-good", t("Flowing")]
+            : ["silent", "badge-high", t("Silent for {silence}", { silence })];
     state.className = `badge badge-dot ${badge}`;
     state.dataset["state"] = kind;
     state.textContent = words!;
@@ -385,18 +386,18 @@ function feedCard(first: FeedStatus): FeedCard {
     draw();
     replace(facts, ...counterView(counters));
     const lost = counters === null ? 0 : counters.dead + counters.late;
-    letters.lastChild!.textContent = `Dead letters${lost > 0 ? ` (${formatNumber(lost)})` : ""}`;
+    letters.lastChild!.textContent = t("Dead letters{value}", { value: lost > 0 ? ` (${formatNumber(lost)})` : "" });
   };
   return { element, show, redraw: () => Object.values(plots).forEach((plot) => plot.redraw()) };
 }
 
 function counterView(counters: FeedStatus["counters"]): HTMLElement[] {
   if (counters === null)
-    return [h("p", { class: "small muted" }, "Nothing received yet. Send events to this feed, or start a simulator or a replay.")];
+    return [h("p", { class: "small muted" }, t("Nothing received yet. Send events to this feed, or start a simulator or a replay."))];
   const total = Math.max(1, counters.received);
   const bar = h(
     "div",
-    { class: "progress", role: "img", "aria-label": "Where the received events went" },
+    { class: "progress", role: "img", "aria-label": t("Where the received events went") },
     ...COUNTERS.map(([name, , colour]) =>
       h("i", { vars: { "--w": `${(counters[name] / total) * 100}%`, "--bar-colour": `var(${colour})` } }),
     ),
@@ -419,7 +420,7 @@ function counterView(counters: FeedStatus["counters"]): HTMLElement[] {
       h(
         "div",
         { class: "counter" },
-        h("dt", {}, "Received"),
+        h("dt", {}, t("Received")),
         h("dd", { class: "num" }, formatNumber(counters.received)),
         h("span", { class: "plus", "aria-hidden": "true" }, "="),
       ),
@@ -444,7 +445,13 @@ async function refresh(): Promise<void> {
   replace(
     jobsPlace,
     ...(jobs.length === 0
-      ? [h("div", { class: "panel" }, empty("activity", "No job yet", "The job that evaluates the queries is made with the first feed."))]
+      ? [
+          h(
+            "div",
+            { class: "panel" },
+            empty("activity", t("No job yet"), t("The job that evaluates the queries is made with the first feed.")),
+          ),
+        ]
       : jobs.map(jobCard)),
   );
   // Whoever stands on Start or Stop stays there.
@@ -457,8 +464,8 @@ async function refresh(): Promise<void> {
         { class: "panel", "data-empty": true },
         empty(
           "radio",
-          "No feed yet",
-          "A feed is a stream of moving things. An operator makes one here or through the API; “make demo” brings five.",
+          t("No feed yet"),
+          t("A feed is a stream of moving things. An operator makes one here or through the API; “make demo” brings five."),
           mayMake ? newFeed("button-primary") : null,
         ),
       ),

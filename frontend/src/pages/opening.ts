@@ -2,6 +2,7 @@
 
 import "../styles/main.css";
 import { secretOf } from "../lib/secret_links";
+import { t } from "../lib/texts";
 
 function open(): void {
   const form = document.querySelector<HTMLFormElement>("#opening");
@@ -10,7 +11,7 @@ function open(): void {
   if (form === null || field === null || field === undefined || told === null) throw new Error("the template has no form");
   const secret = secretOf(location.hash);
   if (secret === "") {
-    told.textContent = "This link is not complete: the part behind # is missing. Copy the whole of it.";
+    told.textContent = t("This link is not complete: the part behind # is missing. Copy the whole of it.");
     return;
   }
   history.replaceState(null, "", location.pathname);

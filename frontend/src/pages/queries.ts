@@ -9,28 +9,29 @@ import { familyName, kindName, SEVERITY_NAMES } from "../lib/words";
 import { unlessOthersStop } from "../views/dependents";
 import { confirmDanger } from "../views/dialog_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
+import { t, tn } from "../lib/texts";
 
 const shell = openShell();
 const parameters = new URLSearchParams(location.search);
 /** Rows that are put into the page at first, and with each "more". */
 const PAGE = 200;
-const body = pageFrame(shell.root, "Queries", [
-  linkButton("From a file", "/queries/new?from=file", "file-up"),
-  linkButton("New query", "/queries/new", "plus", "button-primary"),
+const body = pageFrame(shell.root, t("Queries"), [
+  linkButton(t("From a file"), "/queries/new?from=file", "file-up"),
+  linkButton(t("New query"), "/queries/new", "plus", "button-primary"),
 ]);
-const search = h("input", { class: "input", type: "search", placeholder: "Search queries", "aria-label": "Search queries" });
+const search = h("input", { class: "input", type: "search", placeholder: t("Search queries"), "aria-label": t("Search queries") });
 const feedSelect = h(
   "select",
-  { class: "select", "aria-label": "Feed" },
-  h("option", { value: "" }, "All feeds"),
+  { class: "select", "aria-label": t("Feed") },
+  h("option", { value: "" }, t("All feeds")),
   ...shell.feeds.map((feed) =>
     h("option", { value: feed.name, selected: feed.name === parameters.get("feed") }, feed.title === "" ? feed.name : feed.title),
   ),
 );
-const tagSelect = h("select", { class: "select", "aria-label": "Tag" }, h("option", { value: "" }, "All tags"));
+const tagSelect = h("select", { class: "select", "aria-label": t("Tag") }, h("option", { value: "" }, t("All tags")));
 const mine = h("input", { type: "checkbox", checked: parameters.get("mine") === "true" });
 const count = h("span", { class: "small faint num" });
-const removal = button("Remove these", { icon: "trash-2", kind: "button-sm button-danger", onClick: () => void removeShown() });
+const removal = button(t("Remove these"), { icon: "trash-2", kind: "button-sm button-danger", onClick: () => void removeShown() });
 removal.hidden = true;
 const panel = h(
   "div",
@@ -44,7 +45,7 @@ body.append(
     h("div", { class: "toolbar-search" }, search),
     h("div", { class: "toolbar-select" }, feedSelect),
     h("div", { class: "toolbar-select" }, tagSelect),
-    h("label", { class: "check" }, mine, h("span", {}, "Only mine")),
+    h("label", { class: "check" }, mine, h("span", {}, t("Only mine"))),
     count,
     removal,
   ),
@@ -59,7 +60,7 @@ async function switchTo(row: QueryRow, box: HTMLInputElement): Promise<void> {
     const changed = await unlessOthersStop(
       async (stop) =>
         queryRow(await call(`queries/${row.id}/`, { method: "PATCH", body: { enabled, ...(stop ? { stop_dependents: true } : {}) } })),
-      "Switch off all of them",
+      t("Switch off all of them"),
     );
     if (changed === null) {
       box.checked = row.enabled;
@@ -67,7 +68,12 @@ async function switchTo(row: QueryRow, box: HTMLInputElement): Promise<void> {
     }
     Object.assign(row, changed);
     show();
-    toast(changed.enabled ? `“${row.name}” is on: it catches up from the log and goes on live.` : `“${row.name}” is off.`, "good");
+    toast(
+      changed.enabled
+        ? t("“{name}” is on: it catches up from the log and goes on live.", { name: row.name })
+        : t("“{name}” is off.", { name: row.name }),
+      "good",
+    );
   } catch (error) {
     box.checked = row.enabled;
     fail(error);
@@ -80,13 +86,18 @@ function stoppedNote(row: QueryRow): HTMLElement | null {
   return h(
     "div",
     { class: "small" },
-    h("span", { class: "badge badge-critical" }, "stopped"),
-    ` ${row.stopped.reason}. Narrow it down, or switch it off and on, to begin anew.`,
+    h("span", { class: "badge badge-critical" }, t("stopped")),
+    t(" {reason}. Narrow it down, or switch it off and on, to begin anew.", { reason: row.stopped.reason }),
   );
 }
 
 function tableRow(row: QueryRow): HTMLElement {
-  const box = h("input", { type: "checkbox", checked: row.enabled, disabled: !row.editable, "aria-label": `${row.name} is switched on` });
+  const box = h("input", {
+    type: "checkbox",
+    checked: row.enabled,
+    disabled: !row.editable,
+    "aria-label": t("{name} is switched on", { name: row.name }),
+  });
   box.addEventListener("change", () => void switchTo(row, box));
   const href = `/queries/${row.id}`;
   return h(
@@ -123,7 +134,7 @@ function tableRow(row: QueryRow): HTMLElement {
       "td",
       {},
       row.alert_kinds.length === 0
-        ? h("span", { class: "faint" }, h("span", { class: "narrow-only" }, "Alerts: "), "none")
+        ? h("span", { class: "faint" }, h("span", { class: "narrow-only" }, t("Alerts: ")), t("none"))
         : h(
             "div",
             { class: "row row-wrap" },
@@ -152,26 +163,26 @@ async function removeShown(): Promise<void> {
   const answer = record({ removed: list(id) });
   try {
     const { removed } = await post("queries/remove", { ...which, dry_run: true }, answer);
-    const words = removed.length === 1 ? "1 query" : `${formatNumber(removed.length)} queries`;
-    if (removed.length === 0) toast("None of these is yours to remove.", "info");
+    const words = tn("1 query", "{count} queries", removed.length);
+    if (removed.length === 0) toast(t("None of these is yours to remove."), "info");
     if (
       removed.length === 0 ||
       !(await confirmDanger(
-        `Remove ${words}?`,
-        "They stop giving answers, all at once. Those they have given are kept. Queries that others registered stay.",
-        `Remove ${words}`,
+        t("Remove {words}?", { words }),
+        t("They stop giving answers, all at once. Those they have given are kept. Queries that others registered stay."),
+        t("Remove {words}", { words }),
       ))
     )
       return;
     const done = await unlessOthersStop(
       (stop) => post("queries/remove", { ...which, ids: removed.map(Number), stop_dependents: stop }, answer),
-      `Remove ${words}`,
+      t("Remove {words}", { words }),
     );
     if (done === null) return;
     const gone = new Set(done.removed);
     rows = rows.filter((row) => !gone.has(row.id));
     find();
-    toast(`${words} ${removed.length === 1 ? "is" : "are"} removed.`, "good");
+    toast(tn("1 query is removed.", "{count} queries are removed.", removed.length), "good");
   } catch (error) {
     fail(error);
   }
@@ -182,7 +193,11 @@ function folderBodies(shown: readonly QueryRow[]): HTMLElement[] {
   const folders = byFolder(shown);
   const isFlat = folders.every(([folder]) => folder === "");
   const heading = (folder: string): HTMLElement =>
-    h("tr", { class: "folder-row" }, h("th", { scope: "rowgroup", colspan: 6 }, icon("folder"), folder === "" ? "In no folder" : folder));
+    h(
+      "tr",
+      { class: "folder-row" },
+      h("th", { scope: "rowgroup", colspan: 6 }, icon("folder"), folder === "" ? t("In no folder") : folder),
+    );
   return folders.map(([folder, inside]) => h("tbody", {}, isFlat ? null : heading(folder), ...inside.map(tableRow)));
 }
 
@@ -190,7 +205,7 @@ function showTags(): void {
   const chosenTag = tagSelect.value;
   replace(
     tagSelect,
-    h("option", { value: "" }, "All tags"),
+    h("option", { value: "" }, t("All tags")),
     ...tagsOf(rows).map((tag) => h("option", { value: tag, selected: tag === chosenTag }, tag)),
   );
   tagSelect.disabled = tagSelect.options.length === 1;
@@ -199,32 +214,44 @@ function showTags(): void {
 function show(): void {
   const shown = chosen();
   removal.hidden = feedSelect.value === "" || !shown.some((row) => row.editable);
-  count.textContent = rows.length === 0 ? "" : `${formatNumber(shown.length)} of ${formatNumber(rows.length)}`;
+  count.textContent =
+    rows.length === 0 ? "" : t("{shown} of {count}", { shown: formatNumber(shown.length), count: formatNumber(rows.length) });
   if (rows.length === 0)
     replace(
       panel,
       empty(
         "waypoints",
-        "No queries yet",
-        "A query is a standing question: draw a region, say what counts, and Vedette tells you each time it happens.",
-        linkButton("Register the first one", "/queries/new", "plus", "button-primary"),
+        t("No queries yet"),
+        t("A query is a standing question: draw a region, say what counts, and Vedette tells you each time it happens."),
+        linkButton(t("Register the first one"), "/queries/new", "plus", "button-primary"),
       ),
     );
-  else if (shown.length === 0) replace(panel, empty("search", "Nothing matches", "Clear the search or choose another feed."));
+  else if (shown.length === 0) replace(panel, empty("search", t("Nothing matches"), t("Clear the search or choose another feed.")));
   else
     replace(
       panel,
       h(
         "table",
         { class: "table queries-table" },
-        h("thead", {}, h("tr", {}, ...["Query", "Kind", "Feed", "Alerts", "Version", "On"].map((text) => h("th", { scope: "col" }, text)))),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ...[t("Query"), t("Kind"), t("Feed"), t("Alerts"), t("Version"), t("On")].map((text) => h("th", { scope: "col" }, text)),
+          ),
+        ),
         ...folderBodies(shown.slice(0, most)),
       ),
       shown.length > most
         ? h(
             "div",
             { class: "panel-body" },
-            button(`Show more: ${formatNumber(shown.length - most)} are left`, { icon: "chevron-down", onClick: showMore }),
+            button(t("Show more: {count} are left", { count: formatNumber(shown.length - most) }), {
+              icon: "chevron-down",
+              onClick: showMore,
+            }),
           )
         : null,
     );
@@ -238,11 +265,15 @@ async function showRemoved(): Promise<void> {
     h(
       "details",
       { class: "panel removed-queries" },
-      h("summary", {}, `Removed queries: ${formatNumber(results.length)}`),
+      h("summary", {}, t("Removed queries: {count}", { count: formatNumber(results.length) })),
       h(
         "table",
         { class: "table" },
-        h("thead", {}, h("tr", {}, ...["Query", "Kind", "Feed", "Removed", "Answers"].map((text) => h("th", { scope: "col" }, text)))),
+        h(
+          "thead",
+          {},
+          h("tr", {}, ...[t("Query"), t("Kind"), t("Feed"), t("Removed"), t("Answers")].map((text) => h("th", { scope: "col" }, text))),
+        ),
         h("tbody", {}, ...results.map(removedRow)),
       ),
     ),
@@ -262,11 +293,11 @@ function removedRow(row: RemovedQuery): HTMLElement {
       "td",
       { class: "num nowrap" },
       row.answers === 0
-        ? "none"
+        ? t("none")
         : h(
             "a",
-            { href: file, "aria-label": `${formatNumber(row.answers)} answers of ${row.name} as CSV` },
-            `${formatNumber(row.answers)} as CSV`,
+            { href: file, "aria-label": t("{answers} answers of {name} as CSV", { answers: formatNumber(row.answers), name: row.name }) },
+            t("{answers} as CSV", { answers: formatNumber(row.answers) }),
           ),
     ),
   );
@@ -287,7 +318,10 @@ search.addEventListener("input", find);
 for (const control of [feedSelect, tagSelect, mine]) control.addEventListener("change", find);
 const registered = Number(parameters.get("registered") ?? "");
 if (registered > 0) {
-  toast(`${formatNumber(registered)} ${registered === 1 ? "query is" : "queries are"} registered. They act within seconds.`, "good");
+  toast(
+    tn("1 query is registered. It acts within seconds.", "{count} queries are registered. They act within seconds.", registered),
+    "good",
+  );
   history.replaceState(null, "", address("/queries/", { feed: parameters.get("feed") }));
 }
 getAll(address("queries/", { page_size: 1000 }), queryRow, 20_000).then(
@@ -302,7 +336,7 @@ getAll(address("queries/", { page_size: 1000 }), queryRow, 20_000).then(
   (error: unknown) => {
     replace(
       panel,
-      empty("circle-alert", "The queries could not be loaded", "Check the connection, then load the page again."),
+      empty("circle-alert", t("The queries could not be loaded"), t("Check the connection, then load the page again.")),
       h("span", {}, icon("refresh-cw")),
     );
     fail(error);

@@ -41,6 +41,7 @@ import { PreviewView } from "../views/query_form/preview_view";
 import { section } from "../views/query_form/section";
 import { RegionEditorView } from "../views/region_editor_view";
 import { fail, openShell, toast } from "../views/shell_view";
+import { t } from "../lib/texts";
 
 const shell = openShell();
 const stored = shell.data["query"] === null || shell.data["query"] === undefined ? null : queryRow(shell.data["query"]);
@@ -70,7 +71,11 @@ function stopNotice({ stopped }: QueryRow): HTMLElement | null {
         "p",
         { class: "notice notice-critical stop-notice", role: "status" },
         icon("circle-alert"),
-        h("span", {}, `The job stopped this query: ${stopped.reason}. Narrow it down, or switch it off and on, to begin anew.`),
+        h(
+          "span",
+          {},
+          t("The job stopped this query: {reason}. Narrow it down, or switch it off and on, to begin anew.", { reason: stopped.reason }),
+        ),
       );
 }
 
@@ -104,7 +109,7 @@ class QueryPage {
     h("div", { class: "form-section" }, h("div", { class: "skeleton" }), h("div", { class: "skeleton" })),
   );
   private readonly body = h("div", { class: "query-body" });
-  private readonly save = button(stored === null ? "Register query" : "Save new version", {
+  private readonly save = button(stored === null ? t("Register query") : t("Save new version"), {
     icon: "save",
     kind: "button-primary",
     id: "save-query",
@@ -155,7 +160,7 @@ class QueryPage {
       this.alerts.element,
       isBulk ? null : this.filing.element,
       this.derivation.element,
-      section("In words", this.sentence),
+      section(t("In words"), this.sentence),
     );
     replace(
       this.body,
@@ -197,7 +202,7 @@ class QueryPage {
     this.drafts.set(draftOf(this.question), isCrossing(this.question.family) ? { within, types, ...before } : before);
     this.question = question;
     // What is said of the question before is wrong of this one, however long its check takes.
-    replace(this.sentence, h("span", { class: "muted" }, "Checking…"));
+    replace(this.sentence, h("span", { class: "muted" }, t("Checking…")));
     const draft = this.drafts.get(draftOf(question)) ?? this.fresh(question);
     await this.open({ ...question.begin(this.feed), ...draft, family: question.family });
   }
@@ -240,13 +245,13 @@ class QueryPage {
   // ---- Frame
 
   private head(): HTMLElement {
-    const title = stored !== null ? stored.name : isBulk ? "Queries from a file" : "New query";
+    const title = stored !== null ? stored.name : isBulk ? t("Queries from a file") : t("New query");
     const actions: HTMLElement[] = [];
     if (stored !== null) {
-      actions.push(linkButton("Duplicate", address("/queries/new", { copy: stored.id }), "copy", "button-quiet"));
-      actions.push(button("Versions", { icon: "history", kind: "button-quiet", onClick: () => void showVersions(stored) }));
+      actions.push(linkButton(t("Duplicate"), address("/queries/new", { copy: stored.id }), "copy", "button-quiet"));
+      actions.push(button(t("Versions"), { icon: "history", kind: "button-quiet", onClick: () => void showVersions(stored) }));
       if (stored.editable)
-        actions.push(button("Remove", { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void remove(stored) }));
+        actions.push(button(t("Remove"), { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void remove(stored) }));
     }
     // An earlier version is there to be looked at: saved, it would be the newest.
     if (stored?.editable !== false && this.earlier === null) actions.push(this.save);
@@ -255,12 +260,12 @@ class QueryPage {
         ? []
         : [
             h("span", { class: "badge" }, familyName(stored.family)),
-            h("span", { class: "badge" }, `version ${(this.earlier ?? stored).version}`),
+            h("span", { class: "badge" }, t("version {version}", { version: (this.earlier ?? stored).version })),
           ];
     return h(
       "header",
       { class: "bar" },
-      h("a", { class: "breadcrumb", href: "/queries/" }, icon("arrow-left"), "Queries"),
+      h("a", { class: "breadcrumb", href: "/queries/" }, icon("arrow-left"), t("Queries")),
       h("h1", { class: "truncate" }, title),
       ...badges,
       h("div", { class: "bar-actions" }, ...actions),
@@ -274,8 +279,12 @@ class QueryPage {
       "p",
       { class: "notice notice-high earlier" },
       icon("history"),
-      h("span", { class: "grow" }, `Version ${shown} gave this answer; its rules and areas are shown. The newest is version ${newest}.`),
-      h("a", { href: `/queries/${id}` }, "See the newest"),
+      h(
+        "span",
+        { class: "grow" },
+        t("Version {shown} gave this answer; its rules and areas are shown. The newest is version {newest}.", { shown, newest }),
+      ),
+      h("a", { href: `/queries/${id}` }, t("See the newest")),
     );
   }
 
@@ -293,8 +302,8 @@ class QueryPage {
     return h(
       "section",
       { class: "form-section form-general" },
-      isBulk ? null : h("div", { class: "field grow", "data-pointer": "/name" }, h("label", { for: "query-name" }, "Name"), this.name),
-      h("div", { class: "field", "data-pointer": "/feed" }, h("label", { for: "query-feed" }, "Feed"), feed),
+      isBulk ? null : h("div", { class: "field grow", "data-pointer": "/name" }, h("label", { for: "query-name" }, t("Name")), this.name),
+      h("div", { class: "field", "data-pointer": "/feed" }, h("label", { for: "query-feed" }, t("Feed")), feed),
     );
   }
 
@@ -373,7 +382,11 @@ class QueryPage {
     replace(
       this.save,
       icon("save"),
-      count === null || count === 0 ? "Register queries" : count === 1 ? "Register 1 query" : `Register ${formatNumber(count)} queries`,
+      count === null || count === 0
+        ? t("Register queries")
+        : count === 1
+          ? t("Register 1 query")
+          : t("Register {count} queries", { count: formatNumber(count) }),
     );
   }
 
@@ -410,8 +423,8 @@ class QueryPage {
                 "summary",
                 { class: "small muted" },
                 notices.length === 1
-                  ? "One thing that is written changes no answer"
-                  : `${formatNumber(notices.length)} things that are written change no answer`,
+                  ? t("One thing that is written changes no answer")
+                  : t("{count} things that are written change no answer", { count: formatNumber(notices.length) }),
               ),
               h("ul", { class: "small" }, ...notices.map((notice) => h("li", {}, notice))),
             )
@@ -422,10 +435,10 @@ class QueryPage {
       const shown = this.isTried ? unclaimed : faults;
       const title =
         faults.length === 0
-          ? "Nothing is wrong with it."
+          ? t("Nothing is wrong with it.")
           : this.isTried && unclaimed.length === 0
-            ? "Not yet: see the marked fields."
-            : "Still to do:";
+            ? t("Not yet: see the marked fields.")
+            : t("Still to do:");
       replace(
         this.sentence,
         h("p", { class: "muted" }, title),
@@ -477,10 +490,15 @@ class QueryPage {
         const changed = await unlessOthersStop(
           async (stop) =>
             queryRow(await call(`queries/${stored.id}/`, { method: "PATCH", body: stop ? { ...body, stop_dependents: true } : body })),
-          "Switch off all of them",
+          t("Switch off all of them"),
         );
         if (changed === null) return;
-        toast(changed.version > stored.version ? `Saved as version ${changed.version}. It acts within seconds.` : "Saved.", "good");
+        toast(
+          changed.version > stored.version
+            ? t("Saved as version {version}. It acts within seconds.", { version: changed.version })
+            : t("Saved."),
+          "good",
+        );
         setTimeout(() => location.reload(), 900);
       }
     } catch (error) {
@@ -514,33 +532,43 @@ async function showVersions(row: QueryRow): Promise<void> {
         h(
           "div",
           { class: "row spread" },
-          h("strong", {}, `Version ${formatNumber(one.version)}`),
-          one.current ? h("span", { class: "badge badge-good" }, "current") : null,
+          h("strong", {}, t("Version {version}", { version: formatNumber(one.version) })),
+          one.current ? h("span", { class: "badge badge-good" }, t("current")) : null,
         ),
         h("p", { class: "small" }, one.sentence),
-        h("p", { class: "small faint" }, `${formatAgo(one.created_at, Date.now())}${one.created_by ? ` by ${one.created_by}` : ""}`),
+        h(
+          "p",
+          { class: "small faint" },
+          `${formatAgo(one.created_at, Date.now())}${one.created_by ? t(" by {createdby}", { createdby: one.created_by }) : ""}`,
+        ),
         h(
           "details",
           {},
-          h("summary", { class: "small" }, "Specification"),
+          h("summary", { class: "small" }, t("Specification")),
           h("pre", { class: "mono document" }, JSON.stringify(one.specification, null, 2)),
         ),
       ),
     );
-    openDialog(`Versions of ${row.name}`, ...items).foot.remove();
+    openDialog(t("Versions of {name}", { name: row.name }), ...items).foot.remove();
   } catch (error) {
     fail(error);
   }
 }
 
 async function remove(row: QueryRow): Promise<void> {
-  if (!(await confirmDanger("Remove this query?", `“${row.name}” stops giving answers. Those it has given are kept.`, "Remove query")))
+  if (
+    !(await confirmDanger(
+      t("Remove this query?"),
+      t("“{name}” stops giving answers. Those it has given are kept.", { name: row.name }),
+      t("Remove query"),
+    ))
+  )
     return;
   try {
     const done = await unlessOthersStop(async (stop) => {
       await call(address(`queries/${row.id}/`, { stop_dependents: stop ? "true" : null }), { method: "DELETE" });
       return true;
-    }, "Remove it and stop them");
+    }, t("Remove it and stop them"));
     if (done !== null) location.assign("/queries/");
   } catch (error) {
     fail(error);
@@ -582,7 +610,7 @@ async function open(): Promise<void> {
   const name = (stored ?? original)?.feed ?? parameters.get("feed");
   const feed = shell.feeds.find((one) => one.name === name) ?? shell.feeds[0];
   if (feed === undefined) {
-    replace(shell.root, h("div", { class: "page" }, linkButton("There is no feed yet: make one first", "/feeds/", "activity")));
+    replace(shell.root, h("div", { class: "page" }, linkButton(t("There is no feed yet: make one first"), "/feeds/", "activity")));
     return;
   }
   const earlier = await askedVersion();

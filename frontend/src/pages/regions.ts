@@ -12,6 +12,7 @@ import { boundsOf } from "../views/map_view";
 import { fileButton, RegionEditorView } from "../views/region_editor_view";
 import { REGION_FILES } from "../views/query_form/region_choice";
 import { fail, openShell, toast } from "../views/shell_view";
+import { t, tn } from "../lib/texts";
 
 const shell = openShell();
 const name = new URLSearchParams(location.search).get("feed") ?? lastFeed();
@@ -24,7 +25,12 @@ class RegionsPage {
   private draft: Geometry | null = null;
   /** The region whose card is open: its id, or "new". */
   private shownFor = "";
-  private readonly search = h("input", { class: "input", type: "search", placeholder: "Search regions", "aria-label": "Search regions" });
+  private readonly search = h("input", {
+    class: "input",
+    type: "search",
+    placeholder: t("Search regions"),
+    "aria-label": t("Search regions"),
+  });
   private readonly list = h("ul", { class: "region-list" });
   private readonly card = h("div", { class: "region-card" });
   private readonly editor: RegionEditorView;
@@ -35,13 +41,13 @@ class RegionsPage {
     const isGeographic = feed.crs === "geographic";
     const feeds = h(
       "select",
-      { class: "select", "aria-label": "Feed" },
+      { class: "select", "aria-label": t("Feed") },
       ...shell.feeds.map((one) =>
         h("option", { value: one.name, selected: one.name === feed.name }, one.title === "" ? one.name : one.title),
       ),
     );
     feeds.addEventListener("change", () => location.assign(address("/regions/", { feed: feeds.value })));
-    const exporter = button("Export", { icon: "download" });
+    const exporter = button(t("Export"), { icon: "download" });
     attachMenu(exporter, () =>
       (["geojson", "kml", "gpkg", "csv"] as const).map((format) => ({
         content: [h("span", {}, { geojson: "GeoJSON", kml: "KML", gpkg: "GeoPackage", csv: "CSV" }[format])],
@@ -51,7 +57,7 @@ class RegionsPage {
     const map = h("div", { class: "regions-map" });
     const side = h(
       "aside",
-      { class: "regions-side", "aria-label": "Regions" },
+      { class: "regions-side", "aria-label": t("Regions") },
       h("div", { class: "regions-tools" }, feeds, this.search),
       this.list,
     );
@@ -60,11 +66,11 @@ class RegionsPage {
       h(
         "header",
         { class: "bar" },
-        h("h1", {}, "Regions"),
+        h("h1", {}, t("Regions")),
         h(
           "div",
           { class: "bar-actions" },
-          fileButton("Import", REGION_FILES, (file) => void this.importFile(file)),
+          fileButton(t("Import"), REGION_FILES, (file) => void this.importFile(file)),
           exporter,
         ),
       ),
@@ -72,7 +78,7 @@ class RegionsPage {
     );
     this.editor = new RegionEditorView(map, feed, (geometry) => this.edited(geometry));
     this.table = new CoordinateTableView(
-      isGeographic ? ["Longitude", "Latitude"] : ["x", "y"],
+      isGeographic ? [t("Longitude"), t("Latitude")] : ["x", "y"],
       isGeographic ? "metres" : "units",
       (geometry) => {
         this.draft = geometry;
@@ -116,7 +122,11 @@ class RegionsPage {
     if (this.rows.length === 0) {
       replace(
         this.list,
-        h("li", {}, empty("shapes", "No regions yet", "Draw one on the map, or import a GeoJSON or KML file. Queries can then name it.")),
+        h(
+          "li",
+          {},
+          empty("shapes", t("No regions yet"), t("Draw one on the map, or import a GeoJSON or KML file. Queries can then name it.")),
+        ),
       );
       return;
     }
@@ -135,11 +145,15 @@ class RegionsPage {
               h("span", { class: "region-name truncate" }, row.name),
               h("span", { class: "small faint" }, describe(row.geometry, this.feed.crs === "geographic")),
             ),
-            row.used_by.length > 0 ? h("span", { class: "badge", title: "Queries that use it" }, row.used_by.length) : null,
+            row.used_by.length > 0 ? h("span", { class: "badge", title: t("Queries that use it") }, row.used_by.length) : null,
           ),
         ),
       );
-    replace(this.list, ...items, shown.length > 500 ? h("li", { class: "hint" }, `${shown.length - 500} more: search to find them`) : null);
+    replace(
+      this.list,
+      ...items,
+      shown.length > 500 ? h("li", { class: "hint" }, t("{count} more: search to find them", { count: shown.length - 500 })) : null,
+    );
   }
 
   private select(row: RegionRow | null): void {
@@ -172,14 +186,14 @@ class RegionsPage {
       id: "region-name",
       maxlength: 100,
       value: typed("region-name") ?? row?.name ?? "",
-      placeholder: "harbour entrance",
+      placeholder: t("harbour entrance"),
       disabled: row?.editable === false,
     });
     const tagField = h("input", {
       class: "input",
       id: "region-tags",
       value: typed("region-tags") ?? row?.tags.join(", ") ?? "",
-      placeholder: "port, protected",
+      placeholder: t("port, protected"),
       disabled: row?.editable === false,
     });
     this.shownFor = key;
@@ -190,15 +204,15 @@ class RegionsPage {
       h(
         "div",
         { class: "row spread" },
-        h("h2", {}, row === null ? "New region" : row.name),
+        h("h2", {}, row === null ? t("New region") : row.name),
         h("span", { class: "small faint" }, describe(geometry, this.feed.crs === "geographic")),
       ),
-      h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "region-name" }, "Name"), nameField),
-      h("div", { class: "field", "data-pointer": "/tags" }, h("label", { for: "region-tags" }, "Tags"), tagField),
+      h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "region-name" }, t("Name")), nameField),
+      h("div", { class: "field", "data-pointer": "/tags" }, h("label", { for: "region-tags" }, t("Tags")), tagField),
       h(
         "details",
         { class: "coordinates", open: isOpen, "data-pointer": "/geometry" },
-        h("summary", {}, "Corners as numbers"),
+        h("summary", {}, t("Corners as numbers")),
         this.table.element,
       ),
       usedBy.length === 0
@@ -206,26 +220,26 @@ class RegionsPage {
         : h(
             "div",
             { class: "small" },
-            h("div", { class: "section-title" }, "Used by"),
+            h("div", { class: "section-title" }, t("Used by")),
             h("ul", { class: "stack-tight" }, ...usedBy.map((one) => h("li", {}, h("a", { href: `/queries/${one.id}` }, one.name)))),
-            h("p", { class: "hint" }, "Saving another shape makes new versions of these queries."),
+            h("p", { class: "hint" }, t("Saving another shape makes new versions of these queries.")),
           ),
       h(
         "div",
         { class: "row row-wrap" },
         row?.editable === false
           ? null
-          : button("Save", {
+          : button(t("Save"), {
               icon: "save",
               kind: "button-primary",
               onClick: () => void this.save(nameField.value, tagField.value, this.draft ?? geometry),
             }),
-        row === null ? null : linkButton("Who is inside", `/regions/${row.id}`, "activity"),
-        row === null ? null : linkButton("Query on it", address("/queries/new", { feed: this.feed.name, region: row.name }), "plus"),
+        row === null ? null : linkButton(t("Who is inside"), `/regions/${row.id}`, "activity"),
+        row === null ? null : linkButton(t("Query on it"), address("/queries/new", { feed: this.feed.name, region: row.name }), "plus"),
         row === null || !row.editable
           ? null
           : button("Delete", { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void this.remove(row) }),
-        row === null ? button("Discard", { kind: "button-quiet", onClick: () => this.select(null) }) : null,
+        row === null ? button(t("Discard"), { kind: "button-quiet", onClick: () => this.select(null) }) : null,
       ),
     );
   }
@@ -245,7 +259,7 @@ class RegionsPage {
         this.current === null
           ? await post("regions/", body, regionParser)
           : regionParser(await call(`regions/${this.current.id}/`, { method: "PATCH", body }));
-      toast(`“${saved.name}” is saved.`, "good");
+      toast(t("“{name}” is saved.", { name: saved.name }), "good");
       await this.load();
       this.select(this.rows.find((row) => row.id === saved.id) ?? null);
     } catch (error) {
@@ -260,7 +274,10 @@ class RegionsPage {
   }
 
   private async remove(row: RegionRow): Promise<void> {
-    if (!(await confirmDanger("Delete this region?", `“${row.name}” is taken out of the library.`, "Delete region"))) return;
+    if (
+      !(await confirmDanger(t("Delete this region?"), t("“{name}” is taken out of the library.", { name: row.name }), t("Delete region")))
+    )
+      return;
     try {
       await call(`regions/${row.id}/`, { method: "DELETE" });
       this.select(null);
@@ -283,8 +300,11 @@ class RegionsPage {
       const first = answer.refused[0];
       if (first !== undefined) {
         const reason = `${first.name}: ${first.faults[0]?.message ?? ""}`;
-        toast(`Nothing was stored: ${answer.refused.length} of the file's regions are refused. ${reason}`, "critical");
-      } else toast(`${answer.created.length} region${answer.created.length === 1 ? "" : "s"} imported.`, "good");
+        toast(
+          t("Nothing was stored: {count} of the file's regions are refused. {reason}", { count: answer.refused.length, reason }),
+          "critical",
+        );
+      } else toast(tn("1 region imported.", "{count} regions imported.", answer.created.length), "good");
       await this.load(true);
     } catch (error) {
       fail(error);
@@ -297,9 +317,9 @@ if (start === undefined)
     shell.root,
     empty(
       "radio",
-      "No feed yet",
-      "Regions belong to a feed. Make one first.",
-      linkButton("Feeds and jobs", "/feeds/", "activity", "button-primary"),
+      t("No feed yet"),
+      t("Regions belong to a feed. Make one first."),
+      linkButton(t("Feeds and jobs"), "/feeds/", "activity", "button-primary"),
     ),
     icon("radio"),
   );

@@ -18,10 +18,16 @@ import { showFaults } from "../views/faults_view";
 import { openQuotas } from "../views/quotas_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 import { copyRow } from "../views/secret_view";
+import { t } from "../lib/texts";
 
 const shell = openShell();
 const isAdministrator = shell.me.superuser;
-const body = pageFrame(shell.root, "Teams", isAdministrator ? [button("New team", { icon: "plus", onClick: newTeam })] : [], "page-narrow");
+const body = pageFrame(
+  shell.root,
+  t("Teams"),
+  isAdministrator ? [button(t("New team"), { icon: "plus", onClick: newTeam })] : [],
+  "page-narrow",
+);
 const teamsPlace = h("div", { class: "stack-lg" });
 const peoplePlace = h("div", {});
 body.append(teamsPlace, peoplePlace);
@@ -54,18 +60,23 @@ function choice<T extends string>(label: string, options: readonly (readonly [T,
 
 function teamPanel(team: Team): HTMLElement {
   const actions = [
-    button("Quotas", {
+    button(t("Quotas"), {
       kind: "button-sm",
-      "aria-label": `Quotas of ${team.name}`,
-      onClick: () => void openQuotas(`Quotas of ${team.name}`, `teams/${team.id}/quotas`, isAdministrator),
+      "aria-label": t("Quotas of {name}", { name: team.name }),
+      onClick: () => void openQuotas(t("Quotas of {name}", { name: team.name }), `teams/${team.id}/quotas`, isAdministrator),
     }),
     team.manageable
-      ? button("Invite", { icon: "plus", kind: "button-sm", "aria-label": `Invite somebody to ${team.name}`, onClick: () => invite(team) })
+      ? button(t("Invite"), {
+          icon: "plus",
+          kind: "button-sm",
+          "aria-label": t("Invite somebody to {name}", { name: team.name }),
+          onClick: () => invite(team),
+        })
       : null,
     isAdministrator
-      ? button("Remove team", {
+      ? button(t("Remove team"), {
           kind: "button-quiet button-danger button-sm",
-          "aria-label": `Remove team ${team.name}`,
+          "aria-label": t("Remove team {name}", { name: team.name }),
           onClick: () => void removeTeam(team),
         })
       : null,
@@ -78,7 +89,7 @@ function teamPanel(team: Team): HTMLElement {
       "div",
       { class: "panel-body" },
       team.members.length === 0
-        ? h("p", { class: "muted small" }, "No members yet.")
+        ? h("p", { class: "muted small" }, t("No members yet."))
         : h("ul", {}, ...team.members.map((member) => memberRow(team, member))),
       team.invitations.length === 0 ? null : invitations(team),
     ),
@@ -94,25 +105,27 @@ function memberRow(team: Team, member: Member): HTMLElement {
       "div",
       { class: "row" },
       h("strong", {}, member.name),
-      isMe ? h("span", { class: "badge" }, "You") : null,
-      member.active ? null : h("span", { class: "badge badge-high" }, "Switched off"),
+      isMe ? h("span", { class: "badge" }, t("You")) : null,
+      member.active ? null : h("span", { class: "badge badge-high" }, t("Switched off")),
     ),
     member.email === "" ? null : h("div", { class: "small muted" }, member.email),
   );
   const role: Child = team.manageable ? roleChoice(team, member) : h("span", { class: "badge" }, member.role);
   const leave =
     isMe || team.manageable
-      ? button(isMe ? "Leave" : "Remove", {
+      ? button(isMe ? t("Leave") : t("Remove"), {
           kind: "button-quiet button-danger button-sm",
-          "aria-label": isMe ? `Leave ${team.name}` : `Remove ${member.name} from ${team.name}`,
+          "aria-label": isMe
+            ? t("Leave {name}", { name: team.name })
+            : t("Remove {name} from {name2}", { name: member.name, name2: team.name }),
           onClick: () => removeMember(team, member),
         })
       : null;
   const transfer =
     team.manageable && team.members.length > 1
-      ? button("Transfer", {
+      ? button(t("Transfer"), {
           kind: "button-sm",
-          "aria-label": `Transfer what ${member.name} owns in ${team.name}`,
+          "aria-label": t("Transfer what {name} owns in {name2}", { name: member.name, name2: team.name }),
           onClick: () => transferWithin(team, member),
         })
       : null;
@@ -121,7 +134,7 @@ function memberRow(team: Team, member: Member): HTMLElement {
 
 function roleChoice(team: Team, member: Member): HTMLElement {
   const field = choice(
-    `Role of ${member.name}`,
+    t("Role of {name}", { name: member.name }),
     ROLES.map((one) => [one, ROLE_WORDS[one].split(":")[0]!] as const),
     member.role,
   );
@@ -131,7 +144,7 @@ function roleChoice(team: Team, member: Member): HTMLElement {
     () =>
       void act(
         call(`teams/${team.id}/members/${member.id}/`, { method: "PATCH", body: { role: field.value } }),
-        `${member.name} is now ${field.value} of ${team.name}.`,
+        t("{name} is now {field} of {name2}.", { name: member.name, field: field.value, name2: team.name }),
       ),
   );
   return h("div", { class: "role-choice" }, field);
@@ -144,18 +157,20 @@ function heirs(team: Team, member: Member): readonly (readonly [string, string])
 function removeMember(team: Team, member: Member): void {
   const others = heirs(team, member);
   const field = choice(
-    "Who gets what they own in the team",
-    [["", "It stays theirs"], ...others],
+    t("Who gets what they own in the team"),
+    [["", t("It stays theirs")], ...others],
     others.some(([one]) => one === shell.me.id) && team.manageable ? shell.me.id : "",
   );
   const dialog = openDialog(
-    member.id === shell.me.id ? `Leave ${team.name}?` : `Remove ${member.name} from ${team.name}?`,
-    h("p", {}, "They no longer see what belongs to the team."),
-    team.manageable ? h("div", { class: "field" }, h("span", { class: "label" }, "What they own in the team goes to"), field) : null,
+    member.id === shell.me.id
+      ? t("Leave {name}?", { name: team.name })
+      : t("Remove {name} from {name2}?", { name: member.name, name2: team.name }),
+    h("p", {}, t("They no longer see what belongs to the team.")),
+    team.manageable ? h("div", { class: "field" }, h("span", { class: "label" }, t("What they own in the team goes to")), field) : null,
   );
   dialog.foot.append(
-    button("Cancel", { onClick: dialog.close }),
-    button(member.id === shell.me.id ? "Leave" : "Remove", {
+    button(t("Cancel"), { onClick: dialog.close }),
+    button(member.id === shell.me.id ? t("Leave") : t("Remove"), {
       kind: "button-primary",
       onClick: () => {
         const to = field.value === "" || !team.manageable ? "" : `?to=${field.value}`;
@@ -171,19 +186,24 @@ function removeMember(team: Team, member: Member): void {
 const transferred = record({ counts: dictionary(number) });
 
 function askHeir(title: string, path: string, others: readonly (readonly [string, string])[]): void {
-  const field = choice("Who gets it", others, others[0]?.[0] ?? "");
+  const field = choice(t("Who gets it"), others, others[0]?.[0] ?? "");
   const dialog = openDialog(
     title,
-    h("div", { class: "field", "data-pointer": "/to" }, h("span", { class: "label" }, "Feeds, regions, queries and channels go to"), field),
+    h(
+      "div",
+      { class: "field", "data-pointer": "/to" },
+      h("span", { class: "label" }, t("Feeds, regions, queries and channels go to")),
+      field,
+    ),
   );
   dialog.foot.append(
-    button("Cancel", { onClick: dialog.close }),
-    button("Transfer", {
+    button(t("Cancel"), { onClick: dialog.close }),
+    button(t("Transfer"), {
       kind: "button-primary",
       onClick: () => {
         post(path, { to: Number(field.value) }, transferred).then((answer) => {
           dialog.close();
-          toast(`Transferred: ${countsText(answer.counts)}.`, "good");
+          toast(t("Transferred: {counts}.", { counts: countsText(answer.counts) }), "good");
         }, refuse(dialog));
       },
     }),
@@ -191,7 +211,11 @@ function askHeir(title: string, path: string, others: readonly (readonly [string
 }
 
 function transferWithin(team: Team, member: Member): void {
-  askHeir(`What ${member.name} owns in ${team.name}`, `teams/${team.id}/members/${member.id}/transfer`, heirs(team, member));
+  askHeir(
+    t("What {name} owns in {name2}", { name: member.name, name2: team.name }),
+    `teams/${team.id}/members/${member.id}/transfer`,
+    heirs(team, member),
+  );
 }
 
 // ---- Invitations
@@ -208,34 +232,38 @@ function invitations(team: Team): HTMLElement {
         h(
           "div",
           { class: "small muted" },
-          `Invited as ${one.role} by ${one.invited_by.name}, until ${new Date(one.expires_at).toLocaleDateString()}`,
+          t("Invited as {role} by {name}, until {value}", {
+            role: one.role,
+            name: one.invited_by.name,
+            value: new Date(one.expires_at).toLocaleDateString(),
+          }),
         ),
       ),
-      button("Take back", {
+      button(t("Take back"), {
         kind: "button-quiet button-danger button-sm",
-        "aria-label": `Take back the invitation of ${one.email}`,
-        onClick: () => void act(call(`teams/${team.id}/invitations/${one.id}/`, { method: "DELETE" }), "The invitation is taken back."),
+        "aria-label": t("Take back the invitation of {email}", { email: one.email }),
+        onClick: () => void act(call(`teams/${team.id}/invitations/${one.id}/`, { method: "DELETE" }), t("The invitation is taken back.")),
       }),
     ),
   );
-  return h("div", {}, h("h3", { class: "block-title" }, "Open invitations"), h("ul", {}, ...rows));
+  return h("div", {}, h("h3", { class: "block-title" }, t("Open invitations")), h("ul", {}, ...rows));
 }
 
 function invite(team: Team): void {
   const email = h("input", { class: "input", id: "invite-email", type: "email", autocomplete: "off", placeholder: "name@example.org" });
   const role = choice(
-    "Role",
+    t("Role"),
     ROLES.map((one) => [one, ROLE_WORDS[one]] as const),
     "viewer",
   );
   const dialog = openDialog(
-    `Invite to ${team.name}`,
-    h("div", { class: "field", "data-pointer": "/email" }, h("label", { for: "invite-email" }, "E-mail address"), email),
-    h("div", { class: "field", "data-pointer": "/role" }, h("span", { class: "label" }, "Role"), role),
+    t("Invite to {name}", { name: team.name }),
+    h("div", { class: "field", "data-pointer": "/email" }, h("label", { for: "invite-email" }, t("E-mail address")), email),
+    h("div", { class: "field", "data-pointer": "/role" }, h("span", { class: "label" }, t("Role")), role),
   );
   dialog.foot.append(
-    button("Cancel", { onClick: dialog.close }),
-    button("Invite", {
+    button(t("Cancel"), { onClick: dialog.close }),
+    button(t("Invite"), {
       kind: "button-primary",
       onClick: () => {
         post(
@@ -246,7 +274,9 @@ function invite(team: Team): void {
           dialog.close();
           showLink(
             made.link,
-            made.sent ? `The link went to ${made.email} by e-mail.` : "This server sends no e-mail: give the link to the person yourself.",
+            made.sent
+              ? t("The link went to {email} by e-mail.", { email: made.email })
+              : t("This server sends no e-mail: give the link to the person yourself."),
           );
           void load();
         }, refuse(dialog));
@@ -256,22 +286,26 @@ function invite(team: Team): void {
 }
 
 function showLink(link: string, text: string): void {
-  const field = h("input", { class: "input mono", readonly: true, value: link, "aria-label": "Link of the invitation" });
-  const dialog = openDialog("Invited", h("p", {}, text, " It works once, for seven days, and is shown here this once."), copyRow(field));
-  dialog.foot.append(button("Done", { kind: "button-primary", onClick: dialog.close }));
+  const field = h("input", { class: "input mono", readonly: true, value: link, "aria-label": t("Link of the invitation") });
+  const dialog = openDialog(
+    t("Invited"),
+    h("p", {}, text, t(" It works once, for seven days, and is shown here this once.")),
+    copyRow(field),
+  );
+  dialog.foot.append(button(t("Done"), { kind: "button-primary", onClick: dialog.close }));
 }
 
 // ---- What administrators of the server do
 
 function newTeam(): void {
-  const name = h("input", { class: "input", id: "team-name", maxlength: 100, placeholder: "Harbour watch" });
+  const name = h("input", { class: "input", id: "team-name", maxlength: 100, placeholder: t("Harbour watch") });
   const dialog = openDialog(
-    "New team",
-    h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "team-name" }, "Name"), name),
+    t("New team"),
+    h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "team-name" }, t("Name")), name),
   );
   dialog.foot.append(
-    button("Cancel", { onClick: dialog.close }),
-    button("Make team", {
+    button(t("Cancel"), { onClick: dialog.close }),
+    button(t("Make team"), {
       kind: "button-primary",
       onClick: () => {
         post("teams/", { name: name.value.trim() }, teamParser).then(() => {
@@ -286,12 +320,12 @@ function newTeam(): void {
 async function removeTeam(team: Team): Promise<void> {
   if (
     await confirmDanger(
-      `Remove the team ${team.name}?`,
-      "Its members no longer see each other's things. What belonged to it stays with its owners.",
-      "Remove team",
+      t("Remove the team {name}?", { name: team.name }),
+      t("Its members no longer see each other's things. What belonged to it stays with its owners."),
+      t("Remove team"),
     )
   )
-    await act(call(`teams/${team.id}/`, { method: "DELETE" }), "The team is removed.");
+    await act(call(`teams/${team.id}/`, { method: "DELETE" }), t("The team is removed."));
 }
 
 function personRow(person: Person, everybody: readonly Person[]): HTMLElement {
@@ -302,7 +336,9 @@ function personRow(person: Person, everybody: readonly Person[]): HTMLElement {
   const words = [
     person.email,
     ...person.teams,
-    person.last_login === null ? "never logged in" : `last log-in ${formatAgo(person.last_login, Date.now())}`,
+    person.last_login === null
+      ? t("never logged in")
+      : t("last log-in {lastlogin}", { lastlogin: formatAgo(person.last_login, Date.now()) }),
   ].filter((text) => text !== "");
   return h(
     "li",
@@ -314,36 +350,42 @@ function personRow(person: Person, everybody: readonly Person[]): HTMLElement {
         "div",
         { class: "row" },
         h("strong", {}, person.name),
-        person.administrator ? h("span", { class: "badge badge-accent" }, "Administrator") : null,
-        person.active ? null : h("span", { class: "badge badge-high" }, "Switched off"),
+        person.administrator ? h("span", { class: "badge badge-accent" }, t("Administrator")) : null,
+        person.active ? null : h("span", { class: "badge badge-high" }, t("Switched off")),
       ),
       h("div", { class: "small muted" }, words.join(" · ")),
     ),
     isMe
       ? null
-      : button(person.administrator ? "No administrator" : "Make administrator", {
+      : button(person.administrator ? t("No administrator") : t("Make administrator"), {
           kind: "button-sm",
-          "aria-label": `${person.administrator ? "No longer make" : "Make"} ${person.name} administrator`,
-          onClick: () => change({ administrator: !person.administrator }, "Changed."),
+          "aria-label": person.administrator
+            ? t("No longer make {name} administrator", { name: person.name })
+            : t("Make {name} administrator", { name: person.name }),
+          onClick: () => change({ administrator: !person.administrator }, t("Changed.")),
         }),
-    button("Quotas", {
+    button(t("Quotas"), {
       kind: "button-sm",
-      "aria-label": `Quotas of ${person.name}`,
-      onClick: () => void openQuotas(`Quotas of ${person.name}`, `people/${person.id}/quotas`, true),
+      "aria-label": t("Quotas of {name}", { name: person.name }),
+      onClick: () => void openQuotas(t("Quotas of {name}", { name: person.name }), `people/${person.id}/quotas`, true),
     }),
     others.length === 0
       ? null
-      : button("Transfer", {
+      : button(t("Transfer"), {
           kind: "button-sm",
-          "aria-label": `Transfer everything that ${person.name} owns`,
-          onClick: () => askHeir(`Everything that ${person.name} owns`, `people/${person.id}/transfer`, others),
+          "aria-label": t("Transfer everything that {name} owns", { name: person.name }),
+          onClick: () => askHeir(t("Everything that {name} owns", { name: person.name }), `people/${person.id}/transfer`, others),
         }),
     isMe
       ? null
-      : button(person.active ? "Switch off" : "Switch on", {
+      : button(person.active ? t("Switch off") : t("Switch on"), {
           kind: person.active ? "button-quiet button-danger button-sm" : "button-sm",
-          "aria-label": `Switch ${person.name} ${person.active ? "off" : "on"}`,
-          onClick: () => change({ active: !person.active }, `${person.name} is switched ${person.active ? "off" : "on"}.`),
+          "aria-label": person.active ? t("Switch {name} off", { name: person.name }) : t("Switch {name} on", { name: person.name }),
+          onClick: () =>
+            change(
+              { active: !person.active },
+              person.active ? t("{name} is switched off.", { name: person.name }) : t("{name} is switched on.", { name: person.name }),
+            ),
         }),
   );
 }
@@ -355,7 +397,7 @@ async function load(): Promise<void> {
       teamsPlace,
       ...(teams.length > 0
         ? teams.map(teamPanel)
-        : [empty("users", "You are in no team", "An admin of a team invites you; then you see what the team shares.")]),
+        : [empty("users", t("You are in no team"), t("An admin of a team invites you; then you see what the team shares."))]),
     );
     if (!isAdministrator) return;
     const people = await get("people/", list(personParser));
@@ -363,8 +405,8 @@ async function load(): Promise<void> {
       peoplePlace,
       h(
         "section",
-        { class: "panel", "aria-label": "People" },
-        h("div", { class: "panel-head" }, icon("users"), h("h2", {}, "People")),
+        { class: "panel", "aria-label": t("People") },
+        h("div", { class: "panel-head" }, icon("users"), h("h2", {}, t("People"))),
         h("div", { class: "panel-body" }, h("ul", {}, ...people.map((one) => personRow(one, people)))),
       ),
     );

@@ -297,7 +297,7 @@ export class AlertDetailView {
 
   private step(one: AlertStep): HTMLElement {
     const what = STEP_NAMES[one.action] ?? one.action;
-    const words = one.author === null ? what : `${what}${one.action === "assigned" ? ` ${one.assignee ?? "somebody"}` : ""}`;
+    const words = one.author === null ? what : `${what}${one.action === "assigned" ? ` ${one.assignee ?? t("somebody")}` : ""}`;
     return h(
       "li",
       {},
@@ -424,11 +424,11 @@ export class AlertDetailView {
 function stateWords(alert: Alert): string {
   const who =
     alert.state === "assigned"
-      ? ` to ${alert.assignee ?? "somebody"}`
+      ? t(" to {assignee}", { assignee: alert.assignee ?? t("somebody") })
       : alert.state === "acknowledged" && alert.acknowledged_by !== null
-        ? ` by ${alert.acknowledged_by}`
+        ? t(" by {acknowledgedby}", { acknowledgedby: alert.acknowledged_by })
         : alert.state === "resolved" && alert.resolved_by !== null
-          ? ` by ${alert.resolved_by}`
+          ? t(" by {resolvedby}", { resolvedby: alert.resolved_by })
           : "";
   return `${STATE_NAMES[alert.state]}${who}${alert.over_at !== null && alert.state !== "resolved" ? t(", ended by itself") : ""}`;
 }

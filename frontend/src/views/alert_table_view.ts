@@ -146,7 +146,7 @@ function stateOf(row: Alert): HTMLElement[] {
   const kind = row.state === "resolved" ? "badge-good" : UNATTENDED.includes(row.state) ? "badge-accent" : "";
   const who =
     row.state === "assigned"
-      ? `to ${row.assignee ?? "somebody"}`
+      ? t("to {person}", { person: row.assignee ?? t("somebody") })
       : row.state === "acknowledged"
         ? row.acknowledged_by
         : row.state === "resolved"

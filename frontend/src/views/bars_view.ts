@@ -2,6 +2,7 @@
 
 import { h, svg } from "../lib/dom";
 import { formatNumber } from "../lib/time";
+import { t } from "../lib/texts";
 
 const [WIDTH, HEIGHT, GAP] = [480, 110, 2];
 
@@ -18,7 +19,12 @@ export function bars({ title, counts, ends }: Bars): HTMLElement {
   const step = WIDTH / Math.max(1, counts.length);
   const picture = svg(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", class: "bars", "aria-label": `${title}: at most ${formatNumber(most)} in one bar` },
+    {
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      role: "img",
+      class: "bars",
+      "aria-label": t("{title}: at most {most} in one bar", { title, most: formatNumber(most) }),
+    },
     ...counts.map((count, i) =>
       svg(
         "rect",
@@ -39,7 +45,7 @@ export function bars({ title, counts, ends }: Bars): HTMLElement {
       "figcaption",
       { class: "row spread small" },
       h("strong", {}, title),
-      h("span", { class: "faint num" }, `at most ${formatNumber(most)}`),
+      h("span", { class: "faint num" }, t("at most {most}", { most: formatNumber(most) })),
     ),
     picture,
     h("div", { class: "row spread small faint num" }, h("span", {}, ends[0]), h("span", {}, ends[1])),

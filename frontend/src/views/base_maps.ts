@@ -4,8 +4,9 @@ import * as L from "leaflet";
 import { baseMapName, setBaseMapName } from "../lib/preferences";
 import { basemap } from "./basemap_view";
 import { baseMaps, type BaseMap } from "./shell_view";
+import { t } from "../lib/texts";
 
-export const BUNDLED = "Coastlines";
+export const BUNDLED = t("Coastlines");
 
 export class BaseMaps {
   private readonly given = baseMaps();

@@ -112,7 +112,7 @@ export class BulkDecisionView {
     let below: number | null = null;
     let looked = 0;
     do {
-      text.textContent = `${formatNumber(looked)} of ${formatNumber(count)}`;
+      text.textContent = t("{part} of {whole}", { part: formatNumber(looked), whole: formatNumber(count) });
       bar.style.setProperty("--w", `${Math.min(100, (100 * looked) / Math.max(1, count))}%`);
       const piece: ReturnType<typeof answer> = await post("alerts/bulk", { matching, action, below }, answer);
       for (const one of piece.changed) changed.add(one);

@@ -11,34 +11,37 @@ import { choice, field, refusedIn } from "./form_parts";
 import { PaceFields } from "./pace_fields";
 import { showSecret } from "./secret_view";
 import { toast } from "./shell_view";
+import { t } from "../lib/texts";
 
 const KINDS = [
-  ["webhook", "Signed webhook"],
+  ["webhook", t("Signed webhook")],
   ["mail", "E-mail"],
-  ["mqtt", "MQTT topic"],
-  ["kafka", "Kafka topic"],
-  ["apprise", "Chat, pager or SMS (Apprise)"],
+  ["mqtt", t("MQTT topic")],
+  ["kafka", t("Kafka topic")],
+  ["apprise", t("Chat, pager or SMS (Apprise)")],
 ] as const;
 /** Made by the browser itself. */
-const BROWSER = ["push", "This or another browser"] as const;
+const BROWSER = ["push", t("This or another browser")] as const;
 const URL_HINTS: Readonly<Record<string, string>> = {
-  webhook: "Each message is signed after the Standard Webhooks scheme.",
-  mqtt: "As mqtts://user:password@broker.example.org/vedette/alerts: the path is the topic.",
-  kafka:
+  webhook: t("Each message is signed after the Standard Webhooks scheme."),
+  mqtt: t("As mqtts://user:password@broker.example.org/vedette/alerts: the path is the topic."),
+  kafka: t(
     "As kafkas://user:password@broker.example.org:9093/alerts, more brokers after commas. The path is the topic, a message's key its id.",
-  apprise:
+  ),
+  apprise: t(
     "As slack://TokenA/TokenB/TokenC, tgram://BotToken/ChatID, ntfys://ntfy.example.org/topic or another service that docs/api.md lists.",
+  ),
 };
-const KEPT = "chosen, as now";
+const KEPT = t("chosen, as now");
 const keyed = record({ secret: otherwise(string, "") });
 
 /** What a receiver checks signatures with. */
 export function showChannelSecret(secret: string): void {
-  showSecret("The channel's secret", "Give it to the receiver, who checks the signature with it. It is shown this once.", secret);
+  showSecret(t("The channel's secret"), t("Give it to the receiver, who checks the signature with it. It is shown this once."), secret);
 }
 
 export function openChannelForm(me: Me, stored: Channel | null, reload: () => Promise<void>): void {
-  const name = h("input", { class: "input", id: "channel-name", placeholder: "Duty desk", maxlength: 100, value: stored?.name ?? "" });
+  const name = h("input", { class: "input", id: "channel-name", placeholder: t("Duty desk"), maxlength: 100, value: stored?.name ?? "" });
   const isBrowser = stored?.kind === "push";
   const kind = choice("channel-kind", isBrowser ? [BROWSER] : KINDS, stored?.kind ?? "webhook");
   kind.disabled = stored !== null;
@@ -49,7 +52,7 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
     placeholder: "duty@example.org",
     value: stored?.recipient ?? "",
   });
-  const recipientField = field("recipient", "Recipient", recipient, "Each mail has a link that acknowledges in your name.");
+  const recipientField = field("recipient", t("Recipient"), recipient, t("Each mail has a link that acknowledges in your name."));
   const url = h("input", {
     class: "input",
     id: "channel-url",
@@ -58,7 +61,7 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
     value: stored?.url ?? "",
   });
   const urlHint = h("span", {});
-  const urlField = field("url", "Address", url, urlHint);
+  const urlField = field("url", t("Address"), url, urlHint);
   const show = (): void => {
     urlHint.textContent = URL_HINTS[kind.value] ?? "";
     urlField.hidden = kind.value === "mail" || isBrowser;
@@ -66,28 +69,28 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
   };
   kind.addEventListener("change", show);
   show();
-  const severities = SEVERITIES.map((one) => [one, `${SEVERITY_NAMES[one]} and above`] as const);
+  const severities = SEVERITIES.map((one) => [one, t("{value} and above", { value: SEVERITY_NAMES[one] })] as const);
   const severity = choice("channel-severity", severities, stored?.min_severity ?? "high");
   const isChosen = stored !== null && !stored.all_queries;
   const scope = choice(
     "channel-scope",
     [
-      ["all", "Every query"],
-      [isChosen ? KEPT : "chosen", "Chosen queries: tick it on their forms"],
+      ["all", t("Every query")],
+      [isChosen ? KEPT : "chosen", t("Chosen queries: tick it on their forms")],
     ],
     isChosen ? KEPT : "all",
   );
   const rate = h("input", { class: "input", type: "number", id: "channel-rate", min: 1, max: 600, value: stored?.per_minute ?? 30 });
   const pace = new PaceFields("channel", stored ?? atOnce(me.time_zone));
   const dialog = openDialog(
-    stored === null ? "New channel" : `The channel “${stored.name}”`,
-    field("name", "Name", name),
-    field("kind", "How", kind),
+    stored === null ? t("New channel") : t("The channel “{name}”", { name: stored.name }),
+    field("name", t("Name"), name),
+    field("kind", t("How"), kind),
     urlField,
     recipientField,
-    field("min_severity", "Alerts of", severity),
-    field("all_queries", "Of which queries", scope),
-    field("per_minute", "Messages a minute, at most", rate, "What is beyond that goes together in one."),
+    field("min_severity", t("Alerts of"), severity),
+    field("all_queries", t("Of which queries"), scope),
+    field("per_minute", t("Messages a minute, at most"), rate, t("What is beyond that goes together in one.")),
     pace.element,
   );
   const body = (): Record<string, unknown> => ({
@@ -104,13 +107,13 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
       await (stored === null ? post("channels/", body(), keyed) : call(`channels/${stored.id}/`, { method: "PATCH", body: body() })),
     );
     dialog.close();
-    toast(stored === null ? "The channel is on." : "The channel is changed.", "good");
+    toast(stored === null ? t("The channel is on.") : t("The channel is changed."), "good");
     await reload();
     if (made.secret !== "" && kind.value === "webhook") showChannelSecret(made.secret);
   };
   dialog.foot.append(
-    button("Cancel", { onClick: dialog.close }),
-    button(stored === null ? "Make channel" : "Save channel", {
+    button(t("Cancel"), { onClick: dialog.close }),
+    button(stored === null ? t("Make channel") : t("Save channel"), {
       kind: "button-primary",
       onClick: () => void save().catch(refusedIn(dialog)),
     }),

@@ -14,6 +14,7 @@ import { openChannelForm, showChannelSecret } from "./channel_form_view";
 import { openDeliveryLog } from "./delivery_log_view";
 import { confirmDanger } from "./dialog_view";
 import { fail, toast } from "./shell_view";
+import { t } from "../lib/texts";
 
 const tested = record({ ok: boolean, status: nullable(number), error: otherwise(string, "") });
 
@@ -26,8 +27,8 @@ export class ChannelsView {
     const rows = await getAll("channels/", channelParser);
     const none = empty(
       "webhook",
-      "No channel yet",
-      "A channel carries alerts to people: to this browser while no page is open, by e-mail, to a chat, or by a signed webhook.",
+      t("No channel yet"),
+      t("A channel carries alerts to people: to this browser while no page is open, by e-mail, to a chat, or by a signed webhook."),
     );
     replace(this.element, ...(rows.length > 0 ? rows.map((row) => this.card(row)) : [none]));
   }
@@ -41,11 +42,11 @@ export class ChannelsView {
     press.disabled = true;
     try {
       const { key } = await get("channels/push-key", record({ key: nullable(string) }));
-      if (key === null) throw new NoPush("This installation sends no push messages: an operator gives it a key in VEDETTE_PUSH_KEY.");
+      if (key === null) throw new NoPush(t("This installation sends no push messages: an operator gives it a key in VEDETTE_PUSH_KEY."));
       const fields = { name: browserName(navigator.userAgent), kind: "push", min_severity: "high", ...(await subscribe(key)) };
       setPushChannel((await post("channels/", fields, channelParser)).id);
       await this.load();
-      toast("Alerts now come to this browser, also while no page is open.", "good");
+      toast(t("Alerts now come to this browser, also while no page is open."), "good");
     } catch (error) {
       fail(error);
     } finally {
@@ -54,7 +55,12 @@ export class ChannelsView {
   }
 
   private card(row: Channel): HTMLElement {
-    const enabled = h("input", { type: "checkbox", checked: row.enabled, disabled: !row.editable, "aria-label": `${row.name} is on` });
+    const enabled = h("input", {
+      type: "checkbox",
+      checked: row.enabled,
+      disabled: !row.editable,
+      "aria-label": t("{name} is on", { name: row.name }),
+    });
     enabled.addEventListener("change", () => {
       call(`channels/${row.id}/`, { method: "PATCH", body: { enabled: enabled.checked } }).then(
         () => this.load(),
@@ -74,7 +80,7 @@ export class ChannelsView {
           "div",
           { class: "row" },
           h("strong", {}, row.name),
-          isHere(row) ? h("span", { class: "badge badge-accent" }, "This browser") : null,
+          isHere(row) ? h("span", { class: "badge badge-accent" }, t("This browser")) : null,
           stateBadge(row),
         ),
         h("div", { class: "small muted truncate mono" }, addressWords(row)),
@@ -87,15 +93,15 @@ export class ChannelsView {
 
   private actions(row: Channel): HTMLElement {
     const quiet = "button-quiet button-sm";
-    const test = button("Test", { icon: "send", kind: quiet, onClick: () => void this.test(row, test) });
+    const test = button(t("Test"), { icon: "send", kind: quiet, onClick: () => void this.test(row, test) });
     return h(
       "div",
       { class: "row row-wrap channel-actions" },
       test,
-      button("Edit", { kind: quiet, onClick: () => openChannelForm(this.me, row, () => this.load()) }),
-      button("What was sent", { kind: quiet, onClick: () => void openDeliveryLog(row, this.me.time_zone).catch(fail) }),
-      row.kind === "webhook" ? button("New secret", { kind: quiet, onClick: () => void this.rotate(row) }) : null,
-      button("Remove", { kind: `${quiet} button-danger`, onClick: () => void this.remove(row) }),
+      button(t("Edit"), { kind: quiet, onClick: () => openChannelForm(this.me, row, () => this.load()) }),
+      button(t("What was sent"), { kind: quiet, onClick: () => void openDeliveryLog(row, this.me.time_zone).catch(fail) }),
+      row.kind === "webhook" ? button(t("New secret"), { kind: quiet, onClick: () => void this.rotate(row) }) : null,
+      button(t("Remove"), { kind: `${quiet} button-danger`, onClick: () => void this.remove(row) }),
     );
   }
 
@@ -103,10 +109,14 @@ export class ChannelsView {
     press.disabled = true;
     try {
       const answer = await post(`channels/${row.id}/test`, {}, tested);
-      const why = answer.error === "" ? `status ${answer.status ?? "unknown"}` : answer.error;
+      const why = answer.error === "" ? t("status {code}", { code: answer.status ?? t("unknown") }) : answer.error;
       // A browser that ended its subscription is a channel no more.
       if (!answer.ok && row.kind === "push") await this.load();
-      const words = answer.ok ? `“${row.name}” answered ${answer.status ?? "well"}.` : `“${row.name}” failed: ${why}`;
+      const words = answer.ok
+        ? answer.status === null
+          ? t("“{name}” answered well.", { name: row.name })
+          : t("“{name}” answered {status}.", { name: row.name, status: answer.status })
+        : t("“{name}” failed: {why}", { name: row.name, why });
       toast(words, answer.ok ? "good" : "critical");
     } catch (error) {
       fail(error);
@@ -116,8 +126,8 @@ export class ChannelsView {
   }
 
   private async rotate(row: Channel): Promise<void> {
-    const text = "Messages carry signatures by the old and the new secret for a day: give the receiver the new one in that time.";
-    if (!(await confirmDanger("Make a new secret?", text, "Make secret"))) return;
+    const text = t("Messages carry signatures by the old and the new secret for a day: give the receiver the new one in that time.");
+    if (!(await confirmDanger(t("Make a new secret?"), text, t("Make secret")))) return;
     try {
       showChannelSecret((await post(`channels/${row.id}/rotate`, {}, record({ secret: string }))).secret);
     } catch (error) {
@@ -126,7 +136,8 @@ export class ChannelsView {
   }
 
   private async remove(row: Channel): Promise<void> {
-    if (!(await confirmDanger("Remove this channel?", `“${row.name}” gets no more alerts.`, "Remove channel"))) return;
+    if (!(await confirmDanger(t("Remove this channel?"), t("“{name}” gets no more alerts.", { name: row.name }), t("Remove channel"))))
+      return;
     try {
       await call(`channels/${row.id}/`, { method: "DELETE" });
       if (isHere(row)) await unsubscribe();
@@ -141,16 +152,18 @@ const isHere = (row: Channel): boolean => row.kind === "push" && row.id === push
 
 function stateBadge(row: Channel): HTMLElement | null {
   if (row.disabled_reason !== "") return h("span", { class: "badge badge-critical" }, row.disabled_reason);
-  return row.failures > 0 ? h("span", { class: "badge badge-high" }, `${row.failures} failures`) : null;
+  return row.failures > 0 ? h("span", { class: "badge badge-high" }, t("{failures} failures", { failures: row.failures })) : null;
 }
 
 function summary(row: Channel): string {
-  const chosen = row.queries.length === 1 ? "one chosen query" : `${row.queries.length} chosen queries`;
+  const chosen = row.queries.length === 1 ? t("one chosen query") : t("{count} chosen queries", { count: row.queries.length });
   return [
-    `${SEVERITY_NAMES[row.min_severity]} and above`,
-    row.all_queries ? "all queries" : chosen,
-    row.last_sent_at === null ? "nothing sent yet" : `last sent ${formatAgo(row.last_sent_at, Date.now())}`,
-    row.waiting === 0 ? "" : `${row.waiting} waiting`,
+    t("{value} and above", { value: SEVERITY_NAMES[row.min_severity] }),
+    row.all_queries ? t("all queries") : chosen,
+    row.last_sent_at === null
+      ? t("nothing sent yet")
+      : t("last sent {lastsentat}", { lastsentat: formatAgo(row.last_sent_at, Date.now()) }),
+    row.waiting === 0 ? "" : t("{count} waiting", { count: row.waiting }),
     paceWords(row),
   ]
     .filter((text) => text !== "")

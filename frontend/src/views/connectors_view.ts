@@ -21,29 +21,30 @@ import type { FeedStatus } from "../data/shapes";
 import { confirmDanger, openDialog } from "./dialog_view";
 import { showFaults } from "./faults_view";
 import { fail, toast } from "./shell_view";
+import { t } from "../lib/texts";
 
 const EVERY_MS = 2000;
 const TIME_FORMATS = [
   ["iso", "2026-01-02T03:04:05Z"],
-  ["epoch_ms", "Milliseconds since 1970"],
-  ["epoch_s", "Seconds since 1970"],
-  ["ticks", "Ticks"],
+  ["epoch_ms", t("Milliseconds since 1970")],
+  ["epoch_s", t("Seconds since 1970")],
+  ["ticks", t("Ticks")],
 ] as const;
 
 /** The dialog of a feed's connectors; it looks again while it is open. */
 export function openConnectors(feed: FeedStatus): void {
-  const rows = h("ul", { "aria-label": "Connectors" });
+  const rows = h("ul", { "aria-label": t("Connectors") });
   const dialog = openDialog(
-    `Connectors of ${feed.title === "" ? feed.name : feed.title}`,
+    t("Connectors of {value}", { value: feed.title === "" ? feed.name : feed.title }),
     h(
       "p",
       { class: "small muted" },
-      "Streams from outside that run into this feed (receivers, brokers, polled addresses), and answers of its queries that go out.",
+      t("Streams from outside that run into this feed (receivers, brokers, polled addresses), and answers of its queries that go out."),
     ),
     rows,
   );
   dialog.element.classList.add("dialog-wide");
-  dialog.foot.append(button("Close", { onClick: dialog.close }));
+  dialog.foot.append(button(t("Close"), { onClick: dialog.close }));
   let kinds: ConnectorKind[] = [];
   const refresh = async (): Promise<void> => {
     const found = await getAll(query("connectors/", { feed: feed.name }), connectorParser);
@@ -52,7 +53,7 @@ export function openConnectors(feed: FeedStatus): void {
     replace(
       rows,
       ...(found.length === 0
-        ? [h("li", { class: "muted small" }, "None yet.")]
+        ? [h("li", { class: "muted small" }, t("None yet."))]
         : found.map((one) => connectorRow(one, kinds, feed, () => void refresh().catch(fail)))),
     );
   };
@@ -60,7 +61,7 @@ export function openConnectors(feed: FeedStatus): void {
     kinds = given;
     if (feed.editable)
       dialog.foot.append(
-        button("Add connector", {
+        button(t("Add connector"), {
           icon: "plus",
           kind: "button-primary",
           onClick: () => openForm(feed, kinds, null, () => void refresh().catch(fail)),
@@ -74,33 +75,33 @@ export function openConnectors(feed: FeedStatus): void {
 
 function connectorRow(one: Connector, kinds: readonly ConnectorKind[], feed: FeedStatus, done: () => void): HTMLElement {
   const kind = kinds.find(({ name }) => name === one.kind);
-  const [words, badge] = one.enabled ? (STATES[one.state] ?? [one.state, ""]) : ["Switched off", ""];
+  const [words, badge] = one.enabled ? (STATES[one.state] ?? [one.state, ""]) : [t("Switched off"), ""];
   const change = (method: "PATCH" | "DELETE", body?: unknown): void => {
     call(`connectors/${one.id}/`, { method, ...(body === undefined ? {} : { body }) }).then(done, fail);
   };
   const ago = one.last_message_at === null ? null : formatAgo(one.last_message_at, Date.now());
   const counts = counted(one, kind?.direction ?? "in", ago);
-  const left = kind?.direction === "out" ? "What it sent stays where it is." : "The rows that it brought stay.";
+  const left = kind?.direction === "out" ? t("What it sent stays where it is.") : t("The rows that it brought stay.");
   const actions = one.editable
     ? [
-        button(one.enabled ? "Switch off" : "Switch on", {
+        button(one.enabled ? t("Switch off") : t("Switch on"), {
           kind: "button-sm",
-          "aria-label": `${one.enabled ? "Switch off" : "Switch on"} ${one.name}`,
+          "aria-label": `${one.enabled ? t("Switch off") : t("Switch on")} ${one.name}`,
           onClick: () => change("PATCH", { enabled: !one.enabled }),
         }),
         kind === undefined
           ? null
-          : button("Edit", {
+          : button(t("Edit"), {
               icon: "pencil",
               kind: "button-sm",
-              "aria-label": `Edit ${one.name}`,
+              "aria-label": t("Edit {name}", { name: one.name }),
               onClick: () => openForm(feed, kinds, one, done),
             }),
-        button("Remove", {
+        button(t("Remove"), {
           kind: "button-quiet button-danger button-sm",
-          "aria-label": `Remove ${one.name}`,
+          "aria-label": t("Remove {name}", { name: one.name }),
           onClick: () =>
-            void confirmDanger(`Remove the connector “${one.name}”?`, left, "Remove connector").then(
+            void confirmDanger(t("Remove the connector “{name}”?", { name: one.name }), left, t("Remove connector")).then(
               (isSure) => isSure && change("DELETE"),
             ),
         }),
@@ -134,7 +135,7 @@ function connectorRow(one: Connector, kinds: readonly ConnectorKind[], feed: Fee
 }
 
 function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], standing: Connector | null, done: () => void): void {
-  const name = h("input", { class: "input", id: "connector-name", maxlength: 100, value: standing?.name ?? "", placeholder: "Mast 1" });
+  const name = h("input", { class: "input", id: "connector-name", maxlength: 100, value: standing?.name ?? "", placeholder: t("Mast 1") });
   const choice = h(
     "select",
     { class: "select", id: "connector-kind", disabled: standing !== null },
@@ -145,9 +146,9 @@ function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], standing: C
   const found = h("div", { class: "stack", "aria-live": "polite", "data-trial": "" });
   const reading = new ReadingFields(feed, standing?.reading ?? {});
   const dialog = openDialog(
-    standing === null ? "Add connector" : `Connector ${standing.name}`,
-    labelled("Name", name, "/name"),
-    labelled("Protocol", choice, "/kind"),
+    standing === null ? t("Add connector") : t("Connector {name}", { name: standing.name }),
+    labelled(t("Name"), name, "/name"),
+    labelled(t("Protocol"), choice, "/kind"),
     fields,
     reading.element,
     guarantee,
@@ -189,12 +190,12 @@ function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], standing: C
       ...rest.map((one) => h("p", { class: "notice notice-high", role: "alert" }, icon("triangle-alert"), h("span", {}, one.message))),
     );
   };
-  const test = button("Test", {
+  const test = button(t("Test"), {
     icon: "activity",
     onClick: () => {
       test.disabled = true;
       const waits =
-        kind().direction === "in" ? "Connecting, and waiting for the first records (ten seconds at most) ..." : "Connecting ...";
+        kind().direction === "in" ? t("Connecting, and waiting for the first records (ten seconds at most) ...") : t("Connecting ...");
       replace(found, h("p", { class: "small muted" }, waits));
       post("connectors/trial", { ...body(), connector: standing === null ? null : Number(standing.id) }, trialParser)
         .then((told) => {
@@ -209,9 +210,9 @@ function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], standing: C
     },
   });
   dialog.foot.append(
-    button("Cancel", { onClick: dialog.close }),
+    button(t("Cancel"), { onClick: dialog.close }),
     test,
-    button("Save", {
+    button(t("Save"), {
       kind: "button-primary",
       onClick: () => {
         const { settings, reading: meaning, ...place } = body();
@@ -222,7 +223,7 @@ function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], standing: C
             : call(`connectors/${standing.id}/`, { method: "PATCH", body: given });
         sent.then(() => {
           dialog.close();
-          toast("Saved. It connects now.", "good");
+          toast(t("Saved. It connects now."), "good");
           done();
         }, refused);
       },
@@ -231,7 +232,7 @@ function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], standing: C
 }
 
 function hintOf(one: ConnectorField, standing: Connector | null): string {
-  return one.type === "secret" && standing !== null ? `${one.hint} Left empty, it stays as it is.`.trim() : one.hint;
+  return one.type === "secret" && standing !== null ? t("{hint} Left empty, it stays as it is.", { hint: one.hint }).trim() : one.hint;
 }
 
 function control(one: ConnectorField, standing: Connector | null): HTMLInputElement | HTMLSelectElement {
@@ -289,20 +290,20 @@ class ReadingFields {
     this.element = h(
       "fieldset",
       { class: "stack" },
-      h("legend", {}, "What the columns of a record mean"),
+      h("legend", {}, t("What the columns of a record mean")),
       h(
         "p",
         { class: "small muted" },
-        "Leave all empty when records have entity, t, x, y and the feed's own columns. Test fills in a guess.",
+        t("Leave all empty when records have entity, t, x, y and the feed's own columns. Test fills in a guess."),
       ),
-      labelled("Entity", text("entity"), "/reading/entity"),
-      labelled("Time", text("time"), "/reading/time", "received is the time at which a record came."),
-      labelled("Times are written as", format, "/reading/time_format"),
-      labelled("x or longitude", text("x"), "/reading/x"),
-      labelled("y or latitude", text("y"), "/reading/y"),
-      labelled("Places are in", crs, "/reading/crs"),
-      labelled("Event", text("event"), "/reading/event"),
-      ...Object.keys(feed.columns).map((name) => labelled(`Column ${name}`, text(`attribute ${name}`), "/reading/attributes")),
+      labelled(t("Entity"), text("entity"), "/reading/entity"),
+      labelled(t("Time"), text("time"), "/reading/time", t("received is the time at which a record came.")),
+      labelled(t("Times are written as"), format, "/reading/time_format"),
+      labelled(t("x or longitude"), text("x"), "/reading/x"),
+      labelled(t("y or latitude"), text("y"), "/reading/y"),
+      labelled(t("Places are in"), crs, "/reading/crs"),
+      labelled(t("Event"), text("event"), "/reading/event"),
+      ...Object.keys(feed.columns).map((name) => labelled(t("Column {name}", { name }), text(`attribute ${name}`), "/reading/attributes")),
       this.known,
     );
     this.show(standing);
@@ -339,11 +340,11 @@ class ReadingFields {
 function trialView(told: Trial): HTMLElement[] {
   if (told.said !== "") return [h("p", { class: "notice" }, icon("info"), h("span", {}, told.said))];
   if (told.records.length === 0)
-    return [h("p", { class: "notice" }, icon("info"), h("span", {}, "It is connected, and nothing came within ten seconds."))];
+    return [h("p", { class: "notice" }, icon("info"), h("span", {}, t("It is connected, and nothing came within ten seconds.")))];
   return [
-    h("h3", { class: "section-title" }, "As it came"),
+    h("h3", { class: "section-title" }, t("As it came")),
     table(told.records.slice(0, 5)),
-    h("h3", { class: "section-title" }, told.rows.length === 0 ? "No row could be made of it" : "Rows of the feed"),
+    h("h3", { class: "section-title" }, told.rows.length === 0 ? t("No row could be made of it") : t("Rows of the feed")),
     ...(told.rows.length === 0 ? [] : [table(told.rows.slice(0, 5))]),
     ...told.dead.slice(0, 5).map((one) => h("p", { class: "small muted" }, `${one.reason}: ${one.detail}`)),
   ];

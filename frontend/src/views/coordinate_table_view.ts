@@ -2,6 +2,7 @@
 
 import { button, h, iconButton, replace } from "../lib/dom";
 import { isCircle, openRing, withRing, type Geometry, type Ring } from "../lib/regions";
+import { t } from "../lib/texts";
 
 export class CoordinateTableView {
   readonly element = h("div", { class: "stack" });
@@ -25,7 +26,7 @@ export class CoordinateTableView {
         h(
           "div",
           { class: "row row-wrap" },
-          button("Start with four corners", {
+          button(t("Start with four corners"), {
             icon: "pentagon",
             kind: "button-sm",
             onClick: () =>
@@ -36,7 +37,11 @@ export class CoordinateTableView {
                 [0, 1],
               ]),
           }),
-          button("Start with a circle", { icon: "circle", kind: "button-sm", onClick: () => this.take({ center: [0, 0], radius: 100 }) }),
+          button(t("Start with a circle"), {
+            icon: "circle",
+            kind: "button-sm",
+            onClick: () => this.take({ center: [0, 0], radius: 100 }),
+          }),
         ),
       );
     } else if (isCircle(geometry)) {
@@ -74,19 +79,19 @@ export class CoordinateTableView {
         "label",
         { class: "field" },
         h("span", { class: "hint" }, this.names[0]),
-        this.number(`Centre, ${this.names[0]}`, x, (value) => this.take({ center: [value, y], radius })),
+        this.number(t("Centre, {value}", { value: this.names[0] }), x, (value) => this.take({ center: [value, y], radius })),
       ),
       h(
         "label",
         { class: "field" },
         h("span", { class: "hint" }, this.names[1]),
-        this.number(`Centre, ${this.names[1]}`, y, (value) => this.take({ center: [x, value], radius })),
+        this.number(t("Centre, {value}", { value: this.names[1] }), y, (value) => this.take({ center: [x, value], radius })),
       ),
       h(
         "label",
         { class: "field" },
-        h("span", { class: "hint" }, `Radius (${this.radiusUnit})`),
-        this.number("Radius", radius, (value) => this.take({ center: [x, y], radius: value })),
+        h("span", { class: "hint" }, t("Radius ({radiusUnit})", { radiusUnit: this.radiusUnit })),
+        this.number(t("Radius"), radius, (value) => this.take({ center: [x, y], radius: value })),
       ),
     );
   }
@@ -103,17 +108,21 @@ export class CoordinateTableView {
         h(
           "td",
           {},
-          this.number(`Corner ${i + 1}, ${this.names[0]}`, x, (value) => set(ring.map((one, n) => (n === i ? [value, one[1]] : one)))),
+          this.number(t("Corner {i}, {value}", { i: i + 1, value: this.names[0] }), x, (value) =>
+            set(ring.map((one, n) => (n === i ? [value, one[1]] : one))),
+          ),
         ),
         h(
           "td",
           {},
-          this.number(`Corner ${i + 1}, ${this.names[1]}`, y, (value) => set(ring.map((one, n) => (n === i ? [one[0], value] : one)))),
+          this.number(t("Corner {i}, {value}", { i: i + 1, value: this.names[1] }), y, (value) =>
+            set(ring.map((one, n) => (n === i ? [one[0], value] : one))),
+          ),
         ),
         h(
           "td",
           {},
-          iconButton(`Remove corner ${i + 1}`, "trash-2", {
+          iconButton(t("Remove corner {i}", { i: i + 1 }), "trash-2", {
             kind: "button-quiet button-sm",
             disabled: ring.length <= 3,
             onClick: () => set(ring.filter((_, n) => n !== i)),
@@ -137,7 +146,7 @@ export class CoordinateTableView {
           h("tbody", {}, ...rows),
         ),
       ),
-      h("div", {}, button("Add a corner", { icon: "plus", kind: "button-sm", onClick: () => set([...ring, middle]) })),
+      h("div", {}, button(t("Add a corner"), { icon: "plus", kind: "button-sm", onClick: () => set([...ring, middle]) })),
     );
   }
 }

@@ -4,6 +4,7 @@ import { extremeWords, isAsked, levelsOf, steppedPath, type Counted, type Occupa
 import type { Feed } from "../data/shapes";
 import { h, svg } from "../lib/dom";
 import { formatClock, formatNumber, type Zone } from "../lib/time";
+import { t } from "../lib/texts";
 
 /** CSS pixels. */
 const [WIDTH, HEIGHT, EDGE] = [190, 52, 2];
@@ -40,7 +41,12 @@ export function countLine({ from, to, steps }: Counted, { feed, zone, asked }: C
   const level = svg("line", { class: "count-level", x1: 0, x2: WIDTH, y1: y(wanted), y2: y(wanted) });
   const extreme = extremeWords(levels, asked);
   const clock = (at: number): string => formatClock(at, feed.time, zone);
-  const label = `${formatNumber(last.count)} there at ${clock(to)}, ${extreme} since ${clock(begin)}`;
+  const label = t("{count} there at {to}, {extreme} since {begin}", {
+    count: formatNumber(last.count),
+    to: clock(to),
+    extreme,
+    begin: clock(begin),
+  });
   const picture = svg(
     "svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": label },

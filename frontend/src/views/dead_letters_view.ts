@@ -8,13 +8,14 @@ import { formatMoment, formatNumber, type Zone } from "../lib/time";
 import { kindName } from "../lib/words";
 import { openDialog } from "./dialog_view";
 import { fail, toast } from "./shell_view";
+import { t } from "../lib/texts";
 
 const SHOWN = 50;
 const RULES: [string, string][] = [
-  ["decimal_comma", "Decimal comma: 12,5 is 12.5"],
-  ["seconds", "Times are seconds"],
-  ["swapped", "x and y are exchanged"],
-  ["as_is", "As they are: the feed was changed"],
+  ["decimal_comma", t("Decimal comma: 12,5 is 12.5")],
+  ["seconds", t("Times are seconds")],
+  ["swapped", t("x and y are exchanged")],
+  ["as_is", t("As they are: the feed was changed")],
 ];
 const mended = record({
   sent: integer,
@@ -28,13 +29,13 @@ const mended = record({
 export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<void> {
   const place = h("div", { class: "stack" });
   const dialog = openDialog(
-    "Dead letters",
-    h("p", { class: "small muted" }, "Rows that were refused, with the reason; nothing is dropped silently."),
+    t("Dead letters"),
+    h("p", { class: "small muted" }, t("Rows that were refused, with the reason; nothing is dropped silently.")),
     place,
   );
   dialog.element.classList.add("dialog-wide");
   dialog.foot.append(
-    h("a", { class: "button", href: `/api/v1/feeds/${encodeURIComponent(feed.name)}/dead-letters.csv` }, icon("download"), "All as CSV"),
+    h("a", { class: "button", href: `/api/v1/feeds/${encodeURIComponent(feed.name)}/dead-letters.csv` }, icon("download"), t("All as CSV")),
   );
   const load = async (): Promise<void> => {
     try {
@@ -48,11 +49,11 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
     try {
       const { sent, late, wrong, refused, left, problems } = await post(`feeds/${feed.name}/dead-letters/mend`, body, mended);
       const parts = [
-        `${formatNumber(sent)} sent`,
-        late > 0 ? `${formatNumber(late)} of them too late to count` : "",
-        wrong > 0 ? `${formatNumber(wrong)} still wrong` : "",
-        refused > 0 ? `${formatNumber(refused)} refused by the feed's clock` : "",
-        left > 0 ? `${formatNumber(left)} left: send again` : "",
+        t("{count} sent", { count: formatNumber(sent) }),
+        late > 0 ? t("{late} of them too late to count", { late: formatNumber(late) }) : "",
+        wrong > 0 ? t("{wrong} still wrong", { wrong: formatNumber(wrong) }) : "",
+        refused > 0 ? t("{refused} refused by the feed's clock", { refused: formatNumber(refused) }) : "",
+        left > 0 ? t("{left} left: send again", { left: formatNumber(left) }) : "",
       ].filter((part) => part !== "");
       toast(`${parts.join(", ")}.${problems[0] === undefined ? "" : ` ${problems[0].detail}`}`, sent > 0 ? "good" : "critical");
       await load();
@@ -64,7 +65,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
     }
   };
   const shown = (rows: readonly DeadLetter[]): (Element | null)[] => {
-    if (rows.length === 0) return [empty("circle-check", "None", "Every row that arrived could be used.")];
+    if (rows.length === 0) return [empty("circle-check", t("None"), t("Every row that arrived could be used."))];
     const reasons = [...new Set(rows.map((row) => row.reason))];
     const badges = reasons.map((reason) =>
       h("span", { class: "badge badge-high" }, `${kindName(reason)} × ${rows.filter((row) => row.reason === reason).length}`),
@@ -84,17 +85,17 @@ type Send = (body: unknown) => Promise<boolean>;
 const isMendable = (row: DeadLetter): boolean => row.sent_at === null && row.row !== null;
 
 function rules(send: Send): HTMLElement {
-  const rule = h("select", { class: "select", "aria-label": "Rule" }, ...RULES.map(([value, text]) => h("option", { value }, text)));
+  const rule = h("select", { class: "select", "aria-label": t("Rule") }, ...RULES.map(([value, text]) => h("option", { value }, text)));
   return h(
     "div",
     { class: "row row-wrap" },
     h("div", { class: "toolbar-select" }, rule),
-    button("Mend all and send them again", { icon: "send", onClick: () => void send({ rule: rule.value }) }),
+    button(t("Mend all and send them again"), { icon: "send", onClick: () => void send({ rule: rule.value }) }),
   );
 }
 
 function letter(row: DeadLetter, zone: Zone, send: Send | null): HTMLElement {
-  const text = h("code", { class: "mono letter-row" }, row.row === null ? "the row could not be read" : JSON.stringify(row.row));
+  const text = h("code", { class: "mono letter-row" }, row.row === null ? t("the row could not be read") : JSON.stringify(row.row));
   const element = h(
     "div",
     { class: "letter" },
@@ -109,20 +110,22 @@ function letter(row: DeadLetter, zone: Zone, send: Send | null): HTMLElement {
       { class: "small muted" },
       row.detail,
       row.source === "" ? "" : ` · ${row.source}`,
-      row.line === null ? "" : `, line ${row.line}`,
+      row.line === null ? "" : t(", line {line}", { line: row.line }),
     ),
     text,
   );
   if (row.sent_at !== null)
-    element.append(h("span", { class: "badge badge-good" }, `Mended and sent at ${formatMoment(row.sent_at, "ms", zone)}`));
+    element.append(
+      h("span", { class: "badge badge-good" }, t("Mended and sent at {sentat}", { sentat: formatMoment(row.sent_at, "ms", zone) })),
+    );
   else if (send !== null && isMendable(row))
-    element.append(button("Mend", { icon: "pencil", kind: "button-sm", onClick: () => edit(element, text, row, send) }));
+    element.append(button(t("Mend"), { icon: "pencil", kind: "button-sm", onClick: () => edit(element, text, row, send) }));
   return element;
 }
 
 /** The row as JSON to be changed, in the place of its text. */
 function edit(element: HTMLElement, text: HTMLElement, row: DeadLetter, send: Send): void {
-  const field = h("textarea", { class: "textarea mono", rows: 4, "aria-label": "The row as JSON" }, JSON.stringify(row.row));
+  const field = h("textarea", { class: "textarea mono", rows: 4, "aria-label": t("The row as JSON") }, JSON.stringify(row.row));
   const take = (): void => {
     let changed: unknown;
     try {
@@ -131,9 +134,9 @@ function edit(element: HTMLElement, text: HTMLElement, row: DeadLetter, send: Se
       changed = null;
     }
     if (isObject(changed)) void send({ id: Number(row.id), row: changed });
-    else toast('Write the row as a JSON object: {"entity": "a", "t": 1000}.', "critical");
+    else toast(t('Write the row as a JSON object: {"entity": "a", "t": 1000}.'), "critical");
   };
   text.replaceWith(field);
-  element.lastElementChild?.replaceWith(button("Send it", { icon: "send", kind: "button-sm button-primary", onClick: take }));
+  element.lastElementChild?.replaceWith(button(t("Send it"), { icon: "send", kind: "button-sm button-primary", onClick: take }));
   field.focus();
 }

@@ -8,7 +8,9 @@ import { formatMoment } from "../lib/time";
 import { anything } from "../lib/parse";
 import { openDialog } from "./dialog_view";
 import { fail, toast } from "./shell_view";
+import { t } from "../lib/texts";
 
+const STATE_NAMES = { sent: t("sent"), waiting: t("waiting"), "given up": t("given up") };
 const STATE_BADGES = { sent: "badge-good", waiting: "badge-high", "given up": "badge-critical" };
 
 export async function openDeliveryLog(channel: Channel, zone: string): Promise<void> {
@@ -16,11 +18,11 @@ export async function openDeliveryLog(channel: Channel, zone: string): Promise<v
   const show = async (): Promise<void> => {
     const found = await get(`channels/${channel.id}/deliveries`, page(delivery));
     const rows = found.results.map((one) => row(one));
-    replace(place, rows.length > 0 ? table(rows) : h("p", { class: "muted" }, "Nothing was sent to this channel yet."));
+    replace(place, rows.length > 0 ? table(rows) : h("p", { class: "muted" }, t("Nothing was sent to this channel yet.")));
   };
   const again = async (one: Delivery): Promise<void> => {
     await post(`channels/${channel.id}/deliveries/${one.id}/retry`, {}, anything);
-    toast("It is tried again now.", "good");
+    toast(t("It is tried again now."), "good");
     await show();
   };
   const row = (one: Delivery): HTMLElement => {
@@ -33,26 +35,26 @@ export async function openDeliveryLog(channel: Channel, zone: string): Promise<v
       h(
         "td",
         {},
-        h("span", { class: `badge ${STATE_BADGES[state]}` }, state),
+        h("span", { class: `badge ${STATE_BADGES[state]}` }, STATE_NAMES[state]),
         h("div", { class: "small muted delivery-reason" }, reasonWords(one)),
         state === "waiting" && one.attempts > 0
-          ? h("div", { class: "small faint" }, `again ${formatMoment(one.next_at, "ms", zone)}`)
+          ? h("div", { class: "small faint" }, t("again {nextat}", { nextat: formatMoment(one.next_at, "ms", zone) }))
           : null,
-        state === "sent" || one.test ? null : button("Try again", { kind: "button-sm", onClick: () => void again(one).catch(fail) }),
+        state === "sent" || one.test ? null : button(t("Try again"), { kind: "button-sm", onClick: () => void again(one).catch(fail) }),
       ),
     );
   };
   await show();
-  const dialog = openDialog(`Sent to “${channel.name}”`, place);
+  const dialog = openDialog(t("Sent to “{name}”", { name: channel.name }), place);
   dialog.element.classList.add("dialog-wide");
   dialog.foot.append(
-    button("Look again", { icon: "refresh-cw", onClick: () => void show().catch(fail) }),
-    button("Close", { kind: "button-primary", onClick: dialog.close }),
+    button(t("Look again"), { icon: "refresh-cw", onClick: () => void show().catch(fail) }),
+    button(t("Close"), { kind: "button-primary", onClick: dialog.close }),
   );
 }
 
 function table(rows: readonly HTMLElement[]): HTMLElement {
-  const head = ["When", "What", "What became of it"].map((text) => h("th", { scope: "col" }, text));
+  const head = [t("When"), t("What"), t("What became of it")].map((text) => h("th", { scope: "col" }, text));
   return h(
     "div",
     { class: "table-wrap" },

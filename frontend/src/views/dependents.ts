@@ -2,6 +2,7 @@
 
 import { ApiError } from "../lib/api";
 import { confirmDanger } from "./dialog_view";
+import { t } from "../lib/texts";
 
 const POINTER = "/stop_dependents";
 
@@ -16,6 +17,8 @@ export async function unlessOthersStop<T>(send: (stopDependents: boolean) => Pro
     const fault = error instanceof ApiError ? error.faults.find(({ pointer }) => pointer === POINTER) : undefined;
     if (fault === undefined) throw error;
     const told = fault.message.replace(/: send stop_dependents.*$/, ".");
-    return (await confirmDanger("Other queries derive from it", `${told} Their answers are kept.`, action)) ? await send(true) : null;
+    return (await confirmDanger(t("Other queries derive from it"), t("{told} Their answers are kept.", { told }), action))
+      ? await send(true)
+      : null;
   }
 }

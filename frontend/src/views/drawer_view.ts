@@ -177,9 +177,9 @@ export class DrawerView {
   private alertSection(alert: Alert): HTMLElement {
     const by =
       alert.state === "acknowledged" && alert.acknowledged_by
-        ? ` by ${alert.acknowledged_by}`
+        ? t(" by {acknowledgedby}", { acknowledgedby: alert.acknowledged_by })
         : alert.state === "resolved" && alert.resolved_by
-          ? ` by ${alert.resolved_by}`
+          ? t(" by {resolvedby}", { resolvedby: alert.resolved_by })
           : "";
     const isWaiting = UNATTENDED.includes(alert.state);
     const kind = isWaiting ? (alert.severity === "critical" ? "notice-critical" : "notice-high") : "notice-good";

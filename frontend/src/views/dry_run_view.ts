@@ -2,17 +2,20 @@
 
 import type { DryRun } from "../data/rule_data";
 import { h } from "../lib/dom";
+import { t } from "../lib/texts";
 
 /** Where a dry run says that alerts would go. */
 export function outcome(found: DryRun): HTMLElement {
-  if (found.alerts === 0) return h("p", { class: "muted" }, "There was no alert in the last day.");
+  if (found.alerts === 0) return h("p", { class: "muted" }, t("There was no alert in the last day."));
   return h(
     "div",
     { class: "stack dry-run" },
     h(
       "p",
       {},
-      `${found.alerts} alerts in the last day; ${found.unreached === 0 ? "each reaches somebody" : `${found.unreached} reach nobody`}.`,
+      found.unreached === 0
+        ? t("{alerts} alerts in the last day; each reaches somebody.", { alerts: found.alerts })
+        : t("{alerts} alerts in the last day; {unreached} reach nobody.", { alerts: found.alerts, unreached: found.unreached }),
     ),
     ...found.results.map((one) =>
       h(
@@ -22,17 +25,17 @@ export function outcome(found: DryRun): HTMLElement {
           "div",
           { class: "grow" },
           h("strong", {}, one.channel.name),
-          h("span", { class: "small muted" }, ` of ${one.channel.owner}`),
+          h("span", { class: "small muted" }, t(" of {owner}", { owner: one.channel.owner })),
           h(
             "div",
             { class: "small muted" },
-            one.rule === null ? "by itself" : `by the rule “${one.rule}”`,
-            one.after_minutes === 0 ? "" : `, if nobody acknowledged within ${one.after_minutes} min`,
+            one.rule === null ? t("by itself") : t("by the rule “{rule}”", { rule: one.rule }),
+            one.after_minutes === 0 ? "" : t(", if nobody acknowledged within {afterminutes} min", { afterminutes: one.after_minutes }),
           ),
           h(
             "div",
             { class: "small faint" },
-            one.messages < one.count ? `in ${one.messages} messages · ` : "",
+            one.messages < one.count ? t("in {messages} messages · ", { messages: one.messages }) : "",
             one.alerts.map((alert) => [alert.query_name, ...alert.entities].join(" ")).join(" · "),
           ),
         ),

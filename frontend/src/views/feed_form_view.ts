@@ -10,25 +10,26 @@ import { confirmDanger, openDialog, type Dialog } from "./dialog_view";
 import { showFaults } from "./faults_view";
 import { DurationField } from "./query_form/duration_field";
 import { fail, toast } from "./shell_view";
+import { t } from "../lib/texts";
 
 type Team = { id: string; name: string };
 type Body = Record<string, unknown>;
 
 /** Asks for a new feed of the first of `teams`, or of another; `done` runs when it is made. */
 export function openNewFeed(teams: readonly Team[], done: () => void): void {
-  const name = input("feed-name", { maxlength: 63, placeholder: "harbour", pattern: "[a-z][a-z0-9_\\-]*" });
-  const title = input("feed-title", { maxlength: 100, placeholder: "The harbour" });
+  const name = input("feed-name", { maxlength: 63, placeholder: t("harbour"), pattern: "[a-z][a-z0-9_\\-]*" });
+  const title = input("feed-title", { maxlength: 100, placeholder: t("The harbour") });
   const crs = select("feed-crs", [
-    ["geographic", "Longitude and latitude"],
-    ["planar", "A plane, in metres"],
+    ["geographic", t("Longitude and latitude")],
+    ["planar", t("A plane, in metres")],
   ]);
   const time = select("feed-time", [
-    ["ms", "Milliseconds since 1970"],
-    ["ticks", "Ticks, such as frames"],
+    ["ms", t("Milliseconds since 1970")],
+    ["ticks", t("Ticks, such as frames")],
   ]);
   const wallClock = h("input", { type: "checkbox", id: "feed-wall-clock", class: "checkbox" });
   const columns = h("textarea", { class: "textarea mono", id: "feed-columns", rows: 3, placeholder: "speed: float\nkind: string" });
-  const team = select("feed-team", [...teams.map((one) => [one.id, one.name] as const), ["", "Nobody else"]]);
+  const team = select("feed-team", [...teams.map((one) => [one.id, one.name] as const), ["", t("Nobody else")]]);
   const spans = h("div", { class: "stack" });
   let lateness: DurationField;
   let guard: Guard;
@@ -41,24 +42,24 @@ export function openNewFeed(teams: readonly Team[], done: () => void): void {
   time.addEventListener("change", showSpans);
   showSpans();
   const dialog = openDialog(
-    "New feed",
-    field("Name", name, "/name", "In addresses: small letters, digits, - and _."),
-    field("Title", title, "/title", "What pages call it; the name if empty."),
-    field("Places", crs, "/crs"),
-    field("Times", time, "/time"),
+    t("New feed"),
+    field(t("Name"), name, "/name", t("In addresses: small letters, digits, - and _.")),
+    field(t("Title"), title, "/title", t("What pages call it; the name if empty.")),
+    field(t("Places"), crs, "/crs"),
+    field(t("Times"), time, "/time"),
     h(
       "div",
       { class: "field", "data-pointer": "/wall_clock" },
-      h("label", { class: "row", for: "feed-wall-clock" }, wallClock, "Times are those of the clock on the wall"),
-      h("span", { class: "hint" }, "Then silence moves time on as well."),
+      h("label", { class: "row", for: "feed-wall-clock" }, wallClock, t("Times are those of the clock on the wall")),
+      h("span", { class: "hint" }, t("Then silence moves time on as well.")),
     ),
     spans,
-    field("Other columns", columns, "/columns", "One a line, with its type: string, int, float or bool."),
-    field("Team", team, "/team"),
+    field(t("Other columns"), columns, "/columns", t("One a line, with its type: string, int, float or bool.")),
+    field(t("Team"), team, "/team"),
   );
   finish(
     dialog,
-    "Make feed",
+    t("Make feed"),
     done,
     () =>
       call("feeds/", {
@@ -75,7 +76,7 @@ export function openNewFeed(teams: readonly Team[], done: () => void): void {
           ...guard.body(),
         },
       }),
-    "The feed is made.",
+    t("The feed is made."),
   );
 }
 
@@ -86,31 +87,33 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
   const guard = new Guard(feed.time, feed.ahead);
   const lateness = feed.counters?.received === 0 ? latenessField(feed.time, feed.lateness) : null;
   const known = feed.team === null || teams.some((one) => one.id === feed.team?.id) ? teams : [feed.team, ...teams];
-  const team = select("feed-team", [...known.map((one) => [one.id, one.name] as const), ["", "Nobody else"]], feed.team?.id ?? "");
+  const team = select("feed-team", [...known.map((one) => [one.id, one.name] as const), ["", t("Nobody else")]], feed.team?.id ?? "");
   const isPublic = h("input", { type: "checkbox", id: "feed-public", class: "checkbox", checked: feed.public });
   const columns = h("textarea", { class: "textarea mono", id: "feed-columns", rows: 2, placeholder: "speed: float" });
   const columnList = Object.entries(feed.columns).map(([name, kind]) => `${name} (${kind})`);
-  const present = columnList.length === 0 ? "There is none yet" : `There are ${columnList.join(", ")}`;
+  const present = columnList.length === 0 ? t("There is none yet") : t("There are {columnList}", { columnList: columnList.join(", ") });
   const plan = h("input", { type: "file", id: "feed-plan", class: "input", accept: "image/png,image/jpeg,image/webp" });
   const dialog = openDialog(
-    `Settings of ${feed.title === "" ? feed.name : feed.title}`,
-    field("Title", title, "/title"),
+    t("Settings of {value}", { value: feed.title === "" ? feed.name : feed.title }),
+    field(t("Title"), title, "/title"),
     lateness?.element ?? latenessStays(feed),
     guard.element,
     field(
-      "Columns to add",
+      t("Columns to add"),
       columns,
       "/columns",
-      `One a line, with its type: string, int, float or bool. ${present}; these stay. Earlier rows have no values for new ones.`,
+      t("One a line, with its type: string, int, float or bool. {present}; these stay. Earlier rows have no values for new ones.", {
+        present,
+      }),
     ),
-    field("Hours that rows are kept", retention, "/retention_hours", "Back from the newest row."),
-    field("Team", team, "/team", "Its members see the feed, its operators change it."),
+    field(t("Hours that rows are kept"), retention, "/retention_hours", t("Back from the newest row.")),
+    field(t("Team"), team, "/team", t("Its members see the feed, its operators change it.")),
     h(
       "div",
       { class: "field", "data-pointer": "/public" },
-      h("label", { class: "row", for: "feed-public" }, isPublic, "Everybody who is logged in may read it"),
+      h("label", { class: "row", for: "feed-public" }, isPublic, t("Everybody who is logged in may read it")),
     ),
-    feed.crs === "planar" ? field("Plan below the map", plan, "/plan_image", "PNG, JPEG or WebP. Empty: it stays as it is.") : null,
+    feed.crs === "planar" ? field(t("Plan below the map"), plan, "/plan_image", t("PNG, JPEG or WebP. Empty: it stays as it is.")) : null,
   );
   const hours = (): unknown => (/^\d+$/.test(retention.value.trim()) ? Number(retention.value) : retention.value);
   const added = (): Body => (columns.value.trim() === "" ? {} : { columns: { ...feed.columns, ...columnsOf(columns.value) } });
@@ -131,7 +134,7 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
     if (image !== undefined) await call(`feeds/${feed.name}/plan`, { method: "PUT", body: image });
   };
   dialog.foot.append(
-    button("Delete feed…", {
+    button(t("Delete feed…"), {
       icon: "trash-2",
       kind: "button-quiet button-danger",
       onClick: () => {
@@ -140,7 +143,7 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
       },
     }),
   );
-  finish(dialog, "Save", done, save, "Saved.");
+  finish(dialog, t("Save"), done, save, t("Saved."));
 }
 
 /** Why the lateness is no field any more (decision 31). */
@@ -148,11 +151,15 @@ function latenessStays({ lateness, time }: FeedStatus): HTMLElement {
   return h(
     "div",
     { class: "field" },
-    h("span", { class: "label" }, `How late a row may come: ${lateness === 0 ? "not at all" : formatSpan(lateness, time)}`),
+    h(
+      "span",
+      { class: "label" },
+      t("How late a row may come: {value}", { value: lateness === 0 ? t("not at all") : formatSpan(lateness, time) }),
+    ),
     h(
       "span",
       { class: "hint" },
-      "This stays, because rows have come: which of them were late is settled. For another lateness make a new feed.",
+      t("This stays, because rows have come: which of them were late is settled. For another lateness make a new feed."),
     ),
   );
 }
@@ -171,19 +178,20 @@ async function removeFeed(feed: FeedStatus): Promise<void> {
   try {
     const { rows, regions, queries, in_the_way: names, answers, connectors } = await get(`feeds/${feed.name}/holdings`, holdings);
     if (names.length > 0) {
-      toast(`Remove its queries first: ${names.join(", ")}.`, "critical");
+      toast(t("Remove its queries first: {names}.", { names: names.join(", ") }), "critical");
       return;
     }
     const counts = [
       [rows, "rows"],
       [answers, "answers"],
       [regions, "regions"],
-      [queries, "queries of others"],
+      [queries, t("queries of others")],
       [connectors, "connectors"],
     ] as const;
     const words = counts.filter(([count]) => count > 0).map(([count, what]) => `${formatNumber(count)} ${what}`);
-    const gone = words.length === 0 ? "Nothing is stored of it." : `With it go ${words.join(", ")}. This cannot be undone.`;
-    if (!(await confirmDanger(`Delete the feed ${feed.name}?`, gone, "Delete feed"))) return;
+    const gone =
+      words.length === 0 ? t("Nothing is stored of it.") : t("With it go {words}. This cannot be undone.", { words: words.join(", ") });
+    if (!(await confirmDanger(t("Delete the feed {name}?", { name: feed.name }), gone, t("Delete feed")))) return;
     await call(`feeds/${feed.name}/`, { method: "DELETE" });
     location.reload();
   } catch (error) {
@@ -200,10 +208,14 @@ class Guard {
   constructor(time: TimeUnit, ahead: number | null | undefined) {
     this.choice = select(
       "feed-ahead-kind",
-      [...(ahead === undefined ? [["default", "As suits the clock"] as const] : []), ["bound", "At most"], ["none", "Without a bound"]],
+      [
+        ...(ahead === undefined ? [["default", t("As suits the clock")] as const] : []),
+        ["bound", t("At most")],
+        ["none", t("Without a bound")],
+      ],
       ahead === undefined ? "default" : ahead === null ? "none" : "bound",
     );
-    this.bound = new DurationField({ id: "feed-ahead", label: "At most", time, value: ahead, onChange: () => undefined });
+    this.bound = new DurationField({ id: "feed-ahead", label: t("At most"), time, value: ahead, onChange: () => undefined });
     const showBound = (): void => {
       this.bound.element.hidden = this.choice.value !== "bound";
     };
@@ -212,10 +224,10 @@ class Guard {
     this.element = h(
       "div",
       { class: "field", "data-pointer": "/ahead" },
-      h("label", { for: "feed-ahead-kind" }, "How far ahead of the clock a row may be"),
+      h("label", { for: "feed-ahead-kind" }, t("How far ahead of the clock a row may be")),
       this.choice,
       this.bound.element,
-      h("span", { class: "hint" }, "A row further ahead becomes a dead letter: one wrong clock would make the rows of all others late."),
+      h("span", { class: "hint" }, t("A row further ahead becomes a dead letter: one wrong clock would make the rows of all others late.")),
     );
   }
 
@@ -228,11 +240,11 @@ class Guard {
 function latenessField(time: TimeUnit, value: unknown): DurationField {
   return new DurationField({
     id: "feed-lateness",
-    label: "How late a row may come",
+    label: t("How late a row may come"),
     time,
     value,
     pointer: "/lateness",
-    hint: "Answers wait so long for rows that were held up.",
+    hint: t("Answers wait so long for rows that were held up."),
     onChange: () => undefined,
   });
 }
@@ -265,7 +277,7 @@ function finish(dialog: Dialog, action: string, done: () => void, send: () => Pr
     if (rest.length > 0) fail(new ApiError(400, rest));
   };
   dialog.foot.append(
-    button("Cancel", { onClick: dialog.close }),
+    button(t("Cancel"), { onClick: dialog.close }),
     button(action, {
       kind: "button-primary",
       onClick: () => {

@@ -35,7 +35,9 @@ function targetsOf(alert: Alert): Target[] {
   return [
     { text: t("The query “{query_name}”", { query_name: alert.query_name }), what: { query: Number(alert.query) } },
     ...alert.entities.map((one) => ({ text: t("{one}, in all queries that you may change", { one }), what: { entities: [one] } })),
-    ...(alert.entities.length === 2 ? [{ text: `${alert.entities.join(" and ")} together`, what: { entities: alert.entities } }] : []),
+    ...(alert.entities.length === 2
+      ? [{ text: t("{entities} together", { entities: alert.entities.join(t(" and ")) }), what: { entities: alert.entities } }]
+      : []),
   ];
 }
 
@@ -142,7 +144,7 @@ export async function openMutes(zone: Zone, onDone: () => void): Promise<void> {
         h(
           "div",
           { class: "small muted" },
-          [one.owner.name, one.feed, spanOf(one, zone), one.rule, one.alerts === 0 ? "" : `${one.alerts} muted`]
+          [one.owner.name, one.feed, spanOf(one, zone), one.rule, one.alerts === 0 ? "" : t("{count} muted", { count: one.alerts })]
             .filter(Boolean)
             .join(" · "),
         ),

@@ -3,6 +3,7 @@
 import { clock, type Pace } from "../data/pace_data";
 import { h } from "../lib/dom";
 import { choice, field } from "./form_parts";
+import { t } from "../lib/texts";
 
 export class PaceFields {
   readonly element: HTMLElement;
@@ -21,18 +22,18 @@ export class PaceFields {
     this.from = this.time("quiet-from", pace.quiet_from);
     this.until = this.time("quiet-until", pace.quiet_until);
     const digests = [
-      ["", "At once"],
-      ["hourly", "Together, every hour"],
-      ["daily", "Together, once a day"],
+      ["", t("At once")],
+      ["hourly", t("Together, every hour")],
+      ["daily", t("Together, once a day")],
     ] as const;
     this.digest = choice(`${prefix}-digest`, digests, pace.digest);
     this.at = this.time("digest-at", pace.digest_at);
     this.passes = h("input", { type: "checkbox", checked: pace.critical_passes });
     const groups = [
-      ["", "Each by itself"],
-      ["query", "By query"],
-      ["entity", "By entity"],
-      ["region", "By region"],
+      ["", t("Each by itself")],
+      ["query", t("By query")],
+      ["entity", t("By entity")],
+      ["region", t("By region")],
     ] as const;
     this.group = choice(`${prefix}-group`, groups, pace.group_by);
     this.minutes = h("input", {
@@ -43,8 +44,8 @@ export class PaceFields {
       max: 1440,
       value: pace.group_minutes,
     });
-    const at = field("digest_at", "At", this.at);
-    const minutes = field("group_minutes", "Within minutes", this.minutes);
+    const at = field("digest_at", t("At"), this.at);
+    const minutes = field("group_minutes", t("Within minutes"), this.minutes);
     const show = (): void => {
       at.hidden = this.digest.value !== "daily";
       minutes.hidden = this.group.value === "";
@@ -55,13 +56,22 @@ export class PaceFields {
     this.element = h(
       "fieldset",
       { class: "stack", "data-pointer": "/zone" },
-      h("legend", { class: "label" }, "When messages come"),
-      h("div", { class: "row row-fields" }, field("digest", "Messages", this.digest), at),
-      h("div", { class: "row row-fields" }, field("group_by", "What belongs together", this.group), minutes),
-      h("p", { class: "hint" }, "The first of a group comes at once, the following together."),
-      h("div", { class: "row row-fields" }, field("quiet_from", "Quiet from", this.from), field("quiet_until", "Quiet until", this.until)),
-      h("p", { class: "hint" }, `In ${pace.zone.replaceAll("_", " ")}. Messages wait until the quiet hours end, and come together then.`),
-      h("label", { class: "check" }, this.passes, h("span", {}, "Critical alerts come at once even then")),
+      h("legend", { class: "label" }, t("When messages come")),
+      h("div", { class: "row row-fields" }, field("digest", t("Messages"), this.digest), at),
+      h("div", { class: "row row-fields" }, field("group_by", t("What belongs together"), this.group), minutes),
+      h("p", { class: "hint" }, t("The first of a group comes at once, the following together.")),
+      h(
+        "div",
+        { class: "row row-fields" },
+        field("quiet_from", t("Quiet from"), this.from),
+        field("quiet_until", t("Quiet until"), this.until),
+      ),
+      h(
+        "p",
+        { class: "hint" },
+        t("In {value}. Messages wait until the quiet hours end, and come together then.", { value: pace.zone.replaceAll("_", " ") }),
+      ),
+      h("label", { class: "check" }, this.passes, h("span", {}, t("Critical alerts come at once even then"))),
     );
   }
 

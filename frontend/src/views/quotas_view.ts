@@ -7,15 +7,16 @@ import { formatNumber } from "../lib/time";
 import { openDialog } from "./dialog_view";
 import { showFaults } from "./faults_view";
 import { fail, toast } from "./shell_view";
+import { t } from "../lib/texts";
 
 /** The table; `limit` makes the cell that says how much is allowed. */
 export function quotaTable(rows: readonly Quota[], limit: (row: Quota) => Child = (row) => formatNumber(row.limit)): HTMLElement {
   const head = h(
     "tr",
     {},
-    h("th", { scope: "col" }, "What"),
-    h("th", { scope: "col", class: "right" }, "Used"),
-    h("th", { scope: "col", class: "right" }, "Allowed"),
+    h("th", { scope: "col" }, t("What")),
+    h("th", { scope: "col", class: "right" }, t("Used")),
+    h("th", { scope: "col", class: "right" }, t("Allowed")),
   );
   return h(
     "div",
@@ -64,26 +65,26 @@ export async function openQuotas(title: string, path: string, isSettable: boolea
           inputmode: "numeric",
           value: row.limit === row.default ? "" : String(row.limit),
           placeholder: formatNumber(row.default),
-          "aria-label": `Allowed ${row.what}`,
+          "aria-label": t("Allowed {what}", { what: row.what }),
         }),
       ]),
     );
     const dialog = openDialog(
       title,
       quotaTable(rows, isSettable ? (row) => h("div", { "data-pointer": `/limits/${row.name}` }, fields.get(row.name)) : undefined),
-      isSettable ? h("p", { class: "small muted" }, "An empty field means the server's own quota.") : null,
+      isSettable ? h("p", { class: "small muted" }, t("An empty field means the server's own quota.")) : null,
     );
-    dialog.foot.append(button(isSettable ? "Cancel" : "Close", { onClick: dialog.close }));
+    dialog.foot.append(button(isSettable ? t("Cancel") : t("Close"), { onClick: dialog.close }));
     if (!isSettable) return;
     dialog.foot.append(
-      button("Set", {
+      button(t("Set"), {
         kind: "button-primary",
         onClick: () => {
           const limits = changedLimits(rows, Object.fromEntries([...fields].map(([name, field]) => [name, field.value])));
           call(path, { method: "PATCH", body: { limits } }).then(
             () => {
               dialog.close();
-              toast("The quotas are set.", "good");
+              toast(t("The quotas are set."), "good");
             },
             (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)),
           );

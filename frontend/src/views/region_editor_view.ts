@@ -14,18 +14,19 @@ import type { EditorMap, MapShape, PointDocument } from "./editors/editor";
 import { EntityLayer } from "./entity_layer";
 import { boundsOf, latLng, openMap, type FeedMap } from "./map_view";
 import { RegionLayer, type DrawnRegion } from "./region_layer";
+import { t } from "../lib/texts";
 
 type Shape = "Polygon" | "Rectangle" | "Circle";
 const SHAPES: [Shape, string, string][] = [
-  ["Polygon", "pentagon", "Draw a polygon"],
-  ["Rectangle", "rectangle-horizontal", "Draw a rectangle"],
-  ["Circle", "circle", "Draw a circle"],
+  ["Polygon", "pentagon", t("Draw a polygon")],
+  ["Rectangle", "rectangle-horizontal", t("Draw a rectangle")],
+  ["Circle", "circle", t("Draw a circle")],
 ];
 const HINTS: Record<Shape | "Point", string> = {
-  Point: "Click the place on the map. Escape cancels.",
-  Polygon: "Click to set corners; click the first one again to finish. Escape cancels.",
-  Rectangle: "Click one corner, then the opposite one. Escape cancels.",
-  Circle: "Click the centre, then the edge. Escape cancels.",
+  Point: t("Click the place on the map. Escape cancels."),
+  Polygon: t("Click to set corners; click the first one again to finish. Escape cancels."),
+  Rectangle: t("Click one corner, then the opposite one. Escape cancels."),
+  Circle: t("Click the centre, then the edge. Escape cancels."),
 };
 const positions = record({ t: nullable(number), entities: list(position) });
 
@@ -64,7 +65,7 @@ export class RegionEditorView implements EditorMap {
     this.isGeographic = feed.crs === "geographic";
     const canvas = h("div", { class: "map-canvas" });
     for (const [shape, name, text] of SHAPES) this.buttons.set(shape, iconButton(text, name, { onClick: () => this.draw(shape) }));
-    this.clear = iconButton("Remove the region", "trash-2", { onClick: () => this.editable()?.onEdited?.(null) });
+    this.clear = iconButton(t("Remove the region"), "trash-2", { onClick: () => this.editable()?.onEdited?.(null) });
     this.element = h(
       "div",
       { class: "region-editor" },

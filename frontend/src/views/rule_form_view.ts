@@ -13,6 +13,7 @@ import { showFaults } from "./faults_view";
 import { choice, field, refusedIn } from "./form_parts";
 import { PaceFields } from "./pace_fields";
 import { toast } from "./shell_view";
+import { t } from "../lib/texts";
 
 const named = record({ id, name: string, feed: otherwise(string, ""), editable: otherwise(boolean, false) });
 type Named = ReturnType<typeof named>;
@@ -25,7 +26,11 @@ const KEPT = "=";
 function stored(elementId: string, options: Options, values: readonly string[]): HTMLSelectElement {
   const value = values.join(",");
   const isOffered = options.some(([one]) => one === value);
-  return choice(elementId, isOffered ? options : [[KEPT, `The ${values.length} chosen now`], ...options], isOffered ? value : KEPT);
+  return choice(
+    elementId,
+    isOffered ? options : [[KEPT, t("The {count} chosen now", { count: values.length })], ...options],
+    isOffered ? value : KEPT,
+  );
 }
 
 /** Members of the reader's teams. */
@@ -39,10 +44,12 @@ async function teamMates(): Promise<Named[]> {
 async function targets(me: Me): Promise<[string, string][]> {
   const [channels, people, shifts] = await Promise.all([getAll("channels/", channelParser), teamMates(), getAll("shifts/", named)]);
   return [
-    ...channels.filter((one) => one.editable).map((one): [string, string] => [`channels ${one.id}`, `The channel “${one.name}”`]),
-    ...me.teams.map((one): [string, string] => [`teams ${one.id}`, `All channels of ${one.name}`]),
-    ...shifts.map((one): [string, string] => [`shifts ${one.id}`, `Whoever is on call in “${one.name}”`]),
-    ...people.map((one): [string, string] => [`people ${one.name}`, `What ${one.name} keeps for themselves`]),
+    ...channels
+      .filter((one) => one.editable)
+      .map((one): [string, string] => [`channels ${one.id}`, t("The channel “{name}”", { name: one.name })]),
+    ...me.teams.map((one): [string, string] => [`teams ${one.id}`, t("All channels of {name}", { name: one.name })]),
+    ...shifts.map((one): [string, string] => [`shifts ${one.id}`, t("Whoever is on call in “{name}”", { name: one.name })]),
+    ...people.map((one): [string, string] => [`people ${one.name}`, t("What {name} keeps for themselves", { name: one.name })]),
   ];
 }
 
@@ -67,18 +74,18 @@ export async function openRuleForm(me: Me, feeds: readonly string[], rule: Rule 
     getAll("regions/?page_size=500", named, 2000),
     targets(me),
   ]);
-  const name = h("input", { class: "input", id: "rule-name", maxlength: 100, placeholder: "Night shift", value: rule?.name ?? "" });
-  const severities = SEVERITIES.map((one) => [one, `${SEVERITY_NAMES[one]} and above`] as const);
+  const name = h("input", { class: "input", id: "rule-name", maxlength: 100, placeholder: t("Night shift"), value: rule?.name ?? "" });
+  const severities = SEVERITIES.map((one) => [one, t("{value} and above", { value: SEVERITY_NAMES[one] })] as const);
   const severity = choice("rule-severity", severities, rule?.min_severity ?? "high");
-  const feed = choice("rule-feed", [["", "Every feed"], ...feeds.map((one): [string, string] => [one, one])], rule?.feed ?? "");
+  const feed = choice("rule-feed", [["", t("Every feed")], ...feeds.map((one): [string, string] => [one, one])], rule?.feed ?? "");
   const of = (one: Named): [string, string] => [one.id, `${one.name} (${one.feed})`];
-  const query = stored("rule-query", [["", "Every query"], ...queries.map(of)], rule?.queries ?? []);
-  const region = stored("rule-region", [["", "Any region, or none"], ...regions.map(of)], rule?.regions ?? []);
-  const tags = h("input", { class: "input", id: "rule-tags", placeholder: "harbour, night", value: (rule?.tags ?? []).join(", ") });
+  const query = stored("rule-query", [["", t("Every query")], ...queries.map(of)], rule?.queries ?? []);
+  const region = stored("rule-region", [["", t("Any region, or none")], ...regions.map(of)], rule?.regions ?? []);
+  const tags = h("input", { class: "input", id: "rule-tags", placeholder: t("harbour, night"), value: (rule?.tags ?? []).join(", ") });
   const from = h("input", { class: "input", type: "time", id: "rule-from", value: (rule?.from_time ?? "").slice(0, 5) });
   const until = h("input", { class: "input", type: "time", id: "rule-until", value: (rule?.until_time ?? "").slice(0, 5) });
   const dayNames = DAYS.map((day, i): [string, string] => [String(i), day]);
-  const everyDay: Options = [["", "Every day"], ["0,1,2,3,4", "Monday to Friday"], ["5,6", "Saturday and Sunday"], ...dayNames];
+  const everyDay: Options = [["", t("Every day")], ["0,1,2,3,4", t("Monday to Friday")], ["5,6", t("Saturday and Sunday")], ...dayNames];
   const days = stored("rule-day", everyDay, (rule?.days ?? []).map(String));
   const after = h("input", { class: "input", type: "number", id: "rule-after", min: 0, value: rule?.after_minutes ?? 0 });
   const now = TARGETS.flatMap((kind) => (rule?.[kind] ?? []).map((one) => `${kind} ${one}`));
@@ -106,21 +113,25 @@ export async function openRuleForm(me: Me, feeds: readonly string[], rule: Rule 
   const whole = (): Record<string, unknown> => {
     const kept =
       rule === null ? {} : Object.fromEntries((["queries", "regions", "days", ...TARGETS] as const).map((key) => [key, rule[key]]));
-    return { ...kept, ...body(), name: name.value.trim() || "New rule" };
+    return { ...kept, ...body(), name: name.value.trim() || t("New rule") };
   };
   const dialog = openDialog(
-    rule === null ? "New rule" : `The rule “${rule.name}”`,
-    field("name", "Name", name),
-    field("channels", "Send to", target),
-    field("min_severity", "Alerts of", severity),
-    field("feed", "Feed", feed),
-    field("queries", "Query", query),
-    field("regions", "Region that the query names", region),
-    field("tags", "Tags of the query, one of", tags),
-    field("days", "Days", days),
-    h("div", { class: "row row-fields" }, field("from_time", "From", from), field("until_time", "Until", until)),
-    h("p", { class: "hint" }, `In ${(rule?.zone ?? me.time_zone).replaceAll("_", " ")}; an end before the beginning is on the next day.`),
-    field("after_minutes", "Only if nobody acknowledged within minutes", after),
+    rule === null ? t("New rule") : t("The rule “{name}”", { name: rule.name }),
+    field("name", t("Name"), name),
+    field("channels", t("Send to"), target),
+    field("min_severity", t("Alerts of"), severity),
+    field("feed", t("Feed"), feed),
+    field("queries", t("Query"), query),
+    field("regions", t("Region that the query names"), region),
+    field("tags", t("Tags of the query, one of"), tags),
+    field("days", t("Days"), days),
+    h("div", { class: "row row-fields" }, field("from_time", t("From"), from), field("until_time", t("Until"), until)),
+    h(
+      "p",
+      { class: "hint" },
+      t("In {value}; an end before the beginning is on the next day.", { value: (rule?.zone ?? me.time_zone).replaceAll("_", " ") }),
+    ),
+    field("after_minutes", t("Only if nobody acknowledged within minutes"), after),
     pace.element,
     place,
   );
@@ -134,12 +145,15 @@ export async function openRuleForm(me: Me, feeds: readonly string[], rule: Rule 
     if (rule === null) await post("routing-rules/", body(), ruleParser);
     else await call(`routing-rules/${rule.id}/`, { method: "PATCH", body: body() });
     dialog.close();
-    toast(rule === null ? `“${name.value.trim()}” is on.` : `“${name.value.trim()}” is changed.`, "good");
+    toast(
+      rule === null ? t("“{name}” is on.", { name: name.value.trim() }) : t("“{name}” is changed.", { name: name.value.trim() }),
+      "good",
+    );
     await reload();
   };
   dialog.foot.append(
-    button("Cancel", { onClick: dialog.close }),
-    button("Try on the last day", { onClick: () => void post("routing-rules/dry-run", whole(), dryRun).then(showOutcome, failed) }),
-    button(rule === null ? "Make rule" : "Save rule", { kind: "button-primary", onClick: () => void save().catch(failed) }),
+    button(t("Cancel"), { onClick: dialog.close }),
+    button(t("Try on the last day"), { onClick: () => void post("routing-rules/dry-run", whole(), dryRun).then(showOutcome, failed) }),
+    button(rule === null ? t("Make rule") : t("Save rule"), { kind: "button-primary", onClick: () => void save().catch(failed) }),
   );
 }

@@ -8,6 +8,7 @@ import { confirmDanger, openDialog } from "./dialog_view";
 import { outcome } from "./dry_run_view";
 import { openRuleForm } from "./rule_form_view";
 import { fail } from "./shell_view";
+import { t } from "../lib/texts";
 
 export class RulesView {
   readonly element = h("div", { class: "stack" });
@@ -28,8 +29,8 @@ export class RulesView {
         : [
             empty(
               "git-branch",
-              "No rule yet",
-              "A rule sends alerts to channels by query, tag, severity, region, feed or hour, and further if nobody answers.",
+              t("No rule yet"),
+              t("A rule sends alerts to channels by query, tag, severity, region, feed or hour, and further if nobody answers."),
             ),
           ]),
     );
@@ -42,7 +43,7 @@ export class RulesView {
       type: "checkbox",
       checked: one.enabled,
       disabled: !one.editable,
-      "aria-label": `The rule ${one.name} is on`,
+      "aria-label": t("The rule {name} is on", { name: one.name }),
     });
     enabled.addEventListener("change", () => {
       call(`routing-rules/${one.id}/`, { method: "PATCH", body: { enabled: enabled.checked } }).catch((error: unknown) => {
@@ -58,16 +59,16 @@ export class RulesView {
         { class: "grow" },
         h("strong", {}, one.name),
         h("div", { class: "small muted" }, conditionWords(one)),
-        h("div", { class: "small faint" }, `To ${targetWords(one, channels, teams)}`),
+        h("div", { class: "small faint" }, t("To {one}", { one: targetWords(one, channels, teams) })),
       ),
-      one.editable ? button("Edit", { kind: "button-quiet button-sm", onClick: () => void this.openForm(one) }) : null,
-      one.editable ? button("Remove", { kind: "button-quiet button-danger button-sm", onClick: () => void this.remove(one) }) : null,
+      one.editable ? button(t("Edit"), { kind: "button-quiet button-sm", onClick: () => void this.openForm(one) }) : null,
+      one.editable ? button(t("Remove"), { kind: "button-quiet button-danger button-sm", onClick: () => void this.remove(one) }) : null,
       h("label", { class: "switch" }, enabled, h("span", {})),
     );
   }
 
   private async remove(one: Rule): Promise<void> {
-    if (!(await confirmDanger("Remove this rule?", `“${one.name}” sends no more alerts.`, "Remove rule"))) return;
+    if (!(await confirmDanger(t("Remove this rule?"), t("“{name}” sends no more alerts.", { name: one.name }), t("Remove rule")))) return;
     try {
       await call(`routing-rules/${one.id}/`, { method: "DELETE" });
       await this.load();
@@ -80,8 +81,8 @@ export class RulesView {
   async openDryRun(): Promise<void> {
     try {
       const found = await get("routing-rules/dry-run", dryRun);
-      const dialog = openDialog("The last day's alerts", outcome(found));
-      dialog.foot.append(button("Close", { onClick: dialog.close }));
+      const dialog = openDialog(t("The last day's alerts"), outcome(found));
+      dialog.foot.append(button(t("Close"), { onClick: dialog.close }));
     } catch (error) {
       fail(error);
     }

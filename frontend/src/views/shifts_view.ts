@@ -9,6 +9,7 @@ import { formatMoment } from "../lib/time";
 import { confirmDanger, openDialog } from "./dialog_view";
 import { field, refusedIn } from "./form_parts";
 import { fail, toast } from "./shell_view";
+import { t } from "../lib/texts";
 
 export const shift = record({
   id,
@@ -28,18 +29,24 @@ export class ShiftsView {
 
   async load(): Promise<void> {
     const rows = await getAll("shifts/", shift);
-    const none = empty("clock", "No shift yet", "A shift says who is on call, from a calendar file. A rule can send to it.");
+    const none = empty("clock", t("No shift yet"), t("A shift says who is on call, from a calendar file. A rule can send to it."));
     replace(this.element, ...(rows.length > 0 ? rows.map((row) => this.card(row)) : [none]));
   }
 
   openForm(stored: Shift | null = null): void {
-    const name = h("input", { class: "input", id: "shift-name", maxlength: 100, placeholder: "Duty officer", value: stored?.name ?? "" });
+    const name = h("input", {
+      class: "input",
+      id: "shift-name",
+      maxlength: 100,
+      placeholder: t("Duty officer"),
+      value: stored?.name ?? "",
+    });
     const file = h("input", { type: "file", id: "shift-file", accept: ".ics,text/calendar" });
-    const hint = "An iCalendar file (.ics). Its events name people of your teams: by user name in the title, or by e-mail address.";
+    const hint = t("An iCalendar file (.ics). Its events name people of your teams: by user name in the title, or by e-mail address.");
     const dialog = openDialog(
-      stored === null ? "New shift" : `The shift “${stored.name}”`,
-      field("name", "Name", name),
-      field("calendar", stored === null ? "Calendar" : "Another calendar", file, hint),
+      stored === null ? t("New shift") : t("The shift “{name}”", { name: stored.name }),
+      field("name", t("Name"), name),
+      field("calendar", stored === null ? t("Calendar") : t("Another calendar"), file, hint),
     );
     const save = async (): Promise<void> => {
       const chosen = file.files?.[0];
@@ -47,12 +54,12 @@ export class ShiftsView {
       const body = { name: name.value.trim(), zone: this.me.time_zone, ...calendar };
       await call(stored === null ? "shifts/" : `shifts/${stored.id}/`, { method: stored === null ? "POST" : "PATCH", body });
       dialog.close();
-      toast("The calendar is taken over.", "good");
+      toast(t("The calendar is taken over."), "good");
       await this.load();
     };
     dialog.foot.append(
-      button("Cancel", { onClick: dialog.close }),
-      button(stored === null ? "Make shift" : "Save shift", {
+      button(t("Cancel"), { onClick: dialog.close }),
+      button(stored === null ? t("Make shift") : t("Save shift"), {
         kind: "button-primary",
         onClick: () => void save().catch(refusedIn(dialog)),
       }),
@@ -68,18 +75,31 @@ export class ShiftsView {
         "div",
         { class: "grow" },
         h("strong", {}, row.name),
-        h("div", { class: "small" }, row.on_call.length > 0 ? `On call now: ${row.on_call.join(", ")}` : "Nobody is on call now"),
-        h("div", { class: "small faint" }, `Known until ${formatMoment(row.known_until, "ms", this.me.time_zone)}`),
+        h(
+          "div",
+          { class: "small" },
+          row.on_call.length > 0 ? t("On call now: {oncall}", { oncall: row.on_call.join(", ") }) : t("Nobody is on call now"),
+        ),
+        h(
+          "div",
+          { class: "small faint" },
+          t("Known until {knownuntil}", { knownuntil: formatMoment(row.known_until, "ms", this.me.time_zone) }),
+        ),
         row.warning !== "" ? h("div", { class: "badge badge-high" }, row.warning) : null,
-        row.unknown.length > 0 ? h("div", { class: "small faint" }, `Nobody of your teams: ${row.unknown.join(", ")}`) : null,
+        row.unknown.length > 0
+          ? h("div", { class: "small faint" }, t("Nobody of your teams: {unknown}", { unknown: row.unknown.join(", ") }))
+          : null,
       ),
-      row.editable ? button("Edit", { kind: quiet, onClick: () => this.openForm(row) }) : null,
-      row.editable ? button("Remove", { kind: `${quiet} button-danger`, onClick: () => void this.remove(row) }) : null,
+      row.editable ? button(t("Edit"), { kind: quiet, onClick: () => this.openForm(row) }) : null,
+      row.editable ? button(t("Remove"), { kind: `${quiet} button-danger`, onClick: () => void this.remove(row) }) : null,
     );
   }
 
   private async remove(row: Shift): Promise<void> {
-    if (!(await confirmDanger("Remove this shift?", `Rules send nothing to “${row.name}” any more.`, "Remove shift"))) return;
+    if (
+      !(await confirmDanger(t("Remove this shift?"), t("Rules send nothing to “{name}” any more.", { name: row.name }), t("Remove shift")))
+    )
+      return;
     try {
       await call(`shifts/${row.id}/`, { method: "DELETE" });
       await this.load();

@@ -94,7 +94,7 @@ function isPerfect(row: Score): boolean {
 
 /** "5 of 5"; a dash where there was nothing. */
 function share(part: number, whole: number): string {
-  return whole === 0 ? "–" : `${part} of ${whole}`;
+  return whole === 0 ? "–" : t("{part} of {whole}", { part, whole });
 }
 
 /** What happened; told of by two families, also which of them it is about. */

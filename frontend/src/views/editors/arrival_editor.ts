@@ -8,16 +8,17 @@ import { DurationField } from "../query_form/duration_field";
 import { section } from "../query_form/section";
 import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
 import { WatchedField } from "./parts/watched_field";
+import { t } from "../../lib/texts";
 
 type SpanKey = "within" | "over" | "gap";
 
 const SPANS: Record<SpanKey, { label: string; hint: string }> = {
-  within: { label: "Inside within", hint: "So far ahead does the query look." },
+  within: { label: t("Inside within"), hint: t("So far ahead does the query look.") },
   over: {
-    label: "Course and speed over the last",
-    hint: "From where it was so long ago straight to its last report. Longer is steadier, shorter notices a turn sooner.",
+    label: t("Course and speed over the last"),
+    hint: t("From where it was so long ago straight to its last report. Longer is steadier, shorter notices a turn sooner."),
   },
-  gap: { label: "A report counts for", hint: "Who is silent for so long is no longer expected." },
+  gap: { label: t("A report counts for"), hint: t("Who is silent for so long is no longer expected.") },
 };
 
 export const open: OpenEditor = (document, context) => new ArrivalEditor(document, context);
@@ -38,13 +39,13 @@ class ArrivalEditor implements FamilyEditor {
       value: this.entries.where,
       pointer: "/where",
       id: "where",
-      texts: { none: "Everything that moves may be expected.", some: "Only what meets all of these, by its reports that meet them." },
+      texts: { none: t("Everything that moves may be expected."), some: t("Only what meets all of these, by its reports that meet them.") },
       onChange: () => this.set({ where: where.value() }),
     });
     this.element.append(
-      section("Into where?", watched.element),
-      section("How far ahead?", this.span("within"), this.span("over"), this.span("gap")),
-      section("Who counts?", where.element),
+      section(t("Into where?"), watched.element),
+      section(t("How far ahead?"), this.span("within"), this.span("over"), this.span("gap")),
+      section(t("Who counts?"), where.element),
     );
   }
 

@@ -13,6 +13,7 @@ import { InputsView } from "./calculus/inputs_view";
 import { RuleEditor } from "./calculus/rule_editor";
 import { SandboxView } from "./calculus/sandbox_view";
 import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
+import { t } from "../../lib/texts";
 
 class CalculusEditor {
   readonly stage = h("div", { class: "calculus-stage" });
@@ -21,7 +22,7 @@ class CalculusEditor {
   private readonly rules: RuleEditor;
   private readonly sandbox: SandboxView;
   private readonly inputs: InputsView;
-  private readonly outputs = h("div", { class: "calculus-outputs", "data-pointer": "/outputs", role: "group", "aria-label": "Answers" });
+  private readonly outputs = h("div", { class: "calculus-outputs", "data-pointer": "/outputs", role: "group", "aria-label": t("Answers") });
   private readonly areas = h("div", { class: "stack", "data-pointer": "/areas" });
   private readonly times = h("div", { class: "stack" });
   private readonly said = h("p", { class: "small muted", hidden: true });
@@ -59,18 +60,18 @@ class CalculusEditor {
       h(
         "div",
         { class: "panel-head" },
-        h("h2", {}, "Rules"),
-        h("span", { class: "hint" }, "RTEC’s notation; Ctrl+Space lists what can stand here."),
+        h("h2", {}, t("Rules")),
+        h("span", { class: "hint" }, t("RTEC’s notation; Ctrl+Space lists what can stand here.")),
       ),
       this.said,
       this.rules.element,
     );
     this.stage.append(gallery.element, h("div", { class: "calculus-work" }, text, this.sandbox.element));
     this.element.append(
-      section("What does it answer?", this.outputs),
-      section("How far does it look?", this.times),
-      section("What goes in?", this.inputs.element),
-      section("Which areas?", this.areas),
+      section(t("What does it answer?"), this.outputs),
+      section(t("How far does it look?"), this.times),
+      section(t("What goes in?"), this.inputs.element),
+      section(t("Which areas?"), this.areas),
     );
     this.showTimes();
     this.show();
@@ -130,16 +131,16 @@ class CalculusEditor {
     const onChange = (): void => this.change({ window: this.window.value(), step: this.step.value() });
     this.window = new DurationField({
       id: "calculus-window",
-      label: "It remembers",
+      label: t("It remembers"),
       time,
       value: this.entries.window,
       pointer: "/window",
-      hint: "Events that come later than this revise nothing any more. What holds goes on all the same.",
+      hint: t("Events that come later than this revise nothing any more. What holds goes on all the same."),
       onChange,
     });
     this.step = new DurationField({
       id: "calculus-step",
-      label: "It decides every",
+      label: t("It decides every"),
       time,
       value: this.entries.step,
       pointer: "/step",
@@ -169,11 +170,11 @@ class CalculusEditor {
           "span",
           {},
           h("code", { class: "mono" }, args.length > 0 ? `${name}(${args.join(", ")})` : name),
-          h("span", { class: "hint" }, kind === "event" ? " event" : " fluent"),
+          h("span", { class: "hint" }, kind === "event" ? t(" event") : t(" fluent")),
         ),
       );
     });
-    replace(this.outputs, ...(boxes.length > 0 ? boxes : [h("p", { class: "small muted" }, "What rules define can be chosen here.")]));
+    replace(this.outputs, ...(boxes.length > 0 ? boxes : [h("p", { class: "small muted" }, t("What rules define can be chosen here."))]));
   }
 
   /** The names of regions in the text: each is one of `areas`, or a stored region of that name. */
@@ -198,8 +199,8 @@ class CalculusEditor {
     const chosen = isReference(value) ? value.region : value === undefined && regions.some((row) => row.name === name) ? name : "";
     const select = h(
       "select",
-      { class: "select select-sm", id: `area-${name}`, "aria-label": `Region of ${name}` },
-      h("option", { value: "" }, value !== undefined && !isReference(value) ? "drawn on the map" : "Choose a stored region"),
+      { class: "select select-sm", id: `area-${name}`, "aria-label": t("Region of {name}", { name }) },
+      h("option", { value: "" }, value !== undefined && !isReference(value) ? t("drawn on the map") : t("Choose a stored region")),
       ...regions.map((row) => h("option", { value: row.name, selected: row.name === chosen }, row.name)),
     );
     const set = (region: unknown): void => this.change({ areas: { ...this.entries.areas, [name]: region } });
@@ -214,7 +215,7 @@ class CalculusEditor {
         onClick: () => map.ask("region", (geometry) => Array.isArray(geometry) || set(geometry)),
       },
       icon("pentagon"),
-      "Draw",
+      t("Draw"),
     );
     return h("div", { class: "calculus-area", "data-pointer": `/areas/${name}` }, h("code", { class: "mono" }, quoted(name)), select, draw);
   }

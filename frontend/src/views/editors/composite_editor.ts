@@ -49,6 +49,7 @@ import { PatternTreeView, type Command } from "./composite/tree_view";
 import { eventShapes, FoundView } from "./parts/found_view";
 import { PlacedTextView } from "./parts/placed_text_view";
 import type { EditorContext, FamilyEditor, MapShape, OpenEditor } from "./editor";
+import { t } from "../../lib/texts";
 
 const ASK_AFTER_MS = 250;
 
@@ -71,7 +72,7 @@ class CompositeEditor implements FamilyEditor {
   private readonly detail = h("div", { class: "panel pattern-detail" });
   private readonly text = new PlacedTextView({
     id: "pattern-text",
-    label: "The pattern as text",
+    label: t("The pattern as text"),
     pointer: "/pattern",
     onChange: (text) => this.textChanged(text),
   });
@@ -99,26 +100,26 @@ class CompositeEditor implements FamilyEditor {
       h(
         "div",
         { class: "row spread row-wrap" },
-        h("h2", {}, "Which events, and how do they follow?"),
+        h("h2", {}, t("Which events, and how do they follow?")),
         h(
           "span",
           { class: "small faint" },
           h("kbd", {}, "↑"),
           " ",
           h("kbd", {}, "↓"),
-          " choose, ",
+          t(" choose, "),
           h("kbd", {}, "Enter"),
-          " writes, ",
+          t(" writes, "),
           h("kbd", {}, "Esc"),
-          " goes back",
+          t(" goes back"),
         ),
       ),
       h("div", { class: "composite-body" }, this.tree.element, this.detail),
       h(
         "div",
         { class: "composite-written" },
-        h("div", { class: "stack" }, h("h3", {}, "As text"), this.text.element, this.missing, written(defaultSpan(context.feed))),
-        h("div", { class: "stack" }, h("h3", {}, "In words"), this.words),
+        h("div", { class: "stack" }, h("h3", {}, t("As text")), this.text.element, this.missing, written(defaultSpan(context.feed))),
+        h("div", { class: "stack" }, h("h3", {}, t("In words")), this.words),
       ),
     );
     replace(this.element, ...this.sections(), this.found.element);
@@ -157,7 +158,7 @@ class CompositeEditor implements FamilyEditor {
     const { feed } = this.context;
     const within: DurationField = new DurationField({
       id: "composite-within",
-      label: "From the first event to the last",
+      label: t("From the first event to the last"),
       time: feed.time,
       value: this.entries.within,
       pointer: "/within",
@@ -177,16 +178,16 @@ class CompositeEditor implements FamilyEditor {
     };
     return [
       section(
-        "Of whom?",
+        t("Of whom?"),
         h(
           "div",
-          { class: "stack", role: "radiogroup", "aria-label": "Of whom?", "data-pointer": "/per" },
-          per(true, "All events are of one and the same entity"),
-          per(false, "Events of any entities together"),
+          { class: "stack", role: "radiogroup", "aria-label": t("Of whom?"), "data-pointer": "/per" },
+          per(true, t("All events are of one and the same entity")),
+          per(false, t("Events of any entities together")),
         ),
       ),
-      section("Within what time?", within.element),
-      section("Which events count at all?", where.element),
+      section(t("Within what time?"), within.element),
+      section(t("Which events count at all?"), where.element),
     ];
   }
 
@@ -306,22 +307,22 @@ class CompositeEditor implements FamilyEditor {
   private showWords(): void {
     const missing = undefinedNames(this.entries);
     const define = (name: string): HTMLElement =>
-      button(`Define ${name}`, {
+      button(t("Define {name}", { name }), {
         icon: "plus",
         kind: "button-sm",
         onClick: () => this.changed(withPrimitive(this.entries, name, emptyPrimitive()), this.chosen),
       });
     replace(this.missing, ...missing.map(define));
     if (this.answer === null || this.answer.words === null) {
-      replace(this.words, h("p", { class: "muted" }, "The text is not right yet."));
+      replace(this.words, h("p", { class: "muted" }, t("The text is not right yet.")));
       return;
     }
     const { triggers, needed } = evaluation(this.answer.leaves);
     const strong = (names: string[]): HTMLElement[] =>
       names.map((name, i) => h("span", {}, i > 0 ? ", " : "", h("strong", { class: "mono" }, name)));
     const length = this.entries.within === null ? null : parseDuration(this.entries.within);
-    const before = length === null ? "before" : `in the ${formatSpan(length, this.context.feed.time)} before`;
-    const condition = needed.length === 0 ? [] : [", and only if ", ...strong(needed), ` came ${before}`];
+    const before = length === null ? "before" : t("in the {length} before", { length: formatSpan(length, this.context.feed.time) });
+    const condition = needed.length === 0 ? [] : [t(", and only if "), ...strong(needed), t(" came {before}", { before })];
     replace(
       this.words,
       h("p", { class: "sentence-text" }, `${this.answer.words}.`),
@@ -329,7 +330,7 @@ class CompositeEditor implements FamilyEditor {
         "p",
         { class: "small muted pattern-evaluation" },
         icon("zap"),
-        h("span", {}, "Looked at when ", ...strong(triggers), triggers.length === 1 ? " comes" : " come", ...condition, "."),
+        h("span", {}, t("Looked at when "), ...strong(triggers), triggers.length === 1 ? t(" comes") : t(" come"), ...condition, "."),
       ),
     );
   }
@@ -409,12 +410,12 @@ class CompositeEditor implements FamilyEditor {
 function written(span: number | string): HTMLElement {
   const forms = [
     ["A : B", "then"],
-    [`A :[0,${span}] B`, "within a time after it"],
-    [`A ;[${span}] B`, "within a time of each other"],
-    ["A : !B : C", "none between"],
-    [`A : !B[${span}]`, "none for a time after it"],
-    [`!B[${span}] : A`, "none for a time before it"],
-    [`A AND !B[${span}]`, "none before it nor after it"],
+    [`A :[0,${span}] B`, t("within a time after it")],
+    [`A ;[${span}] B`, t("within a time of each other")],
+    ["A : !B : C", t("none between")],
+    [`A : !B[${span}]`, t("none for a time after it")],
+    [`!B[${span}] : A`, t("none for a time before it")],
+    [`A AND !B[${span}]`, t("none before it nor after it")],
   ];
   return h(
     "p",

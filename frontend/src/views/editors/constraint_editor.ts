@@ -30,19 +30,20 @@ import { MOST_VARIABLES, mutualForm } from "./constraint/mutual_form";
 import { ConstraintForm, variableForm } from "./constraint/part_forms";
 import { eventShapes, FoundView } from "./parts/found_view";
 import { PlacedTextView } from "./parts/placed_text_view";
+import { t } from "../../lib/texts";
 
 const VIEWS = [
-  ["short", "So many events close together", "shapes"],
-  ["graph", "Graph", "waypoints"],
-  ["text", "Text", "list"],
+  ["short", t("So many events close together"), "shapes"],
+  ["graph", t("Graph"), "waypoints"],
+  ["text", t("Text"), "list"],
 ] as const;
 type View = (typeof VIEWS)[number][0];
 type Chosen = { kind: "variable"; name: string } | { kind: "constraint"; id: number } | null;
-const REPORT_TEXTS: Record<string, string> = { all: "every set of events, once", first: "one for each event that completes some" };
+const REPORT_TEXTS: Record<string, string> = { all: t("every set of events, once"), first: t("one for each event that completes some") };
 const EXPIRATION_TEXTS: Record<string, string> = {
-  tight: "as little as possible (tight)",
-  loose: "by the longest span (loose)",
-  domains: "candidates of each variable (domains)",
+  tight: t("as little as possible (tight)"),
+  loose: t("by the longest span (loose)"),
+  domains: t("candidates of each variable (domains)"),
 };
 const CLOSURE_AFTER_MS = 250;
 
@@ -62,7 +63,7 @@ class ConstraintEditor implements FamilyEditor {
     (signal, isTyped) => this.closed(signal, isTyped),
     (error) => this.unknown(error),
   );
-  private readonly tabs = h("div", { class: "segmented", role: "group", "aria-label": "How to write it" });
+  private readonly tabs = h("div", { class: "segmented", role: "group", "aria-label": t("How to write it") });
   private readonly body = h("div", { class: "constraint-body" });
   private readonly side = h("div", { class: "constraint-side" });
   private readonly list = h("div", { class: "constraint-list" });
@@ -71,7 +72,7 @@ class ConstraintEditor implements FamilyEditor {
   private readonly graph: GraphView;
   private readonly text = new PlacedTextView({
     id: "trigger-text",
-    label: "The query as text",
+    label: t("The query as text"),
     pointer: "/trigger",
     onChange: () => this.textChanged(),
   });
@@ -104,7 +105,7 @@ class ConstraintEditor implements FamilyEditor {
     replace(this.side, this.list, this.detail);
     replace(
       this.stage,
-      h("div", { class: "row spread row-wrap" }, h("h2", {}, "Which events belong together?"), this.tabs),
+      h("div", { class: "row spread row-wrap" }, h("h2", {}, t("Which events belong together?")), this.tabs),
       this.note,
       this.body,
     );
@@ -181,7 +182,7 @@ class ConstraintEditor implements FamilyEditor {
             "p",
             { class: "notice notice-critical" },
             icon("triangle-alert"),
-            h("span", {}, "No events can satisfy this: ", conflict.reason, "."),
+            h("span", {}, t("No events can satisfy this: "), conflict.reason, "."),
           ),
     );
   }
@@ -213,12 +214,12 @@ class ConstraintEditor implements FamilyEditor {
   private turn(view: View): void {
     if (view === this.view) return;
     if (this.view === "text" && (this.closure === null || this.closure.document === null)) {
-      toast("Put the text right first: the graph shows what it says.", "critical");
+      toast(t("Put the text right first: the graph shows what it says."), "critical");
       return;
     }
     if (view === "text") {
       if (this.closure?.text === null || this.closure === null) {
-        toast("It can be written as text once nothing is missing.", "critical");
+        toast(t("It can be written as text once nothing is missing."), "critical");
         return;
       }
       this.text.show(this.closure.text);
@@ -230,7 +231,7 @@ class ConstraintEditor implements FamilyEditor {
         distance: "",
         where: this.entries.variables[0]?.where ?? [],
       });
-      toast("The short form says one thing about all events: what the graph said besides is gone.");
+      toast(t("The short form says one thing about all events: what the graph said besides is gone."));
     }
     this.view = view;
     this.chosen = null;
@@ -276,12 +277,12 @@ class ConstraintEditor implements FamilyEditor {
     const isName = (name: string): boolean => this.chosen?.kind === "variable" && this.chosen.name === name;
     replace(
       this.list,
-      h("h3", {}, "Events"),
+      h("h3", {}, t("Events")),
       h(
         "div",
         { class: "row row-wrap" },
         ...entries.variables.map(({ name }) => item(name, isName(name), { kind: "variable", name })),
-        button("Add", {
+        button(t("Add"), {
           icon: "plus",
           kind: "button-sm button-quiet",
           id: "add-variable",
@@ -289,7 +290,7 @@ class ConstraintEditor implements FamilyEditor {
           onClick: () => this.addVariable(),
         }),
       ),
-      h("h3", {}, "Constraints"),
+      h("h3", {}, t("Constraints")),
       h(
         "div",
         { class: "row row-wrap", "data-pointer": "/constraints" },
@@ -301,13 +302,13 @@ class ConstraintEditor implements FamilyEditor {
             wrong.has(i),
           ),
         ),
-        button("Add", {
+        button(t("Add"), {
           icon: "plus",
           kind: "button-sm button-quiet",
           id: "add-constraint",
           onClick: () => this.addConstraint(entries.variables.slice(0, 2).map(({ name }) => name)),
         }),
-        button("Arrange", { icon: "rotate-ccw", kind: "button-sm button-quiet", onClick: () => this.graph.arrange() }),
+        button(t("Arrange"), { icon: "rotate-ccw", kind: "button-sm button-quiet", onClick: () => this.graph.arrange() }),
       ),
     );
   }
@@ -322,7 +323,7 @@ class ConstraintEditor implements FamilyEditor {
   private chooseEdge({ constraints }: GraphEdge): void {
     const [first] = constraints;
     if (first !== undefined) this.choose({ kind: "constraint", id: first });
-    else toast("This edge follows from the others: there is nothing to write.");
+    else toast(t("This edge follows from the others: there is nothing to write."));
   }
 
   private showDetail(): void {
@@ -350,7 +351,7 @@ class ConstraintEditor implements FamilyEditor {
     } else {
       replace(
         this.detail,
-        h("p", { class: "small muted" }, "Choose an event or a constraint, here or in the graph. Dotted lines follow from the others."),
+        h("p", { class: "small muted" }, t("Choose an event or a constraint, here or in the graph. Dotted lines follow from the others.")),
       );
     }
   }
@@ -414,11 +415,11 @@ class ConstraintEditor implements FamilyEditor {
       replace(
         this.options,
         section(
-          "Options",
+          t("Options"),
           h(
             "p",
             { class: "small muted" },
-            "In the text: REPORT ALL or FIRST, EXPIRATION TIGHT, LOOSE or DOMAINS, SYMMETRIC (A, B), conditions on E for all events.",
+            t("In the text: REPORT ALL or FIRST, EXPIRATION TIGHT, LOOSE or DOMAINS, SYMMETRIC (A, B), conditions on E for all events."),
           ),
         ),
       );
@@ -442,12 +443,12 @@ class ConstraintEditor implements FamilyEditor {
     };
     replace(
       this.options,
-      section("Which events at all?", where.element),
+      section(t("Which events at all?"), where.element),
       section(
-        "Answers",
-        select("report", "Tell", REPORTS, REPORT_TEXTS),
+        t("Answers"),
+        select("report", t("Tell"), REPORTS, REPORT_TEXTS),
         this.symmetric(),
-        more("Memory", entries.expiration !== null, select("expiration", "Keep events", EXPIRATIONS, EXPIRATION_TEXTS)),
+        more(t("Memory"), entries.expiration !== null, select("expiration", t("Keep events"), EXPIRATIONS, EXPIRATION_TEXTS)),
       ),
     );
   }
@@ -459,7 +460,7 @@ class ConstraintEditor implements FamilyEditor {
       return h(
         "p",
         { class: "small", "data-pointer": "/symmetric" },
-        `May be exchanged: ${this.entries.symmetric.map((one) => one.join(", ")).join("; ")}`,
+        t("May be exchanged: {value}", { value: this.entries.symmetric.map((one) => one.join(", ")).join("; ") }),
       );
     const boxes = this.entries.variables.map(({ name }) => {
       const box = h("input", { type: "checkbox", checked: group.includes(name) });
@@ -473,9 +474,9 @@ class ConstraintEditor implements FamilyEditor {
     return h(
       "div",
       { class: "field", "data-pointer": "/symmetric" },
-      h("span", { class: "label" }, "May be exchanged"),
+      h("span", { class: "label" }, t("May be exchanged")),
       h("div", { class: "row row-wrap" }, ...boxes),
-      h("span", { class: "hint" }, "Events that only exchange these variables are one answer, not several."),
+      h("span", { class: "hint" }, t("Events that only exchange these variables are one answer, not several.")),
     );
   }
 

@@ -20,14 +20,15 @@ import { DurationField } from "../query_form/duration_field";
 import { more, section } from "../query_form/section";
 import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
 import { WatchedField } from "./parts/watched_field";
+import { t } from "../../lib/texts";
 
 const SENTENCES: Record<TransitionKind, [string, string]> = {
-  passed: ["Passes through", "enters, and leaves again in time"],
-  stayed_in: ["Stays in", "enters, and has not left when the time is up"],
-  returned: ["Comes back", "leaves, and enters again in time"],
-  stayed_out: ["Stays out", "leaves, and has not come back when the time is up"],
+  passed: [t("Passes through"), t("enters, and leaves again in time")],
+  stayed_in: [t("Stays in"), t("enters, and has not left when the time is up")],
+  returned: [t("Comes back"), t("leaves, and enters again in time")],
+  stayed_out: [t("Stays out"), t("leaves, and has not come back when the time is up")],
 };
-const FIRST_TEXTS: Record<FirstPolicy, string> = { ignore: "does not count as entering", enter: "counts as entering" };
+const FIRST_TEXTS: Record<FirstPolicy, string> = { ignore: t("does not count as entering"), enter: t("counts as entering") };
 
 export const open: OpenEditor = (document, context) => new CrossingEditor(document, context);
 
@@ -46,7 +47,7 @@ class CrossingEditor implements FamilyEditor {
     const watched = new WatchedField(this.entries, context, () => this.placeChanged());
     replace(
       this.element,
-      section("Where?", watched.element),
+      section(t("Where?"), watched.element),
       this.entries.family === "transition" ? this.transitions() : null,
       this.conditions(),
       this.options(),
@@ -98,15 +99,19 @@ class CrossingEditor implements FamilyEditor {
     };
     const within = new DurationField({
       id: "within",
-      label: "The time it has",
+      label: t("The time it has"),
       time: this.context.feed.time,
       value: this.entries.within,
       pointer: "/within",
       onChange: () => this.set({ within: within.value() }),
     });
     return section(
-      "What counts?",
-      h("div", { class: "choices", "data-pointer": "/types", role: "group", "aria-label": "Kinds of answers" }, ...TRANSITIONS.map(choice)),
+      t("What counts?"),
+      h(
+        "div",
+        { class: "choices", "data-pointer": "/types", role: "group", "aria-label": t("Kinds of answers") },
+        ...TRANSITIONS.map(choice),
+      ),
       within.element,
     );
   }
@@ -119,7 +124,7 @@ class CrossingEditor implements FamilyEditor {
       id: "where",
       onChange: () => this.set({ where: where.value() }),
     });
-    return section("Which events?", where.element);
+    return section(t("Which events?"), where.element);
   }
 
   // ---- Options
@@ -130,7 +135,7 @@ class CrossingEditor implements FamilyEditor {
     return h(
       "section",
       { class: "form-section" },
-      more("More: jitter, accuracy, first report", hasOptions(entries), this.regionOptions, this.first(), this.dwell(), this.during()),
+      more(t("More: jitter, accuracy, first report"), hasOptions(entries), this.regionOptions, this.first(), this.dwell(), this.during()),
     );
   }
 
@@ -145,17 +150,17 @@ class CrossingEditor implements FamilyEditor {
       "label",
       { class: "check", "data-pointer": "/segments" },
       box,
-      h("span", {}, "Also count a straight move that only touches or crosses the region between two positions"),
+      h("span", {}, t("Also count a straight move that only touches or crosses the region between two positions")),
     );
   }
 
   private hysteresis(): HTMLElement {
-    const unit = this.context.feed.crs === "geographic" ? "metres" : "units of the plan";
+    const unit = this.context.feed.crs === "geographic" ? "metres" : t("units of the plan");
     const input = h("input", {
       class: "input num",
       id: "hysteresis",
       inputmode: "decimal",
-      placeholder: "off",
+      placeholder: t("off"),
       value: this.entries.hysteresis,
       autocomplete: "off",
     });
@@ -163,22 +168,22 @@ class CrossingEditor implements FamilyEditor {
     return field(
       "/hysteresis",
       "hysteresis",
-      "Buffer against jitter",
+      t("Buffer against jitter"),
       h("div", { class: "within" }, input, h("span", { class: "unit" }, unit)),
-      "It enters at the region itself, and has left only when it is farther away than this.",
+      t("It enters at the region itself, and has left only when it is farther away than this."),
     );
   }
 
   private accuracy(): HTMLElement {
     const numeric = numericColumns(this.context.feed).filter((name) => name !== "x" && name !== "y");
     const select = columnSelect("accuracy", ["", ...numeric], this.entries.accuracy, (accuracy) => this.set({ accuracy }));
-    select.options[0]!.textContent = "not used";
+    select.options[0]!.textContent = t("not used");
     return field(
       "/accuracy",
       "accuracy",
-      "Accuracy of a position",
+      t("Accuracy of a position"),
       select,
-      "A column: it never enters a region smaller than that, never leaves while the circle of doubt overlaps the region.",
+      t("A column: it never enters a region smaller than that, never leaves while the circle of doubt overlaps the region."),
     );
   }
 
@@ -194,21 +199,21 @@ class CrossingEditor implements FamilyEditor {
     return h(
       "div",
       { class: "field", "data-pointer": "/first" },
-      h("span", { class: "label" }, "First report already inside"),
-      h("div", { class: "segmented", role: "group", "aria-label": "First report already inside" }, ...buttons),
-      h("span", { class: "hint" }, "Whatever stood inside before the feed knew of it."),
+      h("span", { class: "label" }, t("First report already inside")),
+      h("div", { class: "segmented", role: "group", "aria-label": t("First report already inside") }, ...buttons),
+      h("span", { class: "hint" }, t("Whatever stood inside before the feed knew of it.")),
     );
   }
 
   private dwell(): HTMLElement {
     const dwell = new DurationField({
       id: "dwell",
-      label: "Least stay",
+      label: t("Least stay"),
       time: this.context.feed.time,
       value: this.entries.dwell,
       pointer: "/dwell",
-      placeholder: "off",
-      hint: "A visit counts only when it lasts longer than this, and is reported when the time is up.",
+      placeholder: t("off"),
+      hint: t("A visit counts only when it lasts longer than this, and is reported when the time is up."),
       onChange: () => this.set({ dwell: dwell.value() }),
     });
     return dwell.element;
@@ -216,8 +221,8 @@ class CrossingEditor implements FamilyEditor {
 
   private during(): HTMLElement {
     const texts = {
-      none: "Inside is inside, whatever else the report says.",
-      some: "Inside means: in there, and its report meets all of these.",
+      none: t("Inside is inside, whatever else the report says."),
+      some: t("Inside means: in there, and its report meets all of these."),
     };
     const conditions = new ConditionsField({
       feed: this.context.feed,
@@ -227,7 +232,7 @@ class CrossingEditor implements FamilyEditor {
       texts,
       onChange: () => this.set({ while: conditions.value() }),
     });
-    return h("div", { class: "field" }, h("span", { class: "label" }, "Inside only while"), conditions.element);
+    return h("div", { class: "field" }, h("span", { class: "label" }, t("Inside only while")), conditions.element);
   }
 }
 

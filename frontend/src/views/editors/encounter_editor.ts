@@ -8,10 +8,11 @@ import { DurationField } from "../query_form/duration_field";
 import { RegionChoice } from "../query_form/region_choice";
 import { more, section } from "../query_form/section";
 import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
+import { t } from "../../lib/texts";
 
 const POSITION_TEXTS: Record<Position, [string, string]> = {
-  last: ["Where it last reported", "known at once"],
-  interpolated: ["On the straight way between two reports", "known after the next report"],
+  last: [t("Where it last reported"), t("known at once")],
+  interpolated: [t("On the straight way between two reports"), t("known after the next report")],
 };
 
 export const open: OpenEditor = (document, context) => new EncounterEditor(document, context);
@@ -36,24 +37,24 @@ class EncounterEditor implements FamilyEditor {
       pointer: "/where",
       id: "where",
       texts: {
-        none: "Every report tells a place.",
-        some: "Only reports that meet all of these tell a place; the others are as if they were not there.",
+        none: t("Every report tells a place."),
+        some: t("Only reports that meet all of these tell a place; the others are as if they were not there."),
       },
       onChange: () => this.set({ where: where.value() }),
     });
     this.element.append(
-      section("Who meets whom?", this.kindsOfTwo(), this.roles),
-      section("How near, and how long?", this.distance(), this.duration("lasting", "For this long, or longer", "any time")),
+      section(t("Who meets whom?"), this.kindsOfTwo(), this.roles),
+      section(t("How near, and how long?"), this.distance(), this.duration("lasting", t("For this long, or longer"), t("any time"))),
       section(
-        "Where is each?",
+        t("Where is each?"),
         this.position(),
-        h("div", { class: "pair" }, this.duration("every", "Look every"), this.duration("gap", "A report tells the place for")),
+        h("div", { class: "pair" }, this.duration("every", t("Look every")), this.duration("gap", t("A report tells the place for"))),
       ),
       h(
         "section",
         { class: "form-section" },
-        more("Only inside a region", this.entries.inside !== null, this.region.element),
-        more("Which reports count", this.entries.where.length > 0, where.element),
+        more(t("Only inside a region"), this.entries.inside !== null, this.region.element),
+        more(t("Which reports count"), this.entries.where.length > 0, where.element),
       ),
     );
     this.showRoles();
@@ -82,8 +83,8 @@ class EncounterEditor implements FamilyEditor {
   private kindsOfTwo(): HTMLElement {
     const buttons = (
       [
-        [true, "Any two of a kind"],
-        [false, "One of each of two kinds"],
+        [true, t("Any two of a kind")],
+        [false, t("One of each of two kinds")],
       ] as const
     ).map(([isAlike, text]) => {
       const element = h("button", { type: "button", "aria-pressed": String(isAlike === this.entries.isAlike) }, text);
@@ -95,7 +96,7 @@ class EncounterEditor implements FamilyEditor {
       });
       return element;
     });
-    return h("div", { class: "segmented", role: "group", "aria-label": "Of one kind or of two" }, ...buttons);
+    return h("div", { class: "segmented", role: "group", "aria-label": t("Of one kind or of two") }, ...buttons);
   }
 
   private showRoles(): void {
@@ -103,8 +104,8 @@ class EncounterEditor implements FamilyEditor {
     replace(
       this.roles,
       ...(isAlike
-        ? [this.role("a", "Both", "Any two may meet.")]
-        : [this.role("a", "One", "Anything may be this one."), this.role("b", "The other", "Anything may be the other.")]),
+        ? [this.role("a", t("Both"), t("Any two may meet."))]
+        : [this.role("a", t("One"), t("Anything may be this one.")), this.role("b", t("The other"), t("Anything may be the other."))]),
     );
   }
 
@@ -114,7 +115,7 @@ class EncounterEditor implements FamilyEditor {
       value: this.entries[role],
       pointer: `/${role}/where`,
       id: `role-${role}`,
-      texts: { none, some: "Its last report meets all of these." },
+      texts: { none, some: t("Its last report meets all of these.") },
       onChange: () => this.set({ [role]: field.value() }),
     });
     return h(
@@ -128,7 +129,7 @@ class EncounterEditor implements FamilyEditor {
   // ---- How near, when, where
 
   private distance(): HTMLElement {
-    const unit = this.context.feed.crs === "geographic" ? "metres" : "units of the plan";
+    const unit = this.context.feed.crs === "geographic" ? "metres" : t("units of the plan");
     const input = h("input", {
       class: "input num",
       id: "encounter-distance",
@@ -140,7 +141,7 @@ class EncounterEditor implements FamilyEditor {
     return h(
       "div",
       { class: "field", "data-pointer": "/distance" },
-      h("label", { for: "encounter-distance" }, "At most so far apart"),
+      h("label", { for: "encounter-distance" }, t("At most so far apart")),
       h("div", { class: "within" }, input, h("span", { class: "unit" }, unit)),
     );
   }
@@ -177,7 +178,7 @@ class EncounterEditor implements FamilyEditor {
     };
     return h(
       "div",
-      { class: "choices", role: "radiogroup", "aria-label": "Where each is", "data-pointer": "/position" },
+      { class: "choices", role: "radiogroup", "aria-label": t("Where each is"), "data-pointer": "/position" },
       ...POSITIONS.map(choice),
     );
   }

@@ -13,14 +13,15 @@ import { section } from "../query_form/section";
 import type { EditorContext, FamilyEditor, MapShape, OpenEditor } from "./editor";
 import { ProgressView } from "./motion/progress_view";
 import { TrackView } from "./motion/track_view";
+import { t } from "../../lib/texts";
 
 const SCORING_TEXTS: Record<Scoring, string> = {
-  top: "the closest …",
-  min: "the closest of all",
-  "<=": "all closer than …",
-  bottom: "the farthest …",
-  max: "the farthest of all",
-  ">=": "all farther than …",
+  top: t("the closest …"),
+  min: t("the closest of all"),
+  "<=": t("all closer than …"),
+  bottom: t("the farthest …"),
+  max: t("the farthest of all"),
+  ">=": t("all farther than …"),
 };
 
 export const open: OpenEditor = (document, context) => new MotionEditor(document, context);
@@ -42,11 +43,11 @@ class MotionEditor implements FamilyEditor {
     this.entries = fromDocument(document, context.feed);
     this.track = new TrackView(this.entries, context, { onChange: () => this.changed(), onShapes: (fit) => this.showShapes(fit) });
     this.progress = new ProgressView(context, { specification: () => this.specification(), onShow: (steps) => this.showWitnesses(steps) });
-    this.scores = section("Who of them?", this.scoring());
+    this.scores = section(t("Who of them?"), this.scoring());
     const { time } = context.feed;
     const every = new DurationField({
       id: "motion-every",
-      label: "Look again every",
+      label: t("Look again every"),
       time,
       value: this.entries.every,
       pointer: "/every",
@@ -54,7 +55,7 @@ class MotionEditor implements FamilyEditor {
     });
     this.horizon = new DurationField({
       id: "motion-horizon",
-      label: "All steps in order within",
+      label: t("All steps in order within"),
       time,
       value: this.entries.horizon,
       pointer: "/horizon",
@@ -68,10 +69,10 @@ class MotionEditor implements FamilyEditor {
       onChange: () => this.set({ where: where.value() }),
     });
     this.element.append(
-      section("Which steps make the pattern?", this.track.element),
+      section(t("Which steps make the pattern?"), this.track.element),
       this.scores,
-      section("When?", h("div", { class: "motion-times" }, every.element, this.horizon.element)),
-      section("Which events?", where.element),
+      section(t("When?"), h("div", { class: "motion-times" }, every.element, this.horizon.element)),
+      section(t("Which events?"), where.element),
       this.progress.element,
     );
     this.showParts();
@@ -139,17 +140,17 @@ class MotionEditor implements FamilyEditor {
 
   private scoring(): HTMLElement {
     const { entries } = this;
-    const k = this.amount("motion-k", "How many", entries.k, "/theta/k", (text) => this.set({ k: text }));
+    const k = this.amount("motion-k", t("How many"), entries.k, "/theta/k", (text) => this.set({ k: text }));
     const value = this.amount(
       "motion-value",
-      this.context.feed.crs === "geographic" ? "Metres" : "Units of the plan",
+      this.context.feed.crs === "geographic" ? t("Metres") : t("Units of the plan"),
       entries.value,
       "/theta/value",
       (text) => this.set({ value: text }),
     );
     const select = h(
       "select",
-      { class: "select", id: "motion-scoring", "aria-label": "Who of them" },
+      { class: "select", id: "motion-scoring", "aria-label": t("Who of them") },
       ...SCORINGS.map((one) => h("option", { value: one, selected: one === entries.scoring }, SCORING_TEXTS[one])),
     );
     const show = (): void => {
@@ -164,7 +165,7 @@ class MotionEditor implements FamilyEditor {
     return h(
       "div",
       { class: "stack", "data-pointer": "/theta" },
-      h("p", { class: "small muted" }, "Of those that do all other steps, by the sum of their distances:"),
+      h("p", { class: "small muted" }, t("Of those that do all other steps, by the sum of their distances:")),
       h("div", { class: "motion-scoring" }, select, k, value),
     );
   }

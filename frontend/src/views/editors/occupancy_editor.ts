@@ -20,8 +20,9 @@ import { section } from "../query_form/section";
 import { fail } from "../shell_view";
 import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
 import { WatchedField } from "./parts/watched_field";
+import { t } from "../../lib/texts";
 
-const COUNTING_TEXTS: Record<Counting, string> = { ">=": "At least", "<=": "At most" };
+const COUNTING_TEXTS: Record<Counting, string> = { ">=": t("At least"), "<=": t("At most") };
 
 export const open: OpenEditor = (document, context) => new OccupancyEditor(document, context);
 
@@ -41,21 +42,21 @@ class OccupancyEditor implements FamilyEditor {
     this.watched = new WatchedField(this.entries, context, () => this.changed());
     const lasting: DurationField = new DurationField({
       id: "lasting",
-      label: "For this long, or longer",
+      label: t("For this long, or longer"),
       time: feed.time,
       value: this.entries.lasting,
       pointer: "/lasting",
-      placeholder: "any time",
+      placeholder: t("any time"),
       onChange: () => this.set({ lasting: lasting.value() }),
     });
     const stale: DurationField = new DurationField({
       id: "stale",
-      label: "A report counts for",
+      label: t("A report counts for"),
       time: feed.time,
       value: this.entries.stale,
       pointer: "/stale",
-      placeholder: "ever",
-      hint: "Who reports nothing for so long is no longer there. Empty: who was there last is there.",
+      placeholder: t("ever"),
+      hint: t("Who reports nothing for so long is no longer there. Empty: who was there last is there."),
       onChange: () => this.set({ stale: stale.value() }),
     });
     const where: ConditionsField = new ConditionsField({
@@ -63,13 +64,16 @@ class OccupancyEditor implements FamilyEditor {
       value: this.entries.where,
       pointer: "/where",
       id: "where",
-      texts: { none: "Everything that is there counts.", some: "Only what meets all of these counts, by its reports that meet them." },
+      texts: {
+        none: t("Everything that is there counts."),
+        some: t("Only what meets all of these counts, by its reports that meet them."),
+      },
       onChange: () => this.set({ where: where.value() }),
     });
     this.element.append(
-      section("Where?", this.watched.element),
-      section("How many at once?", this.count(), lasting.element, stale.element),
-      section("Who counts?", where.element),
+      section(t("Where?"), this.watched.element),
+      section(t("How many at once?"), this.count(), lasting.element, stale.element),
+      section(t("Who counts?"), where.element),
     );
   }
 
@@ -121,7 +125,7 @@ class OccupancyEditor implements FamilyEditor {
     const { counting, count } = this.entries;
     const select = h(
       "select",
-      { class: "select", id: "occupancy-counting", "aria-label": "At least or at most" },
+      { class: "select", id: "occupancy-counting", "aria-label": t("At least or at most") },
       ...COUNTINGS.map((one) => h("option", { value: one, selected: one === counting }, COUNTING_TEXTS[one])),
     );
     select.addEventListener("change", () => this.set({ counting: select.value as Counting }));
@@ -130,7 +134,7 @@ class OccupancyEditor implements FamilyEditor {
       id: "occupancy-count",
       inputmode: "numeric",
       value: count,
-      "aria-label": "How many",
+      "aria-label": t("How many"),
       autocomplete: "off",
     });
     input.addEventListener("input", () => this.set({ count: input.value }));

@@ -4,16 +4,17 @@ import { h } from "../../lib/dom";
 import { parseText } from "../../data/query_form_data";
 import { section } from "../query_form/section";
 import type { FamilyEditor, OpenEditor } from "./editor";
+import { t } from "../../lib/texts";
 
 export const open: OpenEditor = (document, { onChange }): FamilyEditor => {
   const area = h("textarea", {
     class: "textarea mono document",
     id: "document",
     spellcheck: "false",
-    "aria-label": "Specification as JSON",
+    "aria-label": t("Specification as JSON"),
     value: JSON.stringify(document, null, 2),
   });
-  const state = h("p", { class: "fault", role: "alert", hidden: true }, "Invalid JSON; keeping the last valid version.");
+  const state = h("p", { class: "fault", role: "alert", hidden: true }, t("Invalid JSON; keeping the last valid version."));
   let last = document;
   area.addEventListener("input", () => {
     const read = parseText(area.value);
@@ -23,13 +24,13 @@ export const open: OpenEditor = (document, { onChange }): FamilyEditor => {
   });
   return {
     element: section(
-      "Specification",
+      t("Specification"),
       h(
         "div",
         { class: "field", "data-pointer": "/" },
         area,
         state,
-        h("p", { class: "hint" }, "The document of the specification, as JSON; it is checked while you write."),
+        h("p", { class: "hint" }, t("The document of the specification, as JSON; it is checked while you write.")),
       ),
     ),
     stage: null,

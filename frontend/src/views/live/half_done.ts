@@ -104,7 +104,9 @@ export class HalfDone {
     const { feed, zone } = this.model;
     const name = h("button", { type: "button", class: "query-name", title: row.sentence, onClick: () => this.onQuery(row) }, row.name);
     const dots = progress.steps.map((step) => h("i", { class: step === null ? "" : "done" }));
-    const times = progress.steps.flatMap((step, i) => (step === null ? [] : [`${i + 1} at ${formatClock(step.t, feed.time, zone)}`]));
+    const times = progress.steps.flatMap((step, i) =>
+      step === null ? [] : [t("{step} at {moment}", { step: i + 1, moment: formatClock(step.t, feed.time, zone) })],
+    );
     return h(
       "li",
       {},

@@ -1,6 +1,6 @@
 /** How the map is drawn beside who is where: clusters, colours by an attribute, heat maps; their menu and their legend. */
 
-import { t } from "../../lib/texts";
+import { t, tn } from "../../lib/texts";
 import { density, gridOf } from "../../data/density_data";
 import type { EntitiesData } from "../../data/entities_data";
 import { type Heat, looksFrom, SPEED } from "../../data/map_looks";
@@ -179,7 +179,10 @@ export class MapLooks {
     const found = await get(path, density, signal);
     const clockOf = (t: number): string => formatClock(t, feed.time, this.model.zone);
     const whole = found.to < Math.ceil(upTo) ? t(" (as many as are counted at once)") : "";
-    const reports = `${formatNumber(found.total)} reports${this.looks.heat === "answers" ? t(" within answers") : ""}`;
+    const reports =
+      this.looks.heat === "answers"
+        ? tn("1 report within answers", "{count} reports within answers", found.total)
+        : tn("1 report", "{count} reports", found.total);
     this.heatText = `${reports}, ${clockOf(found.from)} – ${clockOf(found.to)}${whole}`;
     this.heat.show({ counts: found.counts, ...grid, box }, `${HEAT_NAMES[this.looks.heat]}: ${this.heatText}`);
     this.paint();

@@ -73,7 +73,7 @@ export class MapPointer {
       else this.facts.after(HOVERED_MS, entity);
     }
     if (entity !== null) this.showEntity(feedMap.map, layer, entity);
-    else if (cluster !== null) this.showTip(feedMap.map, x, y, `${cluster.ids.length} entities`, clusterLines(cluster));
+    else if (cluster !== null) this.showTip(feedMap.map, x, y, t("{count} entities", { count: cluster.ids.length }), clusterLines(cluster));
     else if (region !== null) this.showTip(feedMap.map, x, y, region.name, this.queriesOf(region.id));
     else this.hideTip();
     this.handlers.onRegion(region?.id ?? null);

@@ -4,6 +4,7 @@ import { h, replace } from "../../lib/dom";
 import { SEVERITIES, type Channel, type QueryRow, type Severity } from "../../data/shapes";
 import { kindClause, SEVERITY_NAMES } from "../../lib/words";
 import { section } from "./section";
+import { t } from "../../lib/texts";
 
 export interface AlertSettings {
   severity: Severity;
@@ -36,21 +37,26 @@ export class AlertsView {
     this.carriers = new Set(stored?.channels);
     this.isEnabled = stored?.enabled ?? true;
     this.once = h("input", { type: "checkbox", id: "calls-once", checked: stored?.calls === "once" });
-    this.perHour = h("input", { class: "input", type: "number", id: "calls-per-hour", min: 1, max: 600, placeholder: "no limit" });
+    this.perHour = h("input", { class: "input", type: "number", id: "calls-per-hour", min: 1, max: 600, placeholder: t("no limit") });
     if (typeof stored?.calls_per_hour === "number") this.perHour.value = String(stored.calls_per_hour);
     const enabled = h("input", { type: "checkbox", checked: this.isEnabled });
     enabled.addEventListener("change", () => (this.isEnabled = enabled.checked));
     this.element = section(
-      "Whom does it alert?",
+      t("Whom does it alert?"),
       h("div", { "data-pointer": "/alert_kinds" }, this.kindList),
-      h("div", { class: "field" }, h("span", { class: "label" }, "Severity of its alerts"), this.severities()),
+      h("div", { class: "field" }, h("span", { class: "label" }, t("Severity of its alerts")), this.severities()),
       this.channelList,
       this.calls(),
       h(
         "label",
         { class: "check" },
         h("span", { class: "switch" }, enabled, h("span", {})),
-        h("span", {}, h("strong", {}, "Switched on"), h("span", { class: "hint" }, " A query that is off is kept but gives no answers.")),
+        h(
+          "span",
+          {},
+          h("strong", {}, t("Switched on")),
+          h("span", { class: "hint" }, t(" A query that is off is kept but gives no answers.")),
+        ),
       ),
     );
   }
@@ -73,13 +79,13 @@ export class AlertsView {
     return h(
       "div",
       { class: "stack", "data-pointer": "/calls" },
-      h("label", { class: "check" }, this.once, h("span", {}, "One message while an alert about the same lasts")),
+      h("label", { class: "check" }, this.once, h("span", {}, t("One message while an alert about the same lasts"))),
       h(
         "div",
         { class: "field", "data-pointer": "/calls_per_hour" },
-        h("label", { for: "calls-per-hour" }, "Messages an hour, at most"),
+        h("label", { for: "calls-per-hour" }, t("Messages an hour, at most")),
         this.perHour,
-        h("span", { class: "hint" }, "What is beyond that comes together. All alerts are on the desk."),
+        h("span", { class: "hint" }, t("What is beyond that comes together. All alerts are on the desk.")),
       ),
     );
   }
@@ -89,7 +95,7 @@ export class AlertsView {
     this.kinds = kinds;
     for (const kind of this.chosen) if (!kinds.includes(kind)) this.chosen.delete(kind);
     const boxes = this.kinds.map((kind) => this.kindBox(kind));
-    replace(this.kindList, ...(boxes.length > 0 ? boxes : [h("p", { class: "small muted" }, "Choose what counts first.")]));
+    replace(this.kindList, ...(boxes.length > 0 ? boxes : [h("p", { class: "small muted" }, t("Choose what counts first."))]));
     this.showChannels();
   }
 
@@ -100,7 +106,7 @@ export class AlertsView {
       else this.chosen.delete(kind);
       this.showChannels();
     });
-    return h("label", { class: "check" }, box, h("span", {}, `Open an alert when ${kindClause(kind)}`));
+    return h("label", { class: "check" }, box, h("span", {}, t("Open an alert when {kind}", { kind: kindClause(kind) })));
   }
 
   private severities(): HTMLElement {
@@ -118,21 +124,21 @@ export class AlertsView {
       });
       return element;
     });
-    return h("div", { class: "segmented", role: "group", "aria-label": "Severity" }, ...buttons);
+    return h("div", { class: "segmented", role: "group", "aria-label": t("Severity") }, ...buttons);
   }
 
   private showChannels(): void {
     const isQuiet = this.chosen.size === 0;
     this.channelList.hidden = isQuiet;
     const rows = this.channels.map((channel) => this.channelBox(channel));
-    const none = h("p", { class: "small muted" }, "No channel yet: alerts appear here in Vedette alone.");
+    const none = h("p", { class: "small muted" }, t("No channel yet: alerts appear here in Vedette alone."));
     replace(
       this.channelList,
       h(
         "div",
         { class: "row spread" },
-        h("span", { class: "label" }, "Where its alerts go besides Vedette"),
-        h("a", { class: "small", href: "/account/#channels" }, "Channels"),
+        h("span", { class: "label" }, t("Where its alerts go besides Vedette")),
+        h("a", { class: "small", href: "/account/#channels" }, t("Channels")),
       ),
       ...(rows.length > 0 ? rows : [none]),
     );
@@ -159,13 +165,14 @@ export class AlertsView {
   /** What becomes of this query's alerts on the channel. */
   private channelText(channel: Channel, isOn: boolean): string {
     const isGrave = SEVERITIES.indexOf(this.severity) >= SEVERITIES.indexOf(channel.min_severity);
-    if (!channel.enabled) return "It is switched off.";
-    if (isOn && !isGrave) return `Takes ${SEVERITY_NAMES[channel.min_severity].toLowerCase()} alerts and above: not these.`;
-    if (channel.all_queries) return "Takes the alerts of every query.";
+    if (!channel.enabled) return t("It is switched off.");
+    if (isOn && !isGrave)
+      return t("Takes {value} alerts and above: not these.", { value: SEVERITY_NAMES[channel.min_severity].toLowerCase() });
+    if (channel.all_queries) return t("Takes the alerts of every query.");
     return channel.editable
       ? isOn
-        ? "Takes this query's alerts."
-        : "Takes chosen queries only."
-      : "You may see it, but not change what goes to it.";
+        ? t("Takes this query's alerts.")
+        : t("Takes chosen queries only.")
+      : t("You may see it, but not change what goes to it.");
   }
 }

@@ -11,6 +11,7 @@ import { fileButton } from "../region_editor_view";
 import type { AlertSettings } from "./alerts_view";
 import { REGION_FILES } from "./region_choice";
 import { section } from "./section";
+import { t } from "../../lib/texts";
 
 /** Rows of the table that are put into the page. */
 const SHOWN = 300;
@@ -38,13 +39,13 @@ export class BulkView {
   /** The table, beside the map. */
   readonly element: HTMLElement;
   private readonly naming = h("input", { class: "input", id: "bulk-naming", value: "{name}", autocomplete: "off" });
-  private readonly nameField = h("input", { class: "input", id: "bulk-name-field", placeholder: "name", autocomplete: "off" });
+  private readonly nameField = h("input", { class: "input", id: "bulk-name-field", placeholder: t("name"), autocomplete: "off" });
   private readonly partial = h("input", { type: "checkbox", id: "bulk-partial" });
   private readonly fileLine = h(
     "p",
     { class: "row small muted" },
     icon("file-up"),
-    h("span", {}, "GeoJSON, KML, KMZ, GPX, Shapefile (zip), GeoPackage or CSV with WKT; at most 5,000 regions and 20 MB."),
+    h("span", {}, t("GeoJSON, KML, KMZ, GPX, Shapefile (zip), GeoPackage or CSV with WKT; at most 5,000 regions and 20 MB.")),
   );
   private readonly result = h("div", { class: "bulk-result" });
   private file: File | null = null;
@@ -58,12 +59,12 @@ export class BulkView {
     private readonly handlers: BulkHandlers,
   ) {
     this.fields = section(
-      "The file",
+      t("The file"),
       this.fileLine,
       h(
         "div",
         { class: "row", "data-pointer": "/file" },
-        fileButton("Choose a file", REGION_FILES, (file) => this.take(file), "button-primary"),
+        fileButton(t("Choose a file"), REGION_FILES, (file) => this.take(file), "button-primary"),
       ),
       h(
         "div",
@@ -71,29 +72,29 @@ export class BulkView {
         h(
           "div",
           { class: "field", "data-pointer": "/naming" },
-          h("label", { for: "bulk-naming" }, "Names of the queries"),
+          h("label", { for: "bulk-naming" }, t("Names of the queries")),
           this.naming,
-          h("span", { class: "hint" }, "{name} is the region's, {row} its place."),
+          h("span", { class: "hint" }, t("{name} is the region's, {row} its place.")),
         ),
         h(
           "div",
           { class: "field", "data-pointer": "/name_field" },
-          h("label", { for: "bulk-name-field" }, "Property with the name"),
+          h("label", { for: "bulk-name-field" }, t("Property with the name")),
           this.nameField,
         ),
       ),
     );
     this.element = h(
       "section",
-      { class: "panel preview bulk-panel", "aria-label": "Queries of the file" },
-      h("div", { class: "panel-head" }, h("h2", {}, "What it will make")),
+      { class: "panel preview bulk-panel", "aria-label": t("Queries of the file") },
+      h("div", { class: "panel-head" }, h("h2", {}, t("What it will make"))),
       this.result,
     );
     for (const input of [this.naming, this.nameField]) input.addEventListener("change", () => void this.check());
     this.partial.addEventListener("change", () => void this.check());
     replace(
       this.result,
-      empty("file-up", "Choose a file", "Each of its regions becomes a query like the one in the form, all in one step."),
+      empty("file-up", t("Choose a file"), t("Each of its regions becomes a query like the one in the form, all in one step.")),
     );
   }
 
@@ -145,21 +146,24 @@ export class BulkView {
 
   private failed(error: unknown): void {
     this.handlers.onReady(null);
-    replace(this.result, empty("circle-alert", "Nothing can be made of it yet", reason(error)));
+    replace(this.result, empty("circle-alert", t("Nothing can be made of it yet"), reason(error)));
     if (error instanceof ApiError) this.handlers.onFaults(error);
   }
 
   private show(answer: BulkAnswer): void {
     const rows = bulkRows(answer);
     const isFaulty = answer.refused.length > 0;
-    const choice = h("label", { class: "check" }, this.partial, h("span", {}, "Register the good ones and leave the refused out"));
+    const choice = h("label", { class: "check" }, this.partial, h("span", {}, t("Register the good ones and leave the refused out")));
     const table = h(
       "table",
       { class: "table table-tight" },
-      h("thead", {}, h("tr", {}, ...["Row", "Query", "", ""].map((text) => h("th", { scope: "col" }, text)))),
+      h("thead", {}, h("tr", {}, ...[t("Row"), t("Query"), "", ""].map((text) => h("th", { scope: "col" }, text)))),
       h("tbody", {}, ...rows.slice(0, SHOWN).map(tableRow)),
     );
-    const rest = rows.length > SHOWN ? h("p", { class: "small faint" }, `The first ${SHOWN} of ${formatNumber(rows.length)} rows.`) : null;
+    const rest =
+      rows.length > SHOWN
+        ? h("p", { class: "small faint" }, t("The first {SHOWN} of {count} rows.", { SHOWN, count: formatNumber(rows.length) }))
+        : null;
     replace(
       this.result,
       h("div", { class: "preview-summary" }, h("p", {}, h("strong", {}, bulkSummary(answer))), isFaulty ? choice : null),

@@ -3,6 +3,7 @@
 import { button, h, iconButton, replace } from "../../lib/dom";
 import { columnsOf, fromConditions, OPERATORS, toConditions, type ConditionEntry } from "../../data/query_form_data";
 import type { Feed } from "../../data/shapes";
+import { t } from "../../lib/texts";
 
 export interface ConditionsOptions {
   feed: Feed;
@@ -17,8 +18,8 @@ export interface ConditionsOptions {
   onChange: () => void;
 }
 
-const TEXTS = { none: "Every event counts.", some: "Only events count that meet all of these." };
-const SIGNS: Record<string, string> = { "!=": "≠", "<=": "≤", ">=": "≥", in: "is one of" };
+const TEXTS = { none: t("Every event counts."), some: t("Only events count that meet all of these.") };
+const SIGNS: Record<string, string> = { "!=": "≠", "<=": "≤", ">=": "≥", in: t("is one of") };
 
 export class ConditionsField {
   readonly element: HTMLElement;
@@ -49,7 +50,7 @@ export class ConditionsField {
   private render(): void {
     const { none, some } = this.options.texts ?? TEXTS;
     const first = Object.keys(this.options.feed.columns)[0] ?? "entity";
-    const add = button("Add a condition", {
+    const add = button(t("Add a condition"), {
       icon: "plus",
       kind: "button-sm",
       onClick: () => this.set([...this.entries, { column: first, operator: "=", value: "" }]),
@@ -70,13 +71,13 @@ export class ConditionsField {
       id: `${id}-value-${i}`,
       placeholder: placeholder(entry.operator),
       value: entry.value,
-      "aria-label": "Value",
+      "aria-label": t("Value"),
       autocomplete: "off",
     });
     value.addEventListener("input", () => this.change(entry, { value: value.value }));
     const operator = h(
       "select",
-      { class: "select", id: `${id}-operator-${i}`, "aria-label": "Comparison" },
+      { class: "select", id: `${id}-operator-${i}`, "aria-label": t("Comparison") },
       ...OPERATORS.map((one) => h("option", { value: one, selected: one === entry.operator }, SIGNS[one] ?? one)),
     );
     operator.addEventListener("change", () => {
@@ -89,7 +90,7 @@ export class ConditionsField {
       columnSelect(`${id}-column-${i}`, columns, entry.column, (column) => this.change(entry, { column })),
       operator,
       value,
-      iconButton("Remove this condition", "trash-2", {
+      iconButton(t("Remove this condition"), "trash-2", {
         kind: "button-quiet button-sm",
         onClick: () => this.set(this.entries.filter((one) => one !== entry)),
       }),
@@ -106,7 +107,7 @@ export function columnSelect(id: string, names: readonly string[], value: string
   const known = names.includes(value) || value === "" ? names : [...names, value];
   const select = h(
     "select",
-    { class: "select", id, "aria-label": "Column" },
+    { class: "select", id, "aria-label": t("Column") },
     ...known.map((name) => h("option", { value: name, selected: name === value }, name)),
   );
   select.addEventListener("change", () => onChange(select.value));

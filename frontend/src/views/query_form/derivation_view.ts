@@ -6,6 +6,7 @@ import { boolean, id, list, nullable, number, oneOf, record, string } from "../.
 import { formatNumber } from "../../lib/time";
 import { familyName, kindName } from "../../lib/words";
 import { section } from "./section";
+import { t } from "../../lib/texts";
 
 const upstream = record({
   id: nullable(id),
@@ -27,23 +28,29 @@ export class DerivationView {
   async load(query: string): Promise<void> {
     const { derives_from: above, derived_by: below, hidden } = await get(`queries/${query}/derivation`, derivation);
     const parts: HTMLElement[] = [];
-    if (above.length > 0) parts.push(section("Derives from", h("ul", { class: "derivation" }, ...above.map(sourceRow))));
+    if (above.length > 0) parts.push(section(t("Derives from"), h("ul", { class: "derivation" }, ...above.map(sourceRow))));
     if (below.length > 0 || hidden > 0) {
       const rows = below.map((one) =>
         h(
           "li",
           {},
           link(one.id, one.name),
-          h("span", { class: "small muted" }, ` ${familyName(one.family)}${one.direct ? "" : ", through others"}`),
+          h("span", { class: "small muted" }, ` ${familyName(one.family)}${one.direct ? "" : t(", through others")}`),
           state(one.runs),
         ),
       );
       if (hidden > 0)
-        rows.push(h("li", { class: "small muted" }, hidden === 1 ? "1 query of others" : `${formatNumber(hidden)} queries of others`));
+        rows.push(
+          h(
+            "li",
+            { class: "small muted" },
+            hidden === 1 ? t("1 query of others") : t("{hidden} queries of others", { hidden: formatNumber(hidden) }),
+          ),
+        );
       parts.push(
         section(
-          "What derives from it",
-          h("p", { class: "small muted" }, "A new version of this query begins these anew. Switched off or removed, it stops them."),
+          t("What derives from it"),
+          h("p", { class: "small muted" }, t("A new version of this query begins these anew. Switched off or removed, it stops them.")),
           h("ul", { class: "derivation" }, ...rows),
         ),
       );
@@ -55,12 +62,12 @@ export class DerivationView {
 
 function sourceRow(source: ReturnType<typeof upstream>): HTMLElement {
   const name = source.id === null ? h("span", {}, source.name ?? source.called) : link(source.id, source.name ?? source.called);
-  const when = source.at === "start" ? "when it begins" : "when it ends";
+  const when = source.at === "start" ? t("when it begins") : t("when it ends");
   return h(
     "li",
     {},
     h("code", {}, source.event),
-    " is ",
+    t(" is "),
     name,
     h("span", { class: "small muted" }, `: ${kindName(source.kind).toLowerCase()}, ${when}`),
     state(source.runs),
@@ -72,5 +79,5 @@ function link(query: string, name: string): HTMLElement {
 }
 
 function state(runs: boolean): HTMLElement | null {
-  return runs ? null : h("span", { class: "badge badge-critical" }, "does not run");
+  return runs ? null : h("span", { class: "badge badge-critical" }, t("does not run"));
 }

@@ -16,9 +16,10 @@ import { getAll, query as address } from "../../lib/api";
 import { button, h, iconButton, replace } from "../../lib/dom";
 import { kindName } from "../../lib/words";
 import { fail } from "../shell_view";
+import { t } from "../../lib/texts";
 
 const MOST_QUERIES = 5000;
-const MOMENT_TEXTS: Record<Moment, string> = { start: "when the answer begins", end: "when the answer ends" };
+const MOMENT_TEXTS: Record<Moment, string> = { start: t("when the answer begins"), end: t("when the answer ends") };
 
 export interface DeriveOptions {
   feed: Feed;
@@ -51,14 +52,14 @@ export class DeriveField {
     const details = h(
       "details",
       { class: "more", open: isAsked },
-      h("summary", {}, "Answers of other queries as events"),
+      h("summary", {}, t("Answers of other queries as events")),
       h(
         "div",
         { class: "stack more-body" },
         h(
           "p",
           { class: "small muted" },
-          "Each answer of another query of this feed is an event of this one. Conditions name it: event = its name.",
+          t("Each answer of another query of this feed is an event of this one. Conditions name it: event = its name."),
         ),
         this.list,
         this.names,
@@ -120,7 +121,7 @@ export class DeriveField {
 
   private render(): void {
     const rows = this.rows ?? [];
-    const add = button("Add answers as events", {
+    const add = button(t("Add answers as events"), {
       icon: "plus",
       kind: "button-sm",
       id: "add-derived",
@@ -129,7 +130,7 @@ export class DeriveField {
     });
     const none =
       this.rows !== null && rows.length === 0
-        ? h("p", { class: "small muted" }, "This feed has no other query whose answers can be events.")
+        ? h("p", { class: "small muted" }, t("This feed has no other query whose answers can be events."))
         : null;
     replace(this.list, ...this.events.map((entry, i) => this.row(entry, i, rows)), none, h("div", {}, add));
   }
@@ -141,7 +142,7 @@ export class DeriveField {
       id: `derive-query-${i}`,
       list: "derive-queries",
       value: entry.query,
-      placeholder: "Name of a query",
+      placeholder: t("Name of a query"),
       autocomplete: "off",
     });
     query.addEventListener("change", () => {
@@ -150,11 +151,11 @@ export class DeriveField {
       this.changed(entry, { query: query.value.trim(), kind });
       say();
     });
-    const kind = h("select", { class: "select", id: `derive-kind-${i}`, "aria-label": "Which answers" });
+    const kind = h("select", { class: "select", id: `derive-kind-${i}`, "aria-label": t("Which answers") });
     kind.addEventListener("change", () => this.changed(entry, { kind: kind.value }));
     const at = h(
       "select",
-      { class: "select", id: `derive-at-${i}`, "aria-label": "When" },
+      { class: "select", id: `derive-at-${i}`, "aria-label": t("When") },
       ...MOMENTS.map((one) => h("option", { value: one, selected: one === entry.at }, MOMENT_TEXTS[one])),
     );
     at.addEventListener("change", () => this.changed(entry, { at: at.value as Moment }));
@@ -172,12 +173,12 @@ export class DeriveField {
     const field = (label: string, control: HTMLElement): HTMLElement =>
       h("div", { class: "field" }, h("label", { for: control.id }, label), control);
     const fields = {
-      query: field("Answers of", query),
-      kind: field("Which", kind),
-      at: field("The event is", at),
-      "": field("Called", event),
+      query: field(t("Answers of"), query),
+      kind: field(t("Which"), kind),
+      at: field(t("The event is"), at),
+      "": field(t("Called"), event),
     };
-    const drop = iconButton("Remove the event", "trash-2", { kind: "button-quiet button-sm", onClick: () => this.remove(entry) });
+    const drop = iconButton(t("Remove the event"), "trash-2", { kind: "button-quiet button-sm", onClick: () => this.remove(entry) });
     const hint = h("p", { class: "hint" });
     const group = h(
       "div",
@@ -193,8 +194,8 @@ export class DeriveField {
       replace(kind, ...kindsOf(giver, entry).map((one) => h("option", { value: one, selected: one === entry.kind }, kindText(one))));
       const pointer = `/derive/${entry.event.replaceAll("~", "~0").replaceAll("/", "~1")}`;
       for (const [part, place] of Object.entries(fields)) place.dataset["pointer"] = part === "" ? pointer : `${pointer}/${part}`;
-      group.ariaLabel = `Event ${entry.event}`;
-      drop.ariaLabel = drop.title = `Remove the event ${entry.event}`;
+      group.ariaLabel = t("Event {event}", { event: entry.event });
+      drop.ariaLabel = drop.title = t("Remove the event {event}", { event: entry.event });
       hint.textContent = `${entry.event}: ${columnsWords(giver)}.`;
     };
     say();

@@ -3,6 +3,7 @@
 import { h, icon } from "../../lib/dom";
 import { familyName } from "../../lib/words";
 import type { Question } from "../../data/question_data";
+import { t } from "../../lib/texts";
 
 interface Card {
   icon: string;
@@ -12,31 +13,31 @@ interface Card {
 }
 
 const CARDS: Record<string, Card> = {
-  border: { icon: "square-dashed-mouse-pointer", text: "Something enters or leaves an area, or a range of values." },
-  transition: { icon: "timer", text: "It leaves again in time, or stays too long." },
-  motion: { icon: "route", text: "It was here, then there, and never close to that." },
+  border: { icon: "square-dashed-mouse-pointer", text: t("Something enters or leaves an area, or a range of values.") },
+  transition: { icon: "timer", text: t("It leaves again in time, or stays too long.") },
+  motion: { icon: "route", text: t("It was here, then there, and never close to that.") },
   total: {
     icon: "hourglass",
-    title: "How long in all",
-    text: "It was there for so many of the last minutes, on and off, or for hardly any.",
+    title: t("How long in all"),
+    text: t("It was there for so many of the last minutes, on and off, or for hardly any."),
   },
-  occupancy: { icon: "users", text: "At least so many at once in one place, or at most: a crowd, an empty post." },
-  encounter: { icon: "handshake", text: "Two come near each other and stay: a transfer at sea, a convoy, a contact." },
-  arrival: { icon: "navigation", text: "It is not inside yet, but will be within minutes if it goes straight on." },
-  constraint: { icon: "target", text: "Several readings close together in space and time." },
-  sums: { icon: "sigma", title: "Differences and sums", text: "One reading is higher than another by so much, or twice as high." },
-  composite: { icon: "git-branch", text: "One event after another, or the one that never came." },
+  occupancy: { icon: "users", text: t("At least so many at once in one place, or at most: a crowd, an empty post.") },
+  encounter: { icon: "handshake", text: t("Two come near each other and stay: a transfer at sea, a convoy, a contact.") },
+  arrival: { icon: "navigation", text: t("It is not inside yet, but will be within minutes if it goes straight on.") },
+  constraint: { icon: "target", text: t("Several readings close together in space and time.") },
+  sums: { icon: "sigma", title: t("Differences and sums"), text: t("One reading is higher than another by so much, or twice as high.") },
+  composite: { icon: "git-branch", text: t("One event after another, or the one that never came.") },
   absence: {
     icon: "circle-slash",
-    title: "What did not happen",
-    text: "An event came, and another one did not: not before it, and not after it.",
+    title: t("What did not happen"),
+    text: t("An event came, and another one did not: not before it, and not after it."),
   },
   derive: {
     icon: "workflow",
-    title: "Answers of other queries",
-    text: "What another query finds is an event here: it can be counted, ordered or missed.",
+    title: t("Answers of other queries"),
+    text: t("What another query finds is an event here: it can be counted, ordered or missed."),
   },
-  calculus: { icon: "layers", text: "Rules say what begins and ends a situation, and how long it holds." },
+  calculus: { icon: "layers", text: t("Rules say what begins and ends a situation, and how long it holds.") },
 };
 
 /** What the question's card says on top. */
@@ -47,7 +48,7 @@ export function questionTitle({ key, family }: Question): string {
 /** `chosen` is the question at the start; `onChoose` is called with each other one the reader takes. */
 export function familyGallery(questions: readonly Question[], chosen: Question, onChoose: (question: Question) => void): HTMLElement {
   const card = (question: Question): HTMLElement => {
-    const { icon: name, text } = CARDS[question.key] ?? { icon: "waypoints", text: "Written as a specification." };
+    const { icon: name, text } = CARDS[question.key] ?? { icon: "waypoints", text: t("Written as a specification.") };
     const input = h("input", {
       type: "radio",
       name: "family",
@@ -67,10 +68,10 @@ export function familyGallery(questions: readonly Question[], chosen: Question, 
   return h(
     "section",
     { class: "families" },
-    h("h2", {}, "What do you want to know?"),
+    h("h2", {}, t("What do you want to know?")),
     h(
       "div",
-      { class: "family-cards", role: "radiogroup", "aria-label": "Kind of query", "data-pointer": "/family" },
+      { class: "family-cards", role: "radiogroup", "aria-label": t("Kind of query"), "data-pointer": "/family" },
       ...questions.map(card),
     ),
   );

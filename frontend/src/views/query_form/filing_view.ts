@@ -6,6 +6,7 @@ import { foldersOf, tagsOf, tagsOfText } from "../../data/query_list";
 import { getAll, query as address } from "../../lib/api";
 import { fail } from "../shell_view";
 import { section } from "./section";
+import { t } from "../../lib/texts";
 
 const MOST_QUERIES = 20_000;
 
@@ -36,17 +37,17 @@ export class FilingView {
       list: "query-tag-names",
       maxlength: 1000,
       value: from?.tags.join(", ") ?? "",
-      placeholder: "weekly, customs",
+      placeholder: t("weekly, customs"),
       autocomplete: "off",
     });
     for (const input of [this.folder, this.tags]) input.addEventListener("focus", () => void this.load());
     this.element = section(
-      "Where is it filed?",
+      t("Where is it filed?"),
       h(
         "div",
         { class: "pair" },
-        h("div", { class: "field", "data-pointer": "/folder" }, h("label", { for: "query-folder" }, "Folder"), this.folder),
-        h("div", { class: "field", "data-pointer": "/tags" }, h("label", { for: "query-tags" }, "Tags, with commas between"), this.tags),
+        h("div", { class: "field", "data-pointer": "/folder" }, h("label", { for: "query-folder" }, t("Folder")), this.folder),
+        h("div", { class: "field", "data-pointer": "/tags" }, h("label", { for: "query-tags" }, t("Tags, with commas between")), this.tags),
       ),
       this.folders,
       this.tagNames,

@@ -10,15 +10,16 @@ import { formatNumber, formatSpan, type Zone } from "../../lib/time";
 import { kindName } from "../../lib/words";
 import { headline } from "../drawer_view";
 import { TimelineView } from "../timeline_view";
+import { t, tn } from "../../lib/texts";
 
 const QUERY = "preview";
 /** Minutes, and how they read. */
 const SPANS: readonly (readonly [number, string])[] = [
   [10, "last 10 min"],
   [30, "last 30 min"],
-  [60, "last hour"],
+  [60, t("last hour")],
   [360, "last 6 hours"],
-  [1440, "last day"],
+  [1440, t("last day")],
 ];
 /** Answers of a query that is not registered name none. */
 const answer: Parser<Detection> = (value, path = "") => detection({ ...object(value, path), query: QUERY }, path);
@@ -44,7 +45,7 @@ export interface PreviewHandlers {
 export class PreviewView {
   readonly element: HTMLElement;
   private readonly result = h("div", { class: "preview-result" });
-  private readonly run = button("Preview", {
+  private readonly run = button(t("Preview"), {
     icon: "scan-search",
     kind: "button-primary",
     id: "run-preview",
@@ -52,7 +53,7 @@ export class PreviewView {
   });
   private readonly minutes = h(
     "select",
-    { class: "select select-sm", "aria-label": "How far back" },
+    { class: "select select-sm", "aria-label": t("How far back") },
     ...SPANS.map(([value, text]) => h("option", { value }, text)),
   );
   private readonly question = new Latest(
@@ -68,16 +69,16 @@ export class PreviewView {
   ) {
     this.element = h(
       "section",
-      { class: "panel preview", "aria-label": "Preview" },
-      h("div", { class: "panel-head" }, h("h2", {}, "Preview"), this.minutes, this.run),
+      { class: "panel preview", "aria-label": t("Preview") },
+      h("div", { class: "panel-head" }, h("h2", {}, t("Preview")), this.minutes, this.run),
       this.result,
     );
     replace(
       this.result,
       empty(
         "scan-search",
-        "See it before you save it",
-        "The preview runs this query over the last minutes of the feed, with the same engine that runs it live.",
+        t("See it before you save it"),
+        t("The preview runs this query over the last minutes of the feed, with the same engine that runs it live."),
       ),
     );
   }
@@ -87,7 +88,7 @@ export class PreviewView {
     if (this.isStale || this.result.querySelector(".preview-summary") === null) return;
     this.isStale = true;
     this.result.classList.add("stale");
-    this.result.prepend(h("p", { class: "notice" }, icon("refresh-cw"), h("span", {}, "The query has changed since. Preview again.")));
+    this.result.prepend(h("p", { class: "notice" }, icon("refresh-cw"), h("span", {}, t("The query has changed since. Preview again."))));
   }
 
   private async ask(): Promise<void> {
@@ -110,7 +111,11 @@ export class PreviewView {
     const isRefused = error instanceof ApiError && error.status === 400;
     replace(
       this.result,
-      empty("circle-alert", "No preview", isRefused ? "The query is not complete or not right yet: see the marked fields." : reason(error)),
+      empty(
+        "circle-alert",
+        t("No preview"),
+        isRefused ? t("The query is not complete or not right yet: see the marked fields.") : reason(error),
+      ),
     );
     if (isRefused) this.handlers.onFaults(error);
   }
@@ -126,8 +131,8 @@ export class PreviewView {
         summary,
         empty(
           "history",
-          "No answer in this stretch",
-          "Nothing matched in these minutes. Look further back, or make the region or the ranges wider.",
+          t("No answer in this stretch"),
+          t("Nothing matched in these minutes. Look further back, or make the region or the ranges wider."),
         ),
       );
       this.handlers.onShow([], "all", answer.to);
@@ -158,7 +163,7 @@ export class PreviewView {
       describe: headline,
     });
     const pad = (answer.to - answer.from) * 0.02;
-    timeline.setRows([data.of(QUERY)], () => "This query", null);
+    timeline.setRows([data.of(QUERY)], () => t("This query"), null);
     timeline.setWindow(answer.from - pad, answer.to + pad, answer.to);
     tell(null);
   }
@@ -170,7 +175,7 @@ export class PreviewView {
     const badges = [...counts].map(([kind, count]) =>
       h("span", { class: "badge badge-accent" }, `${formatNumber(count)} × ${kindName(kind).toLowerCase()}`),
     );
-    const entities = who === 0 ? "" : ` for ${formatNumber(who)} entit${who === 1 ? "y" : "ies"}`;
+    const entities = who === 0 ? "" : tn(" for 1 entity", " for {count} entities", who);
     const span = formatSpan(answer.to - answer.from, this.feed.time);
     return h(
       "div",
@@ -179,10 +184,16 @@ export class PreviewView {
         "p",
         {},
         h("strong", { class: "preview-total num" }, formatNumber(answer.total)),
-        ` answer${answer.total === 1 ? "" : "s"}${entities}${answer.truncated ? "; the newest are shown" : ""}`,
+        answer.total === 1 ? t(" answer") : t(" answers"),
+        entities,
+        answer.truncated ? t("; the newest are shown") : "",
       ),
       h("div", { class: "row row-wrap" }, ...badges),
-      h("p", { class: "small faint num" }, `${span} of history, ${formatNumber(answer.rows)} events, ${answer.seconds.toFixed(1)} s`),
+      h(
+        "p",
+        { class: "small faint num" },
+        t("{span} of history, {rows} events, {seconds} s", { span, rows: formatNumber(answer.rows), seconds: answer.seconds.toFixed(1) }),
+      ),
     );
   }
 }

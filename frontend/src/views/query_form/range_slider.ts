@@ -3,6 +3,7 @@
 import { barHeights, scaleOf, shareOf, valueAt, type Histogram, type Scale } from "../../data/histogram_data";
 import { h, replace } from "../../lib/dom";
 import { formatNumber } from "../../lib/time";
+import { t } from "../../lib/texts";
 
 type End = "low" | "high";
 /** Steps of a key. */
@@ -34,7 +35,7 @@ export class RangeSlider {
     /** The bounds as texts for the fields; "" is no limit. */
     private readonly onChange: (low: string, high: string) => void,
   ) {
-    this.thumbs = { low: this.thumb("low", `${column}, at least`), high: this.thumb("high", `${column}, below`) };
+    this.thumbs = { low: this.thumb("low", t("{column}, at least", { column })), high: this.thumb("high", `${column}, below`) };
     this.track.append(this.thumbs.low, this.thumbs.high);
     this.track.addEventListener("pointerdown", (event) => this.pressed(event));
     this.element.append(this.track, this.caption);
@@ -58,7 +59,7 @@ export class RangeSlider {
     replace(
       this.caption,
       h("span", {}, formatNumber(found.min ?? 0)),
-      h("span", {}, `the last ${formatNumber(found.rows)} values`),
+      h("span", {}, t("the last {rows} values", { rows: formatNumber(found.rows) })),
       h("span", {}, formatNumber(found.max ?? 0)),
     );
     this.place();
@@ -137,7 +138,7 @@ export class RangeSlider {
       element.setAttribute("aria-valuemin", String(scale.min));
       element.setAttribute("aria-valuemax", String(scale.max));
       element.setAttribute("aria-valuenow", String(value));
-      element.setAttribute("aria-valuetext", this.bounds[end] === null ? "no limit" : formatNumber(value));
+      element.setAttribute("aria-valuetext", this.bounds[end] === null ? t("no limit") : formatNumber(value));
     }
     [...this.bars.children].forEach((bar, i) => {
       const [from, to] = [this.edges[i] ?? 0, this.edges[i + 1] ?? 0];

@@ -8,6 +8,7 @@ import type { Feed } from "../../data/shapes";
 import type { RangeEntry } from "../../data/watched_data";
 import { columnSelect } from "./conditions_field";
 import { RangeSlider } from "./range_slider";
+import { t } from "../../lib/texts";
 
 /** Of a specification. */
 const MOST = 9;
@@ -48,12 +49,12 @@ export class RangesField {
   private render(): void {
     replace(
       this.element,
-      h("p", { class: "small muted" }, "Inside means: every value is in its range, the lower bound included, the upper one not."),
+      h("p", { class: "small muted" }, t("Inside means: every value is in its range, the lower bound included, the upper one not.")),
       ...this.entries.map((entry, i) => this.row(entry, i)),
       h(
         "div",
         {},
-        button("Add a range", {
+        button(t("Add a range"), {
           icon: "plus",
           kind: "button-sm",
           disabled: this.entries.length >= MOST,
@@ -65,8 +66,8 @@ export class RangesField {
 
   private row(entry: RangeEntry, i: number): HTMLElement {
     const changed = (): void => this.options.onChange(this.entries);
-    const low = bound(`range-low-${i}`, "At least", entry.low);
-    const high = bound(`range-high-${i}`, "Below", entry.high);
+    const low = bound(`range-low-${i}`, t("At least"), entry.low);
+    const high = bound(`range-high-${i}`, t("Below"), entry.high);
     const slider = new RangeSlider(entry.column, columnsOf(this.options.feed)[entry.column] === "int", (from, to) => {
       [entry.low, entry.high] = [low.value, high.value] = [from, to];
       changed();
@@ -83,14 +84,14 @@ export class RangesField {
     const select = columnSelect(`range-column-${i}`, numericColumns(this.options.feed), entry.column, (column) =>
       this.set(this.entries.map((one) => (one === entry ? { column, low: "", high: "" } : one))),
     );
-    const remove = iconButton("Remove this range", "trash-2", {
+    const remove = iconButton(t("Remove this range"), "trash-2", {
       kind: "button-quiet button-sm",
       onClick: () => this.set(this.entries.filter((one) => one !== entry)),
     });
     return h(
       "div",
       { class: "range-entry", "data-pointer": `/ranges/${entry.column}` },
-      h("div", { class: "entry-row range-row" }, select, low, h("span", { class: "faint" }, "to below"), high, remove),
+      h("div", { class: "entry-row range-row" }, select, low, h("span", { class: "faint" }, t("to below")), high, remove),
       slider.element,
     );
   }
@@ -110,7 +111,7 @@ function bound(id: string, name: string, value: string): HTMLInputElement {
     class: "input num",
     id,
     inputmode: "decimal",
-    placeholder: "no limit",
+    placeholder: t("no limit"),
     value,
     "aria-label": name,
     autocomplete: "off",

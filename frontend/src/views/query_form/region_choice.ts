@@ -10,6 +10,7 @@ import { openDialog } from "../dialog_view";
 import type { EditorContext, MapShape } from "../editors/editor";
 import { fileButton } from "../region_editor_view";
 import { fail, toast } from "../shell_view";
+import { t } from "../../lib/texts";
 
 export const REGION_FILES = ".geojson,.json,.kml,.kmz,.gpx,.zip,.gpkg,.csv";
 const SHOWN = 200;
@@ -44,17 +45,18 @@ export class RegionChoice {
     if (isReference(value)) this.reference = value.region;
     else this.geometry = asGeometry(value);
     this.table = new CoordinateTableView(
-      isGeographic ? ["Longitude", "Latitude"] : ["x", "y"],
-      isGeographic ? "metres" : "units of the plan",
+      isGeographic ? [t("Longitude"), t("Latitude")] : ["x", "y"],
+      isGeographic ? "metres" : t("units of the plan"),
       (geometry) => this.take(geometry),
     );
-    this.details = h("details", { class: "coordinates" }, h("summary", {}, "Corners as numbers"), this.table.element);
+    this.details = h("details", { class: "coordinates" }, h("summary", {}, t("Corners as numbers")), this.table.element);
     this.input = h("input", {
       class: "input",
       id: `${id}-stored`,
       list: `${id}-names`,
-      placeholder: context.regions.length === 0 ? "No stored regions yet" : `Stored region (${context.regions.length})`,
-      "aria-label": "Stored region",
+      placeholder:
+        context.regions.length === 0 ? t("No stored regions yet") : t("Stored region ({count})", { count: context.regions.length }),
+      "aria-label": t("Stored region"),
       autocomplete: "off",
     });
     this.input.addEventListener("input", (event) => {
@@ -71,8 +73,8 @@ export class RegionChoice {
         "div",
         { class: "row" },
         h("div", { class: "grow" }, this.input, this.names),
-        button("Draw", { icon: "pentagon", onClick: () => this.draw() }),
-        fileButton("Import", REGION_FILES, (file) => void this.import(file)),
+        button(t("Draw"), { icon: "pentagon", onClick: () => this.draw() }),
+        fileButton(t("Import"), REGION_FILES, (file) => void this.import(file)),
       ),
       this.details,
     );
@@ -80,7 +82,10 @@ export class RegionChoice {
     this.show();
     // One query for each region of a file: there is nothing to choose here.
     if (this.reference === FEATURE)
-      replace(this.element, h("p", { class: "row small" }, icon("shapes"), h("span", {}, "Each region of the file: one query for each.")));
+      replace(
+        this.element,
+        h("p", { class: "row small" }, icon("shapes"), h("span", {}, t("Each region of the file: one query for each."))),
+      );
   }
 
   /** As the specification wants it; null while there is none. */
@@ -152,7 +157,13 @@ export class RegionChoice {
         "p",
         { class: "row small" },
         icon("link"),
-        h("span", { class: "grow" }, "Uses the stored region ", h("strong", {}, this.reference), ". Changing it there changes it here."),
+        h(
+          "span",
+          { class: "grow" },
+          t("Uses the stored region "),
+          h("strong", {}, this.reference),
+          t(". Changing it there changes it here."),
+        ),
         this.remover(),
       );
     if (this.geometry !== null)
@@ -171,14 +182,14 @@ export class RegionChoice {
         "span",
         {},
         this.options.context.regions.length === 0
-          ? "Draw it on the map, or bring a file."
-          : "Click one on the map, draw one, choose one by name, or bring a file.",
+          ? t("Draw it on the map, or bring a file.")
+          : t("Click one on the map, draw one, choose one by name, or bring a file."),
       ),
     );
   }
 
   private remover(): HTMLElement {
-    return iconButton("Take another region", "x", { kind: "button-quiet button-sm", onClick: () => this.another() });
+    return iconButton(t("Take another region"), "x", { kind: "button-quiet button-sm", onClick: () => this.another() });
   }
 
   private another(): void {
@@ -201,7 +212,7 @@ export class RegionChoice {
 
   private choose(answer: ReturnType<typeof imported>): void {
     const found = answer.created.filter((row) => row.geometry !== null);
-    if (found.length === 0) toast(answer.refused[0]?.faults[0]?.message ?? "There is no region in this file.", "critical");
+    if (found.length === 0) toast(answer.refused[0]?.faults[0]?.message ?? t("There is no region in this file."), "critical");
     else if (found.length === 1) this.take(found[0]!.geometry, true);
     else this.ask(found);
   }
@@ -212,7 +223,8 @@ export class RegionChoice {
       this.take(geometry, true);
     };
     const rows = found.slice(0, SHOWN).map((row) => button(row.name, { onClick: () => pick(row.geometry) }));
-    const rest = found.length > SHOWN ? h("p", { class: "small muted" }, `The first ${SHOWN} of ${found.length}.`) : null;
-    const dialog = openDialog("Which region?", ...rows, rest);
+    const rest =
+      found.length > SHOWN ? h("p", { class: "small muted" }, t("The first {SHOWN} of {count}.", { SHOWN, count: found.length })) : null;
+    const dialog = openDialog(t("Which region?"), ...rows, rest);
   }
 }

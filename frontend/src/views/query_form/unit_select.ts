@@ -3,6 +3,7 @@
 import { h } from "../../lib/dom";
 import type { TimeUnit } from "../../lib/time";
 import { SPAN_UNITS, unitName, type SpanUnit } from "../../data/query_form_data";
+import { t } from "../../lib/texts";
 
 export interface UnitOptions {
   time: TimeUnit;
@@ -20,5 +21,5 @@ export function unitSelect(amount: HTMLInputElement, { time, unit, label, kind =
   const agree = (): void => options.forEach((option, i) => (option.textContent = unitName(units[i]!, amount.value)));
   amount.addEventListener("input", agree);
   agree();
-  return h("select", { class: kind, id, "aria-label": `Unit: ${label}` }, ...options);
+  return h("select", { class: kind, id, "aria-label": t("Unit: {label}", { label }) }, ...options);
 }

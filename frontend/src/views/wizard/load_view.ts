@@ -5,6 +5,7 @@ import { button, h, icon, linkButton, replace } from "../../lib/dom";
 import { formatNumber } from "../../lib/time";
 import { progress, STATE_WORDS, upload as uploadParser, type Upload } from "../../data/upload_data";
 import { fail } from "../shell_view";
+import { t } from "../../lib/texts";
 
 const EVERY_MS = 700;
 
@@ -20,22 +21,22 @@ export function loadView(id: string, again: () => void): HTMLElement {
     const actions: HTMLElement[] = [];
     if (row.state === "reading" || row.state === "sending")
       actions.push(
-        button("Pause", { icon: "pause", onClick: steer("pause") }),
-        button("Cancel", { kind: "button-danger", onClick: steer("cancel") }),
+        button(t("Pause"), { icon: "pause", onClick: steer("pause") }),
+        button(t("Cancel"), { kind: "button-danger", onClick: steer("cancel") }),
       );
     if (row.state === "paused")
       actions.push(
-        button("Go on", { icon: "play", kind: "button-primary", onClick: steer("resume") }),
-        button("Cancel", { kind: "button-danger", onClick: steer("cancel") }),
+        button(t("Go on"), { icon: "play", kind: "button-primary", onClick: steer("resume") }),
+        button(t("Cancel"), { kind: "button-danger", onClick: steer("cancel") }),
       );
     if (row.state === "failed")
-      actions.push(button("Look at the file again", { icon: "rotate-ccw", kind: "button-primary", onClick: again }));
+      actions.push(button(t("Look at the file again"), { icon: "rotate-ccw", kind: "button-primary", onClick: again }));
     if (row.feed !== null && row.position > 0) {
       const feed = encodeURIComponent(row.feed);
       actions.push(
-        linkButton("Make a query", `/queries/new?feed=${feed}`, "plus", row.state === "done" ? "button-primary" : ""),
-        linkButton("Live view", `/?feed=${feed}`, "map"),
-        linkButton("Feeds", "/feeds/", "radio"),
+        linkButton(t("Make a query"), `/queries/new?feed=${feed}`, "plus", row.state === "done" ? "button-primary" : ""),
+        linkButton(t("Live view"), `/?feed=${feed}`, "map"),
+        linkButton(t("Feeds"), "/feeds/", "radio"),
       );
     }
     replace(
@@ -55,7 +56,7 @@ export function loadView(id: string, again: () => void): HTMLElement {
         {
           class: "progress",
           role: "progressbar",
-          "aria-label": `Loading of ${row.name}`,
+          "aria-label": t("Loading of {name}", { name: row.name }),
           "aria-valuenow": Math.round(progress(row) * 100),
         },
         h("i", { vars: { "--w": `${progress(row) * 100}%`, "--bar-colour": `var(${colour})` } }),
@@ -80,9 +81,14 @@ export function loadView(id: string, again: () => void): HTMLElement {
 }
 
 function sentence(row: Upload): string {
-  const dead = row.dead > 0 ? `, ${formatNumber(row.dead)} dead letters` : "";
-  const refused = row.late > 0 ? `${dead}, ${formatNumber(row.late)} late` : dead;
-  if (row.rows === null) return `${formatNumber(row.read)} rows read${refused}`;
-  const pace = row.as_now && row.state === "sending" ? `, ${formatNumber(row.rate)} times as fast as life` : "";
-  return `${formatNumber(row.position)} of ${formatNumber(row.rows)} rows loaded${pace}${refused}`;
+  const dead = row.dead > 0 ? t(", {dead} dead letters", { dead: formatNumber(row.dead) }) : "";
+  const refused = row.late > 0 ? dead + t(", {count} late", { count: formatNumber(row.late) }) : dead;
+  if (row.rows === null) return t("{read} rows read{refused}", { read: formatNumber(row.read), refused });
+  const pace = row.as_now && row.state === "sending" ? t(", {rate} times as fast as life", { rate: formatNumber(row.rate) }) : "";
+  return t("{position} of {rows} rows loaded{pace}{refused}", {
+    position: formatNumber(row.position),
+    rows: formatNumber(row.rows),
+    pace,
+    refused,
+  });
 }

@@ -11,23 +11,24 @@ import {
   type Chosen,
   type Inspection,
 } from "../../data/upload_data";
+import { t } from "../../lib/texts";
 
 const KINDS: readonly (readonly [string, string])[] = [
-  ["csv", "Text with columns (CSV)"],
-  ["json", "JSON or GeoJSON"],
+  ["csv", t("Text with columns (CSV)")],
+  ["json", t("JSON or GeoJSON")],
   ["gpx", "GPX"],
   ["kml", "KML"],
-  ["nmea", "AIS receiver's log (NMEA)"],
+  ["nmea", t("AIS receiver's log (NMEA)")],
   ["parquet", "Parquet"],
   ["arrow", "Arrow"],
   ["excel", "Excel"],
 ];
 const DELIMITERS: readonly (readonly [string, string])[] = [
-  [",", "Comma"],
-  [";", "Semicolon"],
-  ["\t", "Tab"],
-  ["|", "Bar"],
-  [" ", "Blank"],
+  [",", t("Comma")],
+  [";", t("Semicolon")],
+  ["\t", t("Tab")],
+  ["|", t("Bar")],
+  [" ", t("Blank")],
 ];
 const ENCODINGS = [
   "utf-8",
@@ -56,14 +57,18 @@ export function readingForm(found: Inspection, changed: (change: Chosen) => void
   ): HTMLElement => field(label, pointer, select(pointer, value, options, take), hint);
   const isText = reading.kind === "csv";
   const layout: Child[] = [
-    pick("The file is", "/reading/kind", reading.kind, KINDS, (kind) => changed({ kind })),
+    pick(t("The file is"), "/reading/kind", reading.kind, KINDS, (kind) => changed({ kind })),
     ...(isText
       ? [
-          pick("Columns are separated by", "/reading/delimiter", reading.delimiter, withOwn(DELIMITERS, reading.delimiter), (delimiter) =>
-            changed({ delimiter }),
+          pick(
+            t("Columns are separated by"),
+            "/reading/delimiter",
+            reading.delimiter,
+            withOwn(DELIMITERS, reading.delimiter),
+            (delimiter) => changed({ delimiter }),
           ),
           pick(
-            "Encoding",
+            t("Encoding"),
             "/reading/encoding",
             reading.encoding,
             withOwn(
@@ -72,24 +77,24 @@ export function readingForm(found: Inspection, changed: (change: Chosen) => void
             ),
             (encoding) => changed({ encoding }),
           ),
-          check("The first line names the columns", reading.header, (header) => changed({ header })),
+          check(t("The first line names the columns"), reading.header, (header) => changed({ header })),
         ]
       : []),
     isText || reading.kind === "excel"
       ? pick(
-          "Decimals stand after a",
+          t("Decimals stand after a"),
           "/reading/decimal",
           reading.decimal,
           [
             [".", "Point"],
-            [",", "Comma"],
+            [",", t("Comma")],
           ],
           (decimal) => changed({ decimal }),
         )
       : null,
     found.sheets.length > 1
       ? pick(
-          "Sheet",
+          t("Sheet"),
           "/reading/sheet",
           reading.sheet === "" ? found.sheets[0]! : reading.sheet,
           found.sheets.map((one) => [one, one] as const),
@@ -105,32 +110,36 @@ export function readingForm(found: Inspection, changed: (change: Chosen) => void
   return h(
     "div",
     { class: "stack-lg" },
-    section("File", ...layout),
+    section(t("File"), ...layout),
     section(
-      "Who",
-      pick("Column that names the thing", "/reading/entity", who, [["", `One thing alone: ${reading.thing}`], ...columns], (name) =>
-        entity(name, second),
+      t("Who"),
+      pick(
+        t("Column that names the thing"),
+        "/reading/entity",
+        who,
+        [["", t("One thing alone: {thing}", { thing: reading.thing })], ...columns],
+        (name) => entity(name, second),
       ),
-      who === "" ? null : pick("Together with", "/reading/entity2", second, optional, (name) => entity(who, name)),
+      who === "" ? null : pick(t("Together with"), "/reading/entity2", second, optional, (name) => entity(who, name)),
     ),
     section(
-      "When",
-      pick("Column of the time", "/reading/time", when, optional, (name) => time(name, clock)),
-      when === "" ? null : pick("Together with", "/reading/time2", clock, optional, (name) => time(when, name)),
-      pick("Written as", "/reading/time_format", reading.time_format, withOwn(TIME_FORMATS, reading.time_format), (time_format) =>
+      t("When"),
+      pick(t("Column of the time"), "/reading/time", when, optional, (name) => time(name, clock)),
+      when === "" ? null : pick(t("Together with"), "/reading/time2", clock, optional, (name) => time(when, name)),
+      pick(t("Written as"), "/reading/time_format", reading.time_format, withOwn(TIME_FORMATS, reading.time_format), (time_format) =>
         changed({ time_format }),
       ),
       zoneField(reading.zone, reading.time_format, changed),
     ),
     section(
-      "Where",
-      pick("Column of x (longitude, east)", "/reading/x", reading.x, optional, (x) => changed({ x })),
-      pick("Column of y (latitude, north)", "/reading/y", reading.y, optional, (y) => changed({ y })),
+      t("Where"),
+      pick(t("Column of x (longitude, east)"), "/reading/x", reading.x, optional, (x) => changed({ x })),
+      pick(t("Column of y (latitude, north)"), "/reading/y", reading.y, optional, (y) => changed({ y })),
       ...crsFields(reading.crs, changed),
     ),
     section(
-      "What else",
-      pick("Column that names the event", "/reading/event", reading.event, [["", "All rows are positions"], ...columns], (event) =>
+      t("What else"),
+      pick(t("Column that names the event"), "/reading/event", reading.event, [["", t("All rows are positions")], ...columns], (event) =>
         changed({ event }),
       ),
       attributesTable(reading.attributes, found, changed),
@@ -142,7 +151,7 @@ function zoneField(zone: string, format: string, changed: (change: Chosen) => vo
   if (format === "ticks" || format.startsWith("epoch")) return null;
   const zones = ["UTC", ...Intl.supportedValuesOf("timeZone").filter((one) => one !== "UTC")];
   return field(
-    "Time zone of times without one",
+    t("Time zone of times without one"),
     "/reading/zone",
     select(
       "/reading/zone",
@@ -161,21 +170,21 @@ function crsFields(crs: string, changed: (change: Chosen) => void): Child[] {
   const known = CRS_CHOICES.some(([value]) => value === crs);
   const chosen = known ? crs : utm !== null ? "utm" : "other";
   const choose = (value: string): void => changed({ crs: value === "utm" ? utmCrs(32, false) : value === "other" ? "EPSG:3035" : value });
-  const fields: Child[] = [field("Coordinates are", "/reading/crs", select("/reading/crs", chosen, CRS_CHOICES, choose))];
+  const fields: Child[] = [field(t("Coordinates are"), "/reading/crs", select("/reading/crs", chosen, CRS_CHOICES, choose))];
   if (chosen === "utm" && utm !== null) {
-    const zones = Array.from({ length: 60 }, (_, at) => [String(at + 1), `Zone ${at + 1}`] as const);
+    const zones = Array.from({ length: 60 }, (_, at) => [String(at + 1), t("Zone {at}", { at: at + 1 })] as const);
     fields.push(
       field(
-        "UTM zone",
+        t("UTM zone"),
         "/reading/utm",
         select("/reading/utm", String(utm.zone), zones, (value) => changed({ crs: utmCrs(Number(value), utm.south) })),
       ),
     );
-    fields.push(check("South of the equator", utm.south, (south) => changed({ crs: utmCrs(utm.zone, south) })));
+    fields.push(check(t("South of the equator"), utm.south, (south) => changed({ crs: utmCrs(utm.zone, south) })));
   } else if (chosen === "other") {
     const code = h("input", { class: "input num", id: "wizard-epsg", inputmode: "numeric", value: crs.replace("EPSG:", ""), maxlength: 6 });
     code.addEventListener("change", () => changed({ crs: `EPSG:${code.value.trim()}` }));
-    fields.push(h("div", { class: "field", "data-pointer": "/reading/crs" }, h("label", { for: "wizard-epsg" }, "EPSG code"), code));
+    fields.push(h("div", { class: "field", "data-pointer": "/reading/crs" }, h("label", { for: "wizard-epsg" }, t("EPSG code")), code));
   }
   return fields;
 }
@@ -194,14 +203,14 @@ function attributesTable(attributes: readonly Attribute[], found: Inspection, ch
   };
   const rows = sources.map((source, at) => {
     const one = bySource.get(source);
-    const keep = h("input", { type: "checkbox", checked: one !== undefined, "aria-label": `Keep ${source}` });
+    const keep = h("input", { type: "checkbox", checked: one !== undefined, "aria-label": t("Keep {source}", { source }) });
     keep.addEventListener("change", () => change(source, keep.checked ? { source, name: plainName(source), type: "string" } : null));
     const name = h("input", {
       class: "input",
       id: `wizard-name-${at}`,
       value: one?.name ?? "",
       disabled: one === undefined,
-      "aria-label": `Name of ${source}`,
+      "aria-label": t("Name of {source}", { source }),
     });
     name.addEventListener("change", () => change(source, { ...one!, name: name.value.trim() }));
     const type = select(
@@ -211,7 +220,7 @@ function attributesTable(attributes: readonly Attribute[], found: Inspection, ch
       (kind) => change(source, { ...one!, type: kind as Attribute["type"] }),
     );
     type.disabled = one === undefined;
-    type.setAttribute("aria-label", `Type of ${source}`);
+    type.setAttribute("aria-label", t("Type of {source}", { source }));
     return h("tr", {}, h("td", {}, keep), h("td", { class: "nowrap" }, source), h("td", {}, name), h("td", {}, type));
   });
   return h(
@@ -220,7 +229,7 @@ function attributesTable(attributes: readonly Attribute[], found: Inspection, ch
     h(
       "table",
       { class: "table wizard-attributes" },
-      h("thead", {}, h("tr", {}, h("th", {}, "Keep"), h("th", {}, "Column"), h("th", {}, "As"), h("th", {}, "Type"))),
+      h("thead", {}, h("tr", {}, h("th", {}, t("Keep")), h("th", {}, t("Column")), h("th", {}, t("As")), h("th", {}, t("Type")))),
       h("tbody", {}, ...rows),
     ),
   );

@@ -7,6 +7,7 @@ import { formatMoment, formatNumber, formatSpan } from "../../lib/time";
 import type { Feed } from "../../data/shapes";
 import { intervalLabel, type Inspection } from "../../data/upload_data";
 import { latLng, openMap, type FeedMap } from "../map_view";
+import { t } from "../../lib/texts";
 
 export class SampleView {
   readonly element: HTMLElement;
@@ -22,7 +23,7 @@ export class SampleView {
   constructor(private readonly zone: string) {
     this.element = h(
       "div",
-      { class: "stack-lg wizard-sample", "aria-label": "Sample" },
+      { class: "stack-lg wizard-sample", "aria-label": t("Sample") },
       this.facts,
       this.faults,
       this.mapPlace,
@@ -44,13 +45,13 @@ export class SampleView {
     const moment = (at: number): string => formatMoment(at, unit, this.zone);
     const moments =
       found.from === null || found.to === null
-        ? "no times"
-        : `${moment(found.from)} to ${moment(found.to)} (${formatSpan(found.to - found.from, unit)})`;
+        ? t("no times")
+        : t("{from} to {to} ({span})", { from: moment(found.from), to: moment(found.to), span: formatSpan(found.to - found.from, unit) });
     const facts: [string, string][] = [
-      ["Rows looked at", formatNumber(found.count)],
-      ["Can be used", formatNumber(found.good)],
-      ["Things", formatNumber(found.entities)],
-      ["Time", moments],
+      [t("Rows looked at"), formatNumber(found.count)],
+      [t("Can be used"), formatNumber(found.good)],
+      [t("Things"), formatNumber(found.entities)],
+      [t("Time"), moments],
     ];
     replace(
       this.facts,
@@ -62,7 +63,7 @@ export class SampleView {
     if (found.fault_count === 0) {
       replace(
         this.faults,
-        h("p", { class: "notice notice-good" }, icon("circle-check"), h("span", {}, "Every row of the sample can be used.")),
+        h("p", { class: "notice notice-good" }, icon("circle-check"), h("span", {}, t("Every row of the sample can be used."))),
       );
       return;
     }
@@ -72,7 +73,7 @@ export class SampleView {
         h(
           "li",
           {},
-          h("strong", { class: "num" }, `Line ${formatNumber(fault.line)}`),
+          h("strong", { class: "num" }, t("Line {line}", { line: formatNumber(fault.line) })),
           " ",
           fault.problem,
           h("code", { class: "mono letter-row" }, JSON.stringify(fault.row)),
@@ -87,7 +88,10 @@ export class SampleView {
         h(
           "span",
           {},
-          `${formatNumber(found.fault_count)} of ${formatNumber(found.count)} rows cannot be used; such rows become dead letters.`,
+          t("{faultcount} of {count} rows cannot be used; such rows become dead letters.", {
+            faultcount: formatNumber(found.fault_count),
+            count: formatNumber(found.count),
+          }),
         ),
       ),
       h("ul", { class: "wizard-faults" }, ...shown),
@@ -103,7 +107,7 @@ export class SampleView {
       this.isPlanar = isPlanar;
       const feed: Feed = {
         name: "sample",
-        title: "the sample",
+        title: t("the sample"),
         crs: isPlanar ? "planar" : "geographic",
         time: "ms",
         tick: 1,
@@ -144,14 +148,14 @@ export class SampleView {
     });
     replace(
       this.intervals,
-      h("h2", { class: "section-title" }, "Time between two rows of a thing"),
-      h("div", { class: "intervals", role: "img", "aria-label": "Histogram of the time between two rows of a thing" }, ...bars),
+      h("h2", { class: "section-title" }, t("Time between two rows of a thing")),
+      h("div", { class: "intervals", role: "img", "aria-label": t("Histogram of the time between two rows of a thing") }, ...bars),
     );
   }
 
   private showRows(found: Inspection): void {
     const names = found.columns.map(({ name }) => name);
-    const head = h("tr", {}, h("th", {}, "Line"), ...names.map((name) => h("th", {}, name)));
+    const head = h("tr", {}, h("th", {}, t("Line")), ...names.map((name) => h("th", {}, name)));
     const rows = found.rows
       .slice(0, 12)
       .map((row, at) =>
@@ -164,7 +168,7 @@ export class SampleView {
       );
     replace(
       this.table,
-      h("h2", { class: "section-title" }, "The first rows, as they stand in the file"),
+      h("h2", { class: "section-title" }, t("The first rows, as they stand in the file")),
       h("div", { class: "table-wrap" }, h("table", { class: "table" }, h("thead", {}, head), h("tbody", {}, ...rows))),
     );
   }

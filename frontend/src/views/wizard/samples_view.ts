@@ -4,15 +4,16 @@ import { get, post } from "../../lib/api";
 import { button, h, icon } from "../../lib/dom";
 import { samples as samplesParser, upload as uploadParser, type Sample, type Upload } from "../../data/upload_data";
 import { fail } from "../shell_view";
+import { t } from "../../lib/texts";
 
 /** The gallery; `done` gets the upload that brings the rows. Of several teams the feed goes to the first. */
 export function samplesView(team: string | null, done: (upload: Upload) => void): HTMLElement {
   const list = h("ul", { class: "samples" });
   const place = h(
     "section",
-    { class: "panel panel-body stack", "aria-label": "Samples to start with", hidden: true },
-    h("h2", { class: "section-title" }, "Samples to start with"),
-    h("p", { class: "muted" }, "One click makes a feed, with queries that already have something to answer."),
+    { class: "panel panel-body stack", "aria-label": t("Samples to start with"), hidden: true },
+    h("h2", { class: "section-title" }, t("Samples to start with")),
+    h("p", { class: "muted" }, t("One click makes a feed, with queries that already have something to answer.")),
     list,
   );
   get("samples/", samplesParser).then((found) => {
@@ -23,7 +24,7 @@ export function samplesView(team: string | null, done: (upload: Upload) => void)
 }
 
 function card(sample: Sample, team: string | null, done: (upload: Upload) => void): HTMLElement {
-  const load = button(sample.live ? "Play" : "Load", {
+  const load = button(sample.live ? t("Play") : t("Load"), {
     icon: sample.live ? "play" : "file-up",
     kind: "button-sm button-primary",
     onClick: () => {
@@ -34,7 +35,7 @@ function card(sample: Sample, team: string | null, done: (upload: Upload) => voi
       });
     },
   });
-  load.setAttribute("aria-label", `${sample.live ? "Play" : "Load"}: ${sample.title}`);
+  load.setAttribute("aria-label", `${sample.live ? t("Play") : t("Load")}: ${sample.title}`);
   return h(
     "li",
     { class: "sample stack" },
@@ -42,9 +43,13 @@ function card(sample: Sample, team: string | null, done: (upload: Upload) => voi
     h("p", { class: "small" }, sample.about),
     h(
       "ul",
-      { class: "small muted sample-queries", "aria-label": `Queries of ${sample.title}` },
+      { class: "small muted sample-queries", "aria-label": t("Queries of {title}", { title: sample.title }) },
       ...sample.queries.map(({ name, description }) => h("li", { title: description }, icon("search"), h("span", {}, name))),
     ),
-    h("p", { class: "small faint" }, sample.live ? "Made by a simulation." : `${sample.origin}. Licence: ${sample.licence}.`),
+    h(
+      "p",
+      { class: "small faint" },
+      sample.live ? t("Made by a simulation.") : t("{origin}. Licence: {licence}.", { origin: sample.origin, licence: sample.licence }),
+    ),
   );
 }

@@ -4,6 +4,7 @@ import * as tus from "tus-js-client";
 import { button, h, icon } from "../../lib/dom";
 import { formatNumber } from "../../lib/time";
 import { toast } from "../shell_view";
+import { t } from "../../lib/texts";
 
 /** Bytes of a part: a slow line loses at most one. */
 const PART = 8_000_000;
@@ -20,11 +21,11 @@ export function uploadStep(done: (id: string) => void): HTMLElement {
     "label",
     { class: "drop", for: "wizard-file" },
     icon("file-up"),
-    h("strong", {}, "Drop a recording here, or choose a file"),
+    h("strong", {}, t("Drop a recording here, or choose a file")),
     h(
       "span",
       { class: "small muted" },
-      "CSV, JSON lines, GeoJSON, GPX, KML, Parquet, Arrow, Excel, or a log of an AIS receiver; also as .gz.",
+      t("CSV, JSON lines, GeoJSON, GPX, KML, Parquet, Arrow, Excel, or a log of an AIS receiver; also as .gz."),
     ),
     chooser,
   );
@@ -46,16 +47,19 @@ export function uploadStep(done: (id: string) => void): HTMLElement {
 async function send(file: File, status: HTMLElement, done: (id: string) => void): Promise<void> {
   const bar = h("i", { vars: { "--w": "0%", "--bar-colour": "var(--accent)" } });
   const words = h("span", { class: "small muted num" }, "");
-  const pause = button("Pause", { icon: "pause", kind: "button-sm" });
+  const pause = button(t("Pause"), { icon: "pause", kind: "button-sm" });
   status.hidden = false;
   status.replaceChildren(
     h("div", { class: "row spread" }, h("strong", {}, file.name), words, pause),
-    h("div", { class: "progress", role: "progressbar", "aria-label": `Upload of ${file.name}` }, bar),
+    h("div", { class: "progress", role: "progressbar", "aria-label": t("Upload of {name}", { name: file.name }) }, bar),
   );
   let isRunning = true;
   const show = (sent: number, whole: number): void => {
     bar.style.setProperty("--w", `${whole === 0 ? 0 : (sent / whole) * 100}%`);
-    words.textContent = `${formatNumber(Math.round(sent / 1e5) / 10)} of ${formatNumber(Math.round(whole / 1e5) / 10)} MB`;
+    words.textContent = t("{sent} of {whole} MB", {
+      sent: formatNumber(Math.round(sent / 1e5) / 10),
+      whole: formatNumber(Math.round(whole / 1e5) / 10),
+    });
   };
   const upload = new tus.Upload(file, {
     endpoint: ADDRESS,
@@ -67,7 +71,7 @@ async function send(file: File, status: HTMLElement, done: (id: string) => void)
     onProgress: show,
     onError: (error) => {
       isRunning = false;
-      pause.lastChild!.textContent = "Go on";
+      pause.lastChild!.textContent = t("Go on");
       toast(refusal(error), "critical");
     },
     onSuccess: () => {
@@ -77,7 +81,7 @@ async function send(file: File, status: HTMLElement, done: (id: string) => void)
   });
   pause.addEventListener("click", () => {
     isRunning = !isRunning;
-    pause.lastChild!.textContent = isRunning ? "Pause" : "Go on";
+    pause.lastChild!.textContent = isRunning ? t("Pause") : t("Go on");
     if (isRunning) upload.start();
     else void upload.abort();
   });
@@ -90,5 +94,5 @@ async function send(file: File, status: HTMLElement, done: (id: string) => void)
 function refusal(error: Error): string {
   const body = error instanceof tus.DetailedError ? error.originalResponse?.getBody() : undefined;
   const message = /"message":\s*"([^"]+)"/.exec(body ?? "")?.[1];
-  return message ?? "The upload broke off. Go on when the server can be reached: what has come is kept.";
+  return message ?? t("The upload broke off. Go on when the server can be reached: what has come is kept.");
 }

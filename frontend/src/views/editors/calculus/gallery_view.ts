@@ -9,6 +9,7 @@ import { Latest } from "../../../lib/latest";
 import { object, record } from "../../../lib/parse";
 import { isReference } from "../../../lib/regions";
 import { unitSelect } from "../../query_form/unit_select";
+import { t } from "../../../lib/texts";
 
 const filledAnswer = record({ specification: object });
 
@@ -40,8 +41,8 @@ export class GalleryView {
         "summary",
         { class: "calculus-summary" },
         icon("layers"),
-        h("strong", {}, "Begin with a template"),
-        h("span", { class: "hint" }, "Choose a situation, say the numbers, and go on from its rules."),
+        h("strong", {}, t("Begin with a template")),
+        h("span", { class: "hint" }, t("Choose a situation, say the numbers, and go on from its rules.")),
       ),
       this.list,
       this.detail,
@@ -69,7 +70,7 @@ export class GalleryView {
         disabled: one.unsuited !== null,
         onChange: () => this.choose(one),
       });
-      const note = one.unsuited ?? (one.events.length > 0 ? `Needs the events ${one.events.join(", ")}.` : "");
+      const note = one.unsuited ?? (one.events.length > 0 ? t("Needs the events {events}.", { events: one.events.join(", ") }) : "");
       return h(
         "label",
         { class: "calculus-card", title: note },
@@ -91,8 +92,13 @@ export class GalleryView {
     const note =
       template.events.length === 0
         ? null
-        : h("p", { class: "small muted row" }, icon("info"), `The feed's rows must bring the events ${template.events.join(", ")}.`);
-    const done = button("Go on with these rules", { icon: "check", kind: "button-sm", onClick: () => (this.element.open = false) });
+        : h(
+            "p",
+            { class: "small muted row" },
+            icon("info"),
+            t("The feed's rows must bring the events {events}.", { events: template.events.join(", ") }),
+          );
+    const done = button(t("Go on with these rules"), { icon: "check", kind: "button-sm", onClick: () => (this.element.open = false) });
     replace(this.detail, h("p", { class: "calculus-sentence" }, ...parts), note, h("div", { class: "row" }, this.state, done));
     this.detail.hidden = false;
     fill();
@@ -108,7 +114,7 @@ export class GalleryView {
       signal,
     );
     this.mark([]);
-    replace(this.state, "The rules are written below.");
+    replace(this.state, t("The rules are written below."));
     this.options.onFilled(specification, spoken(template, values, this.options.feed.time));
   }
 
@@ -138,7 +144,7 @@ export class GalleryView {
     if (kind === "region") {
       const names = this.options.regions.map((row) => row.name);
       const value = isReference(values[name]) ? values[name].region : "";
-      return select(common, names.length === 0 ? [] : names, value, (region) => set({ region }), "choose an area");
+      return select(common, names.length === 0 ? [] : names, value, (region) => set({ region }), t("choose an area"));
     }
     const isNumber = kind === "number" || kind === "length";
     const input = h("input", {

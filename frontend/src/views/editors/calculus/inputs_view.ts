@@ -4,8 +4,13 @@ import type { CalculusEntries, InputEntry, InputKind } from "../../../data/calcu
 import type { Names } from "../../../data/calculus_program_data";
 import type { Feed } from "../../../data/shapes";
 import { h, replace } from "../../../lib/dom";
+import { t } from "../../../lib/texts";
 
-const KIND_NAMES: Record<InputKind, string> = { event: "an event", points: "a fluent at ticks", intervals: "a fluent over intervals" };
+const KIND_NAMES: Record<InputKind, string> = {
+  event: t("an event"),
+  points: t("a fluent at ticks"),
+  intervals: t("a fluent over intervals"),
+};
 
 export class InputsView {
   readonly element = h("div", { class: "stack", "data-pointer": "/inputs" });
@@ -27,14 +32,14 @@ export class InputsView {
         h(
           "p",
           { class: "small muted" },
-          "The rules take nothing from the rows yet: an event such as position(V) in a condition is one row of that name.",
+          t("The rules take nothing from the rows yet: an event such as position(V) in a condition is one row of that name."),
         ),
       );
       return;
     }
     replace(
       this.element,
-      h("p", { class: "small muted" }, "A row is the event of its name. Each argument is read from a column."),
+      h("p", { class: "small muted" }, t("A row is the event of its name. Each argument is read from a column.")),
       ...inputs.map((entry) => this.row(entry, inputs, names)),
     );
   }
@@ -51,14 +56,16 @@ export class InputsView {
     const wanted = names.inputs.find((one) => one.name === entry.name)?.args ?? [];
     const kind = h(
       "select",
-      { class: "select select-sm", id: `input-kind-${entry.name}`, "aria-label": `What ${entry.name} is` },
+      { class: "select select-sm", id: `input-kind-${entry.name}`, "aria-label": t("What {name} is", { name: entry.name }) },
       ...(Object.keys(KIND_NAMES) as InputKind[]).map((one) => h("option", { value: one, selected: one === entry.kind }, KIND_NAMES[one])),
     );
     kind.addEventListener("change", () => {
       set({ kind: kind.value as InputKind });
       document.getElementById(kind.id)?.focus();
     });
-    const columns = entry.columns.map((column, place) => this.column(entry, place, column, wanted[place] ?? `argument ${place + 1}`, set));
+    const columns = entry.columns.map((column, place) =>
+      this.column(entry, place, column, wanted[place] ?? t("argument {place}", { place: place + 1 }), set),
+    );
     return h(
       "div",
       { class: "calculus-input", "data-pointer": `/inputs/${entry.name}` },
@@ -79,8 +86,10 @@ export class InputsView {
     const id = `input-${entry.name}-${place}`;
     const select = h(
       "select",
-      { class: "select select-sm", id, "aria-label": `Column of ${argument} in ${entry.name}` },
-      ...known.map((one) => h("option", { value: one, selected: one === value }, names.includes(one) ? one : `${one} (missing)`)),
+      { class: "select select-sm", id, "aria-label": t("Column of {argument} in {name}", { argument, name: entry.name }) },
+      ...known.map((one) =>
+        h("option", { value: one, selected: one === value }, names.includes(one) ? one : t("{one} (missing)", { one })),
+      ),
     );
     select.addEventListener("change", () => {
       set({ columns: entry.columns.map((one, i) => (i === place ? select.value : one)) });

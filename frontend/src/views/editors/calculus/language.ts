@@ -5,6 +5,7 @@ import { HighlightStyle, indentService, StreamLanguage, syntaxHighlighting, type
 import type { Extension } from "@codemirror/state";
 import { tags } from "@lezer/highlight";
 import { CONDITIONS, CONSTRUCTS, DECLARATIONS, FUNCTIONS, HEADS, namesOf, quoted } from "../../../data/calculus_program_data";
+import { t } from "../../../lib/texts";
 
 const RULE_WORDS = new Set<string>([...HEADS, ...CONDITIONS]);
 const CONSTRUCT_WORDS = new Set<string>(CONSTRUCTS);
@@ -79,41 +80,41 @@ const SNIPPETS: readonly Completion[] = [
   snippetCompletion("initiatedAt(${fluent}(${V})=true, T) :-\n    happensAt(${event}(${V}), T).", {
     label: "initiatedAt",
     type: "keyword",
-    detail: "what begins it",
+    detail: t("what begins it"),
     boost: 2,
   }),
   snippetCompletion("terminatedAt(${fluent}(${V})=true, T) :-\n    happensAt(${event}(${V}), T).", {
     label: "terminatedAt",
     type: "keyword",
-    detail: "what ends it",
+    detail: t("what ends it"),
     boost: 2,
   }),
-  snippetCompletion("happensAt(${event}(${V}), T)", { label: "happensAt", type: "keyword", detail: "an event at T", boost: 1 }),
-  snippetCompletion("holdsAt(${fluent}(${V})=true, T)", { label: "holdsAt", type: "keyword", detail: "it holds at T", boost: 1 }),
-  snippetCompletion("holdsFor(${fluent}(${V})=true, ${I})", { label: "holdsFor", type: "keyword", detail: "its intervals", boost: 1 }),
-  snippetCompletion("happensAt(start(${fluent}(${V})=true), T)", { label: "start", type: "keyword", detail: "it begins" }),
-  snippetCompletion("happensAt(end(${fluent}(${V})=true), T)", { label: "end", type: "keyword", detail: "it ends" }),
+  snippetCompletion("happensAt(${event}(${V}), T)", { label: "happensAt", type: "keyword", detail: t("an event at T"), boost: 1 }),
+  snippetCompletion("holdsAt(${fluent}(${V})=true, T)", { label: "holdsAt", type: "keyword", detail: t("it holds at T"), boost: 1 }),
+  snippetCompletion("holdsFor(${fluent}(${V})=true, ${I})", { label: "holdsFor", type: "keyword", detail: t("its intervals"), boost: 1 }),
+  snippetCompletion("happensAt(start(${fluent}(${V})=true), T)", { label: "start", type: "keyword", detail: t("it begins") }),
+  snippetCompletion("happensAt(end(${fluent}(${V})=true), T)", { label: "end", type: "keyword", detail: t("it ends") }),
   snippetCompletion("union_all([${I1}, ${I2}], ${I})", { label: "union_all", type: "function", detail: "either" }),
-  snippetCompletion("intersect_all([${I1}, ${I2}], ${I})", { label: "intersect_all", type: "function", detail: "all at once" }),
+  snippetCompletion("intersect_all([${I1}, ${I2}], ${I})", { label: "intersect_all", type: "function", detail: t("all at once") }),
   snippetCompletion("relative_complement_all(${I1}, [${I2}], ${I})", {
     label: "relative_complement_all",
     type: "function",
-    detail: "the first without the others",
+    detail: t("the first without the others"),
   }),
-  snippetCompletion("complement_all([${I1}], ${I})", { label: "complement_all", type: "function", detail: "when it does not hold" }),
-  snippetCompletion("intDurGreater(${I1}, ${60000}, ${I})", { label: "intDurGreater", type: "function", detail: "longer than" }),
+  snippetCompletion("complement_all([${I1}], ${I})", { label: "complement_all", type: "function", detail: t("when it does not hold") }),
+  snippetCompletion("intDurGreater(${I1}, ${60000}, ${I})", { label: "intDurGreater", type: "function", detail: t("longer than") }),
   snippetCompletion("spatial(${near}(A, B)=true, proximity(position, ${500}, ${10000})).", {
-    label: "spatial proximity",
+    label: t("spatial proximity"),
     type: "type",
-    detail: "two close together",
+    detail: t("two close together"),
   }),
   snippetCompletion("spatial(${within}(V)=true, inside(position, ${area}, ${60000})).", {
-    label: "spatial inside",
+    label: t("spatial inside"),
     type: "type",
-    detail: "in a region",
+    detail: t("in a region"),
   }),
-  snippetCompletion("fi(${fluent}(${V})=true, ${fluent}(${V})=false, ${60000}).", { label: "fi", type: "type", detail: "a deadline" }),
-  snippetCompletion("p(${fluent}(${V})=true).", { label: "p", type: "type", detail: "each initiation puts the deadline off" }),
+  snippetCompletion("fi(${fluent}(${V})=true, ${fluent}(${V})=false, ${60000}).", { label: "fi", type: "type", detail: t("a deadline") }),
+  snippetCompletion("p(${fluent}(${V})=true).", { label: "p", type: "type", detail: t("each initiation puts the deadline off") }),
 ];
 
 export interface KnownNames {

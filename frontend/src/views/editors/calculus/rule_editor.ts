@@ -24,6 +24,7 @@ import {
 import { marked, type Placed } from "../../../data/calculus_program_data";
 import { h } from "../../../lib/dom";
 import { completions, rtec, type KnownNames } from "./language";
+import { t } from "../../../lib/texts";
 
 export interface RuleEditorOptions {
   text: string;
@@ -128,7 +129,7 @@ export class RuleEditor {
           theme,
           placeholder("initiatedAt(slow(V)=true, T) :-\n    happensAt(position(V, Speed), T), Speed < 1."),
           keymap.of([...closeBracketsKeymap, ...completionKeymap, ...lintKeymap, ...historyKeymap, ...defaultKeymap]),
-          EditorView.contentAttributes.of({ "aria-label": "Rules of the program", spellcheck: "false", autocapitalize: "off" }),
+          EditorView.contentAttributes.of({ "aria-label": t("Rules of the program"), spellcheck: "false", autocapitalize: "off" }),
           EditorView.updateListener.of((update) => {
             if (update.docChanged && isReadersOwn(update.transactions)) onChange(update.state.doc.toString());
           }),

@@ -24,6 +24,7 @@ import { readInk, type Ink } from "../../timeline_painter";
 import { HEAD_PX, LANE_PX, paintLanes, type LaneScene } from "./lane_painter";
 import type { Lines } from "./rule_editor";
 import { StretchField } from "./stretch_field";
+import { t, tn } from "../../../lib/texts";
 
 const MOST_ROWS = 400;
 const MOST_GROUNDINGS = 300;
@@ -47,7 +48,7 @@ interface Current {
 export class SandboxView {
   readonly element: HTMLElement;
   private readonly stretch: StretchField;
-  private readonly run = button("Try it", {
+  private readonly run = button(t("Try it"), {
     icon: "circle-play",
     kind: "button-primary",
     id: "run-sandbox",
@@ -56,14 +57,14 @@ export class SandboxView {
   private readonly who = h("select", {
     class: "select select-sm",
     id: "sandbox-who",
-    "aria-label": "Whose lanes",
+    "aria-label": t("Whose lanes"),
     onChange: () => this.refresh(),
   });
   private readonly words = h("input", {
     class: "input input-sm",
     id: "sandbox-filter",
-    placeholder: "Filter: fluent, entity",
-    "aria-label": "Filter lanes",
+    placeholder: t("Filter: fluent, entity"),
+    "aria-label": t("Filter lanes"),
     autocomplete: "off",
     onInput: () => this.refresh(),
   });
@@ -71,7 +72,7 @@ export class SandboxView {
     "button",
     { type: "button", class: "button button-sm toggle", "aria-pressed": "false", onClick: () => this.toggle() },
     icon("list"),
-    "List",
+    t("List"),
   );
   private readonly tools = h("div", { class: "sandbox-tools", hidden: true }, this.who, this.words, this.twin);
   private readonly body = h("div", { class: "sandbox-body" });
@@ -79,7 +80,12 @@ export class SandboxView {
   private readonly spacer = h("div", { class: "sandbox-spacer" });
   private readonly scroller = h(
     "div",
-    { class: "sandbox-lanes", tabindex: 0, role: "application", "aria-label": "Lanes of fluents: arrow keys go from interval to interval" },
+    {
+      class: "sandbox-lanes",
+      tabindex: 0,
+      role: "application",
+      "aria-label": t("Lanes of fluents: arrow keys go from interval to interval"),
+    },
     h("div", { class: "sandbox-canvas" }, this.canvas),
     this.spacer,
   );
@@ -102,8 +108,8 @@ export class SandboxView {
     this.stretch = new StretchField(options.feed, options.zone);
     this.element = h(
       "section",
-      { class: "panel calculus-sandbox", "aria-label": "Sandbox" },
-      h("div", { class: "panel-head" }, h("h2", {}, "Try it on what has happened"), this.stretch.select, this.run),
+      { class: "panel calculus-sandbox", "aria-label": t("Sandbox") },
+      h("div", { class: "panel-head" }, h("h2", {}, t("Try it on what has happened")), this.stretch.select, this.run),
       this.stretch.ends,
       this.tools,
       this.body,
@@ -112,8 +118,8 @@ export class SandboxView {
       this.body,
       empty(
         "layers",
-        "See what each rule does",
-        "The rules run over a part of the feed’s history. Each fluent gets a lane, with the rules that began and ended each interval.",
+        t("See what each rule does"),
+        t("The rules run over a part of the feed’s history. Each fluent gets a lane, with the rules that began and ended each interval."),
       ),
     );
     const signal = this.stop.signal;
@@ -148,7 +154,7 @@ export class SandboxView {
     this.isStale = true;
     this.body.classList.add("stale");
     this.options.onPoint([]);
-    this.body.prepend(h("p", { class: "notice" }, icon("refresh-cw"), h("span", {}, "The rules have changed since. Try them again.")));
+    this.body.prepend(h("p", { class: "notice" }, icon("refresh-cw"), h("span", {}, t("The rules have changed since. Try them again."))));
   }
 
   private async ask(): Promise<void> {
@@ -179,14 +185,17 @@ export class SandboxView {
   private nowhere(): void {
     this.answer = null;
     this.tools.hidden = true;
-    replace(this.body, empty("clock", "Which stretch?", "Give it two moments, the earlier one first."));
+    replace(this.body, empty("clock", t("Which stretch?"), t("Give it two moments, the earlier one first.")));
   }
 
   private failed(error: unknown): void {
     this.answer = null;
     this.tools.hidden = true;
     const isRefused = error instanceof ApiError && error.status === 400;
-    replace(this.body, empty("circle-alert", "Not tried", isRefused ? "The rules are not right yet: see what is marked." : reason(error)));
+    replace(
+      this.body,
+      empty("circle-alert", t("Not tried"), isRefused ? t("The rules are not right yet: see what is marked.") : reason(error)),
+    );
     if (isRefused) this.options.onFaults(error);
   }
 
@@ -203,7 +212,7 @@ export class SandboxView {
       found.find((args) => JSON.stringify(args) === JSON.stringify(asked)) ?? found.find((args) => isOutput.has(JSON.stringify(args)));
     replace(
       this.who,
-      h("option", { value: EVERYBODY }, "Everybody"),
+      h("option", { value: EVERYBODY }, t("Everybody")),
       ...found.map((args) => h("option", { value: JSON.stringify(args), selected: args === first }, args.join(", "))),
     );
     this.refresh();
@@ -255,12 +264,14 @@ export class SandboxView {
               "p",
               { class: "small muted row" },
               icon("info"),
-              `Too much to show at once: lanes of the ${formatNumber(answer.entities.length)} entities with the most answers.`,
+              t("Too much to show at once: lanes of the {count} entities with the most answers.", {
+                count: formatNumber(answer.entities.length),
+              }),
             );
     const outputs = this.lanes.filter((lane) => lane.is_output).reduce((sum, lane) => sum + lane.intervals.length, 0);
     const [some, all] = [formatNumber(this.lanes.length), formatNumber(answer.lanes.length)];
-    const answers = `${formatNumber(outputs)} answer${outputs === 1 ? "" : "s"}`;
-    const text = answer.lanes.length === 0 ? "" : `${some} of ${all} lanes, ${answers} among them. `;
+    const answers = tn("1 answer", "{count} answers", outputs);
+    const text = answer.lanes.length === 0 ? "" : t("{some} of {all} lanes, {answers} among them. ", { some, all, answers });
     return h(
       "div",
       { class: "sandbox-summary" },
@@ -271,7 +282,11 @@ export class SandboxView {
         h(
           "span",
           { class: "faint num" },
-          `${formatSpan(answer.to - answer.from, time)} of history, ${formatNumber(answer.rows)} events, ${answer.seconds.toFixed(1)} s`,
+          t("{to} of history, {rows} events, {seconds} s", {
+            to: formatSpan(answer.to - answer.from, time),
+            rows: formatNumber(answer.rows),
+            seconds: answer.seconds.toFixed(1),
+          }),
         ),
       ),
       restricted,
@@ -287,19 +302,19 @@ export class SandboxView {
       "p",
       { class: "small muted row row-wrap" },
       icon("info"),
-      h("span", {}, `Only what speaks of ${who.join(" or ")}.`),
-      button("Everybody", { kind: "button-sm button-quiet", onClick: everybody }),
+      h("span", {}, t("Only what speaks of {who}.", { who: who.join(t(" or ")) })),
+      button(t("Everybody"), { kind: "button-sm button-quiet", onClick: everybody }),
     );
   }
 
   private nothing(answer: SandboxAnswer): HTMLElement {
-    if (answer.lanes.length > 0) return empty("filter", "No lane of that name", "Look for another word, or choose Everybody.");
+    if (answer.lanes.length > 0) return empty("filter", t("No lane of that name"), t("Look for another word, or choose Everybody."));
     if (answer.rows === 0)
-      return empty("history", "No events in this stretch", "The feed’s history does not reach it, or holds it no longer.");
+      return empty("history", t("No events in this stretch"), t("The feed’s history does not reach it, or holds it no longer."));
     return empty(
       "history",
-      "Nothing held in this stretch",
-      "No rule began anything in this time. Look further back, or make the thresholds wider.",
+      t("Nothing held in this stretch"),
+      t("No rule began anything in this time. Look further back, or make the thresholds wider."),
     );
   }
 
@@ -384,7 +399,7 @@ export class SandboxView {
         h(
           "p",
           { class: "small faint" },
-          "Point at an interval, or go there with the arrow keys, to see the rules that began and ended it.",
+          t("Point at an interval, or go there with the arrow keys, to see the rules that began and ended it."),
         ),
       );
       this.options.onPoint([]);
@@ -401,14 +416,14 @@ export class SandboxView {
   private span(lane: Lane, { start, end }: SandboxInterval): string {
     const { time } = this.options.feed;
     const from = formatClock(start, time, this.options.zone);
-    if (lane.kind === "event") return `at ${from}`;
+    if (lane.kind === "event") return t("at {moment}", { moment: from });
     return end === null
-      ? `from ${from}, and it still holds`
-      : `from ${from} to ${formatClock(end, time, this.options.zone)} (${formatSpan(end - start, time)})`;
+      ? t("from {from}, and it still holds", { from })
+      : t("from {from} to {end} ({end2})", { from, end: formatClock(end, time, this.options.zone), end2: formatSpan(end - start, time) });
   }
 
   private edges(lane: Lane, { began, ended, end }: SandboxInterval): HTMLElement[] {
-    const source = lane.kind === "input" ? "the feed's rows" : "what was so when the stretch began";
+    const source = lane.kind === "input" ? t("the feed's rows") : t("what was so when the stretch began");
     const edge = (title: string, cause: Edge): HTMLElement => {
       const rule = cause === null ? undefined : this.answer?.rules[cause.rule];
       if (cause === null || rule === undefined)
@@ -416,13 +431,13 @@ export class SandboxView {
       return h(
         "div",
         { class: "sandbox-edge" },
-        h("span", { class: "badge badge-accent" }, `${title}: line ${rule.line}`),
+        h("span", { class: "badge badge-accent" }, t("{title}: line {line}", { title, line: rule.line })),
         h("pre", { class: "mono" }, rule.text),
         ...cause.because.map((text) => h("code", { class: "mono small muted" }, this.readable(text))),
       );
     };
     const isEvent = lane.kind === "event";
-    return [edge(isEvent ? "Happened" : "Began", began), ...(isEvent || end === null ? [] : [edge("Ended", ended)])];
+    return [edge(isEvent ? t("Happened") : t("Began"), began), ...(isEvent || end === null ? [] : [edge(t("Ended"), ended)])];
   }
 
   /** What a rule found, its moment as a clock reads it. */
@@ -449,8 +464,9 @@ export class SandboxView {
     const rows = this.lanes
       .flatMap((lane, place) => lane.intervals.map((interval) => ({ lane, place, interval })))
       .sort((a, b) => a.interval.start - b.interval.start);
-    const line = (cause: Edge): string => (cause === null ? "–" : `line ${answer.rules[cause.rule]?.line ?? "?"}`);
-    const clock = (t: number | null): string => (t === null ? "still holds" : formatClock(t, this.options.feed.time, this.options.zone));
+    const line = (cause: Edge): string => (cause === null ? "–" : t("line {line}", { line: answer.rules[cause.rule]?.line ?? "?" }));
+    const clock = (at: number | null): string =>
+      at === null ? t("still holds") : formatClock(at, this.options.feed.time, this.options.zone);
     const row = ({ lane, place, interval }: (typeof rows)[number]): HTMLElement => {
       const look = (): void => this.look({ lane: place, interval });
       const cells = [
@@ -472,7 +488,14 @@ export class SandboxView {
     };
     const note =
       rows.length > MOST_ROWS
-        ? h("p", { class: "hint" }, `The first ${MOST_ROWS} of ${formatNumber(rows.length)} are listed; filter to see the others.`)
+        ? h(
+            "p",
+            { class: "hint" },
+            t("The first {MOSTROWS} of {count} are listed; filter to see the others.", {
+              MOSTROWS: MOST_ROWS,
+              count: formatNumber(rows.length),
+            }),
+          )
         : null;
     return h(
       "div",
@@ -480,8 +503,12 @@ export class SandboxView {
       h(
         "table",
         { class: "table table-tight" },
-        h("caption", { class: "visually-hidden" }, "Intervals of all lanes shown, oldest first"),
-        h("thead", {}, h("tr", {}, ...["What", "From", "Until", "Began by", "Ended by"].map((text) => h("th", { scope: "col" }, text)))),
+        h("caption", { class: "visually-hidden" }, t("Intervals of all lanes shown, oldest first")),
+        h(
+          "thead",
+          {},
+          h("tr", {}, ...[t("What"), t("From"), t("Until"), t("Began by"), t("Ended by")].map((text) => h("th", { scope: "col" }, text))),
+        ),
         h("tbody", {}, ...rows.slice(0, MOST_ROWS).map(row)),
       ),
       note,

@@ -4,6 +4,7 @@ import { minuteWords, type Stretch } from "../../../data/stretch";
 import type { Feed } from "../../../data/shapes";
 import { h } from "../../../lib/dom";
 import { fromWall, toWall, zoneName, type Zone } from "../../../lib/time";
+import { t } from "../../../lib/texts";
 
 const MINUTES = [1, 5, 10, 30, 60];
 const OTHER = "other";
@@ -19,12 +20,14 @@ export class StretchField {
     private readonly feed: Feed,
     private readonly zone: Zone,
   ) {
-    const last = MINUTES.map((value) => h("option", { value, selected: value === 10 }, `last ${minuteWords(value, feed.time)}`));
+    const last = MINUTES.map((value) =>
+      h("option", { value, selected: value === 10 }, t("last {value}", { value: minuteWords(value, feed.time) })),
+    );
     this.select = h(
       "select",
-      { class: "select select-sm", id: "sandbox-stretch", "aria-label": "Which stretch", onChange: () => this.show() },
+      { class: "select select-sm", id: "sandbox-stretch", "aria-label": t("Which stretch"), onChange: () => this.show() },
       ...last,
-      h("option", { value: OTHER }, "from … to …"),
+      h("option", { value: OTHER }, t("from … to …")),
     );
     this.from = this.moment("sandbox-from");
     this.to = this.moment("sandbox-to");
@@ -32,9 +35,9 @@ export class StretchField {
     this.ends = h(
       "div",
       { class: "sandbox-ends", hidden: true },
-      h("label", { for: this.from.id }, "From"),
+      h("label", { for: this.from.id }, t("From")),
       this.from,
-      h("label", { for: this.to.id }, "to"),
+      h("label", { for: this.to.id }, t("to")),
       this.to,
       zoned,
     );
@@ -63,7 +66,7 @@ export class StretchField {
   private moment(id: string): HTMLInputElement {
     return this.feed.time === "ms"
       ? h("input", { class: "input input-sm num", id, type: "datetime-local", step: 1 })
-      : h("input", { class: "input input-sm num", id, inputmode: "numeric", autocomplete: "off", placeholder: "tick" });
+      : h("input", { class: "input input-sm num", id, inputmode: "numeric", autocomplete: "off", placeholder: t("tick") });
   }
 
   private read({ value }: HTMLInputElement): number | null {

@@ -9,15 +9,16 @@ import { DurationField } from "../../query_form/duration_field";
 import { RegionChoice } from "../../query_form/region_choice";
 import { more } from "../../query_form/section";
 import type { EditorContext } from "../editor";
+import { t } from "../../../lib/texts";
 
 const OPERATOR_TEXTS: Record<Operator, string> = {
-  sequence: "SEQUENCE: in this order",
-  and: "AND: all of them, in any order",
-  or: "OR: one of them",
-  interval: "INTERVAL: within a time of each other",
-  absence: "NOT AFTER: the first, then not the second for a time",
-  before: "NOT BEFORE: not the first for a time, then the second",
-  around: "NOT AROUND: the first, and not the second for a time before or after it",
+  sequence: t("SEQUENCE: in this order"),
+  and: t("AND: all of them, in any order"),
+  or: t("OR: one of them"),
+  interval: t("INTERVAL: within a time of each other"),
+  absence: t("NOT AFTER: the first, then not the second for a time"),
+  before: t("NOT BEFORE: not the first for a time, then the second"),
+  around: t("NOT AROUND: the first, and not the second for a time before or after it"),
 };
 
 export interface NodeFormHandlers {
@@ -104,14 +105,14 @@ export class NodeForm {
     const others = root === null ? [] : namesIn(root).filter((one) => one !== name);
     const hint =
       count > 1
-        ? `It stands here ${count} times: a new name changes all of them.`
+        ? t("It stands here {count} times: a new name changes all of them.", { count })
         : others.length > 0
-          ? "A new name, or that of another of the pattern."
+          ? t("A new name, or that of another of the pattern.")
           : null;
     return h(
       "div",
       { class: "field" },
-      h("label", { for: "primitive-name" }, "Name"),
+      h("label", { for: "primitive-name" }, t("Name")),
       input,
       h("datalist", { id: "primitive-names" }, ...others.map((value) => h("option", { value }))),
       hint === null ? null : h("span", { class: "hint" }, hint),
@@ -127,7 +128,7 @@ export class NodeForm {
         h(
           "div",
           {},
-          button(`Define ${name}`, {
+          button(t("Define {name}", { name }), {
             icon: "plus",
             kind: "button-sm button-primary",
             onClick: () => handlers.onPrimitive(name, emptyPrimitive()),
@@ -142,7 +143,7 @@ export class NodeForm {
       value: now.where,
       pointer: `${pointer}/where`,
       id: "primitive-where",
-      texts: { none: "Any event of the feed, unless something is said here.", some: "Events that meet all of these." },
+      texts: { none: t("Any event of the feed, unless something is said here."), some: t("Events that meet all of these.") },
       onChange: () => set({ where: where.value() }),
     });
     const regions = (["inside", "outside"] as const).map((key) => {
@@ -157,7 +158,7 @@ export class NodeForm {
         },
       });
       this.regions.push({ key, choice });
-      return more(key === "inside" ? "Inside a region" : "Outside a region", now[key] !== null, choice.element);
+      return more(key === "inside" ? t("Inside a region") : t("Outside a region"), now[key] !== null, choice.element);
     });
     return [where.element, this.prefixes(pointer, now.prefix, (prefix) => set({ prefix })), ...regions];
   }
@@ -179,7 +180,7 @@ export class NodeForm {
         class: "input mono",
         value: beginning,
         placeholder: "urn:epc:id:sgtin:0614141.",
-        "aria-label": "Beginning",
+        "aria-label": t("Beginning"),
         autocomplete: "off",
       });
       text.addEventListener("input", () => set(rows.with(i, [rows[i]![0], text.value]), false));
@@ -188,9 +189,12 @@ export class NodeForm {
         "div",
         { class: "entry-row prefix-row", "data-pointer": `${pointer}/prefix/${column}` },
         choice,
-        h("span", { class: "faint" }, "begins with"),
+        h("span", { class: "faint" }, t("begins with")),
         text,
-        iconButton("Remove this beginning", "trash-2", { kind: "button-quiet button-sm", onClick: () => set(rows.toSpliced(i, 1), true) }),
+        iconButton(t("Remove this beginning"), "trash-2", {
+          kind: "button-quiet button-sm",
+          onClick: () => set(rows.toSpliced(i, 1), true),
+        }),
       );
     };
     const show = (): void => {
@@ -198,7 +202,7 @@ export class NodeForm {
       const add =
         free === undefined
           ? null
-          : button("Add a group of tags", { icon: "plus", kind: "button-sm", onClick: () => set([...rows, [free, ""]], true) });
+          : button(t("Add a group of tags"), { icon: "plus", kind: "button-sm", onClick: () => set([...rows, [free, ""]], true) });
       replace(list, ...rows.map(item), h("div", {}, add));
     };
     show();
@@ -214,7 +218,7 @@ export class NodeForm {
       ...Object.entries(OPERATOR_TEXTS).map(([name, text]) => h("option", { value: name, selected: name === op }, text)),
     );
     select.addEventListener("change", () => this.handlers.onOperator(select.value as Operator));
-    return h("div", { class: "field" }, h("label", { for: "pattern-operator" }, "Operator"), select);
+    return h("div", { class: "field" }, h("label", { for: "pattern-operator" }, t("Operator")), select);
   }
 
   private span(): HTMLElement | null {
@@ -222,13 +226,14 @@ export class NodeForm {
     if (op !== "interval" && never(op) === null) return null;
     const hint =
       op === "interval"
-        ? "From the first event to the last one."
+        ? t("From the first event to the last one.")
         : op === "before"
-          ? "It is reported at once: what came before is known."
-          : "It is reported when this time has passed.";
+          ? t("It is reported at once: what came before is known.")
+          : t("It is reported when this time has passed.");
     const label =
-      { interval: "Within", absence: "Not for", before: "Not in the time before", around: "Not before and after, for" }[op as string] ??
-      "Not for";
+      { interval: t("Within"), absence: t("Not for"), before: t("Not in the time before"), around: t("Not before and after, for") }[
+        op as string
+      ] ?? t("Not for");
     const field: DurationField = new DurationField({
       id: "pattern-span",
       label,
@@ -249,10 +254,19 @@ export class NodeForm {
       this.handlers.onBounds(from === null && to === null ? null : [from ?? 0, to]);
     };
     const field = (id: string, label: string, value: Span): DurationField =>
-      new DurationField({ id, label, time: this.context.feed.time, value: value === 0 ? null : value, placeholder: "any", onChange: tell });
-    const [least, most] = [field("pattern-least", "At least", low), field("pattern-most", "At most", high)];
+      new DurationField({
+        id,
+        label,
+        time: this.context.feed.time,
+        value: value === 0 ? null : value,
+        placeholder: t("any"),
+        onChange: tell,
+      });
+    const [least, most] = [field("pattern-least", t("At least"), low), field("pattern-most", t("At most"), high)];
     const title =
-      before !== undefined && before.op === "primitive" ? `How long after ${before.name}?` : "How long after what is before it?";
+      before !== undefined && before.op === "primitive"
+        ? t("How long after {name}?", { name: before.name })
+        : t("How long after what is before it?");
     return h(
       "fieldset",
       { class: "pattern-bounds" },

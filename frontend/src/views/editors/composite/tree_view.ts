@@ -4,6 +4,7 @@ import { boundsWords, operatorWords, primitiveWords, type CompositeEntries, type
 import { canGroup, canMove, outline, type PatternNode, type Row } from "../../../data/composite_tree";
 import type { Feed } from "../../../data/shapes";
 import { button, h, icon, iconButton, replace } from "../../../lib/dom";
+import { t } from "../../../lib/texts";
 
 const OPERATOR_NAMES: Record<PatternNode["op"], string> = {
   sequence: "SEQUENCE",
@@ -17,20 +18,20 @@ const OPERATOR_NAMES: Record<PatternNode["op"], string> = {
 };
 
 const COMMANDS = [
-  { name: "sequence", key: "t", text: "Then", title: "Another event after it" },
-  { name: "and", key: "a", text: "And", title: "Another event too, in any order" },
-  { name: "or", key: "o", text: "Or", title: "Another event instead" },
-  { name: "interval", key: "i", text: "Interval", title: "Another event within a time of it" },
-  { name: "absence", key: "n", text: "Not after", title: "No such event for a time after it" },
-  { name: "before", key: "p", text: "Not before", title: "No such event for a time before it" },
-  { name: "around", key: "r", text: "Not around", title: "No such event for a time before it and after it" },
-  { name: "without", key: "b", text: "Not between", title: "No such event between the one before and this one" },
-  { name: "group", key: "g", text: "Group", title: "Brackets about this and the next" },
+  { name: "sequence", key: "t", text: t("Then"), title: t("Another event after it") },
+  { name: "and", key: "a", text: t("And"), title: t("Another event too, in any order") },
+  { name: "or", key: "o", text: t("Or"), title: t("Another event instead") },
+  { name: "interval", key: "i", text: t("Interval"), title: t("Another event within a time of it") },
+  { name: "absence", key: "n", text: t("Not after"), title: t("No such event for a time after it") },
+  { name: "before", key: "p", text: t("Not before"), title: t("No such event for a time before it") },
+  { name: "around", key: "r", text: t("Not around"), title: t("No such event for a time before it and after it") },
+  { name: "without", key: "b", text: t("Not between"), title: t("No such event between the one before and this one") },
+  { name: "group", key: "g", text: t("Group"), title: t("Brackets about this and the next") },
 ] as const;
 const MOVES = [
-  { name: "up", key: "Alt+ArrowUp", text: "Move up", icon: "chevron-up" },
-  { name: "down", key: "Alt+ArrowDown", text: "Move down", icon: "chevron-down" },
-  { name: "remove", key: "Delete", text: "Remove", icon: "trash-2" },
+  { name: "up", key: "Alt+ArrowUp", text: t("Move up"), icon: "chevron-up" },
+  { name: "down", key: "Alt+ArrowDown", text: t("Move down"), icon: "chevron-down" },
+  { name: "remove", key: "Delete", text: t("Remove"), icon: "trash-2" },
 ] as const;
 export type Command = (typeof COMMANDS)[number]["name"] | (typeof MOVES)[number]["name"];
 
@@ -51,7 +52,7 @@ export interface TreeHandlers {
 
 export class PatternTreeView {
   readonly element: HTMLElement;
-  private readonly tree = h("div", { class: "pattern-tree", role: "tree", "aria-label": "Pattern" });
+  private readonly tree = h("div", { class: "pattern-tree", role: "tree", "aria-label": t("Pattern") });
   private readonly buttons = new Map<Command, HTMLButtonElement>();
   private rows: Row[] = [];
   private chosen = 0;
@@ -79,7 +80,7 @@ export class PatternTreeView {
           onClick: run(one.name),
         }),
       );
-    const tools = h("div", { class: "pattern-tools", role: "toolbar", "aria-label": "Change the pattern" }, ...this.buttons.values());
+    const tools = h("div", { class: "pattern-tools", role: "toolbar", "aria-label": t("Change the pattern") }, ...this.buttons.values());
     this.element = h("div", { class: "panel pattern-panel" }, tools, this.tree);
     this.tree.addEventListener("keydown", (event) => this.pressed(event));
     const choose = (event: MouseEvent): void => {
@@ -142,10 +143,10 @@ export class PatternTreeView {
 
   /** How a node stands to the one above it. */
   private lead({ role, link, parent, index }: Row): HTMLElement | null {
-    if (role === "without") return h("span", { class: "pattern-lead pattern-not" }, icon("ban"), "no");
-    if (role === "never") return h("span", { class: "pattern-lead pattern-not" }, icon("ban"), "never");
-    if (role === "then") return h("span", { class: "pattern-lead" }, `then ${boundsWords(link, this.feed)}`.trim());
-    if (role === "part" && index > 0) return h("span", { class: "pattern-lead" }, parent?.op === "or" ? "or" : "and");
+    if (role === "without") return h("span", { class: "pattern-lead pattern-not" }, icon("ban"), t("no"));
+    if (role === "never") return h("span", { class: "pattern-lead pattern-not" }, icon("ban"), t("never"));
+    if (role === "then") return h("span", { class: "pattern-lead" }, t("then {bounds}", { bounds: boundsWords(link, this.feed) }).trim());
+    if (role === "part" && index > 0) return h("span", { class: "pattern-lead" }, parent?.op === "or" ? t("or") : t("and"));
     return null;
   }
 
@@ -157,15 +158,15 @@ export class PatternTreeView {
       badges.push(
         h(
           "span",
-          { class: "badge pattern-trigger", title: "An event of it may complete the pattern: only then is it looked at" },
+          { class: "badge pattern-trigger", title: t("An event of it may complete the pattern: only then is it looked at") },
           icon("zap"),
-          "trigger",
+          t("trigger"),
         ),
       );
     if (leaf?.needed === true)
-      badges.push(h("span", { class: "badge", title: "Minimum condition: nothing is searched before it has come" }, "needed"));
-    if (faulty.has(name)) badges.push(h("span", { class: "badge badge-critical" }, icon("circle-alert"), "to mend"));
-    const meaning = entry === undefined ? "not defined yet" : primitiveWords(entry, this.feed);
+      badges.push(h("span", { class: "badge", title: t("Minimum condition: nothing is searched before it has come") }, t("needed")));
+    if (faulty.has(name)) badges.push(h("span", { class: "badge badge-critical" }, icon("circle-alert"), t("to mend")));
+    const meaning = entry === undefined ? t("not defined yet") : primitiveWords(entry, this.feed);
     return [
       h("strong", { class: "pattern-name mono" }, name),
       h("span", { class: `pattern-meaning${entry === undefined ? " pattern-undefined" : ""}` }, meaning),

@@ -5,6 +5,7 @@
 
 import { circlePlaces, type GraphEdge } from "../../../data/constraint_graph";
 import { h, svg } from "../../../lib/dom";
+import { t } from "../../../lib/texts";
 
 /** Of the drawing's frame, which is scaled to the room there is; CSS pixels at full size. */
 const WIDTH = 760;
@@ -32,7 +33,7 @@ export class GraphView {
   private readonly svg = svg("svg", {
     viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
     role: "group",
-    "aria-label": "Graph of the query",
+    "aria-label": t("Graph of the query"),
     class: "graph",
   });
   private readonly places = new Map<string, [number, number]>();
@@ -104,8 +105,8 @@ export class GraphView {
     const [x, y] = [x1 + (x2 - x1) * 0.42, y1 + (y2 - y1) * 0.42];
     const width = Math.max(...edge.lines.map((text) => text.length), 1) * 6.3 + 14;
     const height = edge.lines.length * LINE + 6;
-    const remarks = `${isInferred ? " (follows from the others)" : ""}${edge.isInConflict ? " (cannot be satisfied)" : ""}`;
-    const name = `${edge.from} and ${edge.to}: ${edge.lines.join(", ")}${remarks}`;
+    const remarks = `${isInferred ? t(" (follows from the others)") : ""}${edge.isInConflict ? t(" (cannot be satisfied)") : ""}`;
+    const name = t("{from} and {to}: {lines}", { from: edge.from, to: edge.to, lines: edge.lines.join(", ") + remarks });
     const label = svg(
       "g",
       {
@@ -135,7 +136,7 @@ export class GraphView {
         transform: `translate(${place[0]} ${place[1]})`,
         tabindex: 0,
         role: "button",
-        "aria-description": `${lines.join(", ")}. Arrow keys move it.`,
+        "aria-description": t("{lines}. Arrow keys move it.", { lines: lines.join(", ") }),
         "data-key": name,
       },
       svg("rect", { x: -NODE_WIDTH / 2, y: -height / 2, width: NODE_WIDTH, height, rx: 10 }),
@@ -206,7 +207,11 @@ export class GraphView {
 }
 
 function shownLines(lines: readonly string[]): readonly string[] {
-  return lines.length > 3 ? [...lines.slice(0, 2), `and ${lines.length - 2} more`] : lines.length === 0 ? ["any event"] : lines;
+  return lines.length > 3
+    ? [...lines.slice(0, 2), t("and {count} more", { count: lines.length - 2 })]
+    : lines.length === 0
+      ? [t("any event")]
+      : lines;
 }
 
 function nodeHeight(lines: readonly string[]): number {

@@ -5,6 +5,7 @@ import { h } from "../../../lib/dom";
 import { ConditionsField } from "../../query_form/conditions_field";
 import type { EditorContext } from "../editor";
 import { spanField } from "./span_field";
+import { t } from "../../../lib/texts";
 
 /** Of a specification. */
 export const MOST_VARIABLES = 32;
@@ -12,7 +13,7 @@ export const MOST_VARIABLES = 32;
 export function mutualForm(mutual: Mutual, context: EditorContext, onChange: (mutual: Mutual) => void): HTMLElement {
   let now = mutual;
   const set = (change: Partial<Mutual>): void => onChange((now = { ...now, ...change }));
-  const unit = context.feed.crs === "geographic" ? "metres" : "units of the plan";
+  const unit = context.feed.crs === "geographic" ? "metres" : t("units of the plan");
   const count = h("input", { class: "input num", id: "mutual-count", type: "number", min: 2, max: MOST_VARIABLES, value: String(now.k) });
   count.addEventListener("input", () => {
     const k = Math.round(Number(count.value));
@@ -31,7 +32,7 @@ export function mutualForm(mutual: Mutual, context: EditorContext, onChange: (mu
     value: now.where,
     pointer: "/variables",
     id: "mutual-where",
-    texts: { none: "Every event of the feed may be one of them.", some: "Each of them must meet all of these." },
+    texts: { none: t("Every event of the feed may be one of them."), some: t("Each of them must meet all of these.") },
     onChange: () => set({ where: where.value() }),
   });
   return h(
@@ -43,18 +44,18 @@ export function mutualForm(mutual: Mutual, context: EditorContext, onChange: (mu
       h(
         "div",
         { class: "field" },
-        h("label", { for: "mutual-count" }, "At least"),
-        h("div", { class: "row" }, count, h("span", { class: "unit" }, "events")),
+        h("label", { for: "mutual-count" }, t("At least")),
+        h("div", { class: "row" }, count, h("span", { class: "unit" }, t("events"))),
       ),
       h(
         "div",
         { class: "field", "data-pointer": "/constraints/0/distance" },
-        h("label", { for: "mutual-distance" }, "each within"),
+        h("label", { for: "mutual-distance" }, t("each within")),
         h("div", { class: "row" }, distance, h("span", { class: "unit" }, unit)),
       ),
       spanField({
         id: "mutual-within",
-        label: "and within",
+        label: t("and within"),
         time: context.feed.time,
         value: now.within,
         pointer: "/constraints/0/dt",
@@ -62,7 +63,7 @@ export function mutualForm(mutual: Mutual, context: EditorContext, onChange: (mu
         onChange: (within) => set({ within }),
       }),
     ),
-    h("p", { class: "small muted" }, "of one another, in any order. Every set of such events is one answer."),
+    h("p", { class: "small muted" }, t("of one another, in any order. Every set of such events is one answer.")),
     where.element,
   );
 }

@@ -18,6 +18,7 @@ import { ConditionsField } from "../../query_form/conditions_field";
 import { RegionChoice } from "../../query_form/region_choice";
 import type { EditorContext } from "../editor";
 import { spanField } from "./span_field";
+import { t } from "../../../lib/texts";
 
 const NAME = /^[A-Za-z_]\w{0,99}$/;
 
@@ -47,7 +48,7 @@ export function variableForm(
     value: variable.where,
     pointer: `/variables/${name}/where`,
     id: "variable-where",
-    texts: { none: "Any event of the feed.", some: "Events that meet all of these." },
+    texts: { none: t("Any event of the feed."), some: t("Events that meet all of these.") },
     onChange: () => handlers.onWhere(where.value()),
   });
   const others = entries.variables
@@ -56,12 +57,17 @@ export function variableForm(
   return h(
     "div",
     { class: "stack", "data-pointer": `/variables/${name}` },
-    h("div", { class: "field" }, h("label", { for: "variable-name" }, "Name"), input),
+    h("div", { class: "field" }, h("label", { for: "variable-name" }, t("Name")), input),
     where.element,
     others.length === 0
       ? null
-      : h("div", { class: "field" }, h("span", { class: "label" }, "Say how it lies to"), h("div", { class: "row row-wrap" }, ...others)),
-    h("div", {}, button("Remove this event", { icon: "trash-2", kind: "button-sm button-danger", onClick: handlers.onRemove })),
+      : h(
+          "div",
+          { class: "field" },
+          h("span", { class: "label" }, t("Say how it lies to")),
+          h("div", { class: "row row-wrap" }, ...others),
+        ),
+    h("div", {}, button(t("Remove this event"), { icon: "trash-2", kind: "button-sm button-danger", onClick: handlers.onRemove })),
   );
 }
 
@@ -90,34 +96,34 @@ export class ConstraintForm {
       { class: "stack", "data-pointer": this.pointer },
       this.between(),
       this.part(
-        "Time",
+        t("Time"),
         constraint.dt !== null,
         () => this.times(),
         (isOn) => ({ dt: isOn ? [0, context.feed.time === "ms" ? "PT5M" : 100] : null }),
         constraint.between.length > 1,
       ),
       this.part(
-        "Distance",
+        t("Distance"),
         constraint.distance !== null,
         () => this.distance(constraint.distance!),
         (isOn) => ({ distance: isOn ? { max: "", min: "", isOpen: false } : null }),
         constraint.between.length > 1,
       ),
       this.part(
-        "Inside a region",
+        t("Inside a region"),
         constraint.inside !== null,
         () => this.region!.element,
         (isOn) => ({ inside: isOn ? { region: null } : null }),
         true,
       ),
       this.part(
-        "Compared values",
+        t("Compared values"),
         constraint.compare.length > 0,
         () => this.comparisons(),
         (isOn) => ({ compare: isOn ? [this.fresh()] : [] }),
         true,
       ),
-      h("div", {}, button("Remove this constraint", { icon: "trash-2", kind: "button-sm button-danger", onClick: handlers.onRemove })),
+      h("div", {}, button(t("Remove this constraint"), { icon: "trash-2", kind: "button-sm button-danger", onClick: handlers.onRemove })),
     );
   }
 
@@ -148,7 +154,7 @@ export class ConstraintForm {
     const [first, second, ...more] = this.constraint.between;
     const swap =
       second !== undefined && more.length === 0
-        ? iconButton(`Exchange ${first ?? ""} and ${second}`, "refresh-cw", {
+        ? iconButton(t("Exchange {first} and {second}", { first: first ?? "", second }), "refresh-cw", {
             kind: "button-quiet button-sm",
             onClick: () => this.handlers.onChange({ between: [second, first ?? ""] }, true),
           })
@@ -156,7 +162,7 @@ export class ConstraintForm {
     return h(
       "div",
       { class: "field", "data-pointer": `${this.pointer}/between` },
-      h("span", { class: "label row" }, `Between ${this.constraint.between.join(", ") || "…"}`, swap),
+      h("span", { class: "label row" }, t("Between {between}", { between: this.constraint.between.join(", ") || "…" }), swap),
       h("div", { class: "row row-wrap" }, ...boxes),
     );
   }
@@ -178,28 +184,30 @@ export class ConstraintForm {
       h(
         "p",
         { class: "small muted" },
-        this.constraint.between.length > 2 ? "Each later one comes after each one before it by" : `${second} comes after ${first} by`,
-        " (negative: before it)",
+        this.constraint.between.length > 2
+          ? t("Each later one comes after each one before it by")
+          : t("{second} comes after {first} by", { second, first }),
+        t(" (negative: before it)"),
       ),
       h(
         "div",
         { class: "constraint-pair" },
         spanField({
           id: "dt-low",
-          label: "at least",
+          label: t("at least"),
           time,
           value: low,
           pointer: `${pointer}/0`,
-          placeholder: "no limit",
+          placeholder: t("no limit"),
           onChange: set(0),
         }),
         spanField({
           id: "dt-high",
-          label: "at most",
+          label: t("at most"),
           time,
           value: high,
           pointer: `${pointer}/1`,
-          placeholder: "no limit",
+          placeholder: t("no limit"),
           onChange: set(1),
         }),
       ),
@@ -207,7 +215,7 @@ export class ConstraintForm {
   }
 
   private distance(distance: DistanceEntry): HTMLElement {
-    const unit = this.context.feed.crs === "geographic" ? "metres" : "units of the plan";
+    const unit = this.context.feed.crs === "geographic" ? "metres" : t("units of the plan");
     const set = (change: Partial<DistanceEntry>): void => {
       Object.assign(distance, change);
       this.handlers.onChange({ distance }, false);
@@ -217,7 +225,7 @@ export class ConstraintForm {
         class: "input num",
         id: `distance-${key}`,
         value: distance[key],
-        placeholder: "no limit",
+        placeholder: t("no limit"),
         inputmode: "decimal",
         autocomplete: "off",
       });
@@ -234,8 +242,8 @@ export class ConstraintForm {
     return h(
       "div",
       { class: "stack", "data-pointer": `${this.pointer}/distance` },
-      h("div", { class: "constraint-pair" }, field("min", "at least"), field("max", "at most")),
-      h("label", { class: "check" }, strict, "The limits themselves do not count"),
+      h("div", { class: "constraint-pair" }, field("min", t("at least")), field("max", t("at most"))),
+      h("label", { class: "check" }, strict, t("The limits themselves do not count")),
     );
   }
 
@@ -287,10 +295,13 @@ export class ConstraintForm {
         });
       const operator = h(
         "select",
-        { class: "select", id: `compare-operator-${i}`, "aria-label": "Comparison" },
+        { class: "select", id: `compare-operator-${i}`, "aria-label": t("Comparison") },
         ...OPERATORS.map((one) => h("option", { value: one, selected: one === row.op }, one)),
       );
-      const [left, right] = [side("left", "Column or sum", "column or sum"), side("right", "Column, sum or value", "column, sum or value")];
+      const [left, right] = [
+        side("left", t("Column or sum"), t("column or sum")),
+        side("right", t("Column, sum or value"), t("column, sum or value")),
+      ];
       const read = (): void => {
         const { entries, context } = this;
         change({
@@ -307,7 +318,7 @@ export class ConstraintForm {
         left,
         operator,
         right,
-        iconButton("Remove this comparison", "trash-2", {
+        iconButton(t("Remove this comparison"), "trash-2", {
           kind: "button-quiet button-sm",
           onClick: () =>
             set(
@@ -326,11 +337,11 @@ export class ConstraintForm {
       h(
         "p",
         { class: "hint" },
-        "A side may be a sum of columns and numbers: 2 * ",
+        t("A side may be a sum of columns and numbers: 2 * "),
         h("code", { class: "mono" }, `${this.constraint.between[0] ?? "V1"}.${Object.keys(this.context.feed.columns)[0] ?? "x"}`),
         " + 3",
       ),
-      h("div", {}, button("Add a comparison", { icon: "plus", kind: "button-sm", onClick: () => set([...rows, this.fresh()], true) })),
+      h("div", {}, button(t("Add a comparison"), { icon: "plus", kind: "button-sm", onClick: () => set([...rows, this.fresh()], true) })),
     );
   }
 }

@@ -16,6 +16,7 @@ import { button, h, icon, replace } from "../../../lib/dom";
 import { Latest } from "../../../lib/latest";
 import { formatClock, formatMoment, formatNumber } from "../../../lib/time";
 import type { EditorContext } from "../editor";
+import { t } from "../../../lib/texts";
 
 const SHOWN = 30;
 
@@ -29,7 +30,7 @@ export class ProgressView {
   readonly element: HTMLElement;
   private readonly now = h("div", { class: "stack", "aria-live": "polite" });
   private readonly before = h("div", { class: "stack" });
-  private readonly look = button("Look now", { icon: "scan-search", kind: "button-sm", id: "look-now", onClick: () => void this.ask() });
+  private readonly look = button(t("Look now"), { icon: "scan-search", kind: "button-sm", id: "look-now", onClick: () => void this.ask() });
   private readonly question = new Latest(
     (signal) => this.asked(signal),
     (error) => replace(this.now, h("p", { class: "small muted" }, reason(error))),
@@ -42,12 +43,12 @@ export class ProgressView {
   ) {
     replace(
       this.now,
-      h("p", { class: "small muted" }, "Which steps each has done by the feed's newest moment, half-finished patterns too."),
+      h("p", { class: "small muted" }, t("Which steps each has done by the feed's newest moment, half-finished patterns too.")),
     );
     this.element = h(
       "section",
       { class: "form-section" },
-      h("div", { class: "row spread" }, h("h2", {}, "Who matches now"), this.look),
+      h("div", { class: "row spread" }, h("h2", {}, t("Who matches now")), this.look),
       this.now,
       this.before,
     );
@@ -64,14 +65,18 @@ export class ProgressView {
     const newest = rows.slice(-SHOWN).reverse();
     const clock = (at: number): string => formatClock(at, this.context.feed.time, this.context.timeZone);
     const list = newest.map((row) =>
-      this.row(ofDetection(row, of), `${clock(row.start)}${row.end === null ? ", still" : ` to ${clock(row.end)}`}`),
+      this.row(ofDetection(row, of), `${clock(row.start)}${row.end === null ? t(", still") : t(" to {end}", { end: clock(row.end) })}`),
     );
     replace(
       this.before,
       h(
         "h3",
         {},
-        rows.length === 0 ? "The preview found no match" : `Matches of the preview${rows.length > SHOWN ? `, the newest ${SHOWN}` : ""}`,
+        rows.length === 0
+          ? t("The preview found no match")
+          : rows.length > SHOWN
+            ? t("Matches of the preview, the newest {count}", { count: SHOWN })
+            : t("Matches of the preview"),
       ),
       h("ul", { class: "progress-list" }, ...list),
     );
@@ -92,19 +97,23 @@ export class ProgressView {
     const matching = answer.entities.filter((row) => row.matches).length;
     const when =
       answer.at === null
-        ? "The feed has no events yet."
+        ? t("The feed has no events yet.")
         : `${formatMoment(answer.at, feed.time, timeZone)}: ${progressWords(answer.total, matching, isMeasured)}`;
     replace(
       this.now,
       h("p", { class: "small" }, when),
       h("ul", { class: "progress-list" }, ...answer.entities.slice(0, SHOWN).map((row) => this.row(row, stateOf(row)))),
     );
-    if (answer.total > SHOWN) this.now.append(h("p", { class: "small faint" }, `and ${formatNumber(answer.total - SHOWN)} more`));
+    if (answer.total > SHOWN)
+      this.now.append(h("p", { class: "small faint" }, t("and {total} more", { total: formatNumber(answer.total - SHOWN) })));
   }
 
   private row(row: EntityProgress, text: string): HTMLElement {
     const dots = row.steps.map((step, i) =>
-      h("i", { class: step === null ? "" : "done", title: `Step ${i + 1}${step === null ? " is not done" : ""}` }),
+      h("i", {
+        class: step === null ? "" : "done",
+        title: step === null ? t("Step {step} is not done", { step: i + 1 }) : t("Step {step}", { step: i + 1 }),
+      }),
     );
     const score = row.score === null ? null : h("span", { class: "num" }, distanceWords(row.score, this.context.feed.crs === "geographic"));
     const open = h(
@@ -128,8 +137,9 @@ export class ProgressView {
 
   private witness(step: Witness | null, i: number): HTMLElement {
     const { feed, timeZone } = this.context;
-    if (step === null) return h("li", { class: "faint" }, `${i + 1}. not yet`);
-    const distance = step.distance === null ? "" : `, ${distanceWords(step.distance, feed.crs === "geographic")} away`;
+    if (step === null) return h("li", { class: "faint" }, t("{i}. not yet", { i: i + 1 }));
+    const distance =
+      step.distance === null ? "" : t(", {distance} away", { distance: distanceWords(step.distance, feed.crs === "geographic") });
     return h("li", {}, `${i + 1}. ${formatMoment(step.t, feed.time, timeZone)}${distance}`);
   }
 

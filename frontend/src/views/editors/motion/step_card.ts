@@ -8,8 +8,9 @@ import { timeWords, titleWords } from "../../../data/motion_words";
 import { DurationField } from "../../query_form/duration_field";
 import { RegionChoice } from "../../query_form/region_choice";
 import type { EditorContext, MapShape } from "../editor";
+import { t } from "../../../lib/texts";
 
-const SENSE_TEXTS: Record<Sense, string> = { inside: "Inside", outside: "Outside", distance: "Distance to" };
+const SENSE_TEXTS: Record<Sense, string> = { inside: t("Inside"), outside: t("Outside"), distance: t("Distance to") };
 
 export interface StepHandlers {
   /** The step was changed; `isOther`: so that other fields, or other steps, are to be shown. */
@@ -92,7 +93,7 @@ export class StepCard {
       this.title,
       this.time,
     );
-    const grip = h("span", { class: "step-grip", draggable: "true", title: "Drag to another place" }, icon("move"));
+    const grip = h("span", { class: "step-grip", draggable: "true", title: t("Drag to another place") }, icon("move"));
     const move = (text: string, name: string, by: number, part: string, isOff: boolean): HTMLElement =>
       iconButton(text, name, {
         kind: "button-quiet button-sm",
@@ -108,9 +109,9 @@ export class StepCard {
       h(
         "div",
         { class: "step-actions" },
-        move(`Move step ${n} up`, "chevron-up", -1, "up", this.place === 0),
-        move(`Move step ${n} down`, "chevron-down", 1, "down", this.place === this.steps.length - 1),
-        iconButton(`Remove step ${n}`, "trash-2", {
+        move(t("Move step {n} up", { n }), "chevron-up", -1, "up", this.place === 0),
+        move(t("Move step {n} down", { n }), "chevron-down", 1, "down", this.place === this.steps.length - 1),
+        iconButton(t("Remove step {n}", { n }), "trash-2", {
           kind: "button-quiet button-sm",
           disabled: this.steps.length === 1,
           onClick: () => this.handlers.onRemove(),
@@ -129,7 +130,7 @@ export class StepCard {
 
   private fields(): HTMLElement[] {
     const senses = choice(
-      "What is asked",
+      t("What is asked"),
       SENSES.map((one) => [one, SENSE_TEXTS[one]]),
       this.step.sense,
       (sense) => this.sensed(sense as Sense),
@@ -171,7 +172,7 @@ export class StepCard {
         ? h(
             "div",
             {},
-            button("Take a point instead", {
+            button(t("Take a point instead"), {
               icon: "map-pin",
               kind: "button-sm",
               onClick: () => this.changed({ place: null, isToPoint: true }, true),
@@ -183,7 +184,7 @@ export class StepCard {
 
   private point(pointer: string, place: Point | null): HTMLElement {
     const { context } = this;
-    const names = context.feed.crs === "geographic" ? ["Longitude", "Latitude"] : ["x", "y"];
+    const names = context.feed.crs === "geographic" ? [t("Longitude"), t("Latitude")] : ["x", "y"];
     const inputs = names.map((name, axis) =>
       h("input", {
         class: "input num",
@@ -210,11 +211,11 @@ export class StepCard {
     return h(
       "div",
       { class: "stack", "data-pointer": pointer },
-      h("div", { class: "point-row" }, ...inputs, button("Pick", { icon: "map-pin", onClick: pick })),
+      h("div", { class: "point-row" }, ...inputs, button(t("Pick"), { icon: "map-pin", onClick: pick })),
       h(
         "div",
         {},
-        button("Take a region instead", {
+        button(t("Take a region instead"), {
           icon: "pentagon",
           kind: "button-sm",
           onClick: () => this.changed({ place: null, isToPoint: false }, true),
@@ -228,25 +229,25 @@ export class StepCard {
     const inOrder = this.steps.map((step, i) => (i === this.place ? { ...step, isTimed: false, total: null } : step));
     const kinds = [
       ["order", capitalised(timeWords(inOrder, this.place, this.context.feed.time))],
-      ["time", "At a separate time"],
+      ["time", t("At a separate time")],
     ] as const;
-    const order = choice("When", kinds, isTimed ? "time" : "order", (kind) =>
+    const order = choice(t("When"), kinds, isTimed ? "time" : "order", (kind) =>
       this.changed({ isTimed: kind === "time", isForAll: false, total: null }, true),
     );
     if (sense !== "distance" && !isTimed) return [order];
     const quantifiers =
       sense === "distance"
         ? ([
-            ["exists", "The closest moment"],
-            ["forall", "The farthest moment"],
+            ["exists", t("The closest moment")],
+            ["forall", t("The farthest moment")],
           ] as const)
         : ([
-            ["exists", "At some moment"],
-            ["forall", "All the time"],
-            ["at_least", "At least so long in all"],
-            ["at_most", "At most so long"],
+            ["exists", t("At some moment")],
+            ["forall", t("All the time")],
+            ["at_least", t("At least so long in all")],
+            ["at_most", t("At most so long")],
           ] as const);
-    const quantifier = choice("How long", quantifiers, total !== null ? total.bound : isForAll ? "forall" : "exists", (kind) =>
+    const quantifier = choice(t("How long"), quantifiers, total !== null ? total.bound : isForAll ? "forall" : "exists", (kind) =>
       this.quantified(kind),
     );
     return [...(sense === "distance" ? [] : [order]), quantifier, ...(total === null ? [] : [this.total(total)]), this.window()];
@@ -270,7 +271,7 @@ export class StepCard {
       this.changed({ total: { ...(this.step.total ?? total), [key]: fields[key]?.value() ?? null } });
     fields.time = new DurationField({
       id: `${this.id}-total`,
-      label: "In all",
+      label: t("In all"),
       time,
       value: total.time,
       pointer: `${pointer}/${total.bound}`,
@@ -278,11 +279,11 @@ export class StepCard {
     });
     fields.gap = new DurationField({
       id: `${this.id}-gap`,
-      label: "A position holds for",
+      label: t("A position holds for"),
       time,
       value: total.gap,
       pointer: `${pointer}/gap`,
-      hint: "Empty: until the next one",
+      hint: t("Empty: until the next one"),
       onChange: change("gap"),
     });
     return h("div", { class: "step-window" }, fields.time.element, fields.gap.element);
@@ -296,7 +297,7 @@ export class StepCard {
     const change = (end: "from" | "to") => (): void => this.changed({ [end]: fields[end]?.value() ?? null });
     fields.from = new DurationField({
       id: `${this.id}-from`,
-      label: "Between … ago",
+      label: t("Between … ago"),
       time,
       value: from,
       pointer: `${pointer}/0`,
@@ -304,11 +305,11 @@ export class StepCard {
     });
     fields.to = new DurationField({
       id: `${this.id}-to`,
-      label: "and … ago",
+      label: t("and … ago"),
       time,
       value: to,
       pointer: `${pointer}/1`,
-      hint: "0 is now",
+      hint: t("0 is now"),
       onChange: change("to"),
     });
     return h("div", { class: "step-window", "data-pointer": pointer }, fields.from.element, fields.to.element);

@@ -4,6 +4,7 @@ import { button, h, replace } from "../../../lib/dom";
 import { moved, newStep, placeBefore, type MotionStep } from "../../../data/motion_data";
 import type { EditorContext, MapShape } from "../editor";
 import { StepCard } from "./step_card";
+import { t } from "../../../lib/texts";
 
 /** Of a specification. */
 const MOST = 64;
@@ -28,11 +29,11 @@ export class TrackView {
     private readonly handlers: TrackHandlers,
   ) {
     this.active = entries.steps[0]?.id ?? null;
-    const add = button("Add a step", { icon: "plus", id: "add-step", onClick: () => this.add() });
+    const add = button(t("Add a step"), { icon: "plus", id: "add-step", onClick: () => this.add() });
     const hint = h(
       "span",
       { class: "small faint" },
-      "Move a step by dragging it, or with ",
+      t("Move a step by dragging it, or with "),
       h("kbd", {}, "Alt"),
       " ",
       h("kbd", {}, "↑"),
@@ -113,7 +114,7 @@ export class TrackView {
     this.entries.steps = this.entries.steps.filter((one) => one !== step);
     const next = this.entries.steps[Math.min(i, this.entries.steps.length - 1)];
     if (this.active === step.id) this.active = next?.id ?? null;
-    this.told.textContent = `Step ${i + 1} is removed.`;
+    this.told.textContent = t("Step {i} is removed.", { i: i + 1 });
     if (next !== undefined) this.rendered(next, "title");
     this.handlers.onChange();
   }
@@ -122,7 +123,7 @@ export class TrackView {
     if (to < 0 || to >= this.entries.steps.length) return;
     this.entries.steps = moved(this.entries.steps, step.id, to);
     this.rendered(step, part);
-    this.told.textContent = `It is step ${to + 1} of ${this.entries.steps.length} now.`;
+    this.told.textContent = t("It is step {to} of {count} now.", { to: to + 1, count: this.entries.steps.length });
     this.handlers.onChange();
   }
 

@@ -4,6 +4,7 @@ import type { Detection } from "../../../data/shapes";
 import { h, longName, replace } from "../../../lib/dom";
 import { formatMoment, formatSpan } from "../../../lib/time";
 import type { EditorContext, MapShape } from "../editor";
+import { t } from "../../../lib/texts";
 
 const SHOWN = 30;
 
@@ -24,7 +25,11 @@ export class FoundView {
       h(
         "h2",
         {},
-        rows.length === 0 ? "The preview found no such events" : `Events that met${rows.length > SHOWN ? `, the newest ${SHOWN}` : ""}`,
+        rows.length === 0
+          ? t("The preview found no such events")
+          : rows.length > SHOWN
+            ? t("Events that met, the newest {count}", { count: SHOWN })
+            : t("Events that met"),
       ),
       h(
         "ul",
@@ -39,7 +44,7 @@ export class FoundView {
 
   private row(row: Detection): HTMLElement {
     const { feed, timeZone } = this.context;
-    const lasts = row.end !== null && row.end > row.start ? `, over ${formatSpan(row.end - row.start, feed.time)}` : "";
+    const lasts = row.end !== null && row.end > row.start ? t(", over {end}", { end: formatSpan(row.end - row.start, feed.time) }) : "";
     const open = h(
       "button",
       { type: "button", class: "progress-row found-row", "aria-pressed": "false" },

@@ -2,6 +2,7 @@
 
 import type { PlacedFault } from "../../../lib/api";
 import { h, replace } from "../../../lib/dom";
+import { t } from "../../../lib/texts";
 
 export interface PlacedTextOptions {
   id: string;
@@ -51,7 +52,7 @@ export class PlacedTextView {
         const go = h(
           "button",
           { type: "button", class: "trigger-fault" },
-          h("span", { class: "num" }, `line ${fault.line}, column ${fault.column ?? 1}`),
+          h("span", { class: "num" }, t("line {line}, column {column}", { line: fault.line, column: fault.column ?? 1 })),
           text,
         );
         go.addEventListener("click", () => this.go(fault.line ?? 1, fault.column ?? 1));

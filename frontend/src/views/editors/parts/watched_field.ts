@@ -6,6 +6,7 @@ import { h, replace } from "../../../lib/dom";
 import { RangesField } from "../../query_form/ranges_field";
 import { RegionChoice } from "../../query_form/region_choice";
 import type { EditorContext } from "../editor";
+import { t } from "../../../lib/texts";
 
 export class WatchedField {
   readonly element: HTMLElement;
@@ -67,11 +68,11 @@ export class WatchedField {
   private places(): HTMLElement {
     const places = (
       [
-        ["region", "In a region"],
-        ["ranges", "Range of values"],
+        ["region", t("In a region")],
+        ["ranges", t("Range of values")],
       ] as const
     ).map(([place, text]) => h("button", { type: "button", "data-place": place, onClick: () => this.turn(place) }, text));
-    return h("div", { class: "segmented", role: "group", "aria-label": "What is watched" }, ...places);
+    return h("div", { class: "segmented", role: "group", "aria-label": t("What is watched") }, ...places);
   }
 
   private turn(place: Watched["place"]): void {

@@ -6,7 +6,7 @@ Whoever amends a log sees to it that no job reads it meanwhile. Numbers stay wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,8 @@ import pyarrow.parquet as pq
 from engine.model.columns import CLOCK, ENTITY, EVENT, SEQ, TIME
 from engine.model.events import HEARTBEAT, Stamper
 from engine.model.feed import LARGEST_TIME
-from engine.sources.compaction import LOCK
 from engine.sources.eventlog import EventLog
-from engine.sources.segments import Segment, publish
+from engine.sources.segments import Segment
 
 LEAST = 1 - LARGEST_TIME
 """Before any row: the clock of a feed that has none yet."""
@@ -56,37 +55,31 @@ def later_rows(log: EventLog, to: int) -> Iterator[pa.Table]:
 
 def amend(log: EventLog, to: int) -> None:
     """Replaces the log's end, from the first file with a row beyond `to`, by one file without such rows: whole or not at all."""
-    with log.locked(LOCK), log.locked():
+    with log.alone():
         segments = log.segments()
         begin = next((i for i, segment in enumerate(segments) if _reaches(segment, to)), None)
         if begin is None:
             return
         old, first = segments[begin:], segments[begin].first_seq
         amended = (table for table in without_later(log.read(log.start), to) if table.column(SEQ)[-1].as_py() >= first)
-        target = log.tmp / f"append-amended-{first}"
-        rows, clock = _write(amended, first, target)
-        name = Segment.name(first, rows, clock)
-        newest = max(segment.path.stat().st_mtime_ns for segment in old)
-        # A folder that was written to keeps its order: Spark sorts files by the time of their modification.
-        made = publish(lambda path: None, target, log.live / name, mtime_ns=newest + 1_000_000)
-        # Oldest first: until the last has gone the log ends where it did.
-        for segment in old:
-            if segment.path != made:
-                segment.path.unlink(missing_ok=True)
+        log.replace_end(old, lambda file: _write(amended, first, file))
 
 
 def _reaches(segment: Segment, to: int) -> bool:
-    return segment.max_t > to and bool(pc.any(pc.greater(pq.read_table(segment.path, columns=[TIME]).column(TIME), to)).as_py())
+    if segment.max_t <= to:
+        return False
+    with segment.opened() as file:
+        return bool(pc.any(pc.greater(file.read(columns=[TIME]).column(TIME), to)).as_py())
 
 
-def _write(tables: Iterable[pa.Table], first: int, path: Path) -> tuple[int, int]:
+def _write(tables: Iterable[pa.Table], first: int, file: BinaryIO) -> tuple[int, int]:
     """Writes the rows from `first` on; how many, and the clock after them."""
     writer: pq.ParquetWriter | None = None
     rows, clock = 0, None
     try:
         for table in tables:
             kept = table.filter(pc.greater_equal(table.column(SEQ), first))
-            writer = writer or pq.ParquetWriter(path, kept.schema, compression="snappy", use_dictionary=["event", "entity"], write_page_checksum=True)
+            writer = writer or pq.ParquetWriter(file, kept.schema, compression="snappy", use_dictionary=["event", "entity"], write_page_checksum=True)
             writer.write_table(kept.cast(writer.schema))
             rows += kept.num_rows
             reached = [time for time in (pc.max(kept.column(TIME)).as_py(), pc.max(kept.column(CLOCK)).as_py(), clock) if time is not None]

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -270,6 +270,26 @@ class EventLog:
         with (self.folder / name).open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else appends to this log, or puts its files in others, while it is held."""
+        with self.locked(compaction.LOCK), self.locked():
+            yield
+
+    def replace_end(self, old: Sequence[Segment], write: Callable[[BinaryIO], tuple[int, int]]) -> None:
+        """One segment in place of `old`, the last ones, whole or not at all. `write` gives its rows and the clock after them. Held `alone`."""
+        target = self.tmp / f"append-amended-{old[0].first_seq}"
+        with target.open("wb") as file:
+            rows, clock = write(file)
+        newest = max(segment.path.stat().st_mtime_ns for segment in old)
+        # A folder that was written to keeps its order: Spark sorts files by the time of their modification.
+        name = Segment.name(old[0].first_seq, rows, clock)
+        made = publish(lambda path: None, target, self.live / name, mtime_ns=newest + 1_000_000)
+        # Oldest first: until the last has gone the log ends where it did.
+        for segment in old:
+            if segment.path != made:
+                segment.path.unlink(missing_ok=True)
 
     def _sweep(self) -> None:
         """Removes what a writer that died left behind. Caller holds the lock, so no other append is under way."""

@@ -29,6 +29,15 @@ def mirror(log: SharedLog, folder: EventLog, rows: int = ROWS) -> None:
                 here[name].path.unlink()
 
 
+def copy_whole(log: SharedLog, folder: Path) -> None:
+    """The whole log as a folder in which an `EventLog` finds it. Raises LogDamaged, OSError."""
+    targets = [(segment, folder / segment.path.parent.name / _name(segment)) for segment in log.newest(log.end[0])]
+    for parent in {target.parent for _, target in targets}:
+        parent.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(AT_ONCE) as hands:
+        list(hands.map(lambda one: _fetch(*one), targets))
+
+
 def _name(segment: Segment) -> str:
     return Segment.name(segment.first_seq, segment.rows, segment.max_t, segment.crc)
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +25,7 @@ from engine.sources.buckets import groups_of, rows_of
 from engine.sources.compaction import LOCK
 from engine.sources.eventlog import ENTRIES, Entry, EventLog, entries_of, notes_of
 from engine.sources.segments import LogDamaged, Segment, publish
+from engine.sources.shared_log import LIVE, SharedLog
 
 LOST = "$lost"
 """The entity of rows that stand for lost ones. Their event is a heartbeat: readers take them for what they are, the passing of time."""
@@ -75,6 +78,30 @@ def repair(log: EventLog, schema: pa.Schema, reach: Reach) -> list[Repaired]:
         return done
 
 
+def replace_damaged(log: SharedLog, schema: pa.Schema) -> list[Repaired]:
+    """The same for a log on shared storage: a file of what can still be read, and of rows that stand for the others, for each that is damaged or
+    missing; what was done. The order of such a log has no holes. Appends wait only while files are replaced."""
+    broken = [(segment, fault) for segment in log.segments() if (fault := _fault_of(segment)) is not None]
+    done: list[Repaired] = []
+    with log.alone():
+        known = {str(segment.path) for segment in log.segments()}
+        for segment, fault in broken:
+            if str(segment.path) in known:
+                rows, entries, repaired = _mended(segment, fault, schema, log.segments())
+                is_live = segment.path.parent.name == LIVE
+                log.replace_damaged(segment, partial(_write_rows, rows, _notes(rows, entries) if is_live else None))
+                done.append(repaired)
+    return done
+
+
+def _fault_of(segment: Segment) -> LogDamaged | None:
+    try:
+        segment.verify()
+    except LogDamaged as fault:
+        return fault
+    return None
+
+
 def _judged(log: EventLog) -> Iterator[tuple[Segment, LogDamaged | None]]:
     """Each file and what is wrong with it. Files with other names than segments have are set aside at once: nothing says what they hold."""
     for folder in (log.history, log.live):
@@ -113,15 +140,21 @@ def _mend(log: EventLog, segment: Segment, fault: LogDamaged, schema: pa.Schema,
     if any(other.first_seq <= segment.first_seq and segment.next_seq <= other.next_seq for other in whole):
         _take_away(log, segment.path)
         return Repaired(name, fault.reason, segment.first_seq, segment.next_seq, (), counted=True)
-    pieces, entries = _readable(segment)
-    known = sorted((piece.column(SEQ)[0].as_py(), piece) for piece in pieces if piece.num_rows)
-    kept = dict(known)
+    rows, entries, repaired = _mended(segment, fault, schema, whole)
     mtime_ns = segment.path.stat().st_mtime_ns
-    clock = _clock_before(segment.first_seq, whole)
-    rows, lost = _with_lost(segment.first_seq, segment.next_seq, kept, clock, segment.max_t, schema)
     _take_away(log, segment.path)
     _write(log, segment.path.parent, rows, entries, segment.max_t, mtime_ns)
-    return Repaired(name, fault.reason, segment.first_seq, segment.next_seq, lost, counted=entries is not None)
+    return repaired
+
+
+def _mended(segment: Segment, fault: LogDamaged, schema: pa.Schema, others: Sequence[Segment]) -> tuple[pa.Table, list[Entry] | None, Repaired]:
+    """What can be read of a damaged segment, with rows that stand for the lost ones; the deliveries it tells of."""
+    pieces, entries = _readable(segment)
+    kept = dict(sorted((piece.column(SEQ)[0].as_py(), piece) for piece in pieces if piece.num_rows))
+    clock = _clock_before(segment.first_seq, others)
+    rows, lost = _with_lost(segment.first_seq, segment.next_seq, kept, clock, segment.max_t, schema)
+    name = f"{segment.path.parent.name}/{segment.path.name}"
+    return rows, entries, Repaired(name, fault.reason, segment.first_seq, segment.next_seq, lost, counted=entries is not None)
 
 
 def _fill(log: EventLog, first: int, stop: int, schema: pa.Schema, whole: Sequence[Segment], reach: Reach) -> Repaired:
@@ -142,8 +175,8 @@ def _fill(log: EventLog, first: int, stop: int, schema: pa.Schema, whole: Sequen
 def _readable(segment: Segment) -> tuple[list[pa.Table], list[Entry] | None]:
     """The row groups of a damaged file that are as they were written, and the deliveries it tells of (null: it does not)."""
     try:
-        file = pq.ParquetFile(segment.path, page_checksum_verification=True)
-    except (pa.ArrowException, OSError):
+        file = pq.ParquetFile(segment.as_it_is(), page_checksum_verification=True)
+    except (pa.ArrowException, OSError, LogDamaged):
         return [], None
     pieces: list[pa.Table] = []
     with file:
@@ -251,15 +284,19 @@ def _stand_ins(first: int, stop: int, clock: int | None, last_t: int | None, sch
 
 def _write(log: EventLog, folder: Path, rows: pa.Table, entries: list[Entry] | None, max_t: int, mtime_ns: int) -> None:
     first = rows.column(SEQ)[0].as_py()
-    stated = entries or [Entry(first, rows.num_rows, None, {"source": "repair"})]
-    stamped = rows.replace_schema_metadata({ENTRIES: notes_of(stated)} if folder == log.live else None)
+    notes = _notes(rows, entries) if folder == log.live else None
     name = Segment.name(first, rows.num_rows, max_t)
-    publish(
-        lambda path: pq.write_table(stamped, path, compression="snappy", use_dictionary=[EVENT, ENTITY], write_page_checksum=True),
-        log.tmp / f"append-{name}",
-        folder / name,
-        mtime_ns=mtime_ns,
-    )
+    publish(partial(_write_rows, rows, notes), log.tmp / f"append-{name}", folder / name, mtime_ns=mtime_ns)
+
+
+def _notes(rows: pa.Table, entries: list[Entry] | None) -> dict[bytes, bytes]:
+    """What a live segment says of its deliveries."""
+    return {ENTRIES: notes_of(entries or [Entry(rows.column(SEQ)[0].as_py(), rows.num_rows, None, {"source": "repair"})])}
+
+
+def _write_rows(rows: pa.Table, notes: dict[bytes, bytes] | None, where: Path | BinaryIO) -> None:
+    stamped = rows.replace_schema_metadata(notes)
+    pq.write_table(stamped, where, compression="snappy", use_dictionary=[EVENT, ENTITY], write_page_checksum=True)
 
 
 def _take_away(log: EventLog, path: Path) -> None:

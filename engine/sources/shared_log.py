@@ -5,6 +5,7 @@ S3's protocol; no folder is listed to read, and no file is renamed or locked.
 
     <store>/<feed>/live/      segments as they were appended
     <store>/<feed>/history/   the same rows in fewer, larger files
+    <store>/<feed>/damaged/   files that were damaged, after a repair
 
 A writer puts a file that is stamped for the place where the log ends when it looks; then, in one short transaction that locks the feed's row, takes
 that place if it is still free. If another was faster, it judges and stamps its rows again, and puts them while it holds the lock. A file that no row
@@ -17,12 +18,12 @@ import io
 import time
 import uuid
 import zlib
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 
@@ -30,10 +31,10 @@ from engine.failpoints import failpoint
 from engine.sources.buckets import write_rows
 from engine.sources.compaction import common_schema, joinable, runs, write_joined
 from engine.sources.eventlog import Address, End, Entry, EventLog, Span, _Judged, _Waiting
-from engine.sources.segments import WHOLE_BYTES, Segment
+from engine.sources.segments import WHOLE_BYTES, LogDamaged, Segment
 from engine.sources.store import Files, StoreAway, files_of
 
-LIVE, HISTORY = "live", "history"
+LIVE, HISTORY, DAMAGED = "live", "history", "damaged"
 REPLACED_S = 3_600
 """A file that a larger one replaced, or that retention took, is still there for so long: whoever has just looked reads it, and the longest batch is
 much shorter."""
@@ -102,6 +103,12 @@ class Order(Listing, Protocol):
     def replace(self, parts: Sequence[str], by: Sequence[Ordered]) -> bool:
         """Exchanges neighbouring segments, named by their files, in one transaction; false, and nothing done, when some are no more."""
 
+    def alone(self) -> AbstractContextManager[None]:
+        """Nobody else moves the end or exchanges segments: a transaction, or part of one that is under way."""
+
+    def exchange(self, parts: Sequence[str], by: Ordered) -> None:
+        """Exchanges neighbouring segments, named by their files. The clock at the log's end is that of `by` if it is the last. Held `alone`."""
+
     def replaced(self, seconds: float) -> Sequence[str]:
         """Files that were exchanged or dropped at least so long ago."""
 
@@ -118,6 +125,9 @@ class SharedSegment(Segment):
 
     files: Files | None = None
     listing: Listing | None = None
+
+    def as_it_is(self) -> pa.NativeFile:
+        return self.content()
 
     def content(self) -> pa.NativeFile:
         """The file as it is. Raises LogDamaged when it is missing, FileNotFoundError when it was compacted: readers look again."""
@@ -237,6 +247,26 @@ class SharedLog(SharedReader):
             self._own.pop(next(iter(self._own)), None)
         self._own[file] = entries
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        with self.order.alone():
+            yield
+
+    def replace_end(self, old: Sequence[Segment], write: Callable[[BinaryIO], tuple[int, int]]) -> None:
+        buffer = io.BytesIO()
+        rows, clock = write(buffer)
+        # Should the transaction be broken off, the file is one that no row names.
+        self.order.exchange([str(segment.path) for segment in old], self._put_file(LIVE, old[0].first_seq, rows, clock, buffer))
+
+    def replace_damaged(self, old: Segment, write: Callable[[BinaryIO], None]) -> None:
+        """Another file for the same rows; what is left of the old one stays in damaged/. Held `alone`."""
+        assert isinstance(old, SharedSegment)
+        with suppress(LogDamaged), old.content() as file:
+            self.files.put(f"{self.folder.name}/{DAMAGED}/{old.path.name}", file.read_buffer())
+        buffer = io.BytesIO()
+        write(buffer)
+        self.order.exchange([str(old.path)], self._put_file(old.path.parent.name, old.first_seq, old.rows, old.max_t, buffer))
+
     # -- what is there ------------------------------------------------------------------------------------------------------------
 
     def grown_since(self, look_ns: int) -> bool:
@@ -317,7 +347,7 @@ class SharedLog(SharedReader):
         # First the files: a row that comes meanwhile is of one that is listed, or of a newer one.
         listed = self.files.older_than(self.folder.name, age_s)
         known = self.order.known() if listed else ()
-        orphans = [file for file in listed if file not in known]
+        orphans = [file for file in listed if file not in known and Path(file).parent.name != DAMAGED]
         for file in orphans:
             self.files.remove(file)
         return len(orphans)

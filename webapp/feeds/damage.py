@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from django.db import transaction
 
 from engine.model.events import stamped_schema
-from engine.sources.repair import Reach, Repaired, repair
+from engine.sources.repair import Reach, Repaired, repair, replace_damaged
 from engine.sources.segments import LogDamaged
-from webapp.feeds.logs import event_log, in_folder, is_shared
+from engine.sources.shared_log import SharedLog
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed, IngestCounter, LogDamage
 from webapp.jobs.selectors import feed_status
 from webapp.jobs.services import feed_tell
@@ -39,13 +40,20 @@ def kept_apart(feed: Feed) -> Iterator[None]:
         feed_set_aside(feed=feed, damage=damage)
 
 
-def feed_repair(*, feed: Feed) -> list[Repaired]:
-    """Mends the feed's log and lets the feed go on; what was done, file by file. Rows that are lost unprocessed are counted."""
+class Lost(RuntimeError):
+    """A store has lost rows; the text says what to do."""
+
+
+def feed_repair(*, feed: Feed, give_up: bool = False) -> list[Repaired]:
+    """Mends the feed's log and lets the feed go on; what was done, file by file. Rows that are lost unprocessed are counted.
+
+    Files of a store may have copies there: what they held is given up only with `give_up`, else raises Lost.
+    """
     counter = IngestCounter.objects.get_or_create(feed=feed)[0]
     standing = feed_status(feed_id=feed.pk)
     last_seq = standing["last_seq"]
     reach = Reach(max(counter.log_seq, last_seq + 1), standing["max_t"], last_seq + 1)
-    done = _verified(feed) if is_shared() else repair(event_log(feed.name), stamped_schema(feed.engine_feed()), reach)
+    done = _mended(feed, reach, give_up)
     with transaction.atomic():
         counter = IngestCounter.objects.select_for_update().get(feed=feed)
         last_seq = feed_status(feed_id=feed.pk)["last_seq"]
@@ -58,13 +66,23 @@ def feed_repair(*, feed: Feed) -> list[Repaired]:
     return done
 
 
-def _verified(feed: Feed) -> list[Repaired]:
-    """Raises NotInFolder unless the log is whole (again): what a store lost, the store's own copies bring back."""
-    for segment in event_log(feed.name).segments():
+def _mended(feed: Feed, reach: Reach, give_up: bool) -> list[Repaired]:
+    log, schema = event_log(feed.name), stamped_schema(feed.engine_feed())
+    if not isinstance(log, SharedLog):
+        return repair(log, schema, reach)
+    return replace_damaged(log, schema) if give_up else _verified(log)
+
+
+def _verified(log: SharedLog) -> list[Repaired]:
+    """Raises Lost unless the log is whole (again): what a store lost, the store's own copies bring back."""
+    for segment in log.segments():
         try:
             segment.verify()
         except LogDamaged as damage:
-            in_folder(feed.name, f"bring back {segment.path} from the store's own copies ({damage.reason}), then run this again.")
+            raise Lost(
+                f"Bring back {segment.path} in {log.files.title} from the store's own copies ({damage.reason}), then run this again. "
+                "If there is none, --give-up keeps what can be read and counts the other rows as lost."
+            ) from damage
     return []
 
 

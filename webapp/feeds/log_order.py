@@ -39,9 +39,7 @@ class DatabaseTurn:
         _create(self.head.feed_id, segment)
         self.head.next_seq, self.head.max_t, self.head.moved_at = segment.first_seq + segment.rows, segment.max_t, timezone.now()
         self.head.save()
-        with connection.cursor() as cursor:
-            # Heard when the transaction has ended.
-            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, self.feed])
+        _announce(self.feed)
 
 
 class DatabaseOrder:
@@ -61,11 +59,15 @@ class DatabaseOrder:
 
     @contextmanager
     def _locked(self) -> Iterator[LogHead]:
-        feed_id = Feed.objects.values_list("pk", flat=True).get(name=self.feed)
-        LogHead.objects.bulk_create([LogHead(feed_id=feed_id)], ignore_conflicts=True)
         # Durable: inside another transaction the row would be locked until that ends.
         with transaction.atomic(durable=True):
-            yield LogHead.objects.select_for_update().get(feed=feed_id)
+            yield self._lock()
+
+    def _lock(self) -> LogHead:
+        """The feed's row, locked until the transaction ends."""
+        feed_id = Feed.objects.values_list("pk", flat=True).get(name=self.feed)
+        LogHead.objects.bulk_create([LogHead(feed_id=feed_id)], ignore_conflicts=True)
+        return LogHead.objects.select_for_update().get(feed=feed_id)
 
     @property
     def _segments(self) -> Any:
@@ -98,6 +100,21 @@ class DatabaseOrder:
                 _create(head.feed_id, segment)
             return True
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        with transaction.atomic():
+            self._lock()
+            yield
+
+    def exchange(self, parts: Sequence[str], by: Ordered) -> None:
+        head = self._lock()
+        self._segments.filter(file__in=parts).update(gone_at=timezone.now())
+        _create(head.feed_id, by)
+        if by.first_seq + by.rows == head.next_seq:
+            head.max_t = by.max_t
+            head.save()
+        _announce(self.feed)
+
     def replaced(self, seconds: float) -> Sequence[str]:
         before = timezone.now() - timedelta(seconds=seconds)
         return list(LogSegment.objects.filter(feed__name=self.feed, gone_at__lte=before).values_list("file", flat=True))
@@ -107,6 +124,12 @@ class DatabaseOrder:
 
     def forget(self, files: Sequence[str]) -> None:
         LogSegment.objects.filter(feed__name=self.feed, file__in=files).exclude(gone_at=None).delete()
+
+
+def _announce(feed: str) -> None:
+    """Heard when the transaction has ended."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, feed])
 
 
 def _create(feed_id: int, one: Ordered) -> None:

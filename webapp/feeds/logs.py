@@ -11,17 +11,13 @@ from pathlib import Path
 from django.conf import settings
 
 from engine.sources.eventlog import EventLog
-from engine.sources.mirror import mirror
+from engine.sources.mirror import copy_whole, mirror
 from engine.sources.shared_log import SharedLog, moved_in
 from engine.sources.store import files_of
 from webapp.feeds.log_order import NOTICES, DatabaseOrder
 from webapp.feeds.models import Feed
 
 _logs_lock = threading.Lock()
-
-
-class NotInFolder(RuntimeError):
-    """What is asked for works on a log in a folder alone; the text says what to do instead."""
 
 
 def is_shared() -> bool:
@@ -69,12 +65,12 @@ def _mirrors() -> Path:
     return Path(settings.VAR) / "log-mirrors"
 
 
-def in_folder(feed_name: str, instead: str) -> EventLog:
-    """The log, for what works on files of this machine alone. Raises NotInFolder, which says what to do instead."""
-    log = event_log(feed_name)
-    if isinstance(log, SharedLog):
-        raise NotInFolder(f"The log of {feed_name} lies in {log.files.title} (VEDETTE_LOG_STORE): {instead}")
-    return log
+def logs_copy(target: Path) -> None:
+    """All logs of a store as folders in `target`, as the database knows them in this transaction. Raises LogDamaged, OSError."""
+    for name in Feed.objects.values_list("name", flat=True):
+        log = event_log(name)
+        assert isinstance(log, SharedLog)
+        copy_whole(log, target / name)
 
 
 def log_move(feed: Feed) -> int:

@@ -26,7 +26,7 @@ from engine.sources.eventlog import EventLog
 from webapp.audit.services import record
 from webapp.detections import sink
 from webapp.feeds.ingest import settle
-from webapp.feeds.logs import event_log, in_folder
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter
 from webapp.jobs.models import FeedHead, JobEvent
 from webapp.jobs.services import job_tell
@@ -64,7 +64,7 @@ def clock_set_back(*, feed: Feed, to: int, reason: str) -> SetBack:
 
     Raises sink.Fenced when a job has started meanwhile: then nothing was changed.
     """
-    log = in_folder(feed.name, "its clock cannot be set back there. Stop the feed, and load its rows into a new one.")
+    log = event_log(feed.name)
     settle(feed)
     head = FeedHead.objects.get(feed=feed)
     before = _evaluation(feed, head, log.start, log.read(log.start, head.last_seq + 1))

@@ -24,7 +24,7 @@ from engine.sources.segments import list_segments
 from webapp.platform.postgres import program
 
 FORMAT = 1
-DATABASE, MANIFEST = "database.dump", "manifest.json"
+DATABASE, MANIFEST, LOG = "database.dump", "manifest.json", "log"
 TRIES = 20
 """A state snapshot that was replaced between the look at the database and the look at the folder is looked for anew."""
 HEAD_LINES = 40
@@ -62,13 +62,17 @@ def held(places: Places) -> Iterator[None]:
         yield
 
 
-def link_moment(places: Places, states: Mapping[str, str], staging: Path) -> bool:
-    """Links to all files of this moment in `staging`; False when a state snapshot has been replaced meanwhile."""
+def link_logs(places: Places, target: Path) -> None:
+    """Links to the files of all logs in `target`."""
     for feed in places.feeds():
         log = EventLog(places.log, feed)
         for folder in (log.history, log.live):
             for segment in list_segments(folder):
-                _link(segment.path, staging / "log" / feed / folder.name / segment.path.name)
+                _link(segment.path, target / feed / folder.name / segment.path.name)
+
+
+def link_moment(places: Places, states: Mapping[str, str], staging: Path) -> bool:
+    """Links to states and plans of this moment in `staging`; False when a state snapshot has been replaced meanwhile."""
     for feed, name in states.items():
         if name:
             try:
@@ -186,7 +190,7 @@ def check_empty(places: Places) -> None:
 
 def place(staging: Path, places: Places) -> None:
     """The files to where the instance looks for them."""
-    for name, target in (("log", places.log), ("media", places.media)):
+    for name, target in ((LOG, places.log), ("media", places.media)):
         if (staging / name).is_dir():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copytree(staging / name, target, dirs_exist_ok=True)

@@ -64,10 +64,11 @@ class Stream(threading.Thread):
             connection.close()
 
 
+@pytest.mark.parametrize("shared", [False, True], ids=["folder", "store"])
 def test_a_running_instance_is_restored_elsewhere_exactly(
-    feed: Feed, query: Any, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shared: bool, feed: Feed, query: Any, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.VAR = tmp_path
+    settings.VAR, settings.VEDETTE_LOG_STORE = tmp_path, str(tmp_path / "store") if shared else ""
     stream = Stream(feed, Path(settings.CHECKPOINT_ROOT))
     stream.start()
     while stream.rounds < 8 and stream.is_alive():
@@ -97,7 +98,7 @@ def test_a_running_instance_is_restored_elsewhere_exactly(
     assert list(tmp_path.glob(".backup-*")) == [], "nothing is left beside"
     newest = FeedHead.objects.get().last_seq
 
-    elsewhere = tmp_path / "elsewhere"
+    elsewhere, settings.VEDETTE_LOG_STORE = tmp_path / "elsewhere", ""
     settings.VAR, settings.EVENT_LOG_ROOT = elsewhere, elsewhere / "log"
     settings.CHECKPOINT_ROOT, settings.MEDIA_ROOT = elsewhere / "checkpoints", elsewhere / "media"
     owner_url = fresh_database(os.environ.get("DATABASE_OWNER_URL") or os.environ["DATABASE_URL"], "restored")

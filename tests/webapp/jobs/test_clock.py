@@ -76,9 +76,19 @@ def walk(seed: int, count: int = 60) -> list[tuple[str, int, float]]:
 
 
 @pytest.mark.parametrize(
-    ("seed", "compacted", "taken", "at"), [(1, False, 60, 20), (2, True, 60, 20), (3, True, 31, 20), (4, False, 20, 20), (5, False, 60, 0)]
+    ("seed", "compacted", "taken", "at", "shared"),
+    [
+        (1, False, 60, 20, False),
+        (2, True, 60, 20, False),
+        (3, True, 31, 20, True),
+        (4, False, 20, 20, False),
+        (5, False, 60, 0, True),
+    ],
 )
-def test_all_is_as_if_the_wrong_rows_had_never_come(seed: int, compacted: bool, taken: int, at: int, feed: Feed, settings: Any) -> None:
+def test_all_is_as_if_the_wrong_rows_had_never_come(
+    seed: int, compacted: bool, taken: int, at: int, shared: bool, feed: Feed, settings: Any, tmp_path: Path
+) -> None:
+    settings.VEDETTE_LOG_STORE = str(tmp_path / "store") if shared else ""
     rows = walk(seed)
     wrong = [*rows[:at], ("a", FAR, 5.0), *rows[at:30], ("b", FAR + 7, 1.0), *rows[30:]]
     for begin in range(0, len(wrong), 7):

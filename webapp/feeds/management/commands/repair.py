@@ -6,8 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from webapp.feeds.damage import feed_repair, told
-from webapp.feeds.logs import NotInFolder
+from webapp.feeds.damage import Lost, feed_repair, told
 from webapp.feeds.models import Feed
 
 
@@ -16,6 +15,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("feed", nargs="+", help="name of a feed")
+        parser.add_argument("--give-up", action="store_true", help="of a log in a store: rows of which the store has no copy are lost")
 
     def handle(self, *args: Any, **options: Any) -> None:
         for name in options["feed"]:
@@ -24,8 +24,8 @@ class Command(BaseCommand):
                 known = ", ".join(Feed.objects.values_list("name", flat=True).order_by("name"))
                 raise CommandError(f"there is no feed {name!r}; known: {known or 'none'}")
             try:
-                done = feed_repair(feed=feed)
-            except NotInFolder as error:
+                done = feed_repair(feed=feed, give_up=options["give_up"])
+            except Lost as error:
                 raise CommandError(str(error)) from error
             for one in done:
                 self.stdout.write(f"{name}: {told(one)}")

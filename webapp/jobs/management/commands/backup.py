@@ -10,8 +10,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection, transaction
 
+from engine.sources.segments import LogDamaged
 from webapp.config.database_roles import as_owner
-from webapp.feeds.logs import is_shared
+from webapp.feeds.logs import is_shared, logs_copy
 from webapp.jobs.models import FeedHead
 from webapp.platform import backup
 from webapp.platform.postgres import PostgresError
@@ -29,19 +30,13 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path, help="the file to write, e.g. vedette.tar")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if is_shared():
-            raise CommandError(
-                "The log lies in the store of VEDETTE_LOG_STORE, which this command does not copy. Take a copy of the database first (pg_dump: it "
-                "has the order of the log's files), and of the store's files within the hour after it: none is removed or changed meanwhile. "
-                "See docs/operations.md."
-            )
         target = options["file"].resolve()
         here = places()
         try:
             with backup.staged(here.var) as staging, as_owner(connection):
                 rows = self._take(here, staging)
                 backup.pack(staging, target, {"rows": rows})
-        except (backup.BackupError, PostgresError, OSError) as error:
+        except (backup.BackupError, PostgresError, LogDamaged, OSError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{target}: {len(rows)} feeds, {sum(rows.values())} rows processed, {target.stat().st_size} bytes")
 
@@ -55,8 +50,13 @@ class Command(BaseCommand):
                     cursor.execute("SELECT pg_export_snapshot()")
                     snapshot = cursor.fetchone()[0]
                     heads = list(FeedHead.objects.values_list("feed__name", "snapshot", "last_seq"))
+                    if not is_shared():
+                        backup.link_logs(here, staging / backup.LOG)
                     is_whole = backup.link_moment(here, {name: state for name, state, _ in heads}, staging)
                 if is_whole:
+                    if is_shared():
+                        # None of the files that this transaction knows goes within the hour.
+                        logs_copy(staging / backup.LOG)
                     backup.dump(connection.settings_dict, snapshot, staging / backup.DATABASE)
                     return {name: last_seq + 1 for name, _, last_seq in heads}
             for path in staging.iterdir():

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.detections.sink import Fenced
-from webapp.feeds.logs import NotInFolder, event_log
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
 from webapp.jobs.clock import clock_set_back, newest_times, rows_beyond
 from webapp.jobs.models import DesiredState, Job, ObservedState
@@ -56,7 +56,7 @@ class Command(BaseCommand):
         try:
             _wait_until_stopped(job)
             done = clock_set_back(feed=feed, to=to, reason=reason)
-        except (Fenced, NotInFolder) as error:
+        except Fenced as error:
             raise CommandError(f"Nothing was changed: {error}.") from error
         finally:
             if ran:

@@ -11,6 +11,7 @@ from django.db import connection
 
 from webapp.config.database_roles import as_owner
 from webapp.feeds.logs import is_shared
+from webapp.feeds.models import LogHead, LogSegment
 from webapp.jobs.management.commands.backup import places
 from webapp.jobs.models import Job, ObservedState
 from webapp.platform import backup
@@ -43,5 +44,8 @@ class Command(BaseCommand):
         call_command("migrate", verbosity=0, interactive=False)
         # The processes of the instance that was backed up are not this one's.
         Job.objects.update(observed_state=ObservedState.STOPPED, pid=None, pgid=None, pid_started=None, lease_owner="", lease_until=None, token="")
+        # In a backup all logs are folders, also those that came from a store.
+        LogSegment.objects.all().delete()
+        LogHead.objects.all().delete()
         rows = manifest["rows"]
         self.stdout.write(f"restored: {len(rows)} feeds, {sum(rows.values())} rows processed. Compare: manage.py audit {' '.join(rows)}")

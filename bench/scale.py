@@ -37,7 +37,10 @@ PLACED = {1: (1,), 2: (2, 4, 8, 16), 4: (4,)}
 EXECUTORS = (8, 32, 128)
 MOST_TIMES_SINGLE, MOST_TIMES_ONE, LEAST_TIMES_RATE = 1.5, 1.3, 1.5
 WARM_BATCHES = 40
-FIGURES = {"partitions": Figure("Processor time of executors a million rows, by partitions", "partitions", log_x=True)}
+FIGURES = {
+    "partitions": Figure("Processor time of executors a million rows, by partitions", "partitions", log_x=True),
+    "executors": Figure("Rows a second, simulated from measured costs", "executors of one core", log_x=True),
+}
 
 
 @dataclass(frozen=True)
@@ -282,7 +285,9 @@ def _simulation(workload: Workload, costs: Costs) -> Iterator[Row]:
     for executors in EXECUTORS:
         rate, share, most = simulated(costs, _batch(workload), executors)
         facts = {"of it at the driver": f"{share:.0%}", "with any number": round(most)}
-        yield Row(f"{workload.title}, {executors} executors (simulated)", Layer.SPARK, rate, "rows/s", less_is_better=False, facts=facts)
+        title = f"{workload.title}, {executors} executors (simulated)"
+        point = Row(title, Layer.SPARK, rate, "rows/s", less_is_better=False, facts=facts)
+        yield replace(point, figure="executors", x=float(executors), series=workload.title)
 
 
 def simulated(costs: Costs, batch_rows: int, executors: int, *, spread: float = 0.2) -> tuple[float, float, float]:

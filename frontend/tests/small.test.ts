@@ -172,6 +172,7 @@ describe("words", () => {
   });
 
   it("name an answer by who takes part and what it is, or by what it is alone", () => {
+    expect(answerTitle(["232000306"], "illegalFishing")).toBe("232000306: illegal fishing");
     expect(answerTitle(["bus-1", "bus-2"], "leaving_object")).toBe("bus-1 and bus-2: leaving object");
     expect(answerTitle(["buoy-7", "buoy-7"], "match")).toBe("buoy-7: match");
     expect(answerTitle([], "detection")).toBe("Detected");

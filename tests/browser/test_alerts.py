@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 from django.db import transaction
 from django.utils import timezone
 
+from tests.browser.accessibility import violations
 from tests.browser.test_limits import shot
 from tests.webapp.answers import a_head
 from webapp.accounts.models import User
@@ -51,6 +52,7 @@ def come(site: Site, count: int, first: int) -> None:
 def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     a_head(site.world.feed)
     make(site, OPEN)
+    User.objects.filter(username="ada").update(time_zone="Asia/Tokyo")
     site.log_in()
     page = site.page
     page.goto(site.address + "/alerts/")
@@ -107,11 +109,15 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     page.get_by_role("button", name="Mute…").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("What", exact=True).select_option(label=f"walker {OPEN + 39}, in all queries that you may change")
+    dialog.get_by_label("How long").select_option("until")
+    dialog.get_by_text("In GMT+9.").wait_for()
+    dialog.get_by_label("Until", exact=True).fill("2099-01-01T09:00")
     dialog.get_by_label("Reason").fill("Our own")
     dialog.get_by_role("button", name="Mute", exact=True).click()
     page.get_by_text("Muted by ada until").wait_for()
     shot(site, "desk-alert")
-    assert [(mute.entities, mute.reason) for mute in Mute.objects.all()] == [([f"walker {OPEN + 39}"], "Our own")]
+    made = [(mute.entities, mute.reason, mute.window_until) for mute in Mute.objects.all()]
+    assert made == [([f"walker {OPEN + 39}"], "Our own", datetime(2099, 1, 1, tzinfo=UTC))], "the hour is that of the reader's zone"
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Mutes").click()
     dialog.get_by_text("1 muted").wait_for()
@@ -126,6 +132,7 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     group.get_by_text("3,040").first.wait_for()
     shot(site, "desk-groups")
     assert group.count() == 1 and group.locator("svg").count() >= 1
+    assert violations(page) == []
     group.get_by_role("button", name="crossings", exact=True).click()
     rows.first.wait_for()
     assert f"query={site.world.crossings.pk}" in page.url

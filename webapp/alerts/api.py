@@ -344,7 +344,7 @@ class MuteSerializer(OwnedSerializer):
     entities = serializers.ListField(child=serializers.CharField(max_length=500), required=False, max_length=2)
     starts_at = serializers.DateTimeField(required=False, write_only=True)
     until = serializers.DateTimeField(required=False, allow_null=True, write_only=True)
-    of = serializers.CharField(source="__str__", read_only=True, help_text="What is muted, in words.")
+    of = serializers.CharField(read_only=True, help_text="What is muted, in words.")
     alerts = serializers.IntegerField(source="alerts.count", read_only=True)
 
     class Meta:

@@ -71,8 +71,12 @@ class Mute(Owned):
         indexes = [models.Index(fields=["feed"], condition=Q(ended_at=None), name="mutes_of_feed")]
 
     def __str__(self) -> str:
-        what = self.query or self.region or " and ".join(self.entities)
-        return f"{what}: {self.reason}"
+        return f"{self.of}: {self.reason}"
+
+    @property
+    def of(self) -> str:
+        """What is muted, in words."""
+        return str(self.query or self.region or " and ".join(self.entities))
 
 
 class Alert(models.Model):

@@ -23,6 +23,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
+from webapp.alerts.reasons import reason_of
 from webapp.config.outside import RefusedAddress, is_named
 
 CONNECT_SECONDS = 5.0
@@ -90,7 +91,7 @@ def post_bytes(url: str, data: bytes, headers: Mapping[str, str]) -> Answer:
     except RefusedAddress as error:
         return Answer(None, str(error))
     except (OSError, UnicodeError, http.client.HTTPException) as error:
-        return Answer(None, f"{type(error).__name__}: {error}"[:300])
+        return Answer(None, reason_of(error))
 
 
 def check_url(url: str) -> SplitResult:

@@ -21,7 +21,8 @@ const KINDS: Record<string, string> = {
 export function kindName(kind: string): string {
   const known = KINDS[kind];
   if (known !== undefined) return known;
-  return capitalised(kind.replaceAll("_", " "));
+  // Programs of rules write a name as one word: illegalFishing.
+  return capitalised(kind.replaceAll("_", " ").replace(/(?<=[a-z])[A-Z](?=[a-z])/g, (first) => ` ${first.toLowerCase()}`));
 }
 
 /** A name that stands within a sentence: German keeps the capitals of its nouns. */

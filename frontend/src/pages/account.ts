@@ -277,7 +277,12 @@ function showTokens(rows: readonly Token[]): void {
         h(
           "thead",
           {},
-          h("tr", {}, ...[t("Name"), t("Begins with"), t("May"), t("Last used"), ""].map((text) => h("th", { scope: "col" }, text))),
+          h(
+            "tr",
+            {},
+            ...[t("Name"), t("Begins with"), t("May"), t("Last used")].map((text) => h("th", { scope: "col" }, text)),
+            h("td", {}),
+          ),
         ),
         h(
           "tbody",

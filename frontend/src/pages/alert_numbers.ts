@@ -60,7 +60,7 @@ function show(numbers: AlertNumbers): void {
     place,
     panel(
       t("Open alerts"),
-      severityLines(numbers.times, numbers.open),
+      severityLines(numbers.times, numbers.open, shell.me.time_zone),
       h(
         "div",
         { class: "row small" },

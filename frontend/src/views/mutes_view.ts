@@ -4,7 +4,7 @@ import { t } from "../lib/texts";
 import { muteRow, regionUse, type Alert, type Me, type MuteRow } from "../data/shapes";
 import { call, getAll, post } from "../lib/api";
 import { button, h, replace } from "../lib/dom";
-import { formatMoment, zoneName, type Zone } from "../lib/time";
+import { formatMoment, fromWall, zoneName, type Zone } from "../lib/time";
 import { openDialog } from "./dialog_view";
 import { fail, toast } from "./shell_view";
 
@@ -63,7 +63,8 @@ export async function openMute(alert: Alert, me: Me, onDone: () => void): Promis
   const rule = h("input", { class: "input", "aria-label": t("Rule"), placeholder: t("FREQ=WEEKLY;BYDAY=SA,SU") });
   const team = select(t("Shown to"), [["", t("Nobody else")], ...me.teams.map((one): [string, string] => [one.id, one.name])]);
   const reason = h("input", { class: "input", "aria-label": t("Reason"), maxlength: 500 });
-  const window = h("div", { class: "stack" }, field(t("From"), from), field(t("Until"), until), field(t("How often"), repeat), rule);
+  const zoned = h("p", { class: "hint" }, t("In {zone}.", { zone: zoneName(me.time_zone) }));
+  const window = h("div", { class: "stack" }, field(t("From"), from), field(t("Until"), until), zoned, field(t("How often"), repeat), rule);
   const show = (): void => {
     window.hidden = span.value !== "until";
     rule.hidden = repeat.value !== "own";
@@ -92,10 +93,10 @@ export async function openMute(alert: Alert, me: Me, onDone: () => void): Promis
       span.value === ""
         ? null
         : span.value === "until"
-          ? iso(until.value)
+          ? momentOf(until.value, me.time_zone)
           : new Date(Date.now() + Number(span.value) * HOUR_MS).toISOString();
     const repeats = span.value === "until" ? (repeat.value === "own" ? rule.value.trim() : repeat.value) : "";
-    const begins = span.value === "until" && from.value !== "" ? { starts_at: iso(from.value) } : {};
+    const begins = span.value === "until" && from.value !== "" ? { starts_at: momentOf(from.value, me.time_zone) } : {};
     const body = {
       feed: alert.feed,
       ...targets[Number(what.value)]!.what,
@@ -103,7 +104,7 @@ export async function openMute(alert: Alert, me: Me, onDone: () => void): Promis
       until: ends,
       ...begins,
       rule: repeats,
-      zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC",
+      zone: me.time_zone === "local" ? Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" : me.time_zone,
       team: team.value === "" ? null : Number(team.value),
     };
     post("mutes/", body, muteRow).then(() => {
@@ -141,6 +142,7 @@ export async function openMutes(zone: Zone, onDone: () => void): Promise<void> {
         "div",
         {},
         h("div", {}, h("strong", {}, one.of)),
+        h("div", {}, one.reason),
         h(
           "div",
           { class: "small muted" },
@@ -182,7 +184,8 @@ function field(name: string, control: HTMLElement): HTMLElement {
   return h("label", { class: "field" }, h("span", { class: "label" }, name), control);
 }
 
-/** As the API takes moments; an empty field is left to the server to refuse. */
-function iso(local: string): string | null {
-  return local === "" ? null : new Date(local).toISOString();
+/** What clocks of the reader's zone show, as the API takes moments; an empty field is left to the server to refuse. */
+function momentOf(wall: string, zone: Zone): string | null {
+  const at = fromWall(wall, zone);
+  return at === null ? null : new Date(at).toISOString();
 }

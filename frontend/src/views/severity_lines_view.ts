@@ -3,13 +3,15 @@
 import { t } from "../lib/texts";
 import { SEVERITIES, type Severity } from "../data/shapes";
 import { svg } from "../lib/dom";
-import { formatNumber } from "../lib/time";
+import { formatMoment, formatNumber, type Zone } from "../lib/time";
 
 const WIDTH = 960;
 const HEIGHT = 180;
 const LABEL_PX = 68;
+/** Below the areas, for the moments at both ends. */
+const FOOT_PX = 26;
 
-export function severityLines(times: readonly number[], open: Readonly<Record<Severity, readonly number[]>>): SVGSVGElement {
+export function severityLines(times: readonly number[], open: Readonly<Record<Severity, readonly number[]>>, zone: Zone): SVGSVGElement {
   const order = [...SEVERITIES].reverse();
   const sums = times.map((_, i) => order.reduce((sum, one) => sum + (open[one][i] ?? 0), 0));
   const most = Math.max(1, ...sums);
@@ -24,16 +26,20 @@ export function severityLines(times: readonly number[], open: Readonly<Record<Se
     return svg("polygon", { class: `severity-area severity-${one}`, points: [...edge, ...back].join(" ") });
   });
   const labels = [most, 0].map((count) => svg("text", { x: LABEL_PX - 6, y: y(count) + 4, "text-anchor": "end" }, formatNumber(count)));
+  const ends = [[times[0], LABEL_PX, "start"] as const, [times.at(-1), WIDTH, "end"] as const].flatMap(([at, end, anchor]) =>
+    at === undefined ? [] : [svg("text", { x: end, y: HEIGHT + 18, "text-anchor": anchor }, formatMoment(at, "ms", zone))],
+  );
   return svg(
     "svg",
     {
       class: "severity-lines",
-      viewBox: `0 0 ${WIDTH} ${HEIGHT + 8}`,
+      viewBox: `0 0 ${WIDTH} ${HEIGHT + FOOT_PX}`,
       role: "img",
       "aria-label": t("Open alerts over time, at most {most}", { most: formatNumber(most) }),
     },
     svg("line", { x1: LABEL_PX, x2: WIDTH, y1: HEIGHT, y2: HEIGHT }),
     ...areas,
     ...labels,
+    ...ends,
   );
 }

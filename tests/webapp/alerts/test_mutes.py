@@ -133,7 +133,7 @@ def test_mutes_are_listed_with_who_and_why_and_lifted(query: Query, people: Simp
     made = client.post("/api/v1/mutes/", asked)
     assert made.status_code == 201
     (row,) = client_of(people.viewer).get("/api/v1/mutes/").json()["results"]
-    assert (row["of"], row["reason"], row["owner"]["name"], row["window_until"], row["alerts"]) == ("In and out: Works", "Works", "analyst", None, 1)
+    assert (row["of"], row["reason"], row["owner"]["name"], row["window_until"], row["alerts"]) == ("In and out", "Works", "analyst", None, 1)
     assert client.get("/api/v1/alerts/?muted=false").json()["results"] == []
     assert client.get("/api/v1/alerts/summary").json()["new"]["low"] == 0
     (alert,) = client.get("/api/v1/alerts/?muted=true").json()["results"]

@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from webapp.alerts.models import Delivery
+from webapp.alerts.reasons import reason_of
 from webapp.alerts.webhooks import Answer
 from webapp.config.outside import RefusedAddress, check_host, is_named
 
@@ -80,7 +81,7 @@ def send(delivery: Delivery, now: datetime) -> Answer:
         _check(place.brokers)
         return _produce(place, delivery)
     except (OSError, RefusedAddress) as error:
-        return Answer(None, f"{type(error).__name__}: {error}"[:300])
+        return Answer(None, reason_of(error))
     except KafkaException as error:
         return Answer(None, f"Kafka: {_told(error.args[0])}"[:300])
 

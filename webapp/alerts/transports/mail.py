@@ -20,6 +20,7 @@ from django.utils.safestring import SafeString
 from webapp.alerts.links import acknowledging_link, alert_link
 from webapp.alerts.models import Alert, Delivery
 from webapp.alerts.picture import picture_of
+from webapp.alerts.reasons import reason_of
 from webapp.alerts.webhooks import Answer
 from webapp.queries.models import Severity
 
@@ -44,7 +45,7 @@ def send(delivery: Delivery, now: datetime) -> Answer:
     try:
         _mail_of(delivery).send()
     except (SMTPException, OSError) as error:
-        return Answer(None, f"{type(error).__name__}: {error}"[:300])
+        return Answer(None, reason_of(error))
     return Answer(SENT)
 
 

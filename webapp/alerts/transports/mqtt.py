@@ -19,6 +19,7 @@ from django.conf import settings
 from paho.mqtt.enums import CallbackAPIVersion
 
 from webapp.alerts.models import Delivery
+from webapp.alerts.reasons import reason_of
 from webapp.alerts.webhooks import Answer
 from webapp.config.outside import RefusedAddress, check_host, is_named
 
@@ -80,7 +81,7 @@ def send(delivery: Delivery, now: datetime) -> Answer:
         client.loop_start()
         answered.wait(TOTAL_SECONDS)
     except (OSError, RefusedAddress) as error:
-        return Answer(None, f"{type(error).__name__}: {error}"[:300])
+        return Answer(None, reason_of(error))
     finally:
         client.disconnect()
         client.loop_stop()

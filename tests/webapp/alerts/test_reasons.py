@@ -1,0 +1,30 @@
+"""The words for messages that did not leave."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+
+import pytest
+
+from webapp.alerts.reasons import reason_of
+from webapp.alerts.webhooks import post_bytes
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (socket.gaierror(-2, "Name or service not known"), "The name of the receiver's host has no address: check it (Name or service not known)."),
+        (ConnectionRefusedError(111, "Connection refused"), "Nothing takes connections at the receiver's address and port (connection refused)."),
+        (ssl.SSLCertVerificationError(1, "certificate verify failed"), "The receiver's certificate is not trusted: certificate verify failed."),
+        (TimeoutError("timed out"), "The receiver did not answer in time."),
+        (OSError(101, "Network is unreachable"), "OSError: [Errno 101] Network is unreachable"),
+    ],
+)
+def test_what_a_person_can_mend_comes_in_a_sentence(error: Exception, words: str) -> None:
+    assert reason_of(error) == words
+
+
+def test_a_webhook_whose_host_does_not_exist_says_so() -> None:
+    answer = post_bytes("https://nowhere.invalid/alerts", b"{}", {})
+    assert answer.error.startswith("The name of the receiver's host has no address")

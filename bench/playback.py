@@ -53,7 +53,15 @@ JUMP = """async (text) => {
   for (;;) {
     await new Promise(requestAnimationFrame);
     const shown = document.querySelector("[data-shown]")?.dataset.shown;
-    if (shown !== before) return performance.now() - began;
+    if (shown !== before) {
+      const asked = performance.getEntriesByType("resource").filter((one) => one.name.includes("/movements") && one.startTime >= began);
+      const [first] = asked;
+      const ended = performance.now();
+      performance.clearResourceTimings();
+      if (first === undefined) return [ended - began, 0, 0, 0, 0];
+      const { startTime, responseStart, responseEnd } = first;
+      return [ended - began, startTime - began, responseStart - startTime, responseEnd - responseStart, ended - responseEnd];
+    }
     if (performance.now() - began > 20000) throw new Error(`nothing is shown after ${text}`);
   }
 }"""
@@ -212,7 +220,10 @@ def _measure(url: str, end: int, options: argparse.Namespace) -> None:
         chance = random.Random(1)
         instants = [chance.randrange(BEGIN, end - 10 * 60_000) for _ in range(options.jumps + 1)]
         page.evaluate(JUMP, _written(instants[0]))
-        _tell("jump: from Enter to the map", [float(page.evaluate(JUMP, _written(t))) for t in instants[1:]], limit=300)
+        jumps: list[list[float]] = [page.evaluate(JUMP, _written(t)) for t in instants[1:]]
+        print(f"load of the machine: {os.getloadavg()[0]:.1f}", flush=True)
+        for i, part in enumerate(("jump: from Enter to the map", "  to the request", "  server", "  transport", "  parsed and drawn")):
+            _tell(part, [jump[i] for jump in jumps], limit=None if i else 300)
         _play(page, instants[-4:], options.seconds)
         browser.close()
 

@@ -317,6 +317,17 @@ class EventLog:
         kept = self.segments()
         return kept[0].first_seq if kept else 0
 
+    @property
+    def first_t(self) -> int | None:
+        """The time of the oldest row still there; null in an empty log."""
+        for _ in range(LISTINGS):
+            kept = self.segments()
+            try:
+                return _first_t(kept[0]) if kept else None
+            except FileNotFoundError:
+                continue
+        raise Dropped("the log was reorganised faster than it could be read")
+
     def _newest(self) -> Segment | None:
         # Live before history, as in `segments`: what compaction moves meanwhile is then found in its new place.
         found = [newest_segment(self.live), *list_segments(self.history)]
@@ -625,6 +636,12 @@ class _Part:
     next_seq: int
     greatest_t: int
     clock: int
+
+
+@lru_cache(maxsize=KNOWN_SEGMENTS)
+def _first_t(segment: Segment) -> int | None:
+    rows = next(_segment_rows(segment, segment.first_seq, segment.first_seq + 1, [TIME]), None)
+    return None if rows is None else int(rows.column(TIME)[0].as_py())
 
 
 @lru_cache(maxsize=KNOWN_SEGMENTS)

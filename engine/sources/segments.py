@@ -2,14 +2,17 @@
 
 A segment is a Parquet file of rows with dense sequence numbers in order. Its name says which, and how far the feed's clock had come:
 `<first seq, 20 digits>-<rows>-<greatest t up to its last row>.<CRC-32 of the file, 8 hexadecimal digits>.parquet`. The check sum is verified
-whenever a segment is opened (6 GB/s). Segments of older releases have none in their names and are read without.
+when a segment is opened; of a large one once in a process, as long as the file system says that the file is the same. The pages that are read have
+check sums of their own. Segments of older releases have none in their names and are read without.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import threading
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,8 +25,14 @@ import pyarrow.parquet as pq
 SUFFIX = ".parquet"
 WHOLE_BYTES = 4_000_000
 """Files up to this size are read at once; of larger ones the check sum is taken first, and then the row groups that are needed."""
+KNOWN_FILES = 2_000
+"""Of so many large files a process remembers that their check sums were right."""
 _OUR_OWN = {errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR}
 """Errors of reading that say nothing about the file."""
+
+
+_whole: OrderedDict[tuple[Path, int, int, int, int], None] = OrderedDict()
+_whole_lock = threading.Lock()
 
 
 class LogDamaged(RuntimeError):
@@ -94,21 +103,28 @@ class Segment:
         return self.path
 
     def verify(self) -> None:
-        """Raises LogDamaged when the file's bytes are not those that were written; an older release's is not looked into."""
+        """Raises LogDamaged when the file's bytes are not those that were written; an older release's is not looked into. Reads all of it."""
         with self._reading():
-            self._verified()
+            self._verified(anew=True)
 
     def expect(self, crc: int) -> None:
         """Raises LogDamaged when `crc`, that of the file as somebody read it, is not the one that it was written with."""
         if self.crc not in (None, crc):
             raise self.damaged(f"its check sum is {crc:08x}")
 
-    def _verified(self) -> pa.BufferReader | Path:
+    def _verified(self, *, anew: bool = False) -> pa.BufferReader | Path:
         with self.path.open("rb") as file:
-            content = file.read() if os.fstat(file.fileno()).st_size <= WHOLE_BYTES else None
-            if self.crc is not None:
-                self.expect(zlib.crc32(content) if content is not None else crc_of(file))
-        return self.path if content is None else pa.BufferReader(content)
+            state = os.fstat(file.fileno())
+            if state.st_size <= WHOLE_BYTES:
+                content = file.read()
+                if self.crc is not None:
+                    self.expect(zlib.crc32(content))
+                return pa.BufferReader(content)
+            known = (self.path, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+            if self.crc is not None and (anew or known not in _whole):
+                self.expect(crc_of(file))
+                _remember(known)
+        return self.path
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -119,6 +135,13 @@ class Segment:
             if isinstance(error, MemoryError) or getattr(error, "errno", None) in _OUR_OWN:
                 raise
             raise self.damaged(error) from error
+
+
+def _remember(known: tuple[Path, int, int, int, int]) -> None:
+    with _whole_lock:
+        _whole[known] = None
+        while len(_whole) > KNOWN_FILES:
+            _whole.popitem(last=False)
 
 
 def list_segments(folder: Path) -> list[Segment]:

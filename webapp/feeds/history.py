@@ -10,12 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.sources.eventlog import EventLog
 from webapp.cage.places import Places
 from webapp.feeds.models import Feed
-from webapp.feeds.recent import acceptance, accepted, first_time, log_of
+from webapp.feeds.recent import acceptance, accepted, log_of
 
 BEFORE_ROWS = 200_000
 """Rows before the span in which each entity's place at its beginning is looked for."""
+BEFORE_STEP = 65_536
+"""They are read in such steps backwards: where everything reports often, one is enough, and a jump waits for less."""
 BEFORE_SAMPLES = 4
 """So many of an entity before the span: where it was, which way it went, and how often it reports."""
 SPAN_ROWS = 2_000_000
@@ -64,13 +67,41 @@ def movements(feed: Feed, from_t: int, to_t: int, step: int) -> Movements:
 def _movements(feed: Feed, from_t: int, to_t: int, step: int) -> Movements:
     log = log_of(feed)
     span = log.numbers_of(from_t, to_t, feed.lateness)
-    tables = list(log.read(max(0, span.first - BEFORE_ROWS), min(span.stop, span.first + SPAN_ROWS), columns=COLUMNS))
-    begin = first_time(feed)
+    tables = list(log.read(span.first, min(span.stop, span.first + SPAN_ROWS), columns=COLUMNS))
+    tables = [*_before(log, span.first, from_t - BEFORE_SAMPLES * max(1, step), tables), *tables]
+    begin = log.first_t
     if not tables:
         return _nothing(from_t, to_t, begin)
     rows = pa.concat_tables(tables, promote_options="permissive")
     whole = span.rows <= SPAN_ROWS
     return _sampled(feed, rows, from_t, to_t if whole else min(to_t, _reached(rows, from_t, feed.lateness)), max(1, step), begin)
+
+
+def _before(log: EventLog, stop: int, reaching: int, after: list[pa.Table]) -> list[pa.Table]:
+    """Rows that end at `stop`: back to the time `reaching`, and until all that a step back has are known and were seen BEFORE_SAMPLES times."""
+    found: list[pa.Table] = []
+    known = set(_counted(after))
+    least, end = max(log.start, stop - BEFORE_ROWS), stop
+    while end > least:
+        begin = max(least, end - BEFORE_STEP)
+        step = list(log.read(begin, end, columns=COLUMNS))
+        found, end = [*step, *found], begin
+        counted = _counted(found)
+        is_new = not known.issuperset(counted)
+        known.update(counted)
+        reached = min((pc.min(rows.column("t")).as_py() for rows in step if rows.num_rows), default=reaching)
+        if reached <= reaching and not is_new and all(counted.get(name, 0) >= BEFORE_SAMPLES for name in known):
+            break
+    return found
+
+
+def _counted(tables: list[pa.Table]) -> dict[str, int]:
+    """How many rows with a place each entity has."""
+    if not tables:
+        return {}
+    rows = pa.concat_tables([table.select(["entity", "x"]) for table in tables], promote_options="permissive")
+    counts = pc.value_counts(rows.column("entity").filter(pc.is_valid(rows.column("x")))).flatten()
+    return {name: count for name, count in zip(counts[0].to_pylist(), counts[1].to_pylist(), strict=True) if name is not None}
 
 
 def reports(feed: Feed, from_t: int, to_t: int) -> tuple[pa.Table, int]:

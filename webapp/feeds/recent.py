@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.model.columns import CLOCK, TIME
+from engine.model.columns import CLOCK
 from engine.model.events import HEARTBEAT
 from engine.sources.eventlog import EventLog
 from webapp.feeds.logs import event_log
@@ -48,12 +48,6 @@ def oldest_clock(feed: Feed) -> int | None:
     if log.start == 0:
         return None
     return next((int(rows.column(CLOCK)[0].as_py()) for rows in log.read(log.start, log.start + 1, columns=[CLOCK])), None)
-
-
-def first_time(feed: Feed) -> int | None:
-    """The time of the log's oldest row, null of an empty log."""
-    log = log_of(feed)
-    return next((int(rows.column(TIME)[0].as_py()) for rows in log.read(log.start, log.start + 1, columns=[TIME])), None)
 
 
 def newest_rows(feed: Feed, count: int, columns: Sequence[str]) -> pa.Table:

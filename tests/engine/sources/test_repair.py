@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from engine.model.events import stamped_schema
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
+from engine.sources import segments
 from engine.sources.eventlog import EventLog
 from engine.sources.repair import LOST, Reach, repair
 from engine.sources.segments import LogDamaged
@@ -174,3 +176,32 @@ def test_a_removed_log_goes_on_behind_its_last_number(log: EventLog) -> None:
     assert (list(done.lost), log.end, log.start) == ([20, 21, 22, 23], end, 20)
     log.append(rows(24))
     assert read(log)[-1]["seq"] == 26
+
+
+def test_a_large_file_is_summed_once_until_it_is_another(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jumps through a day of history open the same files again and again: summing 20 MB each time was most of the wait."""
+    summed: list[str] = []
+    crc_of = segments.crc_of
+    monkeypatch.setattr("engine.sources.segments.WHOLE_BYTES", 100)
+    monkeypatch.setattr("engine.sources.segments.crc_of", lambda file: (summed.append(Path(file.name).name), crc_of(file))[1])
+    whole = read(log)
+    assert sorted(summed) == sorted(path.name for path in files(log))
+    assert read(log) == whole
+    assert len(summed) == len(files(log))
+    path = files(log)[0]
+    state = path.stat()
+    flip(path, state.st_size // 2)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    with pytest.raises(LogDamaged):
+        read(log)
+
+
+def test_what_is_verified_is_read_anew(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks whether a file is whole does not want to hear that it was once."""
+    monkeypatch.setattr("engine.sources.segments.WHOLE_BYTES", 100)
+    read(log)
+    looked_at: list[object] = []
+    crc_of = segments.crc_of
+    monkeypatch.setattr("engine.sources.segments.crc_of", lambda file: (looked_at.append(file), crc_of(file))[1])
+    log.segments()[0].verify()
+    assert len(looked_at) == 1

@@ -33,7 +33,7 @@ from webapp.feeds.damage import kept_apart
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import Feed, Upload, UploadState
 from webapp.feeds.playback import Move
-from webapp.feeds.recent import first_time
+from webapp.feeds.recent import log_of
 from webapp.feeds.uploads.existing import completed, not_before, oldest_useful
 from webapp.feeds.uploads.inspection import pieces
 from webapp.feeds.uploads.store import ACTIVE, file_of, folder_of, uploads_expire
@@ -208,7 +208,7 @@ class Loading:
         """Retention counts back from the newest row: nothing of the file is to be dropped before anybody has looked at it."""
         if self.feed.time != "ms":
             return
-        if not self.upload.as_now and (oldest := first_time(self.feed)) is not None:
+        if not self.upload.as_now and (oldest := log_of(self.feed).first_t) is not None:
             span = [min(oldest, span[0]), span[1]]
         hours = min(MOST_HOURS, timedelta(milliseconds=span[1] - span[0]) // timedelta(hours=1) + 1)
         Feed.objects.filter(pk=self.feed.pk, retention_hours__lt=hours).update(retention_hours=hours)

@@ -31,7 +31,8 @@ _OUR_OWN = {errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR}
 """Errors of reading that say nothing about the file."""
 
 
-_whole: OrderedDict[tuple[Path, int, int, int, int], None] = OrderedDict()
+_whole: OrderedDict[Path, tuple[int, ...]] = OrderedDict()
+"""Files whose check sums were right, as the file system described them then."""
 _whole_lock = threading.Lock()
 
 
@@ -104,15 +105,17 @@ class Segment:
 
     def verify(self) -> None:
         """Raises LogDamaged when the file's bytes are not those that were written; an older release's is not looked into. Reads all of it."""
+        with _whole_lock:
+            _whole.pop(self.path, None)
         with self._reading():
-            self._verified(anew=True)
+            self._verified()
 
     def expect(self, crc: int) -> None:
         """Raises LogDamaged when `crc`, that of the file as somebody read it, is not the one that it was written with."""
         if self.crc not in (None, crc):
             raise self.damaged(f"its check sum is {crc:08x}")
 
-    def _verified(self, *, anew: bool = False) -> pa.BufferReader | Path:
+    def _verified(self) -> pa.BufferReader | Path:
         with self.path.open("rb") as file:
             state = os.fstat(file.fileno())
             if state.st_size <= WHOLE_BYTES:
@@ -120,10 +123,10 @@ class Segment:
                 if self.crc is not None:
                     self.expect(zlib.crc32(content))
                 return pa.BufferReader(content)
-            known = (self.path, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
-            if self.crc is not None and (anew or known not in _whole):
+            seen = (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+            if self.crc is not None and _whole.get(self.path) != seen:
                 self.expect(crc_of(file))
-                _remember(known)
+                _remember(self.path, seen)
         return self.path
 
     @contextmanager
@@ -137,9 +140,9 @@ class Segment:
             raise self.damaged(error) from error
 
 
-def _remember(known: tuple[Path, int, int, int, int]) -> None:
+def _remember(path: Path, seen: tuple[int, ...]) -> None:
     with _whole_lock:
-        _whole[known] = None
+        _whole[path] = seen
         while len(_whole) > KNOWN_FILES:
             _whole.popitem(last=False)
 

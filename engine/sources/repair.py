@@ -99,6 +99,9 @@ def _fault_of(segment: Segment) -> LogDamaged | None:
         segment.verify()
     except LogDamaged as fault:
         return fault
+    except FileNotFoundError:
+        # It was compacted meanwhile.
+        return None
     return None
 
 

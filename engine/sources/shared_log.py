@@ -139,6 +139,11 @@ class SharedSegment(Segment):
                 raise self.damaged("the file is missing") from None
             raise
 
+    def verify(self) -> None:
+        """As Segment.verify. Raises StoreAway too."""
+        with self._reading(), self.content() as file:
+            self.expect(zlib.crc32(file.read_buffer()))
+
     @contextmanager
     def _reading(self) -> Iterator[None]:
         """What goes wrong is damage if the file's bytes are not those that were put; else the store is away."""

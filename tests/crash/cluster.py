@@ -243,8 +243,9 @@ class Load:
 
     def __init__(self, cluster: Cluster, ports: list[int], say: Say) -> None:
         self.cluster, self.say = cluster, say
-        topics = AdminClient(cluster.kafka).create_topics([NewTopic(name, PARTITIONS, 1) for name in ("rows", "answers")])
-        for made in topics.values():
+        # Kept: what it was asked ends with it.
+        admin = AdminClient(cluster.kafka)
+        for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in ("rows", "answers")]).values():
             made.result(ANSWERS_S)
         token = cluster.python(PREPARE.replace("SERVERS", cluster.kafka["bootstrap.servers"])).splitlines()[-1]
         self.stopping = threading.Event()

@@ -73,7 +73,7 @@ const body = pageFrame(
   t("Alerts"),
   [
     linkButton(t("Numbers"), "/alerts/numbers/", "activity", "button-quiet"),
-    button(t("Mutes"), { icon: "bell-off", kind: "button-quiet", onClick: () => void openMutes(shell.me.time_zone, () => void load()) }),
+    button(t("Mutes"), { icon: "bell-off", kind: "button-quiet", onClick: () => void openMutes(shell.me, () => void load()) }),
     button(t("Keys"), { icon: "keyboard", kind: "button-quiet", title: t("Keyboard shortcuts (?)"), onClick: showKeys }),
   ],
   "page-wide page-desk",

@@ -3,6 +3,7 @@
 import { t } from "../lib/texts";
 import { muteRow, regionUse, type Alert, type Me, type MuteRow } from "../data/shapes";
 import { call, getAll, post } from "../lib/api";
+import { boolean, id, otherwise, record, string } from "../lib/parse";
 import { button, h, replace } from "../lib/dom";
 import { formatMoment, fromWall, zoneName, type Zone } from "../lib/time";
 import { openDialog } from "./dialog_view";
@@ -41,6 +42,29 @@ function targetsOf(alert: Alert): Target[] {
   ];
 }
 
+const ofFeed = record({ id, name: string, feed: string, editable: otherwise(boolean, false) });
+
+/** Asks what to mute, without an alert of it: for maintenance that is planned. */
+async function openPlan(me: Me, onDone: () => void): Promise<void> {
+  const [queries, regions] = await Promise.all([
+    getAll("queries/?page_size=500", ofFeed, 2000),
+    getAll("regions/?page_size=500", ofFeed, 2000),
+  ]);
+  const targets: Target[] = [
+    ...regions.map((one) => ({
+      text: `${t("All queries of the region “{name}”", { name: one.name })} (${one.feed})`,
+      what: { feed: one.feed, region: Number(one.id) },
+    })),
+    ...queries
+      .filter((one) => one.editable)
+      .map((one) => ({
+        text: `${t("The query “{query_name}”", { query_name: one.name })} (${one.feed})`,
+        what: { feed: one.feed, query: Number(one.id) },
+      })),
+  ];
+  openForm(me, targets, "until", onDone);
+}
+
 /** Asks what of the alert to mute, and how long. */
 export async function openMute(alert: Alert, me: Me, onDone: () => void): Promise<void> {
   const targets = targetsOf(alert);
@@ -52,11 +76,21 @@ export async function openMute(alert: Alert, me: Me, onDone: () => void): Promis
   } catch (error) {
     fail(error);
   }
+  openForm(
+    me,
+    targets.map((one) => ({ ...one, what: { feed: alert.feed, ...one.what } })),
+    SPANS[0]![0],
+    onDone,
+  );
+}
+
+function openForm(me: Me, targets: readonly Target[], usual: string, onDone: () => void): void {
   const what = select(
     t("What"),
     targets.map((one, i) => [String(i), one.text]),
   );
   const span = select(t("How long"), SPANS);
+  span.value = usual;
   const from = moment(t("From"));
   const until = moment(t("Until"));
   const repeat = select(t("How often"), RULES);
@@ -98,7 +132,6 @@ export async function openMute(alert: Alert, me: Me, onDone: () => void): Promis
     const repeats = span.value === "until" ? (repeat.value === "own" ? rule.value.trim() : repeat.value) : "";
     const begins = span.value === "until" && from.value !== "" ? { starts_at: momentOf(from.value, me.time_zone) } : {};
     const body = {
-      feed: alert.feed,
       ...targets[Number(what.value)]!.what,
       reason: reason.value.trim(),
       until: ends,
@@ -120,17 +153,28 @@ export async function openMute(alert: Alert, me: Me, onDone: () => void): Promis
 }
 
 /** What is muted, what comes, and what was; what is the reader's to change can be lifted. */
-export async function openMutes(zone: Zone, onDone: () => void): Promise<void> {
+export async function openMutes(me: Me, onDone: () => void): Promise<void> {
+  const zone = me.time_zone;
   const place = h("ul", { class: "stack mutes" });
   const dialog = openDialog(t("Mutes"), place);
   dialog.element.classList.add("dialog-wide");
-  dialog.foot.append(button(t("Close"), { onClick: dialog.close }));
+  const plan = (): void => {
+    dialog.close();
+    openPlan(me, onDone).catch(fail);
+  };
+  dialog.foot.append(button(t("New mute"), { icon: "plus", onClick: plan }), button(t("Close"), { onClick: dialog.close }));
   const show = async (): Promise<void> => {
     const mutes = await getAll("mutes/?page_size=200", muteRow, 200);
     replace(
       place,
       ...(mutes.length === 0
-        ? [h("p", { class: "muted" }, t("Nothing is muted. Open an alert to mute its query, its region or who is in it."))]
+        ? [
+            h(
+              "p",
+              { class: "muted" },
+              t("Nothing is muted. Open an alert to mute its query, its region or who is in it; plan maintenance with New mute."),
+            ),
+          ]
         : mutes.map((one) => item(one))),
     );
   };

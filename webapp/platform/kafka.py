@@ -29,7 +29,7 @@ controller.quorum.voters=1@127.0.0.1:{controller}
 listeners=PLAINTEXT://{bind}:{port},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners=PLAINTEXT://{host}:{port}
 controller.listener.names=CONTROLLER
-log.dirs={folder}/log
+log.dirs={folder}/data
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
@@ -51,7 +51,7 @@ def prepare(folder: Path, host: str, port: int, controller: int, *, bind: str = 
     folder.mkdir(parents=True, exist_ok=True)
     properties = folder / "kafka.properties"
     properties.write_text(PROPERTIES.format(bind=bind, host=host, port=port, controller=controller, folder=folder))
-    if not (folder / "log" / "meta.properties").exists():
+    if not (folder / "data" / "meta.properties").exists():
         tool = [*_java(), "kafka.tools.StorageTool", "format", "--cluster-id", CLUSTER_ID, "--config", str(properties)]
         done = subprocess.run(tool, capture_output=True, text=True, check=False, timeout=FORMAT_S)
         if done.returncode:

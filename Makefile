@@ -68,7 +68,7 @@ $(VENV)/synced: pyproject.toml uv.lock | $(UV)
 
 $(VENV)/kernels: $(ENGINE_SOURCES) $(VENV)/synced
 	@echo "Compiling the engine's kernels: a minute or two, once."
-	@$(PY) -m webapp.platform.kernels
+	@$(PY) -m webapp.demo.kernels
 	@touch $@
 
 frontend/node_modules/installed: frontend/package.json frontend/package-lock.json | $(VENV)/synced

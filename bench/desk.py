@@ -76,8 +76,8 @@ class World:
 
         django.setup()
         from webapp.accounts.models import User
+        from webapp.feeds.heads import feed_head_ensure
         from webapp.feeds.services import feed_create
-        from webapp.jobs.services import feed_head_ensure
         from webapp.queries.services import query_register
 
         owner = User.objects.get(username=user)
@@ -144,7 +144,7 @@ class World:
 
     def remove(self) -> None:
         from webapp.alerts.models import Alert
-        from webapp.feeds.services import feed_delete
+        from webapp.detections.removal import feed_delete
         from webapp.queries.services import query_remove
 
         Alert.objects.filter(feed=self.feed).delete()

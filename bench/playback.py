@@ -142,8 +142,8 @@ def _history(hours: float) -> int:
     from engine.sources.eventlog import EventLog
     from webapp.demo.seed import seed_feed, seed_users
     from webapp.demo.simulation.scenarios import read_scenario
+    from webapp.feeds.heads import feed_head_ensure
     from webapp.jobs.models import FeedHead
-    from webapp.jobs.services import feed_head_ensure
 
     began = time.monotonic()
     feed = seed_feed("city", seed_users(PASSWORD, PASSWORD + "!"))

@@ -10,11 +10,11 @@ from django.conf import settings
 from engine.runtime.derived import GraphEvaluator
 from engine.sources.eventlog import EventLog
 from tests.webapp.answers import a_head
-from webapp.detections.sink import Commit, commit
 from webapp.feeds.models import Feed
 from webapp.jobs.models import Job, ObservedState
 from webapp.queries.derivation import registered
 from webapp.queries.models import QueryVersion
+from webapp.supervisor.sink import Commit, commit
 
 if TYPE_CHECKING:
     from tests.crash.world import World

@@ -10,11 +10,11 @@ import psutil
 import pytest
 
 from webapp.detections.models import Detection
-from webapp.jobs import processes
 from webapp.jobs.models import DesiredState, Job
-from webapp.jobs.reconciler import reconcile
 from webapp.jobs.services import job_default
 from webapp.queries.models import QueryStop
+from webapp.supervisor import processes
+from webapp.supervisor.reconciler import reconcile
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Site

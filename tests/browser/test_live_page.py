@@ -12,9 +12,9 @@ from engine.model.changes import ANSWERS
 from tests.browser.answering import Answering
 from tests.webapp.answers import a_user
 from webapp.alerts.models import Alert
-from webapp.detections.sink import Commit, commit
 from webapp.jobs.models import FeedHead
 from webapp.queries.services import query_edit
+from webapp.supervisor.sink import Commit, commit
 
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,49 +79,64 @@ def test_modules_of_the_engine_do_not_import_each_other_in_a_circle() -> None:
 
 
 ROOT = ENGINE.parent
-APPS = ("cage", "config", "accounts", "audit", "feeds", "queries", "alerts", "detections", "jobs", "entities", "overlays", "live", "demo")
+WEBAPP = ROOT / "webapp"
+BELOW = {"platform", "cage", "config"}
+"""What is no app of users: processes, confinement, settings."""
+APPS = ("audit", "accounts", "jobs", "feeds", "queries", "detections", "alerts", "connectors", "entities", "overlays", "supervisor", "live", "demo")
 """The web application's apps, each using those before it."""
-BACK = {
-    "config": {"accounts", "audit", "feeds", "queries", "alerts", "detections", "jobs", "entities", "overlays", "live", "demo"},
-    "accounts": {"audit", "feeds", "queries", "jobs"},
-    "feeds": {"queries", "detections", "jobs"},
-    "queries": {"alerts"},
-    "alerts": {"detections"},
-    "detections": {"jobs"},
-}
-"""Arrows that still go back; `config` has the table of addresses. This list only gets shorter."""
+PAGES = re.compile(r"(\w+_)?(api|views|urls|admin|context|pages|test_support)|apps|asgi|management/.*")
+"""What answers requests and commands, and what joins the apps together: it stands on top of all of them, wherever its file is."""
 
 
-def apps_used(app: str) -> set[str]:
-    """The apps whose modules those of `app` import, or whose addresses they include."""
+def files_of(app: str) -> list[Path]:
+    return [path for path in sorted((WEBAPP / app).rglob("*.py")) if "migrations" not in path.parts]
+
+
+def is_page(path: Path) -> bool:
+    return PAGES.fullmatch(str(path.relative_to(WEBAPP).with_suffix("")).partition("/")[2].removeprefix("uploads/")) is not None
+
+
+def modules_of_webapp(path: Path) -> set[str]:
+    """What a file of the web application imports of it, wherever it does, also for types alone."""
     found = set()
-    for path in (ROOT / "webapp" / app).rglob("*.py"):
-        if "migrations" in path.parts:
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = (
-                [alias.name for alias in node.names]
-                if isinstance(node, ast.Import)
-                else [node.module or ""]
-                if isinstance(node, ast.ImportFrom)
-                else []
-            )
-            found |= {name.split(".")[1] for name in names if name.startswith("webapp.")}
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(".urls") and node.value.startswith("webapp."):
-                found.add(node.value.split(".")[1])
-    return found - {app}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return {name for name in found if name.startswith("webapp.")}
+
+
+def apps_used(path: Path) -> set[str]:
+    return {name.split(".")[1] for name in modules_of_webapp(path)}
 
 
 @pytest.mark.parametrize("app", APPS)
 def test_apps_use_those_before_them(app: str) -> None:
     later = set(APPS[APPS.index(app) + 1 :])
-    assert apps_used(app) & later == BACK.get(app, set())
+    back = {str(path.relative_to(ROOT)): apps_used(path) & later for path in files_of(app) if not is_page(path)}
+    assert {path: apps for path, apps in back.items() if apps} == {}
+
+
+@pytest.mark.parametrize("package", sorted(BELOW))
+def test_what_is_below_the_apps_uses_none(package: str) -> None:
+    back = {str(path.relative_to(ROOT)): apps_used(path) & set(APPS) for path in files_of(package) if not is_page(path)}
+    assert {path: apps for path, apps in back.items() if apps} == {}
+
+
+def test_pages_are_used_by_pages_alone() -> None:
+    pages = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in WEBAPP.rglob("*.py") if is_page(path)}
+    back = {
+        str(path.relative_to(ROOT)): modules_of_webapp(path) & pages for package in (*APPS, *BELOW) for path in files_of(package) if not is_page(path)
+    }
+    assert {path: used for path, used in back.items() if used} == {}
 
 
 def test_every_app_has_its_layer() -> None:
     found = {path.parent.name for path in (ROOT / "webapp").glob("*/apps.py")}
-    assert found - {"cage", "config"} == set(APPS) - {"cage", "config"}
+    assert found - BELOW == set(APPS)
 
 
 def test_nothing_of_the_product_needs_the_demo() -> None:
-    assert [app for app in APPS if app not in ("config", "demo") and "demo" in apps_used(app)] == []
+    using = [str(path.relative_to(ROOT)) for app in APPS if app != "demo" for path in files_of(app) if "demo" in apps_used(path)]
+    assert using == []

@@ -49,7 +49,7 @@ PREPARE = f"""
 import django; django.setup()
 from webapp.accounts.models import Scope, User
 from webapp.accounts.services import token_create
-from webapp.feeds.connectors.services import connector_create
+from webapp.connectors.services import connector_create
 from webapp.feeds.services import feed_create
 from webapp.queries.services import query_register
 owner = User.objects.create_superuser("driver", password="drives the cluster")

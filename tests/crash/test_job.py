@@ -21,9 +21,9 @@ from tests.crash.world import ACTING_S, PLAIN_BATCH_S, PLAIN_START_S, RECOVERY_S
 from tests.forms import FORMS
 from tests.webapp.answers import a_feed, a_user
 from webapp.detections.models import Detection
+from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.models import LogDamage
 from webapp.jobs.models import FeedHead, JobEvent
-from webapp.jobs.services import feed_head_ensure
 from webapp.platform.postgres import EmbeddedPostgres
 from webapp.queries.models import Query
 from webapp.queries.services import query_edit, query_remove

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from tests.crash.world import World
+from webapp.feeds.heads import feed_place
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead, Job, ObservedState
-from webapp.jobs.services import feed_place
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.slow]
 

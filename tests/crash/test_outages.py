@@ -24,9 +24,9 @@ from tests.webapp.answers import a_user
 from webapp.accounts.models import Scope
 from webapp.accounts.services import token_create
 from webapp.jobs.models import Job
-from webapp.jobs.reconciler import SILENT, SUSPECT
 from webapp.platform.folders import PortReservation
 from webapp.platform.postgres import EmbeddedPostgres
+from webapp.supervisor.reconciler import SILENT, SUSPECT
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 

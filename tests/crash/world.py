@@ -26,16 +26,16 @@ from engine.sources.eventlog import EventLog
 from tests.webapp.answers import a_feed, a_user
 from webapp.alerts.models import Alert
 from webapp.detections.models import Detection, Outbox
+from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.models import DeadLetter, Feed
-from webapp.jobs import processes
 from webapp.jobs.models import FeedHead, Job
-from webapp.jobs.services import feed_head_ensure
 from webapp.platform.folders import ROOT
 from webapp.platform.java import spark_environment
 from webapp.platform.postgres import with_database
 from webapp.queries.derivation import registered
 from webapp.queries.models import Query, QueryVersion
 from webapp.queries.services import query_register
+from webapp.supervisor import processes
 
 SQUARE = {"type": "Polygon", "coordinates": [[[2, 2], [8, 2], [8, 8], [2, 8], [2, 2]]]}
 STRIP = {"type": "Polygon", "coordinates": [[[0, 4], [10, 4], [10, 5], [0, 5], [0, 4]]]}

@@ -32,7 +32,7 @@ from engine.sources.live.web import PollingSource
 from engine.sources.trackers import COLUMNS, READING, reports_of
 from tests.engine.sources.live.loopback import Loopback
 from tests.fuzz.mutation import mutated, mutated_document
-from webapp.feeds.connectors.rows import own_reading, reading_for, rows_of
+from webapp.connectors.rows import own_reading, reading_for, rows_of
 
 NOW = 1_767_348_000_000
 FEED = Feed.from_json(

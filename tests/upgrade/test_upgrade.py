@@ -20,10 +20,10 @@ from webapp.feeds.models import Feed, IngestReceipt
 from webapp.feeds.recent import log_of
 from webapp.feeds.selectors import feed_counters, feed_list
 from webapp.feeds.upkeep import feed_upkeep
-from webapp.jobs.audit import feed_audit
 from webapp.jobs.models import FeedHead
-from webapp.jobs.store import FeedStore
 from webapp.platform.postgres import fresh_database, run_script, with_database
+from webapp.supervisor.audit import feed_audit
+from webapp.supervisor.store import FeedStore
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from engine.model.changes import ANSWERS
 from webapp.accounts.models import User
+from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead
-from webapp.jobs.services import feed_head_ensure
 from webapp.queries.models import Query
 
 

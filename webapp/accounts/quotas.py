@@ -34,7 +34,7 @@ BY_TIME = {"rows", "messages"}
 Held = Callable[[dict[str, Any]], int]
 """How much there is of what the given field names: `{"owner": user}` or `{"team": team}`."""
 COUNTED: dict[str, Held] = {}
-"""How much there is of quotas that later apps count; each puts its own in when the program starts."""
+"""How much there is of each quota; every app puts its own in when the program starts."""
 
 
 def defaults_of(holder: User | Team) -> Mapping[str, int]:
@@ -91,23 +91,9 @@ class Quota:
 
 def quota_list(holder: User | Team) -> list[Quota]:
     """All quotas of a user or a team, with how much of them is used."""
-    # They read users and teams.
-    from webapp.feeds.selectors import feeds_held, uploads_held, vertices_held
-    from webapp.jobs.selectors import jobs_held
-    from webapp.queries.selectors import queries_held
-
-    counted: dict[str, Held] = {
-        "queries": queries_held,
-        "vertices": vertices_held,
-        "feeds": feeds_held,
-        "jobs": jobs_held,
-        "tokens": tokens_held,
-        "uploads": uploads_held,
-        **COUNTED,
-    }
     whose = {"owner": holder} if isinstance(holder, User) else {"team": holder}
     return [
-        Quota(name, NOUNS[name], quota_of(holder, name), default, counted[name](whose) if name in counted else None)
+        Quota(name, NOUNS[name], quota_of(holder, name), default, COUNTED[name](whose) if name in COUNTED else None)
         for name, default in defaults_of(holder).items()
     ]
 

@@ -13,6 +13,7 @@ from webapp.accounts.models import User
 from webapp.alerts.lifecycle import ENDED_BY, Change, Ledger, OpenKey, Rule, end_by_itself, in_order
 from webapp.alerts.models import Alert, AlertState, AlertStep, Channel, Mute, Resolution, Step
 from webapp.alerts.selectors import alert_rows, alerts_told, choosing_channels
+from webapp.detections.services import outbox_append
 from webapp.queries.models import Query
 
 BATCH = 1000
@@ -80,7 +81,7 @@ def _open(changes: Sequence[Change], rules: dict[int, Rule]) -> dict[OpenKey, li
     return waiting
 
 
-def alerts_end_with_queries(*, feed_id: int, query_ids: Sequence[int]) -> None:
+def alerts_end_with_queries(*, feed_id: int, query_ids: Sequence[int], **_: Any) -> None:
     """Removed queries of one feed cannot end their alerts any more. To be called within the removal's transaction."""
     head_lock(feed_id)
     waiting = list(Alert.objects.filter(~Q(state=AlertState.RESOLVED), query__in=query_ids).values_list("pk", flat=True))
@@ -134,14 +135,10 @@ def channels_take(*, queries: Sequence[Query], user: User, channels: Sequence[Ch
 
 def head_lock(feed_id: int) -> None:
     """The head row before the alerts' rows: the sink takes the locks in this order, so neither waits for the other for ever."""
-    from webapp.detections.services import outbox_append  # the sink's module imports this one
-
     outbox_append(feed_id=feed_id)
 
 
 def alerts_tell(feed_id: int, ids: Sequence[int]) -> None:
     """Puts the alerts as they are now into the feed's outbox."""
-    from webapp.detections.services import outbox_append
-
     if ids:
         outbox_append(feed_id=feed_id, alerts=alert_rows(alerts_told(ids=list(ids))))

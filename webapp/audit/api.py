@@ -15,10 +15,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
+from webapp.accounts.audit_log import entry_list, reads_entries
 from webapp.accounts.authentication import LoggedInWithinScope
 from webapp.audit.filters import EntryFilter
 from webapp.audit.models import Entry
-from webapp.audit.selectors import entry_list, reads_entries
 from webapp.config.pagination import NewestFirst
 from webapp.config.tables import download
 

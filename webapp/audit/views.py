@@ -6,7 +6,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from webapp.audit.selectors import reads_entries
+from webapp.accounts.audit_log import reads_entries
 from webapp.config.pages import page_data
 
 

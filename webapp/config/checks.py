@@ -7,8 +7,6 @@ from urllib.parse import parse_qs, urlsplit
 from django.conf import settings
 from django.core.checks import Error, Tags, Warning, register
 
-from webapp.overlays.tile_archives import ArchiveError, archive
-
 
 @register(Tags.security)
 def secret_key_is_given(**_: Any) -> list[Error]:
@@ -16,19 +14,6 @@ def secret_key_is_given(**_: Any) -> list[Error]:
     if settings.SECRET_KEY_GIVEN or settings.DEBUG:
         return []
     return [Error("SECRET_KEY is not set.", hint="Set SECRET_KEY to 50 random characters or more in the environment.", id="vedette.E001")]
-
-
-@register(Tags.files)
-def base_maps_can_be_read(**_: Any) -> list[Error]:
-    """One that cannot is left out of the pages."""
-    errors = []
-    for one in settings.BASE_MAPS:
-        try:
-            if "pmtiles" in one:
-                archive(one["pmtiles"])
-        except ArchiveError as error:
-            errors.append(Error(f"VEDETTE_BASE_MAPS, {one['name']}: {error}.", id="vedette.E002"))
-    return errors
 
 
 @register(Tags.security, deploy=True)

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
-from webapp.audit.selectors import reads_entries
+from webapp.accounts.audit_log import reads_entries
 from webapp.overlays.base_maps import base_map_choices
 
 

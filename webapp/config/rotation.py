@@ -12,7 +12,6 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError, connection, models, transaction
 from psycopg2 import sql
 
-from webapp.audit.services import record
 from webapp.config.secrets_at_rest import KeyDoesNotFit, reseal, seal, sealed_columns, unseal
 
 SECOND_FACTOR = ("secret", "seed")
@@ -46,9 +45,7 @@ def check_keys_at_start() -> None:
 @transaction.atomic
 def secrets_rotate() -> int:
     """Encrypts every secret with the first key; how many rows there were. All or nothing. Raises KeyDoesNotFit."""
-    count = sum(_rotate_table(model, columns) for model, columns in sealed_columns()) + _rotate_factors()
-    record("secrets.rotate", rows=count)
-    return count
+    return sum(_rotate_table(model, columns) for model, columns in sealed_columns()) + _rotate_factors()
 
 
 def _rotate_table(model: type[models.Model], columns: list[str]) -> int:

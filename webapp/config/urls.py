@@ -8,17 +8,18 @@ from drf_spectacular.views import SpectacularAPIView
 from webapp.accounts.views import to_the_log_in
 from webapp.alerts.views import acknowledge, alerts, numbers, open_message
 from webapp.audit.views import audit
-from webapp.config.health import healthz
 from webapp.config.opened_links import opening_page
 from webapp.entities.views import entity, region
 from webapp.feeds.plan import plan
 from webapp.feeds.views import feed_new, feeds, regions
+from webapp.jobs.views import healthz
 from webapp.live.views import live, open_shared, shared, shared_plan
 from webapp.queries.views import queries, query, query_new
 
 api = [
     path("", include("webapp.accounts.urls")),
     path("", include("webapp.feeds.urls")),
+    path("", include("webapp.connectors.urls")),
     path("", include("webapp.queries.urls")),
     path("", include("webapp.detections.urls")),
     path("", include("webapp.alerts.urls")),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webapp.detections.models import Outbox
-from webapp.jobs.selectors import feed_status
+from webapp.feeds.heads import feed_status
 
 AT_ONCE = 20
 NUMBERS = 1_000

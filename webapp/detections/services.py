@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from webapp.detections.models import AnswerCount, Detection, Outbox
 from webapp.detections.partitions import SPAN, partition_drop, partitions_list
+from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead
-from webapp.jobs.services import feed_head_ensure
 
 CHUNK = 500
 """Detections in one outbox row at most: a frame stays well below a megabyte."""

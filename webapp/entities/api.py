@@ -25,7 +25,8 @@ from webapp.entities.models import ENTITY_LENGTH, NAME_LENGTH, NOTE_LENGTH, Note
 from webapp.entities.registry_files import FILE_BYTES, read_registry
 from webapp.feeds.api import parameter
 from webapp.feeds.models import Feed, Region
-from webapp.feeds.selectors import feed_list, region_list
+from webapp.feeds.selectors import feed_list
+from webapp.queries.regions import region_list
 
 ID = parameter("id", required=True, description="The entity.")
 SPAN = [parameter("from", OpenApiTypes.INT64), parameter("to", OpenApiTypes.INT64)]

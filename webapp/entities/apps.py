@@ -7,7 +7,7 @@ class EntitiesConfig(AppConfig):
 
     def ready(self) -> None:
         """Streams' facts of entities go into the registry."""
+        from webapp.connectors.facts import entities_described
         from webapp.entities.learning import learn
-        from webapp.feeds.connectors.facts import entities_described
 
         entities_described.connect(learn)

@@ -8,7 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
 from webapp.config.pages import page_data
-from webapp.feeds.selectors import feed_list, region_list
+from webapp.feeds.selectors import feed_list
+from webapp.queries.regions import region_list
 
 
 def entity(request: HttpRequest, name: str) -> HttpResponse:

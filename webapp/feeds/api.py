@@ -23,13 +23,14 @@ from webapp.config.boxes import box_from, whole
 from webapp.config.errors import serializer_faults
 from webapp.config.pagination import CURSOR, NewestFirst
 from webapp.config.tables import csv_download
+from webapp.detections.removal import feed_delete, feed_holdings
 from webapp.feeds import history, mending, recent, services
 from webapp.feeds.documents import read_schema
 from webapp.feeds.filters import DeadLetterFilter
 from webapp.feeds.models import DeadLetter, Feed
 from webapp.feeds.selectors import dead_letter_list, feed_counters, feed_damage, feed_events, feed_head, feed_list, plan_address
-from webapp.jobs.measures import feed_measures
 from webapp.jobs.selectors import job_list
+from webapp.supervisor.measures import feed_measures
 
 SPANS = ("lateness", "ahead")
 DOWNLOAD_ROWS = 100_000
@@ -188,12 +189,12 @@ class FeedView(OwnedView):
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, name: str) -> Response:
-        services.feed_delete(feed=self.get_editable(), user=person(request))
+        feed_delete(feed=self.get_editable(), user=person(request))
         return Response(status=204)
 
     @extend_schema(summary="What would be removed with the feed, counted", responses=OpenApiTypes.OBJECT)
     def holdings(self, request: Request, name: str) -> Response:
-        return Response(services.feed_holdings(feed=self.get_object(), user=person(request)))
+        return Response(feed_holdings(feed=self.get_object(), user=person(request)))
 
     @extend_schema(summary="The plan image under a planar feed", request=OpenApiTypes.BINARY, responses=FeedSerializer)
     def put_plan(self, request: Request, name: str) -> Response:

@@ -11,10 +11,9 @@ from engine.model.events import stamped_schema
 from engine.sources.repair import Reach, Repaired, repair, replace_damaged
 from engine.sources.segments import LogDamaged
 from engine.sources.shared_log import SharedLog
+from webapp.feeds.heads import feed_status, feed_tell
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed, IngestCounter, LogDamage
-from webapp.jobs.selectors import feed_status
-from webapp.jobs.services import feed_tell
 
 
 def feed_set_aside(*, feed: Feed, damage: LogDamaged) -> None:

@@ -19,6 +19,7 @@ from pyproj import Geod
 
 from engine.model.faults import Fault, Refused, refuse
 from webapp.cage.spares import PARSERS, TookTooLong, Work
+from webapp.config.tables import harmless
 from webapp.feeds.region_files import FILE_BYTES, Feature
 
 SECONDS = 4.0
@@ -32,7 +33,6 @@ MEDIA = {
     "gpkg": "application/geopackage+sqlite3",
     "csv": "text/csv",
 }
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------------------
@@ -137,12 +137,3 @@ def _to_gdal(regions: Sequence[Exported], kind: str, geographic: bool) -> bytes:
             crs="EPSG:4326" if geographic else 'ENGCRS["plane",EDATUM["plane"],CS[Cartesian,2],AXIS["x",east],AXIS["y",north],LENGTHUNIT["unit",1]]',
         )
         return path.read_bytes()
-
-
-def harmless(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula.
-
-    >>> harmless("=1+1")
-    "'=1+1"
-    """
-    return "'" + text if text.startswith(FORMULA) else text

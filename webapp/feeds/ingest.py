@@ -25,9 +25,9 @@ from engine.sources.eventlog import End, Entry
 from engine.sources.segments import LogDamaged
 from webapp.feeds.admission import Admission
 from webapp.feeds.bodies import Refusal
-from webapp.feeds.connectors.progress import connector_reached
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter, IngestReceipt
+from webapp.feeds.offsets import connector_reached
 
 SHOWN = 10
 """So many dead letters are told in the answer itself."""
@@ -51,7 +51,7 @@ class Delivery:
     digest: str = ""
     """Of the body: tells a repetition from another body under the same key."""
     reached: Mapping[str, Any] | None = None
-    """Of a connector: which one, and how far it is with this delivery (`connectors/progress.py`)."""
+    """Of a connector: which one, and how far it is with this delivery (`feeds/offsets.py`)."""
 
     @property
     def received(self) -> int:

@@ -29,7 +29,8 @@ from webapp.feeds.filters import RegionFilter
 from webapp.feeds.models import Region
 from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
 from webapp.feeds.region_files import FILE_BYTES
-from webapp.feeds.selectors import feed_get, region_list
+from webapp.feeds.selectors import feed_get
+from webapp.queries.regions import region_bulk_delete, region_delete, region_list, region_update
 
 EXPORTED = 10_000
 FORMATS = sorted(MEDIA)
@@ -107,11 +108,11 @@ class RegionView(OfFeedView):
     def partial_update(self, request: Request, pk: int) -> Response:
         region = self.get_editable()
         given = self.changes(region, request, moved="A region stays in its feed: make a new one there.")
-        return Response(self.represent(services.region_update(region=region, user=person(request), **given)))
+        return Response(self.represent(region_update(region=region, user=person(request), **given)))
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: int) -> Response:
-        services.region_delete(region=self.get_editable(), user=person(request))
+        region_delete(region=self.get_editable(), user=person(request))
         return Response(status=204)
 
     @extend_schema(
@@ -172,7 +173,7 @@ class RegionView(OfFeedView):
         regions = [region for region in self.get_queryset().filter(pk__in=given["ids"]) if region.editable]
         refused: Iterable[tuple[int, list[Fault]]] = ()
         if given["action"] == "delete":
-            changed, refused = services.region_bulk_delete(regions=regions, user=person(request))
+            changed, refused = region_bulk_delete(regions=regions, user=person(request))
         else:
             changed = services.region_bulk_tag(regions=regions, tags=given["tags"], remove=given["action"] == "untag")
         return Response({"changed": changed, "refused": [{"id": pk, **faults_body(faults)} for pk, faults in refused]})

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
-from django.db.models import Prefetch, Q, QuerySet, Sum
+from django.db.models import Q, QuerySet, Sum
 from django.urls import reverse
 
 from webapp.accounts.permissions import AnyUser
 from webapp.feeds.models import DeadLetter, Feed, Region, Upload, UploadState
-from webapp.queries.models import Query
 
 Box = tuple[float, float, float, float]
 """Least x, least y, greatest x, greatest y."""
@@ -115,18 +114,6 @@ def feed_row(feed: Feed) -> dict[str, Any]:
 def feeds_for_page(*, user: AnyUser) -> list[dict[str, Any]]:
     """All feeds of a page's chooser."""
     return [feed_row(feed) for feed in Feed.objects.visible_to(user).with_editable(user).order_by("name")]
-
-
-def region_list(*, user: AnyUser) -> QuerySet[Region]:
-    """The regions that `user` may see, each with `using`: the live queries on it that they may see too."""
-    using = Query.objects.visible_to(user).filter(deleted_at=None).order_by("name")
-    return (
-        Region.objects.visible_to(user)
-        .with_editable(user)
-        .select_related("feed", "owner", "team")
-        .prefetch_related(Prefetch("queries", queryset=using, to_attr="using"))
-        .order_by("feed__name", "name")
-    )
 
 
 def in_box(regions: QuerySet[Region], box: Box) -> QuerySet[Region]:

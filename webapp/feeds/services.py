@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial as partial_call
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import transaction
@@ -18,15 +14,12 @@ from engine.derive import ENTITIES, VALUE
 from engine.model.faults import Fault, Refused, refuse
 from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check
-from webapp.config.faults import InUse
 from webapp.feeds.admission import default_ahead
 from webapp.feeds.documents import checked_region, feed_faults, vertices_of
-from webapp.feeds.logs import log_forget
+from webapp.feeds.heads import feed_head_ensure, feed_head_keeps_to_team, feed_place, feed_reopen
 from webapp.feeds.models import Feed, IngestCounter, Region
-from webapp.feeds.recent import log_of
 from webapp.feeds.region_files import Feature
 from webapp.feeds.selectors import feeds_held, vertices_held
-from webapp.jobs.services import feed_head_ensure, feed_head_keeps_to_team, feed_place, feed_reopen
 
 SCHEMA_FIELDS = ("name", "crs", "time", "tick", "columns", "dedupe", "lateness")
 """What the stored rows and answers were made under: fixed once rows have been received."""
@@ -94,44 +87,6 @@ def _added_columns(feed: Feed, columns: Any) -> dict[str, Any]:
     return added
 
 
-@transaction.atomic
-def feed_delete(*, feed: Feed, user: User) -> None:
-    """Removes a feed with everything stored about it, its log too. Raises Refused while queries that `user` may change are registered on it.
-
-    Those of others end with the feed: who may not remove them could not remove the feed, and must not learn their names.
-    """
-    from webapp.detections.services import detections_forget  # it reads feeds
-    from webapp.queries.selectors import names_in_the_way
-
-    names = names_in_the_way(feed.queries, user=user)
-    if names:
-        raise InUse([Fault("", f"Queries still watch this feed: {', '.join(names)}.")])
-    detections_forget(feed_id=feed.pk)
-    feed.queries.all().delete()
-    feed.delete()
-    folders = [Path(root) / feed.name for root in (settings.EVENT_LOG_ROOT, settings.CHECKPOINT_ROOT)]
-    # A feed made later under the same name begins with an empty log.
-    for folder in folders:
-        transaction.on_commit(partial_call(shutil.rmtree, folder, ignore_errors=True))
-    transaction.on_commit(partial_call(log_forget, feed.name))
-
-
-def feed_holdings(*, feed: Feed, user: User) -> dict[str, Any]:
-    """What would go with the feed: rows in its log, regions, answers, connectors; and the queries that stand in the way, by name."""
-    from webapp.detections.services import detections_held  # it reads feeds
-    from webapp.queries.selectors import names_in_the_way
-
-    log = log_of(feed)
-    return {
-        "rows": log.end[0] - log.start,
-        "regions": feed.regions.count(),
-        "queries": feed.queries.filter(deleted_at=None).count(),
-        "in_the_way": names_in_the_way(feed.queries, user=user),
-        "answers": detections_held(feed_id=feed.pk),
-        "connectors": feed.connectors.count(),
-    }
-
-
 def feed_set_plan(*, feed: Feed, data: bytes) -> Feed:
     """Puts an image under a planar feed, or takes it away when `data` is empty. Raises Refused."""
     old = feed.plan_image.name
@@ -172,53 +127,16 @@ def region_create(
     if Region.objects.filter(feed=feed, name=name).exists():
         raise refuse("/name", "Another region of this feed has this name.")
     count = vertices_of(document)
-    region = Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), vertices=count, tags=_tags(tags), team=team, public=public)
+    region = Region(
+        owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), vertices=count, tags=trimmed_tags(tags), team=team, public=public
+    )
     quota_check("vertices", user=owner, team=team, more=count, held=vertices_held)
     region.full_clean(exclude=["owner", "team", "feed"])
     region.save()
     return region
 
 
-@transaction.atomic
-def region_update(*, region: Region, user: User, **changes: Any) -> Region:
-    """Changes what is given; queries that name the region follow a new geometry as new versions. Raises Refused."""
-    from webapp.queries.services import queries_follow_region, queries_rename_region  # it reads regions
-
-    old_name, old_geometry = region.name, region.geometry
-    if "geometry" in changes:
-        changes["geometry"], bbox = checked_region(changes["geometry"], region.feed, "/geometry")
-        region.bbox = list(bbox)
-        before, region.vertices = region.vertices, vertices_of(changes["geometry"])
-        quota_check("vertices", user=region.owner, team=region.team, more=region.vertices - before, held=vertices_held)
-    if (team := changes.get("team")) is not None and team != region.team:
-        quota_check("vertices", team=team, more=region.vertices, held=vertices_held)
-    if "tags" in changes:
-        changes["tags"] = _tags(changes["tags"])
-    for field, value in changes.items():
-        setattr(region, field, value)
-    region.full_clean(exclude=["owner", "team", "feed"])
-    region.save()
-    if region.name != old_name:
-        queries_rename_region(region=region, old=old_name)
-    if region.geometry != old_geometry:
-        queries_follow_region(region=region, user=user)
-    return region
-
-
-@transaction.atomic
-def region_delete(*, region: Region, user: User) -> None:
-    """Removes a region. Raises Refused while queries that `user` may change name it; those of others keep its shape in its place."""
-    from webapp.queries.selectors import names_in_the_way  # it reads regions
-    from webapp.queries.services import queries_keep_shape
-
-    names = names_in_the_way(region.queries, user=user)
-    if names:
-        raise InUse([Fault("", f"Queries use this region: {', '.join(names)}.")])
-    queries_keep_shape(region=region)
-    region.delete()
-
-
-def _tags(tags: Iterable[str]) -> list[str]:
+def trimmed_tags(tags: Iterable[str]) -> list[str]:
     return sorted({tag.strip() for tag in tags if tag.strip()})
 
 
@@ -246,7 +164,7 @@ def regions_import(
             refused.append((feature.row, feature.name, list(error.faults)))
             continue
         name = _free_name(feature.name or f"region {feature.row}", taken)
-        made = Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), tags=_tags([*tags, *feature.tags]))
+        made = Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), tags=trimmed_tags([*tags, *feature.tags]))
         made.vertices = vertices_of(document)
         regions.append(made)
     if not dry_run and (partial or not refused):
@@ -266,24 +184,10 @@ def _free_name(name: str, taken: set[str]) -> str:
     return free
 
 
-def region_bulk_delete(*, regions: Sequence[Region], user: User) -> tuple[list[int], list[tuple[int, list[Fault]]]]:
-    """Removes what can be removed: ids removed, and (id, faults) of those in use."""
-    removed: list[int] = []
-    refused: list[tuple[int, list[Fault]]] = []
-    for region in regions:
-        pk = region.pk
-        try:
-            region_delete(region=region, user=user)
-            removed.append(pk)
-        except Refused as error:
-            refused.append((pk, list(error.faults)))
-    return removed, refused
-
-
 @transaction.atomic
 def region_bulk_tag(*, regions: Sequence[Region], tags: Sequence[str], remove: bool) -> list[int]:
     """Adds tags to regions, or takes them away; the ids."""
     for region in regions:
-        region.tags = _tags(set(region.tags) - set(tags) if remove else [*region.tags, *tags])
+        region.tags = trimmed_tags(set(region.tags) - set(tags) if remove else [*region.tags, *tags])
         region.save(update_fields=["tags", "updated_at"])
     return [region.pk for region in regions]

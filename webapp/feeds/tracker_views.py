@@ -19,7 +19,7 @@ from engine.sources.live.payloads import now_ms
 from engine.sources.segments import LogDamaged
 from engine.sources.trackers import COLUMNS, READING, reports_of
 from webapp.config.errors import faults_body
-from webapp.feeds.connectors.rows import own_reading, rows_of
+from webapp.connectors.rows import own_reading, rows_of
 from webapp.feeds.damage import feed_set_aside
 from webapp.feeds.ingest import Delivery, Receipt, ingest
 from webapp.feeds.ingest_views import Refused, Sender, as_answer, away, in_pool, permit, read_request

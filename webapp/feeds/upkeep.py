@@ -7,10 +7,10 @@ from datetime import timedelta
 from django.utils import timezone
 
 from webapp.feeds.damage import kept_apart
+from webapp.feeds.heads import feed_position
 from webapp.feeds.ingest import settle
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestReceipt
-from webapp.jobs.selectors import feed_position
 
 RECEIPTS_KEPT = timedelta(days=7)
 """An idempotency key is remembered for so long."""

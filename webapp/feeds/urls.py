@@ -3,7 +3,6 @@
 from django.urls import path
 
 from webapp.feeds.api import AnyBytes, FeedView
-from webapp.feeds.connectors.api import ConnectorView
 from webapp.feeds.ingest_views import EventsView
 from webapp.feeds.region_api import RegionImportView, RegionView
 from webapp.feeds.tracker_views import TrackerView
@@ -38,14 +37,6 @@ urlpatterns = [
     ),
     path(f"{UPLOAD}/inspection", UploadView.as_view({"post": "inspection"}), name="api-upload-inspection"),
     path(f"{UPLOAD}/load", UploadView.as_view({"post": "load", "patch": "steer"}), name="api-upload-load"),
-    path("connectors/", ConnectorView.as_view({"get": "list", "post": "create"}), name="api-connectors"),
-    path("connectors/kinds", ConnectorView.as_view({"get": "kinds"}), name="api-connectors-kinds"),
-    path("connectors/trial", ConnectorView.as_view({"post": "trial"}, throttle_action="trial"), name="api-connectors-trial"),
-    path(
-        "connectors/<int:pk>/",
-        ConnectorView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
-        name="api-connector",
-    ),
     path("regions/", RegionView.as_view({"get": "list", "post": "create"}), name="api-regions"),
     path("regions/import", RegionImportView.as_view({"post": "import_file"}, throttle_action="import"), name="api-regions-import"),
     path("regions/export", RegionView.as_view({"get": "export_file"}, throttle_action="export"), name="api-regions-export"),

@@ -16,10 +16,11 @@ from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.owned import TeamField
 from webapp.accounts.permissions import check_team
+from webapp.feeds.heads import may_operate
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_list
 from webapp.jobs.models import Job, JobEvent
-from webapp.jobs.selectors import is_shown, job_events, job_list, may_operate
+from webapp.jobs.selectors import is_shown, job_events, job_list
 from webapp.jobs.services import job_create, job_remove, job_start, job_stop
 
 EVENT = inline_serializer(

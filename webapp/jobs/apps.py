@@ -1,9 +1,4 @@
-import os
-
 from django.apps import AppConfig
-from django.core.exceptions import ImproperlyConfigured
-
-from engine.failpoints import TESTING, VARIABLE
 
 
 class JobsConfig(AppConfig):
@@ -11,5 +6,7 @@ class JobsConfig(AppConfig):
     label = "jobs"
 
     def ready(self) -> None:
-        if os.environ.get(VARIABLE) and os.environ.get(TESTING) != "1":
-            raise ImproperlyConfigured(f"{VARIABLE} makes processes fail on purpose, for tests. Take it out of the environment.")
+        from webapp.accounts.quotas import COUNTED
+        from webapp.jobs.selectors import jobs_held
+
+        COUNTED.update(jobs=jobs_held)

@@ -6,7 +6,6 @@ from django.db import models
 from django.utils import timezone
 
 from webapp.accounts.models import Team
-from webapp.feeds.models import Feed
 
 
 class DesiredState(models.TextChoices):
@@ -83,7 +82,7 @@ class JobEvent(models.Model):
         RESUMED = "resumed", "Goes on"
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events")
-    feed = models.ForeignKey(Feed, models.CASCADE, null=True, related_name="events", help_text="The one feed that it is about.")
+    feed = models.ForeignKey("feeds.Feed", models.CASCADE, null=True, related_name="events", help_text="The one feed that it is about.")
     at = models.DateTimeField(default=timezone.now)
     kind = models.CharField(max_length=10, choices=Kind.choices)
     text = models.TextField()
@@ -104,7 +103,7 @@ class FeedHead(models.Model):
     queries `queries` ([[id, version], ...]), those that have joined; `query_version` is the feed's version they belong to.
     """
 
-    feed = models.OneToOneField(Feed, models.CASCADE, primary_key=True, related_name="head")
+    feed = models.OneToOneField("feeds.Feed", models.CASCADE, primary_key=True, related_name="head")
     job = models.ForeignKey(Job, models.PROTECT, related_name="heads")
     epoch = models.BigIntegerField(default=0)
     commits = models.BigIntegerField(default=0, help_text="Transactions so far: tells a job whether one whose answer was lost took place.")
@@ -138,7 +137,7 @@ class FeedMeasure(models.Model):
     of the wall clock, else behind the newest event.
     """
 
-    feed = models.ForeignKey(Feed, models.CASCADE, related_name="measures")
+    feed = models.ForeignKey("feeds.Feed", models.CASCADE, related_name="measures")
     at = models.DateTimeField(default=timezone.now)
     rows_per_s = models.FloatField(null=True)
     lag = models.BigIntegerField(null=True)

@@ -9,12 +9,11 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
-from engine.model.faults import Fault, refuse
+from engine.model.faults import Fault
 from webapp.accounts.models import Team
 from webapp.accounts.quotas import quota_check
 from webapp.config.faults import InUse
-from webapp.feeds.models import Feed
-from webapp.jobs.models import DesiredState, FeedHead, Job, JobEvent, ObservedState
+from webapp.jobs.models import DesiredState, Job, JobEvent, ObservedState
 from webapp.jobs.selectors import jobs_held
 
 DEFAULT_JOB = "main"
@@ -26,18 +25,6 @@ def job_default() -> Job:
     """The default job, made at the first call, wanted running."""
     job, _ = Job.objects.get_or_create(name=DEFAULT_JOB)
     return job
-
-
-def feed_head_ensure(feed: Feed) -> FeedHead:
-    """The feed's head row, made and given to the default job if there is none."""
-    head, _ = FeedHead.objects.get_or_create(feed=feed, defaults={"job": job_default()})
-    return head
-
-
-def feed_heads_ensure() -> None:
-    """A head row for every feed."""
-    for feed in Feed.objects.filter(head=None):
-        feed_head_ensure(feed)
 
 
 @transaction.atomic
@@ -57,38 +44,6 @@ def job_remove(*, job: Job) -> None:
     if job.name == DEFAULT_JOB or job.heads.exists() or job.observed_state != ObservedState.STOPPED:
         raise InUse([Fault("", "A job that is removed is a team's, is stopped, and has no feeds: give its feeds to another one first.")])
     job.delete()
-
-
-@transaction.atomic
-def feed_place(*, feed: Feed, job: Job) -> None:
-    """Gives the feed to another job, which goes on where the former one was. Raises Refused for another team's job.
-
-    Without an epoch the head belongs to no start: the former job writes nothing more, and the next generation of the checkpoint is its own.
-    """
-    if job.team_id not in (None, feed.team_id):
-        raise refuse("/job", "A team's job takes the team's own feeds.")
-    feed_head_ensure(feed)
-    head = FeedHead.objects.select_for_update(of=("self",)).get(feed=feed)
-    if head.job_id != job.pk:
-        FeedHead.objects.filter(feed=feed).update(job=job, epoch=0)
-
-
-def feed_reopen(*, feed: Feed, why: str) -> None:
-    """Has the feed's job go on with the feed as it is now. Call it in the transaction that changes the feed.
-
-    Without an epoch the head takes nothing more from the running start: no batch that was evaluated under the former feed is stored after this.
-    """
-    head = feed_head_ensure(feed)
-    FeedHead.objects.filter(feed=feed).update(epoch=0)
-    running = Job.objects.filter(pk=head.job_id, observed_state__in=(ObservedState.STARTING, ObservedState.RUNNING))
-    if running.update(observed_state=ObservedState.STOPPING, suspect_since=None):
-        job_tell(head.job, JobEvent.Kind.REQUESTED, f"Starts again: {why}")
-
-
-def feed_head_keeps_to_team(feed: Feed) -> None:
-    """Gives a feed that has left the team of its job to the default one."""
-    if FeedHead.objects.filter(feed=feed, job__team__isnull=False).exclude(job__team=feed.team_id).exists():
-        feed_place(feed=feed, job=job_default())
 
 
 def job_start(*, job: Job, user: Any = None) -> None:
@@ -114,11 +69,6 @@ def _want(job: Job, state: DesiredState, user: Any, **changes: Any) -> None:
 def job_tell(job: Job, kind: JobEvent.Kind | str, text: str) -> None:
     """Writes down what happened, for users."""
     JobEvent.objects.create(job=job, kind=kind, text=text)
-
-
-def feed_tell(feed: Feed, kind: JobEvent.Kind | str, text: str) -> None:
-    """Writes down what happened to one feed, for users: on its page and on its job's."""
-    JobEvent.objects.create(job=feed_head_ensure(feed).job, feed=feed, kind=kind, text=text)
 
 
 def job_claim(*, name: str, epoch: int | None, pid: int, pgid: int, pid_started: float, host: str) -> Job | None:

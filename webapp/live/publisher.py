@@ -22,9 +22,9 @@ from django.db import DatabaseError, close_old_connections, connection
 from webapp.detections.selectors import outbox_since
 from webapp.detections.services import OUTBOX_CHANNEL
 from webapp.feeds.damage import feeds_set_aside, kept_apart
+from webapp.feeds.heads import feed_statuses
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
-from webapp.jobs.selectors import feed_statuses
 from webapp.live import access, positions
 from webapp.live.frames import group
 

@@ -19,8 +19,8 @@ from webapp.accounts.services import token_authenticate
 from webapp.alerts.selectors import alert_rows, alerts_open
 from webapp.detections.selectors import detections_recent, outbox_range, outbox_since
 from webapp.feeds import recent
+from webapp.feeds.heads import feed_status
 from webapp.feeds.selectors import feed_get, feed_of
-from webapp.jobs.selectors import feed_status
 from webapp.live import positions
 from webapp.queries.selectors import queries_visible
 

@@ -18,9 +18,10 @@ from webapp.audit.services import record
 from webapp.config.algorithms import digest_of, digests_of
 from webapp.config.opened_links import is_opened
 from webapp.feeds.models import Feed
-from webapp.feeds.selectors import feed_get, feed_row, region_list
+from webapp.feeds.selectors import feed_get, feed_row
 from webapp.live.models import SharedView
 from webapp.live.selectors import Permission
+from webapp.queries.regions import region_list
 from webapp.queries.selectors import queries_visible, query_list
 
 SHARED = "shared"

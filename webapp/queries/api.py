@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db import transaction
+from django.db.models import Prefetch, QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, inline_serializer
@@ -20,6 +21,8 @@ from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.owned import OwnedSerializer
 from webapp.alerts.models import Channel
+from webapp.alerts.selectors import choosing_channels
+from webapp.alerts.services import query_channels_set
 from webapp.config.errors import faults_body
 from webapp.config.related import ByKey
 from webapp.feeds.logs import folder_of_logs
@@ -133,7 +136,7 @@ class QueryView(OfFeedView):
     filterset_class = QueryFilter
 
     def get_queryset(self) -> QuerySet[Any]:
-        return query_list(user=self.request.user)
+        return query_list(user=self.request.user).prefetch_related(Prefetch("channels", choosing_channels(user=self.request.user)))
 
     @extend_schema(
         examples=[
@@ -152,10 +155,14 @@ class QueryView(OfFeedView):
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         given = {name: value for name, value in serializer.validated_data.items() if name != "stop_dependents"}
-        query = services.query_register(owner=person(request), **given)
-        if not stands_alone(query.specification) or given.get("channels"):
+        channels = given.pop("channels", None)
+        with transaction.atomic():
+            query = services.query_register(owner=person(request), **given)
+            if channels:
+                query_channels_set(query=query, user=person(request), channels=channels)
+        if not stands_alone(query.specification) or channels:
             return Response(self.represent(query), status=201)
-        serializer.instance = with_nothing_beside(query)
+        serializer.instance = with_nothing_beside(query, channels=Channel.objects.none())
         return Response(serializer.data, status=201)
 
     def _create_together(self, request: Request) -> Response:
@@ -168,14 +175,27 @@ class QueryView(OfFeedView):
         if faults:
             raise Refused(faults)
         wanted = [{name: value for name, value in one.items() if name not in ("feed", "stop_dependents")} for one in serializer.validated_data]
-        made = services.queries_register_together(owner=person(request), feed=feed, wanted=wanted)
+        channels = [one.pop("channels", ()) for one in wanted]
+        with transaction.atomic():
+            made = services.queries_register_together(owner=person(request), feed=feed, wanted=wanted)
+            for place, query in enumerate(made):
+                if channels[place]:
+                    with services.faults_at(place, faults):
+                        query_channels_set(query=query, user=person(request), channels=channels[place])
+            if faults:
+                raise Refused(faults)
         stored = self.get_queryset().in_bulk([query.pk for query in made])
         return Response(self.get_serializer([stored[query.pk] for query in made], many=True).data, status=201)
 
     def partial_update(self, request: Request, pk: int) -> Response:
         query = self.get_editable()
         given = self.changes(query, request, moved="A query stays on its feed: register a new one there.")
-        return Response(self.represent(services.query_edit(query=query, user=person(request), **given)))
+        channels = given.pop("channels", None)
+        with transaction.atomic():
+            query = services.query_edit(query=query, user=person(request), **given)
+            if channels is not None:
+                query_channels_set(query=query, user=person(request), channels=channels)
+        return Response(self.represent(query))
 
     @extend_schema(parameters=[OpenApiParameter("stop_dependents", OpenApiTypes.BOOL, description=STOP_DEPENDENTS)], responses={204: None})
     def destroy(self, request: Request, pk: int) -> Response:

@@ -17,8 +17,6 @@ from engine.model.faults import Fault, Refused, refuse
 from engine.specification import check
 from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check
-from webapp.alerts.models import Channel
-from webapp.alerts.services import channels_take
 from webapp.feeds.documents import checked_region
 from webapp.feeds.models import NO_CONTROLS, Feed
 from webapp.feeds.region_files import Feature
@@ -72,7 +70,6 @@ def queries_register(
     enabled: bool = True,
     team: Team | None = None,
     public: bool = False,
-    channels: Sequence[Channel] = (),
     partial: bool = False,
     dry_run: bool = False,
 ) -> Registered:
@@ -92,7 +89,6 @@ def queries_register(
             common = {"severity": severity, "alert_kinds": list(alert_kinds), "enabled": enabled, "team": team, "public": public}
             quota_check("queries", user=owner, team=team, more=len(found.made), held=queries_held)
             found.queries = _store(found.made, owner, feed, **common)
-            channels_take(queries=found.queries, user=owner, channels=channels)
     return found
 
 

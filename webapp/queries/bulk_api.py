@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
@@ -19,6 +20,7 @@ from engine.model.faults import Fault
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
 from webapp.accounts.permissions import check_may_make
+from webapp.alerts.services import channels_take
 from webapp.config.errors import faults_body
 from webapp.config.parsers import Json
 from webapp.feeds.exchange import read_features
@@ -101,7 +103,10 @@ class BulkView(APIView):
         serializer.is_valid(raise_exception=True)
         given = dict(serializer.validated_data)
         features = _features(given.pop("file", None), given.pop("geojson", None), given.pop("name_field"))
-        found = queries_register(owner=person(request), features=features, **given)
+        channels = given.pop("channels", ())
+        with transaction.atomic():
+            found = queries_register(owner=person(request), features=features, **given)
+            channels_take(queries=found.queries, user=person(request), channels=channels)
         stored = not given["dry_run"] and (given["partial"] or not found.refused)
         status = 201 if found.queries else 400 if found.refused and not given["dry_run"] else 200
         return Response({**_answer(found), "registered": len(found.queries), "stored": stored, **_sentence(found, given["feed"])}, status=status)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from engine.families import family_of
 from engine.model.faults import Fault, Refused
 from engine.operator import RegisteredQuery
 from engine.specification import check
 from webapp.accounts.permissions import AnyUser
-from webapp.alerts.models import Channel
-from webapp.alerts.selectors import choosing_channels
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.derivation import derive_faults, upstream_of, with_upstream
@@ -33,16 +31,16 @@ def query_list(*, user: AnyUser) -> QuerySet[Query]:
         .filter(deleted_at=None)
         .select_related("feed", "owner", "team")
         .annotate(left_at=Subquery(QueryVersion.objects.filter(query=OuterRef("pk"), version=OuterRef("version")).values("left_at")[:1]))
-        .prefetch_related("regions", "stops", Prefetch("channels", choosing_channels(user=user)))
+        .prefetch_related("regions", "stops")
         .order_by("name", "id")
     )
 
 
-def with_nothing_beside(query: Query) -> Query:
-    """A query that its maker has just made, that stands alone and has no channels of its own, as `query_list` reads it: nothing is left to read."""
+def with_nothing_beside(query: Query, **related: QuerySet[Any]) -> Query:
+    """A query that its maker has just made and that stands alone, as `query_list` reads it: nothing is left to read, nor of `related`."""
     made: Any = query
     made.editable = True
-    made._prefetched_objects_cache = {"regions": Region.objects.none(), "stops": QueryStop.objects.none(), "channels": Channel.objects.none()}
+    made._prefetched_objects_cache = {"regions": Region.objects.none(), "stops": QueryStop.objects.none(), **related}
     return query
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.db import transaction
+from django.dispatch import Signal
 from django.utils import timezone
 
 from engine.model.faults import Fault, Refused, refuse
@@ -18,13 +19,11 @@ from engine.model.feed import Feed as EngineFeed
 from engine.specification import check
 from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check
-from webapp.alerts.models import Channel
-from webapp.alerts.services import alerts_end_with_queries, query_channels_set
 from webapp.audit.services import record, record_all
 from webapp.config.faults import OverQuota
-from webapp.feeds.models import Feed, Region
+from webapp.feeds.models import Feed
 from webapp.feeds.selectors import regions_of_feed
-from webapp.queries.derivation import dependents, derive_faults, out_of_sight, refuse_to_strand, seen_by_owner, upstream_of, with_upstream
+from webapp.queries.derivation import derive_faults, out_of_sight, refuse_to_strand, seen_by_owner, upstream_of, with_upstream
 from webapp.queries.families import kinds_of
 from webapp.queries.following import begin_anew, dependents_follow, follow_sharing
 from webapp.queries.models import Calls, Query, QueryStop, Severity
@@ -34,6 +33,8 @@ from webapp.queries.verdicts import faults_of, is_long
 from webapp.queries.versions import add_versions, end_version, end_versions, next_version, version_resume
 
 SPECIFICATION = "/specification"
+queries_ended = Signal()
+"""Sent with `feed_id` and `query_ids` in the transaction that removes queries: the alerts that wait end with them."""
 NAME_TAKEN = "Another query of this feed has this name."
 ENDED_AT_ONCE = 10_000
 """Ids in one statement."""
@@ -56,22 +57,20 @@ def query_register(
     enabled: bool = True,
     team: Team | None = None,
     public: bool = False,
-    channels: Sequence[Channel] | None = None,
     calls: str = Calls.EACH,
     calls_per_hour: int | None = None,
 ) -> Query:
     """Registers a query; enabled, it runs from the next batch on and answers for the log's history too.
 
-    `channels`: those that carry its alerts; of channels for all queries it makes no difference.
     Raises Refused with all faults: those of the specification point below `/specification`.
     """
-    ready, checked = _checked(feed, specification, owner)
+    ready, checked = checked_specification(feed, specification, owner)
     _check_pace(feed, checked)
     feed_version = next_version(feed)
     is_alone = stands_alone(specification)
     if not is_alone:
         # Again: what it names may have changed before the lock was taken.
-        ready, _ = _checked(feed, specification, owner)
+        ready, _ = checked_specification(feed, specification, owner)
     _check_name(feed, name)
     _check_kinds(specification, alert_kinds)
     quota_check("queries", user=owner, team=team, more=1, held=queries_held)
@@ -99,8 +98,6 @@ def query_register(
     # What derived from a removed query of this name derives from this one.
     namesakes = Query.objects.filter(feed=feed, name=name, deleted_at__isnull=False, derived_by__isnull=False).values_list("pk", flat=True)
     dependents_follow(changed=list(namesakes), feed_version=feed_version, user=owner)
-    if channels is not None:
-        query_channels_set(query=query, user=owner, channels=channels)
     # In this transaction: one of its own would be written to disk by itself.
     record("query.create", query)
     return query
@@ -116,12 +113,12 @@ def queries_register_together(*, owner: User, feed: Feed, wanted: Sequence[Mappi
     if written > PROGRAM_CHARACTERS:
         most = f"Programs of one request have at most {PROGRAM_CHARACTERS:,} characters together"
         raise refuse("", f"{most}, these have {written:,}: send fewer at once.")
-    plain = {place: one for place, one in enumerate(wanted) if stands_alone(one["specification"]) and one.get("channels") is None}
+    plain = {place: one for place, one in enumerate(wanted) if stands_alone(one["specification"])}
     faults: list[Fault] = []
     made = _register_plain(owner, feed, plain, faults)
     for place, one in enumerate(wanted):
         if place not in plain:
-            with _told_of(place, faults):
+            with faults_at(place, faults):
                 made[place] = query_register(owner=owner, feed=feed, **one)
     if faults:
         raise Refused(sorted(faults, key=lambda fault: int(fault.pointer.split("/")[1])))
@@ -131,8 +128,8 @@ def queries_register_together(*, owner: User, feed: Feed, wanted: Sequence[Mappi
 def _register_plain(owner: User, feed: Feed, wanted: Mapping[int, Mapping[str, Any]], faults: list[Fault]) -> dict[int, Query]:
     """Those of a list that name nothing outside themselves, by a few statements however many they are; none when there are `faults`."""
     for place, one in wanted.items():
-        with _told_of(place, faults):
-            _check_pace(feed, _checked(feed, one["specification"], owner)[1])
+        with faults_at(place, faults):
+            _check_pace(feed, checked_specification(feed, one["specification"], owner)[1])
             _check_kinds(one["specification"], one.get("alert_kinds", ()))
     feed_version = next_version(feed)
     names = [one["name"] for one in wanted.values()]
@@ -146,9 +143,8 @@ def _register_plain(owner: User, feed: Feed, wanted: Mapping[int, Mapping[str, A
     quota_check("queries", user=owner, more=len(wanted), held=queries_held)
     for team, more in Counter(one.get("team") for one in wanted.values()).items():
         quota_check("queries", team=team, more=more, held=queries_held)
-    fields = [{name: value for name, value in one.items() if name != "channels"} for one in wanted.values()]
     queries = Query.objects.bulk_create(
-        [Query(owner=owner, feed=feed, family=one["specification"]["family"], **one) for one in fields], batch_size=500
+        [Query(owner=owner, feed=feed, family=one["specification"]["family"], **one) for one in wanted.values()], batch_size=500
     )
     add_versions([(query, query.specification) for query in queries], feed_version, owner)
     namesakes = Query.objects.filter(feed=feed, name__in=names, deleted_at__isnull=False, derived_by__isnull=False).values_list("pk", flat=True)
@@ -158,7 +154,7 @@ def _register_plain(owner: User, feed: Feed, wanted: Mapping[int, Mapping[str, A
 
 
 @contextmanager
-def _told_of(place: int, faults: list[Fault]) -> Iterator[None]:
+def faults_at(place: int, faults: list[Fault]) -> Iterator[None]:
     """Adds what is refused inside to `faults`, as being of this place of a list."""
     try:
         yield
@@ -169,7 +165,7 @@ def _told_of(place: int, faults: list[Fault]) -> Iterator[None]:
 
 
 @transaction.atomic
-def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None = None, stop_dependents: bool = False, **changes: Any) -> Query:
+def query_edit(*, query: Query, user: User, stop_dependents: bool = False, **changes: Any) -> Query:
     """Changes what is given: any of query_register's but `owner` and `feed`. A new specification makes a new version.
 
     What derives from it gets a new version too, or stops when it can no longer derive; `stop_dependents`: switching it off may stop others.
@@ -179,7 +175,7 @@ def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None =
     Raises Refused like query_register.
     """
     if changes.get("specification", query.specification) != query.specification:
-        _check_pace(query.feed, _checked(query.feed, changes["specification"], user, kept=query)[1])
+        _check_pace(query.feed, checked_specification(query.feed, changes["specification"], user, kept=query)[1])
     feed_version = next_version(query.feed)
     query = Query.objects.select_for_update(of=("self",), no_key=True).select_related("feed").get(pk=query.pk)
     before = (query.specification, query.enabled)
@@ -193,7 +189,7 @@ def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None =
     specification = changes.get("specification", query.specification)
     # Stored regions that the editor cannot see, but that the query named before, may stay in it.
     wakes = not query.enabled and changes.get("enabled") is True
-    ready, _ = _checked(query.feed, specification, user, kept=query, derives=specification != before[0] or wakes)
+    ready, _ = checked_specification(query.feed, specification, user, kept=query, derives=specification != before[0] or wakes)
     if "specification" in changes or "alert_kinds" in changes:
         _check_kinds(specification, changes.get("alert_kinds", query.alert_kinds))
     for field, value in changes.items():
@@ -214,8 +210,6 @@ def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None =
         dependents_follow(changed=[query.pk], feed_version=feed_version, user=user)
     elif (query.team_id, query.public) != shared:
         follow_sharing(query=query, feed_version=feed_version, user=user)
-    if channels is not None:
-        query_channels_set(query=query, user=user, channels=channels)
     return query
 
 
@@ -249,44 +243,8 @@ def queries_end(*, feed: Feed, query_ids: Sequence[int], user: User | None, stop
         Query.objects.filter(pk__in=ids).update(deleted_at=timezone.now(), enabled=False)
         Query.regions.through.objects.filter(query_id__in=ids).delete()
         Query.derives_from.through.objects.filter(from_query_id__in=ids).delete()
-        alerts_end_with_queries(feed_id=feed.pk, query_ids=ids)
+        queries_ended.send(sender=Query, feed_id=feed.pk, query_ids=ids)
     dependents_follow(changed=query_ids, feed_version=feed_version, user=user)
-
-
-@transaction.atomic
-def queries_follow_region(*, region: Region, user: User) -> list[Query]:
-    """Makes new versions of the queries that name `region`, whose geometry has just changed. The queries."""
-    using = list(Query.objects.filter(regions=region, deleted_at=None).select_related("feed").order_by("pk"))
-    if using:
-        feed_version = next_version(region.feed)
-        deriving = set(Query.derives_from.through.objects.filter(from_query__in=using).values_list("from_query", flat=True))
-        alone = [query for query in using if query.pk not in deriving]
-        for query in alone:
-            end_version(query, feed_version)
-            query.version += 1
-            query.save(update_fields=["version", "updated_at"])
-            ready, _ = _checked(query.feed, query.specification, user, kept=query, derives=False)
-            add_versions([(query, ready)], feed_version, user)
-        dependents_follow(changed=[query.pk for query in alone], feed_version=feed_version, user=user)
-        # The others may be unable to derive: that is found out again.
-        begin_anew(sorted(deriving - {query.pk for query in dependents([query.pk for query in alone])}), feed_version, user)
-    return using
-
-
-@transaction.atomic
-def queries_rename_region(*, region: Region, old: str) -> None:
-    """Writes the region's new name into the specifications that name it; what they mean stays, so no version is made."""
-    for query in Query.objects.filter(regions=region, deleted_at=None):
-        query.specification = frozen(query.specification, {old: {"region": region.name}})
-        query.save(update_fields=["specification", "updated_at"])
-
-
-@transaction.atomic
-def queries_keep_shape(*, region: Region) -> None:
-    """Writes the region's geometry into the specifications that name it, for it is about to go; what they mean stays, so no version is made."""
-    for query in Query.objects.filter(regions=region, deleted_at=None):
-        query.specification = frozen(query.specification, {region.name: region.geometry})
-        query.save(update_fields=["specification", "updated_at"])
 
 
 def query_stop(*, query_id: int, version: int, reason: str) -> None:
@@ -304,7 +262,7 @@ def queries_stop_unseeing() -> None:
             begin_anew(out_of_sight().get(feed, []), feed_version, None)
 
 
-def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = None, *, derives: bool = True) -> tuple[Any, Any]:
+def checked_specification(feed: Feed, specification: Any, user: User, kept: Query | None = None, *, derives: bool = True) -> tuple[Any, Any]:
     """The specification with stored regions in their place, and what the engine makes of it. Raises Refused with pointers below `/specification`.
 
     `derives`: also what is wrong between it and the queries it derives from.

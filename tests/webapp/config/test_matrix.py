@@ -186,7 +186,7 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
     from webapp.alerts.deliveries import channel_create
     from webapp.alerts.models import Alert, Delivery, Mute, SavedView, Shift
     from webapp.alerts.routing import rule_save
-    from webapp.feeds.connectors.services import connector_create
+    from webapp.connectors.services import connector_create
     from webapp.feeds.models import Upload
     from webapp.overlays.models import Overlay
 

@@ -23,9 +23,9 @@ from webapp.accounts.models import Role
 from webapp.alerts.deliveries import channel_create
 from webapp.alerts.models import Alert, Channel, Delivery, Mute, RoutingRule, SavedView, Shift
 from webapp.alerts.routing import rule_save
+from webapp.connectors.services import connector_create
 from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure
-from webapp.feeds.connectors.services import connector_create
 from webapp.feeds.models import Feed, Region, Upload
 from webapp.live.selectors import permission
 from webapp.overlays.models import Overlay

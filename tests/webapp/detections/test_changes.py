@@ -13,12 +13,12 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tests.webapp.answers import a_head, answers, crossing, interval
-from webapp.detections import sink
 from webapp.detections.models import Detection, Outbox
 from webapp.detections.services import outbox_append, outbox_expire
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead
 from webapp.queries.models import Query
+from webapp.supervisor import sink
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 Client = Callable[..., APIClient]

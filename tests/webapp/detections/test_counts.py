@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
 from tests.webapp.answers import a_feed, a_head, a_query, answers, match
-from webapp.detections import sink
 from webapp.detections.counts import answer_counts
 from webapp.detections.models import AnswerCount, Detection
 from webapp.detections.services import detections_expire, detections_forget
+from webapp.supervisor import sink
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 

@@ -10,8 +10,8 @@ import pytest
 from rest_framework.test import APIClient
 
 from tests.webapp.answers import a_head, answers, match
-from webapp.detections import sink
 from webapp.queries.services import query_remove
+from webapp.supervisor import sink
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 REMOVED = "/api/v1/detections/removed-queries"

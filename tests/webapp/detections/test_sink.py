@@ -12,13 +12,13 @@ from django.db.utils import OperationalError
 from engine.model.kinds import REVISED
 from tests.webapp.answers import a_feed, a_head, a_query, answers, crossing, interval, match
 from webapp.alerts.models import Alert
-from webapp.detections import sink
 from webapp.detections.models import Detection, Outbox
 from webapp.detections.partitions import FIRST, LAST, SPAN, partitions_ensure, partitions_list, span_of
 from webapp.detections.services import CHUNK, detections_expire, outbox_append
 from webapp.feeds.models import DeadLetter, Feed
 from webapp.jobs.models import FeedHead
 from webapp.queries.models import Query
+from webapp.supervisor import sink
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 

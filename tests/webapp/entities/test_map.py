@@ -14,10 +14,10 @@ from rest_framework.test import APIClient
 
 from tests.webapp.answers import a_head, answers, match
 from webapp.cage import places
-from webapp.detections import sink
 from webapp.entities.density import Grid, _within
 from webapp.entities.models import Record
 from webapp.feeds.history import READS
+from webapp.supervisor import sink
 
 Client = Callable[..., APIClient]
 YARD = "/api/v1/feeds/yard"

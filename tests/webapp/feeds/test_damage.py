@@ -23,10 +23,10 @@ from webapp.feeds.models import Feed, IngestCounter, LogDamage
 from webapp.feeds.recent import log_of
 from webapp.feeds.selectors import feed_counters, feed_list
 from webapp.feeds.services import feed_create
-from webapp.jobs.audit import feed_audit
 from webapp.jobs.models import JobEvent
-from webapp.jobs.store import FeedStore
 from webapp.live.publisher import Publisher
+from webapp.supervisor.audit import feed_audit
+from webapp.supervisor.store import FeedStore
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 

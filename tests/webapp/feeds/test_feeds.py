@@ -8,10 +8,11 @@ import pytest
 from rest_framework.test import APIClient
 
 from engine.model.faults import Refused
+from webapp.detections.removal import feed_delete
 from webapp.feeds import recent
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter
 from webapp.feeds.selectors import feed_counters
-from webapp.feeds.services import feed_create, feed_delete, feed_update
+from webapp.feeds.services import feed_create, feed_update
 from webapp.jobs.models import FeedHead, Job, JobEvent
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]

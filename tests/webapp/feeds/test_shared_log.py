@@ -32,19 +32,19 @@ from engine.sources.shared_log import SharedLog
 from engine.sources.store import Files, StoreAway, files_of
 from tests.webapp.answers import a_feed, a_user
 from webapp.detections.models import Detection
+from webapp.detections.removal import feed_delete
+from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.log_order import DatabaseOrder, Notices
 from webapp.feeds.logs import event_log, folder_of_logs
 from webapp.feeds.models import Feed, IngestCounter, LogDamage, LogSegment
-from webapp.feeds.services import feed_delete
 from webapp.feeds.upkeep import feed_upkeep
-from webapp.jobs.audit import feed_audit
 from webapp.jobs.models import FeedHead
-from webapp.jobs.services import feed_head_ensure
-from webapp.jobs.store import FeedStore
 from webapp.platform.folders import ROOT
 from webapp.platform.object_store import BUCKET, KEY, ObjectStore
 from webapp.platform.postgres import with_database
 from webapp.queries.services import query_register
+from webapp.supervisor.audit import feed_audit
+from webapp.supervisor.store import FeedStore
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 

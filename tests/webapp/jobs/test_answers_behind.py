@@ -19,12 +19,12 @@ from engine.sinks.facts import facts_of
 from engine.sources.eventlog import EventLog
 from tests.webapp.conftest import BORDER
 from webapp.detections.models import Detection
+from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.models import Feed
-from webapp.jobs.audit import feed_audit
-from webapp.jobs.services import feed_head_ensure
-from webapp.jobs.store import FeedStore
 from webapp.queries.models import Query
 from webapp.queries.services import query_edit, query_register
+from webapp.supervisor.audit import feed_audit
+from webapp.supervisor.store import FeedStore
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 

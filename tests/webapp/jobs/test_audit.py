@@ -18,14 +18,14 @@ from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
 from tests.webapp.answers import a_feed, a_user
 from webapp.detections.models import Detection
+from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.models import Feed
-from webapp.jobs.audit import feed_audit
 from webapp.jobs.models import FeedHead
-from webapp.jobs.services import feed_head_ensure
-from webapp.jobs.store import FeedStore
 from webapp.platform.folders import ROOT
 from webapp.platform.postgres import with_database
 from webapp.queries.services import query_register
+from webapp.supervisor.audit import feed_audit
+from webapp.supervisor.store import FeedStore
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 

@@ -25,12 +25,12 @@ from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import Feed, IngestCounter
 from webapp.feeds.recent import log_of
 from webapp.feeds.upkeep import feed_upkeep
-from webapp.jobs.audit import feed_audit
 from webapp.jobs.models import FeedHead
-from webapp.jobs.store import FeedStore
 from webapp.platform import backup
 from webapp.platform.backup import BackupError, unpack
 from webapp.platform.postgres import fresh_database, with_database
+from webapp.supervisor.audit import feed_audit
+from webapp.supervisor.store import FeedStore
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 

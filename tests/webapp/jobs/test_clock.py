@@ -18,16 +18,16 @@ from tests.webapp.jobs.test_audit import SQUARE
 from webapp.alerts.models import Alert
 from webapp.audit.models import Entry
 from webapp.detections.models import Detection
+from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter
 from webapp.feeds.selectors import feed_counters
-from webapp.jobs.audit import feed_audit
-from webapp.jobs.clock import clock_set_back
 from webapp.jobs.models import FeedHead, Job
-from webapp.jobs.services import feed_head_ensure
-from webapp.jobs.store import FeedStore
 from webapp.queries.services import query_register
+from webapp.supervisor.audit import feed_audit
+from webapp.supervisor.clock import clock_set_back
+from webapp.supervisor.store import FeedStore
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 FAR = 950_400_000

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 from rest_framework.test import APIClient
 
+from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.models import Feed, IngestCounter
 from webapp.jobs.models import FeedHead
-from webapp.jobs.services import feed_head_ensure
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 

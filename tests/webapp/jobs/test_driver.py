@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from webapp.detections.sink import Fenced
 from webapp.feeds.models import Feed
-from webapp.jobs.driver import FeedRun, JobDriver
 from webapp.jobs.models import FeedHead, Job
+from webapp.supervisor.driver import FeedRun, JobDriver
+from webapp.supervisor.sink import Fenced
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 

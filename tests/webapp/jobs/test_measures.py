@@ -11,8 +11,8 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from webapp.feeds.models import Feed
-from webapp.jobs.measures import measures_expire, measures_take
 from webapp.jobs.models import FeedHead, FeedMeasure
+from webapp.supervisor.measures import measures_expire, measures_take
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 

@@ -15,10 +15,11 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from tests.webapp.answers import a_feed
-from webapp.jobs import processes, reconciler, services
+from webapp.jobs import services
 from webapp.jobs.models import DesiredState, FeedHead, Job, JobEvent, ObservedState
-from webapp.jobs.reconciler import BACKOFF_S, CRASH_LIMIT, CRASH_LOOP_S, SILENT, STOP_PATIENCE, SUSPECT, reconcile
 from webapp.platform.postgres import with_database
+from webapp.supervisor import processes, reconciler
+from webapp.supervisor.reconciler import BACKOFF_S, CRASH_LIMIT, CRASH_LOOP_S, SILENT, STOP_PATIENCE, SUSPECT, reconcile
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 

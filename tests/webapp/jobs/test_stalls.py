@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from webapp.config.health import healthz
 from webapp.feeds.damage import feed_set_aside
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import log_of
 from webapp.jobs import services
 from webapp.jobs.models import FeedHead, Job, JobEvent
-from webapp.jobs.stalls import stalls_tell
+from webapp.jobs.views import healthz
+from webapp.supervisor.stalls import stalls_tell
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 

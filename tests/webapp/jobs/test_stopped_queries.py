@@ -12,13 +12,13 @@ from rest_framework.test import APIClient
 
 from engine.runtime.store import NOTHING, Commit, Stopped
 from tests.webapp.conftest import BORDER
-from webapp.detections.sink import Fenced
+from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.models import Feed
 from webapp.jobs.models import JobEvent
-from webapp.jobs.services import feed_head_ensure
-from webapp.jobs.store import FeedStore
 from webapp.queries.models import Query, QueryStop
 from webapp.queries.services import query_edit, query_register, query_remove
+from webapp.supervisor.sink import Fenced
+from webapp.supervisor.store import FeedStore
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from engine.sources.eventlog import EventLog
-from webapp.jobs import driver as jobs_driver
-from webapp.jobs.driver import FeedRun, JobDriver
+from webapp.supervisor import driver as jobs_driver
+from webapp.supervisor.driver import FeedRun, JobDriver
 
 
 class Run:

@@ -22,11 +22,11 @@ from webapp.alerts.models import Alert
 from webapp.detections.counts import answer_counts
 from webapp.detections.models import Detection, Outbox
 from webapp.detections.selectors import detection_list, detection_row
-from webapp.jobs.audit import feed_audit
-from webapp.jobs.services import feed_head_ensure
-from webapp.jobs.store import FeedStore
+from webapp.feeds.heads import feed_head_ensure
 from webapp.queries.models import Query
 from webapp.queries.services import query_edit, query_register, query_remove
+from webapp.supervisor.audit import feed_audit
+from webapp.supervisor.store import FeedStore
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 

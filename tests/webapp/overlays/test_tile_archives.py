@@ -14,8 +14,8 @@ from pmtiles.tile import Compression, TileType, zxy_to_tileid
 from pmtiles.writer import write
 from rest_framework.test import APIClient
 
-from webapp.config.checks import base_maps_can_be_read
 from webapp.overlays.base_maps import base_map_choices
+from webapp.overlays.checks import base_maps_can_be_read
 from webapp.overlays.tile_archives import ArchiveError, archive
 
 

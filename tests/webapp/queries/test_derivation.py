@@ -15,8 +15,8 @@ from engine.model.faults import Refused
 from tests.webapp.conftest import BORDER, SQUARE
 from webapp.accounts.models import Membership
 from webapp.feeds.models import Feed
-from webapp.feeds.services import region_update
 from webapp.queries.models import Query, QueryVersion
+from webapp.queries.regions import region_update
 from webapp.queries.selectors import versions_running
 from webapp.queries.services import queries_stop_unseeing, query_edit, query_register, query_remove
 

@@ -15,8 +15,8 @@ from engine.model.faults import Refused
 from tests.webapp.conftest import BORDER, SQUARE
 from webapp.audit.models import Entry
 from webapp.feeds.models import Feed
-from webapp.feeds.services import region_update
 from webapp.queries.models import Query, QueryVersion
+from webapp.queries.regions import region_update
 from webapp.queries.selectors import versions_at
 from webapp.queries.services import query_edit, query_register, query_remove
 

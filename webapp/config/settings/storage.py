@@ -16,7 +16,7 @@ SAMPLES_ROOT = Path(text("VEDETTE_DATA") or ROOT.parent / "shared" / "data").res
 # Where `collectstatic` put the files, on a machine that serves without the sources; else they are served from where they lie.
 STATIC_ROOT = text("VEDETTE_STATIC_ROOT") or None
 
-# What one statement may take before PostgreSQL ends it; jobs allow more (`webapp/jobs/driver.py`).
+# What one statement may take before PostgreSQL ends it; jobs allow more (`webapp/supervisor/driver.py`).
 STATEMENT_SECONDS = number("VEDETTE_STATEMENT_SECONDS", 30)
 LOCK_SECONDS, IDLE_SECONDS = 10, 60
 """How long a statement waits for a lock, and a transaction for its next statement."""

@@ -22,10 +22,10 @@ from rest_framework.test import APIClient
 from engine.model.faults import Refused
 from engine.sources.live.kinds import source_kinds
 from tests.webapp.feeds.connectors.lives import WAIT_S, rows_of, run_through_kills, wait_for
+from webapp.connectors import services
+from webapp.connectors.running import Connectors
+from webapp.connectors.services import connector_create, connector_update, settings_of
 from webapp.entities.models import Record
-from webapp.feeds.connectors import services
-from webapp.feeds.connectors.running import Connectors
-from webapp.feeds.connectors.services import connector_create, connector_update, settings_of
 from webapp.feeds.models import Connector, DeadLetter, Feed
 from webapp.feeds.services import feed_create
 from webapp.platform.folders import ROOT

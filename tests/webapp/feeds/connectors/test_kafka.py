@@ -28,9 +28,9 @@ from tests.webapp.answers import a_head, interval
 from tests.webapp.detections.test_changes import revisions, store
 from tests.webapp.feeds.connectors.lives import begun
 from tests.webapp.feeds.connectors.test_connectors import rows_of, running, wait_for
+from webapp.connectors.services import connector_create
 from webapp.detections.models import Detection, Outbox
 from webapp.detections.services import outbox_expire
-from webapp.feeds.connectors.services import connector_create
 from webapp.feeds.models import Connector, Feed
 from webapp.jobs.models import FeedHead
 from webapp.queries.models import Query

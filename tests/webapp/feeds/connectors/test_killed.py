@@ -22,7 +22,7 @@ from pyais import encode_dict
 
 from tests.engine.sources.live.brokers import KafkaBroker, broker
 from tests.webapp.feeds.connectors.lives import rows_of, run_through_kills
-from webapp.feeds.connectors.services import connector_create
+from webapp.connectors.services import connector_create
 from webapp.feeds.models import Connector, DeadLetter
 from webapp.feeds.services import feed_create
 

@@ -14,7 +14,7 @@ from engine.sources.formats import Broken
 from engine.sources.live.ais import KINDS as AIS
 from engine.sources.live.mqtt import KINDS as MQTT
 from engine.sources.live.payloads import records_in
-from webapp.feeds.connectors.rows import reading_for, rows_of
+from webapp.connectors.rows import reading_for, rows_of
 
 COLUMNS = {"speed": "float", "count": "int", "name": "string", "ok": "bool"}
 FEED = Feed.from_json(

@@ -6,7 +6,9 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
 
+from webapp.audit.services import record
 from webapp.config.rotation import secrets_rotate
 
 
@@ -15,7 +17,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            count = secrets_rotate()
+            with transaction.atomic():
+                count = secrets_rotate()
+                record("secrets.rotate", rows=count)
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{count} rows are encrypted with the first key. Take the other keys out of VEDETTE_SECRETS_KEYS and start again.")

@@ -24,13 +24,13 @@ from engine.sinks.facts import Fact, facts_of
 from engine.sources.amending import amend, later_rows, without_later
 from engine.sources.eventlog import EventLog
 from webapp.audit.services import record
-from webapp.detections import sink
 from webapp.feeds.ingest import settle
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter
 from webapp.jobs.models import FeedHead, JobEvent
 from webapp.jobs.services import job_tell
-from webapp.jobs.store import FeedStore
+from webapp.supervisor import sink
+from webapp.supervisor.store import FeedStore
 
 LETTERS = 1_000
 """So many of the rows that leave the log are kept one by one; the others are counted."""

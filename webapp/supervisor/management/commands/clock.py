@@ -8,12 +8,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from webapp.detections.sink import Fenced
+from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
-from webapp.jobs.clock import clock_set_back, newest_times, rows_beyond
 from webapp.jobs.models import DesiredState, Job, ObservedState
-from webapp.jobs.services import feed_head_ensure, job_start, job_stop
+from webapp.jobs.services import job_start, job_stop
+from webapp.supervisor.clock import clock_set_back, newest_times, rows_beyond
+from webapp.supervisor.sink import Fenced
 
 STOPS_WITHIN_S = 120.0
 

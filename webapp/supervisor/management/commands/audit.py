@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.feeds.models import Feed
-from webapp.jobs.audit import feed_audit
+from webapp.supervisor.audit import feed_audit
 
 
 class Command(BaseCommand):

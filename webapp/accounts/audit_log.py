@@ -1,4 +1,4 @@
-"""Reads of the audit log."""
+"""Who may read what of the audit log."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from django.utils import timezone
 
 from webapp.feeds.damage import feeds_set_aside, kept_apart
+from webapp.feeds.heads import feed_tell
 from webapp.feeds.logs import event_log
 from webapp.jobs.models import DesiredState, FeedHead, JobEvent, ObservedState
-from webapp.jobs.services import feed_tell
 
 STANDS_STILL = timedelta(seconds=10)
 

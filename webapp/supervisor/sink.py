@@ -23,12 +23,12 @@ from engine.sinks.keys import may_be_revised
 from webapp.alerts import services as alerts
 from webapp.detections.partitions import partitions_ensure, span_of
 from webapp.detections.services import CHUNK, outbox_write
-from webapp.detections.turnover import answers_end, answers_forget
 from webapp.jobs.models import FeedHead, JobEvent
 from webapp.jobs.services import job_tell
 from webapp.platform.disk import is_full
 from webapp.queries.services import query_stop
 from webapp.queries.versions import Key as VersionKey
+from webapp.supervisor.turnover import answers_end, answers_forget
 
 PATIENCE_S = 60.0
 """How long a commit waits for a database that is away before the job gives up."""

@@ -12,10 +12,10 @@ from django.db import connection
 from webapp.config.database_roles import as_owner
 from webapp.feeds.logs import is_shared
 from webapp.feeds.models import LogHead, LogSegment
-from webapp.jobs.management.commands.backup import places
 from webapp.jobs.models import Job, ObservedState
 from webapp.platform import backup
 from webapp.platform.postgres import PostgresError
+from webapp.supervisor.management.commands.backup import places
 
 
 class Command(BaseCommand):

@@ -22,9 +22,9 @@ from engine.sources.live import RECEIVED, Away, Field, FieldType, Record, Source
 from engine.sources.live.kinds import source_kinds
 from engine.sources.reading import PLANE
 from webapp.accounts.models import User
-from webapp.feeds.connectors.answers import numbers_of
-from webapp.feeds.connectors.network import GuardedNetwork
-from webapp.feeds.connectors.rows import reading_for, rows_of
+from webapp.connectors.answers import numbers_of
+from webapp.connectors.network import GuardedNetwork
+from webapp.connectors.rows import reading_for, rows_of
 from webapp.feeds.models import Connector, ConnectorState, Feed
 from webapp.queries.selectors import queries_visible
 

@@ -18,7 +18,7 @@ from engine.sinks.live import SinkKind
 from webapp.accounts.authentication import person
 from webapp.accounts.permissions import check_may_make
 from webapp.audit.services import record
-from webapp.feeds.connectors import services
+from webapp.connectors import services
 from webapp.feeds.models import Connector, ConnectorState, Feed
 from webapp.feeds.of_feed import FeedNameField
 

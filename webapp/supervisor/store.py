@@ -10,13 +10,13 @@ from django.utils import timezone
 
 from engine.operator import RegisteredQuery
 from engine.runtime.store import Commit, Head, QueryKey
-from webapp.detections import sink
+from webapp.feeds.heads import feed_tell
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead
-from webapp.jobs.services import feed_tell
 from webapp.queries.derivation import registered
 from webapp.queries.models import QueryVersion
 from webapp.queries.selectors import versions_running
+from webapp.supervisor import sink
 
 
 class FeedStore:

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from webapp.config.postgresql.base import keep_connections
-from webapp.feeds.connectors.running import Connectors
+from webapp.connectors.running import Connectors
 from webapp.platform.waits import limit_waits
 
 

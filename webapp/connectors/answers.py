@@ -12,8 +12,8 @@ from engine.sinks.live import Keyed
 from engine.sources.live import Away
 from webapp.detections.changes import NoSuchNumber, NotKept, Wanted, changes_after
 from webapp.detections.selectors import answers_by_key, detection_row
+from webapp.feeds.heads import feed_status
 from webapp.feeds.models import Connector, Feed
-from webapp.jobs.selectors import feed_status
 from webapp.queries.selectors import queries_visible
 
 AT_ONCE = 2_000

@@ -30,13 +30,15 @@ from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.segments import LogDamaged
 from webapp.config.connections import limit_statements
-from webapp.detections.sink import PATIENCE_S, Fenced
 from webapp.feeds.damage import feed_set_aside
+from webapp.feeds.heads import feed_heads_ensure
 from webapp.feeds.logs import event_log, listen
 from webapp.feeds.models import Feed
-from webapp.jobs import processes, services
+from webapp.jobs import services
 from webapp.jobs.models import DesiredState, FeedHead, Job
-from webapp.jobs.store import FeedStore
+from webapp.supervisor import processes
+from webapp.supervisor.sink import PATIENCE_S, Fenced
+from webapp.supervisor.store import FeedStore
 
 logger = logging.getLogger(__name__)
 
@@ -263,7 +265,7 @@ class JobDriver:
 
     def _open_new_feeds(self, job: Job, spark: Any) -> None:
         """Takes up feeds that were added, leaves those that were deleted."""
-        services.feed_heads_ensure()
+        feed_heads_ensure()
         heads = {head.feed_id: head for head in FeedHead.objects.filter(job=job, feed__damage=None).select_related("feed").order_by("feed__name")}
         for gone in self.runs.keys() - heads.keys():
             self.runs.pop(gone).stop()

@@ -14,11 +14,12 @@ from datetime import datetime, timedelta
 from django.db import connection, transaction
 from django.utils import timezone
 
-from webapp.jobs import processes
+from webapp.feeds.heads import feed_heads_ensure
 from webapp.jobs.models import DesiredState, Job, JobEvent, ObservedState
-from webapp.jobs.processes import JobProcess
-from webapp.jobs.services import feed_heads_ensure, job_default, job_tell
+from webapp.jobs.services import job_default, job_tell
 from webapp.platform.java import JavaError, spark_environment
+from webapp.supervisor import processes
+from webapp.supervisor.processes import JobProcess
 
 LOCK = 0x76646A62
 """Advisory lock of the one reconciler at work."""

@@ -21,7 +21,7 @@ from webapp.detections.models import Detection, Outbox
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead
-from webapp.jobs.store import FeedStore
+from webapp.supervisor.store import FeedStore
 
 Query = tuple[int, int]
 """A query's id and version."""

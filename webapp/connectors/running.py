@@ -21,15 +21,15 @@ from engine.model.faults import Refused
 from engine.sinks.live import SinkKind
 from engine.sources.live import LINGER_S, Away, Batch, Source, SourceKind
 from webapp.config.connections import give_back
-from webapp.feeds.connectors.answers import answers_of
-from webapp.feeds.connectors.facts import Facts
-from webapp.feeds.connectors.network import GuardedNetwork
-from webapp.feeds.connectors.progress import connector_sent, reached
-from webapp.feeds.connectors.rows import Rows, reading_for, rows_of
-from webapp.feeds.connectors.services import kind_of, settings_of
+from webapp.connectors.answers import answers_of
+from webapp.connectors.facts import Facts
+from webapp.connectors.network import GuardedNetwork
+from webapp.connectors.rows import Rows, reading_for, rows_of
+from webapp.connectors.services import kind_of, settings_of
 from webapp.feeds.damage import kept_apart
 from webapp.feeds.ingest import Delivery, ingest, settle
 from webapp.feeds.models import Connector, ConnectorState
+from webapp.feeds.offsets import connector_sent, reached
 from webapp.feeds.rates import BUCKETS, row_limits_of
 
 log = logging.getLogger(__name__)

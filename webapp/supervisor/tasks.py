@@ -8,16 +8,16 @@ from celery import shared_task
 from django.db import close_old_connections
 
 from webapp.detections.services import detections_expire, outbox_expire
-from webapp.jobs import processes
-from webapp.jobs.measures import measures_expire, measures_take
-from webapp.jobs.reconciler import reconcile as reconcile_jobs
 from webapp.jobs.services import job_events_expire
-from webapp.jobs.stalls import stalls_tell
+from webapp.supervisor import processes
+from webapp.supervisor.measures import measures_expire, measures_take
+from webapp.supervisor.reconciler import reconcile as reconcile_jobs
+from webapp.supervisor.stalls import stalls_tell
 
 
 @shared_task(soft_time_limit=40, time_limit=50)  # type: ignore[untyped-decorator]
 def reconcile() -> None:
-    """One round of `webapp.jobs.reconciler`. A message that is lost or doubled does no harm: the next one does the same."""
+    """One round of `webapp.supervisor.reconciler`. A message that is lost or doubled does no harm: the next one does the same."""
     close_old_connections()
     reconcile_jobs(owner=f"{processes.hostname()}:{os.getppid()}")
     stalls_tell()

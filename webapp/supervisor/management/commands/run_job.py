@@ -19,7 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("--epoch", type=int, help="the start that the reconciler numbered; without it the next one is taken")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        from webapp.jobs.driver import JobDriver
+        from webapp.supervisor.driver import JobDriver
 
         status = JobDriver(options["name"], options["epoch"]).run()
         sys.stdout.flush()

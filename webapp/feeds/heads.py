@@ -1,0 +1,128 @@
+"""How far jobs have processed feeds, and which job a feed belongs to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from engine.model.faults import refuse
+from webapp.accounts.models import Membership, Role, User
+from webapp.feeds.models import Feed
+from webapp.jobs.models import FeedHead, Job, JobEvent, ObservedState
+from webapp.jobs.services import job_default, job_tell
+
+
+def feed_head_ensure(feed: Feed) -> FeedHead:
+    """The feed's head row, made and given to the default job if there is none."""
+    head, _ = FeedHead.objects.get_or_create(feed=feed, defaults={"job": job_default()})
+    return head
+
+
+def feed_heads_ensure() -> None:
+    """A head row for every feed."""
+    for feed in Feed.objects.filter(head=None):
+        feed_head_ensure(feed)
+
+
+@transaction.atomic
+def feed_place(*, feed: Feed, job: Job) -> None:
+    """Gives the feed to another job, which goes on where the former one was. Raises Refused for another team's job.
+
+    Without an epoch the head belongs to no start: the former job writes nothing more, and the next generation of the checkpoint is its own.
+    """
+    if job.team_id not in (None, feed.team_id):
+        raise refuse("/job", "A team's job takes the team's own feeds.")
+    feed_head_ensure(feed)
+    head = FeedHead.objects.select_for_update(of=("self",)).get(feed=feed)
+    if head.job_id != job.pk:
+        FeedHead.objects.filter(feed=feed).update(job=job, epoch=0)
+
+
+def feed_reopen(*, feed: Feed, why: str) -> None:
+    """Has the feed's job go on with the feed as it is now. Call it in the transaction that changes the feed.
+
+    Without an epoch the head takes nothing more from the running start: no batch that was evaluated under the former feed is stored after this.
+    """
+    head = feed_head_ensure(feed)
+    FeedHead.objects.filter(feed=feed).update(epoch=0)
+    running = Job.objects.filter(pk=head.job_id, observed_state__in=(ObservedState.STARTING, ObservedState.RUNNING))
+    if running.update(observed_state=ObservedState.STOPPING, suspect_since=None):
+        job_tell(head.job, JobEvent.Kind.REQUESTED, f"Starts again: {why}")
+
+
+def feed_head_keeps_to_team(feed: Feed) -> None:
+    """Gives a feed that has left the team of its job to the default one."""
+    if FeedHead.objects.filter(feed=feed, job__team__isnull=False).exclude(job__team=feed.team_id).exists():
+        feed_place(feed=feed, job=job_default())
+
+
+def feed_tell(feed: Feed, kind: JobEvent.Kind | str, text: str) -> None:
+    """Writes down what happened to one feed, for users: on its page and on its job's."""
+    JobEvent.objects.create(job=feed_head_ensure(feed).job, feed=feed, kind=kind, text=text)
+
+
+def feed_status(*, feed_id: int) -> dict[str, Any]:
+    """How the processing of a feed stands: what the feeds page shows and the `status` frames carry."""
+    head = FeedHead.objects.select_related("job").filter(feed_id=feed_id).first()
+    return _status(head) if head is not None else dict(_NONE)
+
+
+def feed_position(*, feed_id: int) -> int:
+    """The last row whose answers are stored; -1 before the first."""
+    last: int | None = FeedHead.objects.filter(feed_id=feed_id).values_list("last_seq", flat=True).first()
+    return -1 if last is None else last
+
+
+def feed_statuses() -> dict[int, dict[str, Any]]:
+    """`feed_status` of all feeds that have a head, by feed id."""
+    return {head.feed_id: _status(head) for head in FeedHead.objects.select_related("job")}
+
+
+_NONE: dict[str, Any] = {
+    "watermark": None, "max_t": None, "rate": None, "batch_ms": None, "job": "stopped", "last_seq": -1, "processed": 0, "duplicates": 0,
+    "late": 0, "outbox_seq": 0, "query_version": 0, "catching_up": {}, "updated_at": None,
+}  # fmt: skip
+
+
+RATE_SECONDS = 10
+"""After so long without a batch nothing arrives any more."""
+
+
+def _rate(head: FeedHead) -> float | None:
+    """Rows a second that arrive now."""
+    if head.updated_at is None:
+        return None
+    return head.rows_per_s if (timezone.now() - head.updated_at).total_seconds() < RATE_SECONDS else 0.0
+
+
+def _status(head: FeedHead) -> dict[str, Any]:
+    return {
+        "watermark": head.watermark,
+        "max_t": head.max_t,
+        "rate": _rate(head),
+        "batch_ms": head.batch_ms,
+        "job": head.job.observed_state,
+        "last_seq": head.last_seq,
+        "processed": head.processed,
+        "duplicates": head.duplicates,
+        "late": head.late,
+        "outbox_seq": head.outbox_seq,
+        "query_version": head.query_version,
+        "catching_up": head.catching_up,
+        "updated_at": head.updated_at.isoformat() if head.updated_at else None,
+    }
+
+
+def may_operate(job: Job, *, user: User) -> bool:
+    """Whether the user may start and stop the job: who may change all of its feeds, for each of them stands still with it.
+
+    A team's job without feeds is for the team's operators, the default one for superusers.
+    """
+    if user.is_superuser:
+        return True
+    feeds = {head.feed_id for head in job.heads.all()}
+    if feeds:
+        return Feed.objects.editable_by(user).filter(pk__in=feeds).count() == len(feeds)
+    return job.team_id is not None and Membership.objects.filter(user=user, team=job.team_id, role__in=Role.OPERATOR.and_above).exists()

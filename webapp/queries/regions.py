@@ -1,0 +1,122 @@
+"""Regions as queries use them: what changes in a region, its queries follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Prefetch, QuerySet
+
+from engine.model.faults import Fault, Refused
+from webapp.accounts.models import User
+from webapp.accounts.permissions import AnyUser
+from webapp.accounts.quotas import quota_check
+from webapp.config.faults import InUse
+from webapp.feeds.documents import checked_region, vertices_of
+from webapp.feeds.models import Region
+from webapp.feeds.selectors import vertices_held
+from webapp.feeds.services import trimmed_tags
+from webapp.queries.derivation import dependents
+from webapp.queries.following import begin_anew, dependents_follow
+from webapp.queries.models import Query
+from webapp.queries.references import frozen
+from webapp.queries.selectors import names_in_the_way
+from webapp.queries.services import checked_specification
+from webapp.queries.versions import add_versions, end_version, next_version
+
+
+def region_list(*, user: AnyUser) -> QuerySet[Region]:
+    """The regions that `user` may see, each with `using`: the live queries on it that they may see too."""
+    using = Query.objects.visible_to(user).filter(deleted_at=None).order_by("name")
+    return (
+        Region.objects.visible_to(user)
+        .with_editable(user)
+        .select_related("feed", "owner", "team")
+        .prefetch_related(Prefetch("queries", queryset=using, to_attr="using"))
+        .order_by("feed__name", "name")
+    )
+
+
+@transaction.atomic
+def region_update(*, region: Region, user: User, **changes: Any) -> Region:
+    """Changes what is given; queries that name the region follow a new geometry as new versions. Raises Refused."""
+    old_name, old_geometry = region.name, region.geometry
+    if "geometry" in changes:
+        changes["geometry"], bbox = checked_region(changes["geometry"], region.feed, "/geometry")
+        region.bbox = list(bbox)
+        before, region.vertices = region.vertices, vertices_of(changes["geometry"])
+        quota_check("vertices", user=region.owner, team=region.team, more=region.vertices - before, held=vertices_held)
+    if (team := changes.get("team")) is not None and team != region.team:
+        quota_check("vertices", team=team, more=region.vertices, held=vertices_held)
+    if "tags" in changes:
+        changes["tags"] = trimmed_tags(changes["tags"])
+    for field, value in changes.items():
+        setattr(region, field, value)
+    region.full_clean(exclude=["owner", "team", "feed"])
+    region.save()
+    if region.name != old_name:
+        queries_rename_region(region=region, old=old_name)
+    if region.geometry != old_geometry:
+        queries_follow_region(region=region, user=user)
+    return region
+
+
+@transaction.atomic
+def region_delete(*, region: Region, user: User) -> None:
+    """Removes a region. Raises Refused while queries that `user` may change name it; those of others keep its shape in its place."""
+    names = names_in_the_way(region.queries, user=user)
+    if names:
+        raise InUse([Fault("", f"Queries use this region: {', '.join(names)}.")])
+    queries_keep_shape(region=region)
+    region.delete()
+
+
+def region_bulk_delete(*, regions: Sequence[Region], user: User) -> tuple[list[int], list[tuple[int, list[Fault]]]]:
+    """Removes what can be removed: ids removed, and (id, faults) of those in use."""
+    removed: list[int] = []
+    refused: list[tuple[int, list[Fault]]] = []
+    for region in regions:
+        pk = region.pk
+        try:
+            region_delete(region=region, user=user)
+            removed.append(pk)
+        except Refused as error:
+            refused.append((pk, list(error.faults)))
+    return removed, refused
+
+
+@transaction.atomic
+def queries_follow_region(*, region: Region, user: User) -> list[Query]:
+    """Makes new versions of the queries that name `region`, whose geometry has just changed. The queries."""
+    using = list(Query.objects.filter(regions=region, deleted_at=None).select_related("feed").order_by("pk"))
+    if using:
+        feed_version = next_version(region.feed)
+        deriving = set(Query.derives_from.through.objects.filter(from_query__in=using).values_list("from_query", flat=True))
+        alone = [query for query in using if query.pk not in deriving]
+        for query in alone:
+            end_version(query, feed_version)
+            query.version += 1
+            query.save(update_fields=["version", "updated_at"])
+            ready, _ = checked_specification(query.feed, query.specification, user, kept=query, derives=False)
+            add_versions([(query, ready)], feed_version, user)
+        dependents_follow(changed=[query.pk for query in alone], feed_version=feed_version, user=user)
+        # The others may be unable to derive: that is found out again.
+        begin_anew(sorted(deriving - {query.pk for query in dependents([query.pk for query in alone])}), feed_version, user)
+    return using
+
+
+@transaction.atomic
+def queries_rename_region(*, region: Region, old: str) -> None:
+    """Writes the region's new name into the specifications that name it; what they mean stays, so no version is made."""
+    for query in Query.objects.filter(regions=region, deleted_at=None):
+        query.specification = frozen(query.specification, {old: {"region": region.name}})
+        query.save(update_fields=["specification", "updated_at"])
+
+
+@transaction.atomic
+def queries_keep_shape(*, region: Region) -> None:
+    """Writes the region's geometry into the specifications that name it, for it is about to go; what they mean stays, so no version is made."""
+    for query in Query.objects.filter(regions=region, deleted_at=None):
+        query.specification = frozen(query.specification, {region.name: region.geometry})
+        query.save(update_fields=["specification", "updated_at"])

@@ -124,6 +124,28 @@ def test_what_is_below_the_apps_uses_none(package: str) -> None:
     assert {path: apps for path, apps in back.items() if apps} == {}
 
 
+OPEN = {"models", "services", "selectors"}
+OPEN_BESIDE = {
+    "audit": {"logins", "sockets"},
+    "accounts": {"owned", "permissions", "quotas", "second_factor"},
+    "feeds": {
+        "bodies", "credentials", "damage", "documents", "heads", "history", "ingest", "logs", "offsets", "rates", "recent", "region_files",
+        "uploads.inspection", "uploads.store",
+    },
+    "queries": {"derivation", "regions", "versions"},
+    "detections": {"changes", "evidence", "partitions"},
+}  # fmt: skip
+"""What other apps use beside OPEN. All other modules are an app's own."""
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_other_apps_use_what_is_open_alone(app: str) -> None:
+    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files_of(app)}
+    users = [path for other in APPS if other != app for path in files_of(other) if not is_page(path)]
+    used = {name.removeprefix(f"webapp.{app}.") for path in users for name in modules_of_webapp(path) & modules}
+    assert used - OPEN == OPEN_BESIDE.get(app, set())
+
+
 def test_pages_are_used_by_pages_alone() -> None:
     pages = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in WEBAPP.rglob("*.py") if is_page(path)}
     back = {

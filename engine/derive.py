@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.context import Context
+from engine.families import FAMILIES
 from engine.model.faults import Fault, unknown_name
 from engine.model.feed import ColumnType, Feed, escaped
-from engine.model.kinds import KINDS
 
 DERIVING = ("constraint", "composite", "calculus")
 """Families whose queries take answers as events."""
@@ -169,9 +169,10 @@ def _source_faults(source: Source, document: Mapping[str, Any], documents: Mappi
         return [Fault(f"{pointer}/query", unknown_name(source.query, documents, what="query"))]
     upstream = documents[source.query]
     family = upstream["family"]
-    if family not in KINDS:
-        return [Fault(f"{pointer}/query", f"answers of the family {family} are no events; those of {', '.join(KINDS)} are")]
-    kinds = [kind for kind in KINDS[family] if family != "transition" or kind in upstream.get("types", KINDS[family])]
+    if not FAMILIES[family].kinds:
+        giving = ", ".join(name for name, one in FAMILIES.items() if one.kinds)
+        return [Fault(f"{pointer}/query", f"answers of the family {family} are no events; those of {giving} are")]
+    kinds = FAMILIES[family].kinds_of(upstream)
     if source.kind not in kinds:
         return [Fault(f"{pointer}/kind", unknown_name(source.kind, kinds, what="kind of answer"))]
     if document["family"] == "calculus":

@@ -1,54 +1,91 @@
-"""The one table from a family's name to what checks its specifications and what evaluates them."""
+"""The one table of families: what their answers are, what checks their specifications, what evaluates them.
+
+It imports no other module of the engine, so everything may ask it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from engine.context import Context
-    from engine.operator import Operator
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Family:
-    """A family's package, imported when it is first needed: start-up loads only what the queries ask for.
+    """What the rest of Vedette knows of a family.
 
-    The package has `specification.py` with `check(document, context)` and the types it gives, and `operator.py` with the
-    class `operator_class`.
+    Its package has `specification.py` with `check(document, context)` and the types it gives, and `operator.py` with the class
+    `operator_class`. Where not all queries of a family give the same kinds of answers, `specification.py` has `kinds_of(document)` too, and
+    where a checked document may hold what changes no answer, `notices_of(document)`. The package is imported when it is first needed: start-up
+    loads only what the queries ask for.
+
+    `title`: its name on pages.
+    `kinds`: the kinds of answers it gives, if its documents do not name them (the calculus').
+    `ends`: kind -> the kind of answer that ends what this one began; alerts end by it.
+    `ends_later`: an answer made of events may be an interval that is open at first: its end is no part of its identity.
+    `is_revised`: its intervals' values and evidence change while they hold: query, entities and start alone say which one it is.
     """
 
     package: str
     operator_class: str
+    title: str = ""
+    kinds: tuple[str, ...] = ()
+    ends: Mapping[str, str] = field(default_factory=dict)
+    ends_later: bool = False
+    is_revised: bool = False
 
     @property
     def name(self) -> str:
         """The operator's name in statistics: its package's."""
         return self.package.rpartition(".")[2]
 
-    def check(self, document: Mapping[str, Any], context: Context) -> Any:
-        """The specification, of a type defined in the package. Faults are noted in `context`."""
-        return import_module(f"{self.package}.specification").check(document, context)
+    def check(self, document: Mapping[str, Any], context: Any) -> Any:
+        """The specification, of a type defined in the package. Faults are noted in `context` (`engine.context.Context`)."""
+        return self._specification().check(document, context)
 
-    def operator(self) -> Operator[Any]:
-        """The package's one operator object: the same for all its families."""
-        return _operator(self)
+    def operator(self) -> Any:
+        """The package's one `engine.operator.Operator`: the same for all its families."""
+        return _operator(self.package, self.operator_class)
+
+    def kinds_of(self, document: Mapping[str, Any]) -> list[str]:
+        """The kinds of answers that a query of this checked specification can give."""
+        chosen = getattr(self._specification(), "kinds_of", None)
+        return list(self.kinds) if chosen is None else list(chosen(document))
+
+    def notices_of(self, document: Mapping[str, Any]) -> list[str]:
+        """What of a checked specification changes no answer, in sentences."""
+        said = getattr(self._specification(), "notices_of", None)
+        return [] if said is None else list(said(document))
+
+    def _specification(self) -> Any:
+        return import_module(f"{self.package}.specification")
 
 
 FAMILIES: dict[str, Family] = {
-    "border": Family("engine.border_monitoring", "BorderOperator"),
-    "transition": Family("engine.border_monitoring", "BorderOperator"),
-    "constraint": Family("engine.constraint_queries", "ConstraintOperator"),
-    "composite": Family("engine.complex_events", "CompositeOperator"),
-    "motion": Family("engine.motion_patterns", "MotionOperator"),
-    "occupancy": Family("engine.occupancy", "OccupancyOperator"),
-    "encounter": Family("engine.encounter", "EncounterOperator"),
-    "arrival": Family("engine.arrival", "ArrivalOperator"),
-    "calculus": Family("engine.event_calculus", "CalculusOperator"),
+    "border": Family("engine.border_monitoring", "BorderOperator", "Entering and leaving", ("in", "out"), {"in": "out", "out": "in"}),
+    "transition": Family(
+        "engine.border_monitoring", "BorderOperator", "Passing, returning, staying", ("passed", "returned", "stayed_in", "stayed_out")
+    ),
+    "motion": Family("engine.motion_patterns", "MotionOperator", "Motion pattern", ("match",), ends_later=True),
+    "occupancy": Family("engine.occupancy", "OccupancyOperator", "How many are there", ("occupied",), is_revised=True),
+    "encounter": Family("engine.encounter", "EncounterOperator", "Who meets whom", ("met",), is_revised=True),
+    "arrival": Family("engine.arrival", "ArrivalOperator", "Who is about to arrive", ("arriving",), is_revised=True),
+    "constraint": Family("engine.constraint_queries", "ConstraintOperator", "Readings close together", ("match",)),
+    "composite": Family("engine.complex_events", "CompositeOperator", "Composite event", ("detection",)),
+    "calculus": Family("engine.event_calculus", "CalculusOperator", "Event calculus"),
 }
+
+
+def _kinds(families: Iterable[Family]) -> frozenset[str]:
+    return frozenset(kind for family in families for kind in family.kinds)
+
+
+REVISED = _kinds(family for family in FAMILIES.values() if family.is_revised)
+"""Kinds of answers whose value and evidence are revised while they hold."""
+ENDS_LATER = _kinds(family for family in FAMILIES.values() if family.ends_later)
+"""Kinds of answers made of events whose end may come later."""
 
 
 def family_of(specification: Any) -> Family:
@@ -61,6 +98,5 @@ def family_of(specification: Any) -> Family:
 
 
 @cache
-def _operator(family: Family) -> Operator[Any]:
-    operator: Operator[Any] = getattr(import_module(f"{family.package}.operator"), family.operator_class)()
-    return operator
+def _operator(package: str, operator_class: str) -> Any:
+    return getattr(import_module(f"{package}.operator"), operator_class)()

@@ -55,6 +55,13 @@ def check(document: Mapping[str, Any], context: Context) -> BorderSpecification:
     return TransitionSpecification(name, where, region, ranges, options=options, within=within or 0, types=_types(document, context))
 
 
+def kinds_of(document: Mapping[str, Any]) -> list[str]:
+    """The kinds of answers that a query of this checked document gives."""
+    if document["family"] == "border":
+        return ["in", "out"]
+    return [name for name in NAMES if name in document.get("types", NAMES)]
+
+
 def _watched(document: Mapping[str, Any], context: Context) -> tuple[Region | None, tuple[Range, ...]]:
     if ("region" in document) == ("ranges" in document):
         context.fault("must have either 'region' or 'ranges'" + (", not both" if "region" in document else ""))

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.derive import ENTITIES, VALUE, Source, known_at, revises
+from engine.families import REVISED
 from engine.model.batch import ENTITY, EVENT, TIME
 from engine.model.changes import ANSWERS
 from engine.model.feed import ColumnType, Feed
-from engine.model.kinds import REVISED
 from engine.runtime.container import pack, table_bytes, table_from, unpack
 
 _NULL_LAST = 2**62

@@ -84,7 +84,8 @@ def plan_of(queries: Sequence[RegisteredQuery], feed: Feed, partitions: int, bef
 
 
 def _operator_of(specification: Any) -> Operator[Any]:
-    return family_of(specification).operator()
+    operator: Operator[Any] = family_of(specification).operator()
+    return operator
 
 
 def _compiled(

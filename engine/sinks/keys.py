@@ -6,11 +6,9 @@ import json
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from engine.model.kinds import REVISED
+from engine.families import ENDS_LATER, REVISED
 
 KEY_BYTES = 16
-_MATCH = "match"
-"""Of motion patterns: an interval with its witnesses, whose end comes later. (Of constraint queries: its end is that of one of its events.)"""
 # One encoder for all: `json.dumps` with separators makes a new one at each call.
 _compact = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -20,8 +18,8 @@ def natural_key(
 ) -> bytes:
     """16 bytes that identify a fact on its feed.
 
-    A fact made of events (`evidence`: their positions in the log) is identified by them, and by its end where they do not say it; an interval of
-    interval algebra (`evidence` None) or motion by its start, so that closing or revising it updates the same row. The evidence of REVISED ones
+    A fact made of events (`evidence`: their positions in the log) is identified by them, and by its end where that never comes later; an
+    interval of interval algebra (`evidence` None) by its start, so that closing or revising it updates the same row. The evidence of REVISED ones
     is revised too: it says nothing of which interval it is.
 
     >>> natural_key("7", 1, "near", ["a"], None, 5, None, None) == natural_key("7", 1, "near", ["a"], None, 5, 9, None)
@@ -41,4 +39,4 @@ def natural_key(
 
 def may_be_revised(kind: str, has_evidence: bool) -> bool:
     """Whether a fact may be an interval, whose end is stated later."""
-    return not has_evidence or kind == _MATCH or kind in REVISED
+    return not has_evidence or kind in ENDS_LATER or kind in REVISED

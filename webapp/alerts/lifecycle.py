@@ -17,9 +17,10 @@ from typing import Protocol
 
 from django.utils import timezone
 
+from engine.families import FAMILIES
 from webapp.alerts.models import Alert, AlertState, AlertStep, Resolution, Step
 
-ENDED_BY: Mapping[tuple[str, str], str] = {("border", "in"): "out", ("border", "out"): "in"}
+ENDED_BY = {(name, kind): ending for name, family in FAMILIES.items() for kind, ending in family.ends.items()}
 """(family, kind) of an opening answer -> kind of the answer that ends it."""
 
 OpenKey = tuple[int, str, tuple[str, ...]]

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, transaction
 from django.db.utils import OperationalError
 
-from engine.model.kinds import REVISED
+from engine.families import REVISED
 from tests.webapp.answers import a_feed, a_head, a_query, answers, crossing, interval, match
 from webapp.alerts.models import Alert
 from webapp.detections.models import Detection, Outbox

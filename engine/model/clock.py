@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.model.columns import CLOCK, TIME
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -46,3 +50,8 @@ def late(t: Ints, clock: int | None, lateness: int) -> Bools:
     clocks = np.maximum.accumulate(np.concatenate([[t[0] if clock is None else clock], t[:-1]]))
     found: Bools = t < clocks - lateness
     return found
+
+
+def in_time(stamped: pa.Table | pa.RecordBatch, lateness: int) -> pa.Array | pa.ChunkedArray:
+    """Of each stamped row whether it is not late: `t >= clock - lateness`, true where no row had arrived before it. No nulls."""
+    return pc.fill_null(pc.greater_equal(stamped.column(TIME), pc.subtract(stamped.column(CLOCK), lateness)), True)

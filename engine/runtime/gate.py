@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.model.batch import CLOCK, EVENT, SEQ, TIME
+from engine.model.batch import EVENT, SEQ, TIME
+from engine.model.clock import in_time
 from engine.model.events import HEARTBEAT, row_schema
 from engine.model.feed import Feed
 from engine.runtime.container import pack, table_bytes, table_from, unpack
@@ -53,18 +54,12 @@ class Gate:
         accepted has t >= watermark."""
         batch = single_batch(stamped)
         t = int64s(batch, TIME)
-        late = self._late(batch, t)
+        late: Bools = ~np.asarray(in_time(batch, self.feed.lateness).to_numpy(zero_copy_only=False), np.bool_)
         events = ~self._heartbeats(batch) & ~late
         duplicates = self._drop_repeated(batch, t, events, watermark) if self.feed.dedupe and len(t) else 0
         accepted = batch if events.all() else batch.filter(pa.array(events))
         self._waiting.add(accepted.select([*self._columns, SEQ]))
         return Admitted(accepted, self._waiting.release(watermark), stamped.filter(pa.array(late)) if late.any() else stamped.slice(0, 0), duplicates)
-
-    def _late(self, batch: pa.RecordBatch, t: Ints) -> Bools:
-        clock = batch.column(CLOCK)
-        clock = (pc.fill_null(clock, -(2**62)) if clock.null_count else clock).to_numpy(zero_copy_only=False)
-        late: Bools = t < clock - self.feed.lateness
-        return late
 
     def _heartbeats(self, batch: pa.RecordBatch) -> Bools:
         return np.asarray(pc.fill_null(pc.equal(batch.column(EVENT), HEARTBEAT), False).to_numpy(zero_copy_only=False), np.bool_)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.external_sort import ExternalSort
-from engine.model.clock import Bools, too_far_ahead
+from engine.model.clock import Bools, in_time, too_far_ahead
 from engine.model.columns import CLOCK, TIME
 from engine.model.events import DeadLetter, Reason, Stamper, plain_row
 from engine.model.feed import Feed
@@ -95,7 +95,7 @@ class Shuffle:
         clock = pc.fill_null(stamped.column(CLOCK), t[0]).to_numpy()
         met = np.maximum(clock, t)
         turn = np.minimum(met + self._jitter(t), t + self.feed.lateness)
-        late = t < clock - self.feed.lateness
+        late = ~in_time(stamped, self.feed.lateness).to_numpy()
         turn = np.where(late, met + min(self.within, self.feed.lateness), turn)
         rows = table.append_column(_TURN, pa.array(turn, pa.int64()))
         self._held = rows if self._held is None else pa.concat_tables([self._held, rows])

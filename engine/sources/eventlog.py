@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.failpoints import failpoint
+from engine.model.clock import in_time
 from engine.model.columns import CLOCK, ENTITY, SEQ, TIME
 from engine.model.events import Stamper
 from engine.sources import compaction
@@ -684,8 +685,7 @@ class _Wanted:
         if self.to_t is not None:
             keep = pc.and_(keep, pc.less(t, self.to_t))
         if self.lateness is not None:
-            on_time = pc.greater_equal(t, pc.subtract(rows.column(CLOCK), self.lateness))
-            keep = pc.and_(keep, pc.fill_null(on_time, True))
+            keep = pc.and_(keep, in_time(rows, self.lateness))
         if self.entities is not None:
             keep = pc.and_(keep, pc.is_in(rows.column(ENTITY), self.entities))
         rows = rows.filter(keep)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.model.clock import in_time
 from engine.model.columns import CLOCK
 from engine.model.events import HEARTBEAT
 from engine.sources.eventlog import EventLog
@@ -70,8 +71,7 @@ def accepted(feed: Feed, rows: pa.Table) -> pa.Table:
 def acceptance(feed: Feed, rows: pa.Table) -> pa.ChunkedArray:
     """Of each row whether it is no heartbeat and did not come too late."""
     keep = pc.not_equal(rows.column("event"), HEARTBEAT)
-    on_time = pc.greater_equal(rows.column("t"), pc.subtract(rows.column("clock"), feed.lateness))
-    return pc.and_(keep, pc.fill_null(on_time, True))
+    return pc.and_(keep, in_time(rows, feed.lateness))
 
 
 def positions(feed: Feed, box: Box | None = None, limit: int = POSITION_ENTITIES) -> Positions:

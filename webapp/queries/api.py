@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from django.db import transaction
@@ -156,7 +157,7 @@ class QueryView(OfFeedView):
         serializer.is_valid(raise_exception=True)
         given = {name: value for name, value in serializer.validated_data.items() if name != "stop_dependents"}
         channels = given.pop("channels", None)
-        with transaction.atomic():
+        with transaction.atomic() if channels else nullcontext():
             query = services.query_register(owner=person(request), **given)
             if channels:
                 query_channels_set(query=query, user=person(request), channels=channels)

@@ -41,6 +41,15 @@ def own_bytes(processes: Iterable[psutil.Process]) -> int:
     return total
 
 
+def resident_bytes(processes: Iterable[psutil.Process]) -> int:
+    """All of their memory that is resident: also pages of files that they have mapped."""
+    total = 0
+    for process in processes:
+        with suppress(psutil.Error):
+            total += process.memory_info().rss
+    return total
+
+
 def cpu_seconds(process: psutil.Process) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)

@@ -1,17 +1,20 @@
 """Ten million rows in the browser's upload: how much the page, the web server and the loading process grow meanwhile.
 
     make up
-    python -m bench.upload --password ... [--url http://127.0.0.1:8000] [--rows 10000000] [--pictures FOLDER]
+    python -m bench.upload --password ... [--url http://127.0.0.1:8000] [--rows 10000000] [--form csv|jsonl|parquet|arrow] [--shuffled]
+                           [--pictures FOLDER]
 
-Writes a CSV file of a fleet, chooses it on the page *New feed* of a real Chromium, takes every guess, loads it as history, waits until all rows
-are in the log, and removes the feed again. Looks at the memory every half second: of the page (the renderer's process, and the heap of its
-JavaScript), of all processes of the browser, of the web server, and of the process that loads files with its caged readers. Fails when the
-page or one of the server's processes grew by more than 300 MB. The server is to be in use already: what it does for the first time is not the file's.
+Writes a file of a fleet, chooses it on the page *New feed* of a real Chromium, takes every guess, loads it as history, and waits until all rows
+are in the log. Looks at the memory every half second: of the page (the renderer's process, and the heap of its JavaScript), of the browser's
+main process, of the web server, and of the process that loads files with its caged readers; counted are the memory that is their own, and all that
+is resident, with the pages of files that they have mapped. Fails when the page or one of the server's processes grew by more than 300 MB in
+either way. The server is to be in use already: what it does for the first time is not the file's.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -24,10 +27,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import psutil
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as csv
+import pyarrow.parquet as pq
 
 from bench.first_steps import Pictures, logged_in
-from bench.processes import own_bytes, processes_of, with_children
+from bench.processes import own_bytes, processes_of, resident_bytes, with_children
 
 if TYPE_CHECKING:
     from playwright.sync_api import CDPSession
@@ -36,17 +41,40 @@ MOST_BYTES = 300_000_000
 THINGS, LOOK_S, PATIENCE_S = 1_000, 0.5, 3_600.0
 PIECE = 500_000
 BEGIN_MS, STEP_MS = 1_767_348_000_000, 1_000
-BOUND = ("page", "web", "ingest")
+BOUND = [f"{part}{measure}" for part in ("page", "web", "ingest") for measure in ("", ", resident")]
 """What may not grow by more than MOST_BYTES."""
 
 
-def write_fleet(path: Path, rows: int) -> None:
-    """A thousand ships that report once a second, in the order of time."""
+SCHEMA = pa.schema([("ship", pa.string()), ("time", pa.timestamp("ms")), ("lon", pa.float64()), ("lat", pa.float64()), ("speed", pa.float64())])
+
+
+class _JsonLines:
+    """Rows as an object a line each."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._file = path.open("w")
+
+    def __enter__(self) -> _JsonLines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def write_table(self, rows: pa.Table) -> None:
+        texts = rows.set_column(1, "time", pc.strftime(rows.column("time"), "%Y-%m-%dT%H:%M:%SZ"))
+        self._file.writelines(json.dumps(row) + "\n" for row in texts.to_pylist())
+
+
+WRITERS = {"csv": csv.CSVWriter, "jsonl": _JsonLines, "parquet": pq.ParquetWriter, "arrow": pa.ipc.new_file}
+
+
+def write_fleet(path: Path, rows: int, *, shuffled: bool) -> None:
+    """A thousand ships that report once a second: in the order of time, or in none."""
     chance = np.random.default_rng(17)
-    schema = pa.schema([("ship", pa.string()), ("time", pa.timestamp("ms")), ("lon", pa.float64()), ("lat", pa.float64()), ("speed", pa.float64())])
-    with csv.CSVWriter(path, schema) as writer:
+    order = chance.permutation(rows) if shuffled else np.arange(rows)
+    with WRITERS[path.suffix[1:]](path, SCHEMA) as writer:
         for begin in range(0, rows, PIECE):
-            n = np.arange(begin, min(rows, begin + PIECE))
+            n = order[begin : begin + PIECE]
             ship, second = n % THINGS, n // THINGS
             columns = [
                 pa.array([f"ship-{one}" for one in ship]),
@@ -55,7 +83,7 @@ def write_fleet(path: Path, rows: int) -> None:
                 pa.array(np.round(54 + ship % 50 / 50 + chance.normal(0, 1e-4, len(n)), 5)),
                 pa.array(np.round(chance.uniform(0, 20, len(n)), 1)),
             ]
-            writer.write_table(pa.table(columns, schema=schema))
+            writer.write_table(pa.table(columns, schema=SCHEMA))
 
 
 @dataclass
@@ -68,7 +96,9 @@ class Memory:
     most: dict[str, int] = field(default_factory=dict)
 
     def look(self) -> None:
-        now = {name: own_bytes(with_children(processes[0]) if name != "page" else processes) for name, processes in self.parts.items()}
+        alive = {name: with_children(processes[0]) if name != "page" else processes for name, processes in self.parts.items()}
+        now = {name: own_bytes(processes) for name, processes in alive.items()}
+        now |= {f"{name}, resident": resident_bytes(processes) for name, processes in alive.items()}
         with suppress(StopIteration):
             metrics = self.session.send("Performance.getMetrics")["metrics"]
             now["page's JavaScript"] = int(next(one["value"] for one in metrics if one["name"] == "JSHeapUsedSize"))
@@ -127,11 +157,13 @@ def main() -> int:
     parser.add_argument("--user", default="analyst")
     parser.add_argument("--password", required=True)
     parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--form", choices=list(WRITERS), default="csv")
+    parser.add_argument("--shuffled", action="store_true", help="the rows stand in no order")
     parser.add_argument("--pictures", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"fleet-{time.time():.0f}.csv"
-        write_fleet(file, options.rows)
+        file = Path(folder) / f"fleet-{time.time():.0f}.{options.form}"
+        write_fleet(file, options.rows, shuffled=options.shuffled)
         print(f"{options.rows:,} rows in {file.stat().st_size / 1e6:,.0f} MB; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
         memory = measure(options, file)
     for name, first in memory.first.items():

@@ -104,7 +104,8 @@ class _Run:
     def __init__(self, path: Path, number: int, keys: Sequence[str]) -> None:
         self.number = number
         self._keys = keys
-        self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        # Read and not mapped: pages of a mapped file stay with the process until it ends.
+        self._reader = pa.ipc.open_file(pa.OSFile(str(path)))
         self._next = 0
         self._piece = pa.table({})
         self.load()

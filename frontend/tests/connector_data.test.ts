@@ -1,5 +1,18 @@
 import { describe, expect, test } from "vitest";
-import { connector, connectorKind, counted, readingOf, settingsOf, STATES, trial, type ConnectorField } from "../src/data/connector_data";
+import {
+  chosenQueries,
+  connector,
+  connectorKind,
+  counted,
+  queriesText,
+  queriesWords,
+  readingOf,
+  settingsOf,
+  shownFields,
+  STATES,
+  trial,
+  type ConnectorField,
+} from "../src/data/connector_data";
 
 const field = (name: string, type: ConnectorField["type"], more: Partial<ConnectorField> = {}): ConnectorField => ({
   name,
@@ -9,6 +22,7 @@ const field = (name: string, type: ConnectorField["type"], more: Partial<Connect
   required: false,
   hint: "",
   choices: [],
+  when: null,
   ...more,
 });
 
@@ -40,6 +54,44 @@ describe("settings as they stand in the form", () => {
     for (const text of ["", "ten", "1.5", "1e3"])
       expect(settingsOf([field("port", "integer")], new Map([["port", text]]))).toEqual({ port: text });
     expect(settingsOf([field("port", "integer")], new Map([["port", "-1"]]))).toEqual({ port: -1 });
+  });
+});
+
+describe("fields that mean something only beside another's choice", () => {
+  const security = field("security", "choice");
+  const password = field("password", "secret", { when: { field: "security", values: ["ssl", "sasl"] } });
+  const authority = field("ca", "lines", { when: { field: "tls", values: [true] } });
+
+  test("are shown with it, and left out without it", () => {
+    const shown = (typed: [string, string | boolean][]): string[] =>
+      shownFields([security, password, authority], new Map(typed)).map(({ name }) => name);
+    expect(shown([["security", "sasl"]])).toEqual(["security", "password"]);
+    expect(
+      shown([
+        ["security", "plain"],
+        ["tls", true],
+      ]),
+    ).toEqual(["security", "ca"]);
+    expect(
+      shown([
+        ["security", "plain"],
+        ["tls", false],
+      ]),
+    ).toEqual(["security"]);
+  });
+});
+
+describe("the queries whose answers go out", () => {
+  test("are kept as a text of their numbers, in order; none means all", () => {
+    expect(chosenQueries(" 12,7 ,")).toEqual(["12", "7"]);
+    expect(chosenQueries("")).toEqual([]);
+    expect(queriesText(new Set(["12", "7"]))).toBe("7, 12");
+  });
+
+  test("their number is said", () => {
+    expect(queriesWords(0)).toMatch(/^None is chosen/);
+    expect(queriesWords(1)).toBe("1 query is chosen.");
+    expect(queriesWords(1200)).toBe("1,200 queries are chosen.");
   });
 });
 

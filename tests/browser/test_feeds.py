@@ -14,18 +14,21 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.engine.sources.live.brokers import broker
 from webapp.feeds.ingest import event_log
-from webapp.feeds.models import Feed
+from webapp.feeds.models import Connector, Feed
+from webapp.queries.models import Query
+from webapp.queries.services import query_register
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
     from tests.browser.conftest import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.services]
 
 T0 = 1_767_348_000
+BORDER = {"family": "border", "version": 1, "region": {"type": "Polygon", "coordinates": [[[2, 2], [8, 2], [8, 8], [2, 8], [2, 2]]]}}
 BOATS = "".join(f"Möwe {n % 2};{T0 + n};10,{n:03};54,5;12,5\n" for n in range(400))
 CSV = f"Schiff;Zeit;lon;lat;Knoten\n{BOATS}x;bald;1;2;3\n"
 
@@ -102,7 +105,10 @@ def test_files_of_three_kinds_become_feeds_by_mouse_alone(site: Site, tmp_path: 
         (tmp_path / name).write_bytes(data)
         page.goto(site.address + "/feeds/")
         page.get_by_role("link", name="New feed").first.click()
-        page.locator("#wizard-file").set_input_files(tmp_path / name)
+        if name == "Schiffe.csv":
+            _cannot_be_loaded_before_it_is_looked_into(page, tmp_path / name)
+        else:
+            page.locator("#wizard-file").set_input_files(tmp_path / name)
         page.get_by_text("The first rows, as they stand in the file").wait_for()
         if name == "Schiffe.csv":
             # The guess is right; the reader looks at it with another delimiter and comes back.
@@ -126,6 +132,19 @@ def test_files_of_three_kinds_become_feeds_by_mouse_alone(site: Site, tmp_path: 
     page.get_by_role("link", name="Live view", exact=True).wait_for()
     assert Feed.objects.get(name="strait").queries.count() == 3
     assert site.faults == []
+
+
+def _cannot_be_loaded_before_it_is_looked_into(page: Page, file: Path) -> None:
+    asked: list[Route] = []
+    page.route("**/inspection", asked.append)
+    page.locator("#wizard-file").set_input_files(file)
+    page.get_by_text("The server looks into the file").wait_for()
+    assert page.get_by_role("button", name="Make the feed and load the file").is_disabled()
+    picture(page, "looked-into")
+    while not asked:
+        page.wait_for_timeout(50)
+    page.unroute("**/inspection")
+    asked[0].continue_()
 
 
 def _add_a_second_file(site: Site, folder: Path) -> None:
@@ -182,6 +201,8 @@ def test_a_broker_is_tested_and_becomes_a_stream(inner_network: None, site: Site
         sender.connect("127.0.0.1", server.port)
         sender.loop_start()
         sender.publish("fleet/van7", b'{"time": "2026-01-02T03:04:05Z", "x": 3.5, "y": 4}', qos=1, retain=True).wait_for_publish(30)
+        for name in ("doors", "steps"):
+            query_register(owner=site.world.feed.owner, feed=site.world.feed, name=name, specification=BORDER)
         site.log_in()
         page = site.page
         page.goto(site.address + "/feeds/")
@@ -206,10 +227,45 @@ def test_a_broker_is_tested_and_becomes_a_stream(inner_network: None, site: Site
         row.locator("[data-state=running]").wait_for()
         row.get_by_text("1 row ·").wait_for()
         sender.loop_stop()
+        _choose_queries_whose_answers_go_out(site, server.port)
     row.locator("[data-state=backoff]").wait_for()
     row.get_by_text(re.compile("The broker|cannot be reached")).wait_for()
     # The faults are those of the first test, which names neither a port nor a topic.
     assert [fault for fault in site.faults if "400" not in fault] == []
+
+
+def _choose_queries_whose_answers_go_out(site: Site, port: int) -> None:
+    """By their names; what is chosen stands in the form when it is opened again."""
+    page, chosen = site.page, Query.objects.get(name="doors")
+    page.get_by_role("button", name="Add connector").click()
+    form = page.get_by_role("dialog", name="Add connector")
+    form.get_by_label("Protocol").select_option("mqtt-answers")
+    form.get_by_label("Name", exact=True).fill("Out")
+    form.get_by_label("Host").fill("127.0.0.1")
+    form.get_by_label("Port").fill(str(port))
+    form.get_by_label("Topic", exact=True).fill("answers")
+    form.get_by_label("Some queries").check()
+    form.get_by_role("button", name="Save").click()
+    form.get_by_role("alert").get_by_text("None is chosen").wait_for()
+    form.get_by_role("group", name="Queries").get_by_text("steps").wait_for()
+    form.get_by_label("Find a query by its name").fill("DOO")
+    form.get_by_role("group", name="Queries").get_by_text("steps").wait_for(state="detached")
+    form.get_by_label("doors").check()
+    form.get_by_text("1 query is chosen.").wait_for()
+    # An authority's certificate has several lines, and is asked for where the connection is encrypted.
+    assert not form.get_by_label("Certificate of the authority").is_visible()
+    form.get_by_label("Encrypted (TLS)").check()
+    form.get_by_label("Certificate of the authority").fill("one\ntwo")
+    form.get_by_label("Encrypted (TLS)").uncheck()
+    picture(page, "connector-out")
+    form.get_by_role("button", name="Save").click()
+    form.wait_for(state="detached")
+    made = Connector.objects.get(name="Out").settings
+    assert (made["queries"], made["ca"]) == (str(chosen.pk), "")
+    page.get_by_role("button", name="Edit Out").click()
+    page.get_by_label("doors").wait_for()
+    assert page.get_by_label("doors").is_checked() and not page.get_by_label("steps").is_checked()
+    page.get_by_role("dialog", name="Connector Out").get_by_role("button", name="Cancel").click()
 
 
 def test_dead_letters_are_mended_by_a_rule_and_by_hand(site: Site) -> None:
@@ -241,8 +297,6 @@ def test_a_feed_is_shared_gets_a_plan_and_is_deleted_with_what_it_holds_counted(
     from io import BytesIO
 
     from PIL import Image
-
-    from webapp.queries.models import Query
 
     site.world.append(60)
     feed, image = site.world.feed, BytesIO()

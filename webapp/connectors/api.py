@@ -179,6 +179,7 @@ def _described(kind: services.Kind) -> dict[str, Any]:
                 "required": one.required,
                 "hint": one.hint,
                 "choices": [{"value": value, "label": label} for value, label in one.choices],
+                "when": None if one.when is None else {"field": one.when[0], "values": one.when[1]},
             }
             for one in kind.fields
         ],

@@ -72,7 +72,8 @@ def connector_create(
         raise refuse("", f"The feeds of one owner have at most {MOST_OF_AN_OWNER} connectors together: each is a thread of one process.")
     connector = Connector(feed=feed, name=name, kind=kind, reading=dict(reading or {}), enabled=enabled, set_by=set_by)
     _set(connector, checked_settings(kind_of(kind), settings))
-    _check(connector)
+    _check_name(connector)
+    _check_meaning(connector)
     connector.save()
     return connector
 
@@ -91,7 +92,10 @@ def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None
         kind = kind_of(connector.kind)
         _set(connector, checked_settings(kind, {**settings, **kept_secrets(kind, before, settings)}))
         connector.set_by = set_by
-    _check(connector)
+    _check_name(connector)
+    if settings is not None or "reading" in changes:
+        # A connector can be switched off also where what it was set up with would not be taken any more.
+        _check_meaning(connector)
     if settings_of(connector) != before:
         connector.offset = None
     connector.revision += 1
@@ -109,7 +113,8 @@ def connector_delete(*, connector: Connector) -> None:
 
 def kept_secrets(kind: Kind, before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The stored secrets that are not typed in again. Raises Refused where they would go elsewhere now: whoever set them up alone knows them."""
-    kept = {one: before[one.name] for one in kind.fields if one.type is FieldType.SECRET and before.get(one.name) and one.name not in given}
+    hidden = [one for one in kind.fields if one.type is FieldType.SECRET and _applies(one, kind, given)]
+    kept = {one: before[one.name] for one in hidden if before.get(one.name) and one.name not in given}
     directing = [one for one in kind.fields if one.directs] or [one for one in kind.fields if one.type is not FieldType.SECRET]
     if kept and any(given.get(one.name, one.default) != before.get(one.name, one.default) for one in directing):
         raise Refused(Fault(f"/settings/{one.name}", f"{one.label}: type it in again, it would be sent elsewhere now.") for one in kept)
@@ -117,14 +122,14 @@ def kept_secrets(kind: Kind, before: Mapping[str, Any], given: Mapping[str, Any]
 
 
 def checked_settings(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
-    """All settings of a kind, with the defaults of those that are not given. Raises Refused with pointers below /settings."""
+    """All settings of a kind, with the defaults of those that are not given or mean nothing. Raises Refused with pointers below /settings."""
     faults, found = Faults(), {}
     known = {one.name: one for one in kind.fields}
     for name in given:
         if name not in known:
             faults.note(f"/settings/{name}", unknown_name(str(name), known, what="setting"))
     for one in kind.fields:
-        value = given.get(one.name, one.default)
+        value = given.get(one.name, one.default) if _applies(one, kind, given) else one.default
         problem = _problem(one, value)
         if problem:
             faults.note(f"/settings/{one.name}", problem)
@@ -135,6 +140,15 @@ def checked_settings(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
     if faults:
         raise Refused(faults)
     return found
+
+
+def _applies(one: Field, kind: Kind, given: Mapping[str, Any]) -> bool:
+    """Whether a field means something beside what is chosen in the others."""
+    if one.when is None:
+        return True
+    name, values = one.when
+    decides = next(other for other in kind.fields if other.name == name)
+    return given.get(name, decides.default) in values
 
 
 def _problem(one: Field, value: Any) -> str:
@@ -159,9 +173,12 @@ def _set(connector: Connector, settings: Mapping[str, Any]) -> None:
     connector.secrets = json.dumps(hidden) if hidden else ""
 
 
-def _check(connector: Connector) -> None:
+def _check_name(connector: Connector) -> None:
     if Connector.objects.filter(feed=connector.feed, name=connector.name).exclude(pk=connector.pk).exists():
         raise refuse("/name", "The feed has a connector of this name.")
+
+
+def _check_meaning(connector: Connector) -> None:
     kind = kind_of(connector.kind)
     if isinstance(kind, SinkKind):
         _check_queries(connector)

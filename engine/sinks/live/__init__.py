@@ -36,7 +36,7 @@ class Sink(Protocol):
 
 
 WANTED = (
-    Field("queries", "Queries", hint="Their numbers, as in their addresses, separated by commas. Empty: all of the feed, and those to come."),
+    Field("queries", "Answers of", FieldType.QUERIES),
     Field("start", "Begin with", FieldType.CHOICE, "all", choices=(("all", "all answers that are stored"), ("now", "what changes from now on"))),
 )
 """Which answers are written: fields of every kind."""

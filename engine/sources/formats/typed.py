@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import zipfile
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
@@ -16,6 +17,8 @@ from engine.sources.files import Unreadable
 from engine.sources.formats.chunks import CHUNK_ROWS, Chunk, Layout, chunks_of
 from engine.sources.formats.delimited_text import column_names
 
+BUFFER_BYTES = 1 << 20
+"""So much of a column is read at once: a row group may be as large as the file."""
 UNPACKED_BYTES = 500_000_000
 """What a workbook may unpack to."""
 
@@ -23,7 +26,7 @@ UNPACKED_BYTES = 500_000_000
 def read_parquet(path: Path, layout: Layout) -> Iterator[Chunk]:
     """Row groups as they are needed. Raises Unreadable."""
     try:
-        with pq.ParquetFile(path, pre_buffer=False, memory_map=True) as file:
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES) as file:
             yield from _numbered(file.iter_batches(CHUNK_ROWS, use_threads=False))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise Unreadable(f"The Parquet file cannot be read: {str(error).splitlines()[0]}") from error
@@ -32,14 +35,19 @@ def read_parquet(path: Path, layout: Layout) -> Iterator[Chunk]:
 def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
     """Record batches in their order. Raises Unreadable."""
     try:
-        with pa.memory_map(str(path)) as raw:
-            if raw.read(6) == b"ARROW1":
-                file = pa.ipc.open_file(raw)
-                batches: Any = (file.get_batch(number) for number in range(file.num_record_batches))
-            else:
-                raw.seek(0)
-                batches = pa.ipc.open_stream(raw)
-            yield from _numbered(batches)
+        with path.open("rb") as raw:
+            # A record batch may be as large as the file: of what is mapped only the rows that are read come into memory.
+            mapped = mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ)
+        reader = pa.BufferReader(pa.py_buffer(mapped))
+        if mapped[:6] == b"ARROW1":
+            file = pa.ipc.open_file(reader)
+            batches: Any = (file.get_batch(number) for number in range(file.num_record_batches))
+        else:
+            batches = pa.ipc.open_stream(reader)
+        for chunk in _numbered(batches):
+            yield chunk
+            # Pages that were read would stay with the process until its end.
+            mapped.madvise(mmap.MADV_DONTNEED)
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise Unreadable(f"The Arrow file cannot be read: {str(error).splitlines()[0]}") from error
 
@@ -47,10 +55,11 @@ def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
 def _numbered(batches: Any) -> Iterator[Chunk]:
     row = 1
     for batch in batches:
-        # Offsets that point outside of the file would be followed.
-        batch.validate(full=True)
         for begin in range(0, batch.num_rows, CHUNK_ROWS):
-            table = _flat(pa.Table.from_batches([batch.slice(begin, CHUNK_ROWS)]))
+            part = batch.slice(begin, CHUNK_ROWS)
+            # Offsets that point outside of the file would be followed.
+            part.validate(full=True)
+            table = _flat(pa.Table.from_batches([part]))
             yield Chunk(table, np.arange(row, row + table.num_rows))
             row += table.num_rows
 

@@ -71,13 +71,15 @@ class Network(Protocol):
 
 
 class FieldType(StrEnum):
-    """How a field of a form is asked for."""
+    """How a field of a form is asked for. Lines and queries are texts: several lines; the numbers of queries of the feed, separated by commas."""
 
     TEXT = "text"
+    LINES = "lines"
     SECRET = "secret"  # noqa: S105  the kind of a field
     INTEGER = "integer"
     BOOLEAN = "boolean"
     CHOICE = "choice"
+    QUERIES = "queries"
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Field:
     """A setting of a connector. `least` and `most` bound an integer; a secret is stored encrypted and never shown again.
 
     `directs`: it says where secrets are sent, or how they are protected on the way: whoever changes it types them in again. A kind that marks none
-    is taken to mean all.
+    is taken to mean all. `when`: a choice or box of the same form, and the values of it with which this field means something.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Field:
     least: int = 0
     most: int = 2**31
     directs: bool = False
+    when: tuple[str, tuple[str | bool, ...]] | None = None
 
 
 PORT = Field("port", "Port", FieldType.INTEGER, 0, required=True, least=1, most=65_535, directs=True)

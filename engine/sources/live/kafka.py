@@ -184,27 +184,41 @@ def check(settings: Settings) -> dict[str, str]:
 
 
 BROKERS = Field("servers", "Brokers", required=True, hint="host:9092, separated by commas.", directs=True)
-TOPIC = Field("topic", "Topic", required=True)
+TOPIC = Field("topic", "Topic", required=True, hint="Its name; it has to exist.")
+WITH_USER = ("security", ("sasl_plaintext", "sasl_ssl"))
 CONNECTION = (
     Field(
         "security",
-        "Connection",
+        "Connection to the brokers",
         FieldType.CHOICE,
         "plaintext",
-        choices=(("plaintext", "plain"), ("ssl", "TLS"), ("sasl_plaintext", "with user"), ("sasl_ssl", "TLS, with user")),
+        choices=(
+            ("plaintext", "not encrypted, without log-in"),
+            ("ssl", "encrypted (TLS), without log-in"),
+            ("sasl_plaintext", "not encrypted, with user and password"),
+            ("sasl_ssl", "encrypted (TLS), with user and password"),
+        ),
         directs=True,
     ),
     Field(
         "mechanism",
-        "Log-in",
+        "How the user logs in (SASL)",
         FieldType.CHOICE,
         "PLAIN",
         choices=(("PLAIN", "PLAIN"), ("SCRAM-SHA-256", "SCRAM-SHA-256"), ("SCRAM-SHA-512", "SCRAM-SHA-512")),
         directs=True,
+        when=WITH_USER,
     ),
-    Field("user", "User", directs=True),
-    Field("password", "Password", FieldType.SECRET),
-    Field("ca", "Certificate of the authority (PEM)", hint="Only where the brokers' certificates are of an authority of your own.", directs=True),
+    Field("user", "User", directs=True, when=WITH_USER),
+    Field("password", "Password", FieldType.SECRET, when=WITH_USER),
+    Field(
+        "ca",
+        "Certificate of the authority (PEM)",
+        FieldType.LINES,
+        hint="Only where the brokers' certificates are of an authority of your own: from -----BEGIN CERTIFICATE----- on.",
+        directs=True,
+        when=("security", ("ssl", "sasl_ssl")),
+    ),
 )
 """How brokers are reached, whichever way messages go."""
 FIELDS = (

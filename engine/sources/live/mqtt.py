@@ -385,12 +385,19 @@ def check(settings: Settings) -> dict[str, str]:
 
 
 PORT = Field("port", "Port", FieldType.INTEGER, 1883, required=True, least=1, most=65_535, hint="Usually 1883, with TLS 8883.", directs=True)
-VERSION = Field("version", "MQTT", FieldType.CHOICE, "5", choices=(("5", "5"), ("3", "3.1.1")))
+VERSION = Field("version", "Version of MQTT", FieldType.CHOICE, "5", choices=(("5", "5"), ("3", "3.1.1")))
 ACCESS = (
     Field("user", "User", directs=True),
     Field("password", "Password", FieldType.SECRET),
     Field("tls", "Encrypted (TLS)", FieldType.BOOLEAN, False, directs=True),
-    Field("ca", "Certificate of the authority (PEM)", hint="Only where the broker's certificate is of an authority of your own.", directs=True),
+    Field(
+        "ca",
+        "Certificate of the authority (PEM)",
+        FieldType.LINES,
+        hint="Only where the broker's certificate is of an authority of your own: from -----BEGIN CERTIFICATE----- on.",
+        directs=True,
+        when=("tls", (True,)),
+    ),
 )
 FIELDS = (
     HOST,
@@ -398,16 +405,24 @@ FIELDS = (
     Field(
         "topic",
         "Topics",
+        FieldType.LINES,
         required=True,
-        hint="fleet/{entity}/{event}: levels in brackets become columns; + and # are MQTT's. Commas between several.",
+        hint="One a line, such as fleet/{entity}/{event}: levels in brackets become columns; + stands for any level, # for all the rest.",
     ),
     FORMAT,
     CSV_COLUMNS,
     Field("quality", "Quality of service", FieldType.CHOICE, "1", choices=(("1", "1: repeated until stored"), ("0", "0: sent once"))),
     VERSION,
     *ACCESS,
-    Field("share", "Group of a shared subscription", hint="MQTT 5. Each message goes to one of the group."),
-    Field("client_id", "Client id", hint="Empty: one of ours, which stays the same."),
+    Field(
+        "share",
+        "Group of a shared subscription",
+        hint="Empty: none. Of all that subscribe with the name of the same group, each message goes to one.",
+        when=("version", ("5",)),
+    ),
+    Field(
+        "client_id", "Client id", hint="Where the broker knows its clients by their ids. Empty: one that stays the same.", when=("quality", ("1",))
+    ),
 )
 KINDS = (
     SourceKind(

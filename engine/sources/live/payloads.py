@@ -20,7 +20,12 @@ PAYLOAD_RECORDS = 10_000
 FORMAT = Field(
     "format", "Messages are", FieldType.CHOICE, "json", choices=(("json", "JSON"), ("csv", "CSV"), ("rfid", "Tag reports of RFID readers"))
 )
-CSV_COLUMNS = Field("csv_columns", "Columns of CSV, separated by commas", hint="Empty: the first line of each message names them.")
+CSV_COLUMNS = Field(
+    "csv_columns",
+    "Columns of CSV, separated by commas",
+    hint="Empty: the first line of each message names them.",
+    when=("format", ("csv",)),
+)
 
 
 def now_ms() -> int:

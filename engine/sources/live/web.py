@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -337,7 +338,7 @@ def _nodes(node: Any) -> Iterator[dict[str, Any]]:
             yield from _nodes(child)
 
 
-URL = Field("url", "Address", required=True, directs=True)
+URL = Field("url", "Address", required=True, hint="It begins with https:// or http://.", directs=True)
 AUTHORIZATION = Field("authorization", "Header Authorization", FieldType.SECRET, hint="Bearer ..., where the address asks for one.")
 SECONDS = Field("seconds", "Ask every ... seconds", FieldType.INTEGER, 10, least=1, most=86_400)
 ONCE = "Exactly once for what the address still shows: what was in the last answer is known again. What it shows only while nobody asks is missing."
@@ -375,8 +376,8 @@ KINDS = (
         "websocket",
         "WebSocket",
         (
-            URL,
-            Field("subscribe", "Message to begin with", hint="What the server wants to hear first, if anything."),
+            replace(URL, hint="It begins with wss:// or ws://."),
+            Field("subscribe", "Message to begin with", FieldType.LINES, hint="What the server wants to hear first, if anything."),
             FORMAT,
             CSV_COLUMNS,
             AUTHORIZATION,

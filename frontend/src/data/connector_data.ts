@@ -8,11 +8,12 @@ import { t, tn } from "../lib/texts";
 const field = record({
   name: string,
   label: string,
-  type: oneOf("text", "secret", "integer", "boolean", "choice"),
+  type: oneOf("text", "lines", "secret", "integer", "boolean", "choice", "queries"),
   default: anything,
   required: boolean,
   hint: string,
   choices: list(record({ value: string, label: string })),
+  when: nullable(record({ field: string, values: list(anything) })),
 });
 export type ConnectorField = ReturnType<typeof field>;
 
@@ -83,6 +84,28 @@ export function counted(one: Connector, direction: "in" | "out", ago: string | n
   ];
 }
 
+/** The fields that mean something beside what is chosen in the others. */
+export function shownFields(fields: readonly ConnectorField[], typed: ReadonlyMap<string, string | boolean>): ConnectorField[] {
+  return fields.filter(({ when }) => when === null || when.values.includes(typed.get(when.field)));
+}
+
+/** The ids of queries in a setting's text. */
+export function chosenQueries(text: string): string[] {
+  return text
+    .split(",")
+    .map((one) => one.trim())
+    .filter((one) => one !== "");
+}
+
+export function queriesText(chosen: ReadonlySet<string>): string {
+  return [...chosen].sort((one, other) => Number(one) - Number(other)).join(", ");
+}
+
+export function queriesWords(count: number): string {
+  if (count === 0) return t("None is chosen: choose one at least, or all queries of the feed.");
+  return tn("1 query is chosen.", "{count} queries are chosen.", count);
+}
+
 /** What stands in the form, as the API takes it: numbers where numbers are asked for, secrets only when they were typed in. */
 export function settingsOf(fields: readonly ConnectorField[], typed: ReadonlyMap<string, string | boolean>): Record<string, unknown> {
   const found: Record<string, unknown> = {};
@@ -119,6 +142,8 @@ export function readingOf(typed: Readonly<Record<string, string>>, columns: read
     y: given("y"),
     event: given("event"),
     crs: given("crs") || "EPSG:4326",
+    ...(given("zone") === "" ? {} : { zone: given("zone") }),
+    ...(given("decimal") === "" ? {} : { decimal: given("decimal") }),
     attributes: columns.flatMap((column) => {
       const [name = "", type = ""] = column.split(":");
       const source = given(`attribute ${name}`);

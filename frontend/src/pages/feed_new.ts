@@ -150,11 +150,13 @@ function describe(row: Upload): void {
     { class: "panel panel-body wizard-form stack-lg", "aria-busy": true, "aria-label": t("How {name} is read", { name: row.name }) },
     formPlace,
     settings.element,
-    h("div", { class: "wizard-foot" }, settings.action),
+    h("div", { class: "wizard-foot stack" }, settings.why, settings.action),
   );
   const look = new Latest(
     async (signal) => {
       form.setAttribute("aria-busy", "true");
+      settings.allow(null);
+      found = null;
       found = await post(
         `uploads/${row.id}/inspection`,
         { reading: chosen, ...(target === null ? {} : { into: target.name }) },
@@ -164,10 +166,12 @@ function describe(row: Upload): void {
       replace(formPlace, readingForm(found, change));
       sample.show(found);
       settings.show(found);
+      settings.allow(found);
       form.setAttribute("aria-busy", "false");
     },
     (error) => {
       form.setAttribute("aria-busy", "false");
+      settings.why.textContent = t("The file cannot be read like this.");
       refused(form, error);
     },
   );
@@ -216,14 +220,30 @@ function refused(form: HTMLElement, error: unknown): void {
 interface Settings {
   element: HTMLElement;
   action: HTMLButtonElement;
+  /** Why the file cannot be loaded just now. */
+  why: HTMLElement;
   show: (found: Inspection) => void;
+  /** Whether the file can be loaded as it is read now; null: the server looks into it. */
+  allow: (found: Inspection | null) => void;
   body: () => Record<string, unknown>;
+}
+
+/** The button that loads the file, and why it cannot be pressed just now. */
+function loading(text: string): Pick<Settings, "action" | "why" | "allow"> {
+  const why = h("span", { class: "hint", id: "wizard-why", role: "status" });
+  const action = button(text, { kind: "button-primary", icon: "check", disabled: true, "aria-describedby": why.id });
+  const allow = (found: Inspection | null): void => {
+    action.disabled = found === null || found.good === 0;
+    why.hidden = !action.disabled;
+    why.textContent = found === null ? t("The server looks into the file ...") : t("No row can be used as the file is read now.");
+  };
+  allow(null);
+  return { action, why, allow };
 }
 
 /** What becomes of the file in the feed `into`. */
 function fileSettings(name: string, time: TimeUnit): Settings {
   const list = h("ul", { class: "stack wizard-differences" });
-  const action = button(t("Load the file into the feed"), { kind: "button-primary", icon: "check" });
   const told = (at: number): string => (time === "ms" ? formatMoment(at, time, shell.me.time_zone) : t("tick {t}", { t: at }));
   return {
     element: h(
@@ -232,11 +252,10 @@ function fileSettings(name: string, time: TimeUnit): Settings {
       h("h3", { class: "section-title" }, t("What the feed takes of it")),
       list,
     ),
-    action,
+    ...loading(t("Load the file into the feed")),
     show: (found) => {
       const lines = differences(found, told);
       replace(list, ...(lines.length === 0 ? [t("All of it.")] : lines).map((line) => h("li", {}, line)));
-      action.disabled = found.good === 0;
     },
     body: () => ({ into: name }),
   };
@@ -287,7 +306,6 @@ function feedSettings(row: Upload): Settings {
   ordered.addEventListener("change", showLateness);
   history.addEventListener("change", showManner);
   now.addEventListener("change", showManner);
-  const action = button(t("Make the feed and load the file"), { kind: "button-primary", icon: "check" });
   const hint = h("span", { class: "hint" });
   let perSecond = 1000;
   showManner();
@@ -327,7 +345,7 @@ function feedSettings(row: Upload): Settings {
   );
   return {
     element,
-    action,
+    ...loading(t("Make the feed and load the file")),
     show: (found) => {
       const isTicks = found.reading.time_format === "ticks";
       perSecond = isTicks ? 1 : 1000;
@@ -337,7 +355,6 @@ function feedSettings(row: Upload): Settings {
       showLateness();
       tick.value = String(found.tick);
       now.disabled = isTicks;
-      action.disabled = found.good === 0;
     },
     body: () => ({
       feed: {

@@ -9,7 +9,7 @@ import { JOB_STATES, kindName } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";
 import { showDeadLetters } from "../views/dead_letters_view";
 import { showFaults } from "../views/faults_view";
-import { openConnectors } from "../views/connectors_view";
+import { openConnectors } from "../views/connectors/list_view";
 import { openFeedSettings } from "../views/feed_form_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 import { samplesView } from "../views/wizard/samples_view";

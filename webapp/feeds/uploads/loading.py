@@ -216,7 +216,8 @@ class Loading:
     # -- sending ------------------------------------------------------------------------------------------------------------------
 
     def _send(self) -> Steps:
-        with pa.memory_map(str(self.spool)) as raw:
+        # Read and not mapped: pages of a mapped file stay with the process until it ends.
+        with pa.OSFile(str(self.spool)) as raw:
             spool = _Spool(pa.ipc.open_file(raw))
             begun_anew = True
             while self.upload.position < (self.upload.rows or 0):

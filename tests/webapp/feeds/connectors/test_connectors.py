@@ -29,9 +29,11 @@ from webapp.entities.models import Record
 from webapp.feeds.models import Connector, DeadLetter, Feed
 from webapp.feeds.services import feed_create
 from webapp.platform.folders import ROOT
+from webapp.queries.services import query_register
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
+BORDER = {"family": "border", "version": 1, "region": {"type": "Polygon", "coordinates": [[[2, 2], [8, 2], [8, 8], [2, 8], [2, 2]]]}}
 POSITION = b"!AIVDM,1,1,,A,13HOI:0P0000VOHLCnHQKwvL05Ip,0*23\r\n"
 BROKEN = b"!AIVDM,1,1,,A,13HOI:0P0000VOHLCnHQKwvL05Ip,0*24\r\n"
 
@@ -147,6 +149,22 @@ def test_a_secret_is_not_sent_elsewhere_by_who_may_change_the_connector(
             mine.accept()
         assert client.patch(address, {"settings": {**elsewhere, "authorization": ""}}, format="json").status_code == 200
     assert not settings_of(Connector.objects.get()).get("authorization")
+
+
+def test_a_secret_that_means_nothing_any_more_is_neither_asked_for_nor_kept(sea: Feed) -> None:
+    settings = {"servers": "127.0.0.1:1", "topic": "fleet", "security": "sasl_ssl", "user": "mast", "password": "secret", "ca": "PEM"}
+    made = connector_create(feed=sea, name="k", kind="kafka", settings=settings)
+    plain = {name: value for name, value in settings.items() if name != "password"} | {"security": "plaintext"}
+    found = settings_of(connector_update(connector=made, settings=plain))
+    assert (found["security"], found["user"], found["ca"], found.get("password", "")) == ("plaintext", "", "", "")
+
+
+def test_a_connector_of_somebody_who_left_can_be_switched_off(sea: Feed) -> None:
+    query = query_register(owner=sea.owner, feed=sea, name="fast", specification=BORDER)
+    settings = {"host": "127.0.0.1", "topic": "answers", "queries": str(query.pk)}
+    made = connector_create(feed=sea, name="out", kind="mqtt-answers", settings=settings, set_by=sea.owner)
+    Connector.objects.update(set_by=None)
+    assert not connector_update(connector=made, enabled=False).enabled
 
 
 def test_many_connectors_take_no_places_of_the_database_and_one_owner_has_not_all(sea: Feed, monkeypatch: pytest.MonkeyPatch) -> None:

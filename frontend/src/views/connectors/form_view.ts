@@ -1,0 +1,122 @@
+/** The form that sets a connector up, with its test. */
+
+import { ApiError, call, getAll, post, query } from "../../lib/api";
+import { button, h, icon, replace } from "../../lib/dom";
+import { settingsOf, shownFields, trial as trialParser, type Connector, type ConnectorKind } from "../../data/connector_data";
+import { queryRow, type FeedStatus } from "../../data/shapes";
+import { openDialog } from "../dialog_view";
+import { showFaults } from "../faults_view";
+import { field } from "../form_parts";
+import { fail, toast } from "../shell_view";
+import { settingControl, type SettingControl } from "./setting_control";
+import { ReadingFields } from "./reading_fields";
+import { trialView } from "./trial_view";
+import { t } from "../../lib/texts";
+
+export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], standing: Connector | null, done: () => void): void {
+  const name = h("input", { class: "input", id: "connector-name", maxlength: 100, value: standing?.name ?? "", placeholder: t("Mast 1") });
+  const choice = h(
+    "select",
+    { class: "select", id: "connector-kind", disabled: standing !== null },
+    ...kinds.map((one) => h("option", { value: one.name, selected: one.name === standing?.kind }, one.title)),
+  );
+  const fields = h("div", { class: "stack" });
+  const guarantee = h("p", { class: "small muted" });
+  const found = h("div", { class: "stack", "aria-live": "polite", "data-trial": "" });
+  const reading = new ReadingFields(feed, standing?.reading ?? {});
+  const dialog = openDialog(
+    standing === null ? t("Add connector") : t("Connector {name}", { name: standing.name }),
+    field("name", t("Name"), name),
+    field("kind", t("Protocol"), choice),
+    fields,
+    reading.element,
+    guarantee,
+    found,
+  );
+  dialog.element.classList.add("dialog-wide", "connector-form");
+  const queries = getAll(query("queries/", { feed: feed.name }), queryRow);
+  queries.catch(() => undefined); // where it is needed it is said
+  let controls = new Map<string, SettingControl>();
+  const kind = (): ConnectorKind => kinds.find((one) => one.name === choice.value)!;
+  const typed = (): Map<string, string | boolean> => new Map([...controls].map(([key, one]) => [key, one.value()]));
+  const showApplying = (): void => {
+    const shown = new Set(shownFields(kind().fields, typed()).map((one) => one.name));
+    for (const [key, one] of controls) one.element.hidden = !shown.has(key);
+  };
+  const showKind = (): void => {
+    controls = new Map(
+      kind().fields.map((one) => [one.name, settingControl(one, standing?.settings[one.name], standing === null, queries)]),
+    );
+    replace(fields, ...[...controls.values()].map((one) => one.element));
+    showApplying();
+    guarantee.textContent = kind().guarantee;
+    reading.element.hidden = !kind().needs_reading;
+  };
+  choice.addEventListener("change", showKind);
+  fields.addEventListener("change", showApplying);
+  showKind();
+  const isWhole = (): boolean => {
+    const faults = [...controls].map(([key, one]) => ({ pointer: `/settings/${key}`, message: one.fault() }));
+    const missing = faults.filter(({ message }) => message !== "");
+    showFaults(dialog.body, missing);
+    return missing.length === 0;
+  };
+  const body = (): Record<string, unknown> => ({
+    feed: feed.name,
+    kind: choice.value,
+    settings: settingsOf(shownFields(kind().fields, typed()), typed()),
+    reading: kind().needs_reading ? reading.value() : {},
+  });
+  const refused = (error: unknown): void => {
+    if (!(error instanceof ApiError) || error.status !== 400) {
+      fail(error);
+      return;
+    }
+    const rest = showFaults(dialog.body, error.faults);
+    replace(
+      found,
+      ...rest.map((one) => h("p", { class: "notice notice-high", role: "alert" }, icon("triangle-alert"), h("span", {}, one.message))),
+    );
+  };
+  const test = button(t("Test"), {
+    icon: "activity",
+    onClick: () => {
+      if (!isWhole()) return;
+      test.disabled = true;
+      const waits =
+        kind().direction === "in" ? t("Connecting, and waiting for the first records (ten seconds at most) ...") : t("Connecting ...");
+      replace(found, h("p", { class: "small muted" }, waits));
+      post("connectors/trial", { ...body(), connector: standing === null ? null : Number(standing.id) }, trialParser)
+        .then((told) => {
+          showFaults(
+            dialog.body,
+            told.faults.map(([pointer = "", message = ""]) => ({ pointer: `/reading${pointer}`, message })),
+          );
+          reading.offer(told);
+          replace(found, ...trialView(told));
+        }, refused)
+        .finally(() => (test.disabled = false));
+    },
+  });
+  dialog.foot.append(
+    button(t("Cancel"), { onClick: dialog.close }),
+    test,
+    button(t("Save"), {
+      kind: "button-primary",
+      onClick: () => {
+        if (!isWhole()) return;
+        const { settings, reading: meaning, ...place } = body();
+        const given = { name: name.value.trim(), settings, reading: meaning };
+        const sent =
+          standing === null
+            ? call("connectors/", { method: "POST", body: { ...place, ...given } })
+            : call(`connectors/${standing.id}/`, { method: "PATCH", body: given });
+        sent.then(() => {
+          dialog.close();
+          toast(t("Saved. It connects now."), "good");
+          done();
+        }, refused);
+      },
+    }),
+  );
+}

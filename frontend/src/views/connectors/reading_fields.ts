@@ -1,0 +1,132 @@
+/** What the columns of a stream's records mean. */
+
+import { h, replace } from "../../lib/dom";
+import { readingOf, type Trial } from "../../data/connector_data";
+import { CRS_CHOICES, TIME_FORMATS } from "../../data/upload_data";
+import type { FeedStatus } from "../../data/shapes";
+import { choice, field } from "../form_parts";
+import { t } from "../../lib/texts";
+
+type Choices = readonly (readonly [string, string])[];
+const DECIMALS: Choices = [
+  [".", t("Point")],
+  [",", t("Comma")],
+];
+const OTHER = "other";
+const CRS: Choices = CRS_CHOICES.filter(([value]) => value !== "utm");
+
+/** Empty: they are named as the feed's are. */
+export class ReadingFields {
+  readonly element: HTMLElement;
+  private readonly columns: string[];
+  private readonly texts = new Map<string, HTMLInputElement>();
+  private readonly choices = new Map<string, HTMLSelectElement>();
+  private readonly code = h("input", { class: "input num", id: "reading-code", inputmode: "numeric", maxlength: 6, autocomplete: "off" });
+  private readonly codeField = field("reading/crs", t("EPSG code"), this.code, t("UTM zone 32 north is 32632, for example."));
+  private readonly zoneField: HTMLElement;
+  private readonly known = h("datalist", { id: "connector-columns" });
+
+  constructor(feed: FeedStatus, standing: Record<string, unknown>) {
+    this.columns = Object.entries(feed.columns).map(([name, type]) => `${name}:${type}`);
+    const zones: Choices = ["UTC", ...Intl.supportedValuesOf("timeZone").filter((one) => one !== "UTC")].map((one) => [one, one]);
+    this.zoneField = field("reading/zone", t("Time zone of times without one"), this.choose("zone", zones, "UTC"));
+    this.element = h(
+      "fieldset",
+      { class: "stack" },
+      h("legend", {}, t("What the columns of a record mean")),
+      h(
+        "p",
+        { class: "small muted" },
+        t("Leave all empty when records have entity, t, x, y and the feed's own columns. Test fills in a guess."),
+      ),
+      field(
+        "reading/entity",
+        t("Entity"),
+        this.text("entity"),
+        t("The column that names the thing. Of two columns, with a comma between: both together."),
+      ),
+      field("reading/time", t("Time"), this.text("time"), t("received is the time at which a record came.")),
+      field(
+        "reading/time_format",
+        t("Times are written as"),
+        this.choose("time_format", TIME_FORMATS, feed.time === "ticks" ? "ticks" : "iso"),
+      ),
+      this.zoneField,
+      field("reading/x", t("x or longitude"), this.text("x")),
+      field("reading/y", t("y or latitude"), this.text("y")),
+      field("reading/crs", t("Places are"), this.choose("crs", CRS, feed.crs === "planar" ? "plane" : "EPSG:4326")),
+      this.codeField,
+      field("reading/decimal", t("Decimals stand after a"), this.choose("decimal", DECIMALS, ".")),
+      field("reading/event", t("Event"), this.text("event"), t("The column that names the event. Empty: all records are positions.")),
+      ...Object.keys(feed.columns).map((name) => field("reading/attributes", t("Column {name}", { name }), this.text(`attribute ${name}`))),
+      this.known,
+    );
+    this.element.addEventListener("change", () => this.showApplying());
+    this.show(standing);
+  }
+
+  value(): Record<string, unknown> {
+    const given = Object.fromEntries([...this.texts, ...this.choices].map(([name, one]) => [name, one.value]));
+    if (given["crs"] === OTHER) given["crs"] = `EPSG:${this.code.value.trim()}`;
+    return readingOf(given, this.columns);
+  }
+
+  /** What a test found: columns to choose from and, where nothing was chosen, a guess. */
+  offer(found: Trial): void {
+    replace(this.known, ...found.columns.map((value) => h("option", { value })));
+    if (Object.keys(this.value()).length === 0) this.show(found.reading);
+  }
+
+  private text(name: string): HTMLInputElement {
+    const one = h("input", {
+      class: "input mono",
+      id: `reading-${name.replaceAll(" ", "-")}`,
+      list: "connector-columns",
+      autocomplete: "off",
+    });
+    this.texts.set(name, one);
+    return one;
+  }
+
+  private choose(name: string, options: Choices, value: string): HTMLSelectElement {
+    const one = choice(`reading-${name}`, options, value);
+    this.choices.set(name, one);
+    return one;
+  }
+
+  private show(reading: Record<string, unknown>): void {
+    const code = /^EPSG:(\d+)$/.exec(words(reading["crs"]));
+    const crs = code !== null && !CRS.some(([value]) => value === code[0]) ? OTHER : reading["crs"];
+    if (crs === OTHER) this.code.value = code![1]!;
+    for (const [name, value] of Object.entries({ ...reading, ...(crs === undefined ? {} : { crs }) })) {
+      const text = words(value);
+      const typed = this.texts.get(name);
+      if (typed !== undefined) typed.value = text;
+      const chosen = this.choices.get(name);
+      if (chosen !== undefined) chooseIn(chosen, text);
+    }
+    const attributes = Array.isArray(reading["attributes"]) ? (reading["attributes"] as { source: string; name: string }[]) : [];
+    for (const { source, name } of attributes) {
+      const typed = this.texts.get(`attribute ${name}`);
+      if (typed !== undefined) typed.value = source;
+    }
+    this.showApplying();
+  }
+
+  private showApplying(): void {
+    this.codeField.hidden = this.choices.get("crs")!.value !== OTHER;
+    const format = this.choices.get("time_format")!.value;
+    this.zoneField.hidden = format === "ticks" || format.startsWith("epoch");
+  }
+}
+
+function words(value: unknown): string {
+  return Array.isArray(value) ? value.join(", ") : typeof value === "string" ? value : "";
+}
+
+/** Chooses a value; one that is not in the list, as a guess may be, is put into it. */
+function chooseIn(list: HTMLSelectElement, value: string): void {
+  if (value === "") return;
+  if (![...list.options].some((one) => one.value === value)) list.append(h("option", { value }, value));
+  list.value = value;
+}

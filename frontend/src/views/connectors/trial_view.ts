@@ -1,0 +1,36 @@
+/** What a test of a connector found. */
+
+import { h, icon } from "../../lib/dom";
+import type { Trial } from "../../data/connector_data";
+import { t } from "../../lib/texts";
+
+export function trialView(told: Trial): HTMLElement[] {
+  if (told.said !== "") return [h("p", { class: "notice" }, icon("info"), h("span", {}, told.said))];
+  if (told.records.length === 0)
+    return [h("p", { class: "notice" }, icon("info"), h("span", {}, t("It is connected, and nothing came within ten seconds.")))];
+  return [
+    h("h3", { class: "section-title" }, t("As it came")),
+    table(told.records.slice(0, 5)),
+    h("h3", { class: "section-title" }, told.rows.length === 0 ? t("No row could be made of it") : t("Rows of the feed")),
+    ...(told.rows.length === 0 ? [] : [table(told.rows.slice(0, 5))]),
+    ...told.dead.slice(0, 5).map((one) => h("p", { class: "small muted" }, `${one.reason}: ${one.detail}`)),
+  ];
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : value === null || value === undefined ? "" : JSON.stringify(value);
+}
+
+function table(rows: readonly Record<string, unknown>[]): HTMLElement {
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))].slice(0, 30);
+  return h(
+    "div",
+    { class: "table-wrap", tabindex: 0 },
+    h(
+      "table",
+      { class: "table" },
+      h("thead", {}, h("tr", {}, ...columns.map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", {}, ...rows.map((row) => h("tr", {}, ...columns.map((name) => h("td", { class: "num" }, text(row[name])))))),
+    ),
+  );
+}

@@ -136,15 +136,15 @@ def test_files_of_three_kinds_become_feeds_by_mouse_alone(site: Site, tmp_path: 
 
 def _cannot_be_loaded_before_it_is_looked_into(page: Page, file: Path) -> None:
     asked: list[Route] = []
-    page.route("**/inspection", asked.append)
+    page.route("**/inspection", lambda route: asked.append(route))
     page.locator("#wizard-file").set_input_files(file)
     page.get_by_text("The server looks into the file").wait_for()
     assert page.get_by_role("button", name="Make the feed and load the file").is_disabled()
     picture(page, "looked-into")
     while not asked:
         page.wait_for_timeout(50)
-    page.unroute("**/inspection")
     asked[0].continue_()
+    page.unroute("**/inspection")
 
 
 def _add_a_second_file(site: Site, folder: Path) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,8 @@ LINE_BYTES = 1_000
 """A sentence has 82 characters, and a tag block as many."""
 PARTS_KEPT = 500
 """Messages whose other parts have not come yet."""
+PART_BYTES = 200
+"""The longest sentence that waits for others: one has 82 characters."""
 VESSELS_KEPT = 200_000
 """Vessels whose name and type are remembered."""
 MESSAGES_KEPT = 100_000
@@ -122,6 +125,8 @@ class Messages:
         count, number = int(found[1]), int(found[2])
         if count == 1:
             return [found[0]]
+        if len(found[0]) > PART_BYTES:
+            return None
         group = _TAG_GROUP.search(before)
         key = (found[1], found[3], found[4], group[1] if group else b"")
         held = self._parts.pop(key, {})
@@ -175,8 +180,8 @@ def _broken(problem: str, line: bytes) -> Broken:
 
 
 def _content(parts: list[bytes]) -> bytes:
-    """What was sent over the air: the same from every receiver."""
-    return b"".join(part.split(b",")[5] for part in parts)
+    """What was sent over the air, which is the same from every receiver, in few bytes however long somebody makes it."""
+    return hashlib.blake2b(b"".join(part.split(b",")[5] for part in parts), digest_size=12).digest()
 
 
 def _plain(value: Any) -> Any:

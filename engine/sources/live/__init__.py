@@ -16,6 +16,8 @@ from engine.sources.formats import Broken
 
 BATCH_ROWS = 4_000
 """A batch has at most about so many records."""
+BATCH_BYTES = 4 << 20
+"""And is made of about so many bytes: as records they take many times the room."""
 LINGER_S = 0.2
 """A source gives other work its turn after so long, with what has come by then: a batch may be empty."""
 RECEIVED = "received"

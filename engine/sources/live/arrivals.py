@@ -10,7 +10,7 @@ import selectors
 import socket
 import threading
 import time
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from queue import Empty, Full, Queue
@@ -22,7 +22,11 @@ WAITING_PARTS = 20_000
 """Parts (what one call of recv gave) that wait to be worked on; a part of a quick stream has 64 KB, a datagram one message."""
 WAITING_BYTES = 64 << 20
 QUIET_S = 0.2
+KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+"""A peer that is gone is known after two minutes (in seconds, seconds, and questions)."""
 MOST_PEERS = 64
+IDLE_S = 60.0
+"""When there are so many peers, one that said nothing for so long gives place to a new one."""
 BUFFER_BYTES = 4 << 20
 """What the kernel is asked to hold for a socket of datagrams."""
 
@@ -47,12 +51,14 @@ class Arrivals:
         self._over = threading.Event()
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
+        self._numbers = 0
         self.failure: str | None = None
         self.dropped = 0
 
     def follow(self, connection: socket.socket) -> None:
         """Reads a connection until its end; that end is a failure."""
         connection.settimeout(QUIET_S)
+        _keep_alive(connection)
         self._start(connection, self._read_stream, connection, 0)
 
     def accept(self, server: socket.socket) -> None:
@@ -151,46 +157,72 @@ class Arrivals:
     def _serve(self, server: socket.socket) -> None:
         chosen = selectors.DefaultSelector()
         chosen.register(server, selectors.EVENT_READ)
-        peers: deque[socket.socket] = deque()
-        numbers: dict[socket.socket, int] = {}
+        peers: OrderedDict[socket.socket, _Heard] = OrderedDict()
         try:
             while not self._over.is_set():
                 for key, _ in chosen.select(QUIET_S):
                     if key.fileobj is server:
-                        self._welcome(server, chosen, peers, numbers)
-                    else:
-                        self._hear(key.fileobj, chosen, peers, numbers)  # type: ignore[arg-type]
+                        self._welcome(server, chosen, peers)
+                    elif key.fileobj in peers:
+                        self._hear(key.fileobj, chosen, peers)  # type: ignore[arg-type]
         finally:
             chosen.close()
             for one in peers:
                 one.close()
 
-    def _welcome(self, server: socket.socket, chosen: selectors.BaseSelector, peers: deque[socket.socket], numbers: dict[socket.socket, int]) -> None:
+    def _welcome(self, server: socket.socket, chosen: selectors.BaseSelector, peers: OrderedDict[socket.socket, _Heard]) -> None:
         try:
             peer, _ = server.accept()
         except OSError:
             return
         if len(peers) >= MOST_PEERS:
-            peer.close()
-            return
+            quiet, heard = next(iter(peers.items()))
+            if time.monotonic() - heard.at < IDLE_S:
+                peer.close()
+                return
+            self._farewell(quiet, chosen, peers)
         peer.setblocking(False)
-        peers.append(peer)
-        numbers[peer] = max(numbers.values(), default=0) + 1
+        _keep_alive(peer)
+        self._numbers += 1
+        peers[peer] = _Heard(self._numbers, time.monotonic())
         chosen.register(peer, selectors.EVENT_READ)
 
-    def _hear(self, peer: socket.socket, chosen: selectors.BaseSelector, peers: deque[socket.socket], numbers: dict[socket.socket, int]) -> None:
+    def _hear(self, peer: socket.socket, chosen: selectors.BaseSelector, peers: OrderedDict[socket.socket, _Heard]) -> None:
         try:
             data = peer.recv(RECEIVE_BYTES)
         except BlockingIOError:
             return
         except OSError:
             data = b""
-        self._put(Part(numbers[peer], data, _now(), ended=not data))
         if not data:
-            chosen.unregister(peer)
-            peers.remove(peer)
-            del numbers[peer]
-            peer.close()
+            self._farewell(peer, chosen, peers)
+            return
+        heard = peers[peer]
+        self._put(Part(heard.number, data, _now()))
+        # The one that was silent for longest stands first.
+        heard.at = time.monotonic()
+        peers.move_to_end(peer)
+
+    def _farewell(self, peer: socket.socket, chosen: selectors.BaseSelector, peers: OrderedDict[socket.socket, _Heard]) -> None:
+        self._put(Part(peers.pop(peer).number, b"", _now(), ended=True))
+        chosen.unregister(peer)
+        peer.close()
+
+
+@dataclass
+class _Heard:
+    """A peer that connected to us: its number, and when it was heard last."""
+
+    number: int
+    at: float
+
+
+def _keep_alive(connection: socket.socket) -> None:
+    """Asks now and then whether the other side is still there: one that lost its power says no farewell, and would be waited for without end."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEEP_ALIVE.items():
+        if hasattr(socket, option):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
 @dataclass

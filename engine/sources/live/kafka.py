@@ -7,13 +7,14 @@ the partitions, those that are added later too.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from engine.sources.formats import Broken
-from engine.sources.live import BATCH_ROWS, LINGER_S, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
+from engine.sources.live import BATCH_BYTES, BATCH_ROWS, LINGER_S, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
 from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, records_in
 
 ANSWER_S, LOOK_S, ALL_S = 10.0, 30.0, 30.0
@@ -32,6 +33,7 @@ class KafkaSource:
         except KafkaException as error:
             raise Away(f"Kafka does not take these settings: {reason(error)}") from error
         self._next: dict[int, int] = {}
+        self._came: deque[Any] = deque()
         self._looked = 0.0
 
     def _configuration(self, identity: str) -> dict[str, Any]:
@@ -49,13 +51,14 @@ class KafkaSource:
         self._assign(stored)
         while True:
             try:
-                messages = self._consumer.consume(BATCH_ROWS, LINGER_S)
+                # What the last batch had no room for comes first.
+                self._came.extend([] if self._came else self._consumer.consume(BATCH_ROWS, LINGER_S))
             except KafkaException as error:
                 raise Away(reason(error)) from error
-            if not messages and self._problems.last is not None:
+            if not self._came and self._problems.last is not None:
                 raise Away(f"Kafka: {self._problems.last}")
             self._problems.last = None
-            yield self._batch(messages)
+            yield self._batch()
             if time.monotonic() - self._looked > LOOK_S:
                 self._assign(self._next)
 
@@ -81,6 +84,8 @@ class KafkaSource:
         if stored is not None and found.keys() == self._next.keys():
             return
         self._next = {one: at if at is not None else OFFSET_BEGINNING for one, at in found.items()}
+        # Of what waits nothing was counted: it comes again.
+        self._came.clear()
         self._consumer.assign([TopicPartition(self._settings["topic"], one, at) for one, at in self._next.items()])
 
     def _watermarks(self, partition: int) -> tuple[int, int]:
@@ -90,10 +95,11 @@ class KafkaSource:
             raise Away(f"The brokers do not answer: {reason(error)}") from error
         return low, high
 
-    def _batch(self, messages: list[Any]) -> Batch:
+    def _batch(self) -> Batch:
         records: list[Record | Broken] = []
-        settings, count = self._settings, 0
-        for message in messages:
+        settings, count, size = self._settings, 0, 0
+        while self._came and len(records) < BATCH_ROWS and size < BATCH_BYTES:
+            message = self._came.popleft()
             if (error := message.error()) is not None:
                 if error.code() == KafkaError._AUTO_OFFSET_RESET:
                     raise Away("The topic does not keep the messages any more that come next: change the connector to begin anew.")
@@ -104,6 +110,7 @@ class KafkaSource:
             self._next[message.partition()] = message.offset() + 1
             if (value := message.value()) is None:
                 continue
+            size += len(value)
             key = (message.key() or b"").decode("utf-8", "replace")
             known = {"entity": key} if key else {}
             columns = {"key": key, "partition": message.partition(), "offset": message.offset()}

@@ -24,7 +24,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from engine.sources.formats import Broken
-from engine.sources.live import BATCH_ROWS, HOST, LINGER_S, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
+from engine.sources.live import BATCH_BYTES, BATCH_ROWS, HOST, LINGER_S, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
 from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, PAYLOAD_BYTES, records_in
 
 CONNECT_S, KEEP_ALIVE_S = 10.0, 30
@@ -123,6 +123,11 @@ def _message_in(flags: int, body: bytes, *, is_5: bool) -> _Message | None:
     if not topic or at > len(body):
         return None
     return _Message(topic.decode("utf-8", "replace"), body[at:], mid, quality, bool(flags & 0x08))
+
+
+def _room(message: _Message) -> int:
+    """Bytes that a message takes up while it waits: a topic may be as long as a payload."""
+    return len(message.payload) + len(message.topic)
 
 
 class NetworkClient(paho.Client):
@@ -275,7 +280,7 @@ class MqttSource:
         while (len(self._waiting) >= WAITING or self._waiting_bytes > WAITING_BYTES) and not self._over.wait(MOMENT_S):
             pass
         with self._counting:
-            self._waiting_bytes += sum(len(message.payload) for message in messages)
+            self._waiting_bytes += sum(map(_room, messages))
         self._waiting.extend(messages)
 
     # -- the contract -------------------------------------------------------------------------------------------------------------
@@ -283,10 +288,10 @@ class MqttSource:
     def batches(self, offset: Any) -> Iterator[Batch]:
         self._stored = OrderedDict(offset.items() if isinstance(offset, Mapping) else ())
         while True:
-            messages = self._some()
-            if not messages and self._problem is not None:
+            self._linger()
+            if not self._waiting and self._problem is not None:
                 raise Away(self._problem)
-            yield self._batch(messages)
+            yield self._batch()
 
     def acknowledge(self, offset: Any) -> None:
         self._client.acknowledge(self._unacknowledged)
@@ -297,32 +302,33 @@ class MqttSource:
         self._client.disconnect()
         self._client.loop_stop()
 
-    def _some(self) -> list[_Message]:
-        """What has come within LINGER_S. Looked for now and then: a thread that is woken for each message costs more than the message."""
+    def _linger(self) -> None:
+        """Lets messages come for LINGER_S. Looked for now and then: a thread that is woken for each message costs more than the message."""
         end, before = time.monotonic() + LINGER_S, 0
-        while (count := len(self._waiting)) < BATCH_ROWS and time.monotonic() < end:
+        while (count := len(self._waiting)) < BATCH_ROWS and self._waiting_bytes < BATCH_BYTES and time.monotonic() < end:
             if count and count == before and self._waiting[-1].qos:
                 # The broker sends no more than it may before something is acknowledged: waiting would only cost time.
                 break
             before = count
             time.sleep(MOMENT_S)
-        taken = [self._waiting.popleft() for _ in range(min(count, BATCH_ROWS))]
-        with self._counting:
-            self._waiting_bytes -= sum(len(message.payload) for message in taken)
-        return taken
 
-    def _batch(self, messages: list[_Message]) -> Batch:
+    def _batch(self) -> Batch:
+        """As much of what waits as memory has room for: a message may hold thousands of records, and JSON takes many times its bytes."""
         records: list[Record | Broken] = []
-        settings = self._settings
-        for message in messages:
+        settings, count, size = self._settings, 0, 0
+        while self._waiting and count < BATCH_ROWS and len(records) < BATCH_ROWS and size < BATCH_BYTES:
+            message = self._waiting.popleft()
+            count, size = count + 1, size + _room(message)
             if message.qos:
                 self._unacknowledged.append(message.mid)
                 if self._was_stored(message):
                     continue
             columns = {"topic": message.topic, **self._topic.columns(message.topic)}
             records += records_in(message.payload, columns, form=settings["format"], columns=settings["csv_columns"])
+        with self._counting:
+            self._waiting_bytes -= size
         offset = dict(self._stored) if int(settings["quality"]) else None
-        return Batch(records, offset, messages=len(messages))
+        return Batch(records, offset, messages=count)
 
     def _was_stored(self, message: _Message) -> bool:
         """Whether the message is a repetition of one that is stored. Notes it otherwise."""

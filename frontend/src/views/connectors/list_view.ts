@@ -37,14 +37,16 @@ export function openConnectors(feed: FeedStatus): void {
   let kinds: ConnectorKind[] = [];
   const refresh = async (): Promise<void> => {
     const found = await getAll(query("connectors/", { feed: feed.name }), connectorParser);
-    // Whoever stands on a button stays there.
-    if (rows.contains(document.activeElement) && found.length === rows.children.length) return;
+    // A button that is being pressed is not taken away; the focus stays on the button of the same name.
+    if (rows.querySelector("button:active") !== null) return;
+    const focused = rows.contains(document.activeElement) ? document.activeElement?.getAttribute("aria-label") : null;
     replace(
       rows,
       ...(found.length === 0
         ? [h("li", { class: "muted small" }, t("None yet."))]
         : found.map((one) => connectorRow(one, kinds, feed, () => void refresh().catch(fail)))),
     );
+    if (focused !== null) [...rows.querySelectorAll("button")].find((one) => one.getAttribute("aria-label") === focused)?.focus();
   };
   void get("connectors/kinds", list(connectorKind)).then((given) => {
     kinds = given;

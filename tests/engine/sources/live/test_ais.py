@@ -8,7 +8,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
+from functools import reduce
+from operator import xor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import pytest
 from pyais import encode_dict
 
 from engine.sources.formats import Broken
-from engine.sources.formats.nmea import Messages
+from engine.sources.formats.nmea import Known, Messages
 from engine.sources.live import Away, SourceKind
 from engine.sources.live.ais import KINDS
 from tests.engine.sources.live.loopback import Loopback
@@ -168,6 +170,38 @@ def test_receivers_connect_to_us_and_send_datagrams() -> None:
         for _ in range(3):
             sender.sendto(POSITION, ("127.0.0.1", network.port))
         assert len(records_until(source, lambda records: len(records) == 3)) == 3
+
+
+def test_a_receiver_gets_the_place_of_one_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.sources.live.arrivals.MOST_PEERS", 2)
+    monkeypatch.setattr("engine.sources.live.arrivals.IDLE_S", 0.0)
+    network = Loopback()
+    with opened(SERVER, network) as source, ExitStack() as silent:
+        for _ in range(2):
+            silent.enter_context(socket.create_connection(("127.0.0.1", network.port)))
+        with socket.create_connection(("127.0.0.1", network.port)) as third:
+            third.sendall(POSITION + b"\r\n")
+            assert len(records_until(source, lambda records: len(records) == 1)) == 1
+
+
+def test_the_other_side_is_asked_whether_it_is_still_there(served: Callable[[list[bytes]], int]) -> None:
+    with opened(CLIENT, Loopback(), port=served([POSITION + b"\n"])) as source:
+        (connection,) = source._arrivals._sockets
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+
+
+def test_what_is_remembered_of_long_lines_is_short() -> None:
+    """Up to 100,000 messages are known again, and parts wait for others, of every sender."""
+    known = Known(merge_ms=10_000)
+    messages = Messages(known)
+    for n in range(50):
+        body = b"AIVDM,1,1,,A,%s,0" % (b"1" * 900 + b"%d" % n)
+        part = b"AIVDM,2,1,%d,A,%s,0" % (n % 10, b"1" * 900 + b"%d" % n)
+        for one in (body, part):
+            messages.read(b"!%s*%02X" % (one, reduce(xor, one)), 1)
+    assert len(known._heard) == 50 and max(map(len, known._heard)) <= 16
+    assert not messages._parts
 
 
 def test_what_several_receivers_heard_is_one_message() -> None:

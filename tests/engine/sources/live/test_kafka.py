@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from engine.sources.formats import Broken
-from engine.sources.live import Away
+from engine.sources.live import BATCH_ROWS, Away, Source
 from engine.sources.live.kafka import FIELDS, KINDS
 from tests.engine.sources.live.brokers import KafkaBroker
 from tests.engine.sources.live.loopback import Loopback
@@ -61,6 +61,14 @@ def send(one: KafkaBroker, numbers: range, partition: int | None = None) -> None
     assert producer.flush(END_S) == 0 and refused == []
 
 
+def sizes_until(source: Source, records: int, offset: Any) -> list[int]:
+    sizes: list[int] = []
+    batches = source.batches(offset)
+    while sum(sizes) < records:
+        sizes.append(len(next(batches).records))
+    return sizes
+
+
 def test_a_topic_is_read_exactly_once_through_kills_and_new_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = KafkaBroker(tmp_path)
     one.start()
@@ -95,8 +103,14 @@ def test_a_topic_is_read_exactly_once_through_kills_and_new_partitions(tmp_path:
         assert producer.flush(END_S) == 0
         with closing(KAFKA.open(settings_for(one), Loopback(), "fleet")) as source:
             last, offset = taken(source, lambda records: any(not isinstance(record, Broken) for record in records), offset)
+        for _ in range(4):
+            producer.produce("fleet", key="k", value=b"[" + b"1," * 4_999 + b"1]")
+        assert producer.flush(END_S) == 0
+        with closing(KAFKA.open(settings_for(one), Loopback(), "fleet")) as source:
+            sizes = sizes_until(source, 20_000, offset)
     finally:
         one.stop()
+    assert sum(sizes) == 20_000 and max(sizes) <= BATCH_ROWS + 5_000, "few bytes become many records, and come in parts"
     assert sorted(record["n"] for record in [*second, *third]) == list(range(100, 170))
     assert [record["entity"] for record in last if not isinstance(record, Broken)] == ["own"] and len(last) == 4
     assert set(offset) == {"0", "1", "2", "3"} and sum(offset.values()) >= 174

@@ -10,6 +10,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.metadata import version as version_of
+from inspect import signature
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,8 +26,8 @@ from hypothesis import strategies as st
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
 from engine.sources.formats import Broken
-from engine.sources.live import Away
-from engine.sources.live.mqtt import FIELDS, KINDS, TopicTemplate, _Buffered, _Message
+from engine.sources.live import BATCH_ROWS, Away
+from engine.sources.live.mqtt import FIELDS, KINDS, TopicTemplate, _Buffered, _Message, _room
 from tests.engine.sources.live.brokers import Broker, broker
 from tests.engine.sources.live.loopback import Loopback
 
@@ -153,6 +155,33 @@ def test_no_bytes_stop_the_taking_of_messages(data: bytes, is_5: bool) -> None:
         buffered.recv(1)
         found = buffered.messages(is_5=is_5)
         assert buffered.pending() + sum(len(one.payload) for one in found) <= len(data) + 1
+
+
+def test_messages_of_many_records_do_not_come_all_at_once(server: Broker, publisher: Publisher) -> None:
+    """A few bytes become thousands of records: sixty megabytes of them would not fit into memory."""
+    with source_at(server, "many", topic="many") as source:
+        publisher.send(*[("many", b"[" + b"1," * 4_999 + b"1]")] * 6)
+        batches = source.batches(None)
+        sizes: list[int] = []
+        while sum(sizes) < 30_000:
+            batch = next(batches)
+            sizes.append(len(batch.records))
+            source.acknowledge(batch.offset)
+    assert sum(sizes) == 30_000 and max(sizes) <= BATCH_ROWS + 5_000
+
+
+def test_a_topic_takes_room_as_a_payload_does() -> None:
+    assert _room(_Message("t" * 60_000, b"", 1, 1, False)) == 60_000
+
+
+def test_the_client_has_the_parts_that_are_used_of_it() -> None:
+    """They are not promised (decision 37): with another version than this, read `loop_read`, `_packet_read` and `_sock_close` of the client again."""
+    assert version_of("paho-mqtt") == "2.2.0"
+    client = paho.Client(CallbackAPIVersion.VERSION2)
+    used = ("_create_socket_connection", "_create_socket", "_sock_close", "_packet_queue", "_in_packet", "_protocol", "_sock", "_host", "_port")
+    assert [name for name in used if not hasattr(client, name)] == []
+    assert client._in_packet["command"] == 0
+    assert list(signature(client._packet_queue).parameters) == ["command", "packet", "mid", "qos", "info"]
 
 
 def test_lines_of_csv(server: Broker, publisher: Publisher) -> None:

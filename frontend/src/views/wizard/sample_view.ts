@@ -94,7 +94,7 @@ export class SampleView {
           }),
         ),
       ),
-      h("ul", { class: "wizard-faults" }, ...shown),
+      h("ul", { class: "wizard-faults", tabindex: 0, "aria-label": t("Rows that cannot be used") }, ...shown),
     );
   }
 

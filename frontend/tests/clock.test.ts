@@ -131,6 +131,17 @@ describe("the clock", () => {
 });
 
 describe("an instant as people write it", () => {
+  it("takes the reader's own words", () => {
+    const words: [string, string][] = [
+      ["gestern", "yesterday"],
+      ["Dez", "dec"],
+    ];
+    const read = (text: string): number | null => parseWhen(text, PRESENT, "ms", "UTC", words);
+    expect(read("Gestern 14:00")).toBe(parseWhen("yesterday 14:00", PRESENT, "ms", "UTC"));
+    expect(read("3 Dez 2025 07:12")).toBe(Date.UTC(2025, 11, 3, 7, 12));
+    expect(read("gestern")).not.toBeNull();
+  });
+
   const at = (text: string) => {
     const found = parseWhen(text, PRESENT, "ms", "UTC");
     return found === null ? null : new Date(found).toISOString().slice(0, 19);

@@ -3,9 +3,17 @@
  * ago"; ticks as a number.
  */
 
-import { fromWall, toWall, type TimeUnit, type Zone } from "../lib/time";
+import { t } from "../lib/texts";
+import { fromWall, MONTHS as SHOWN_MONTHS, toWall, type TimeUnit, type Zone } from "../lib/time";
 
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+/** The reader's own words, each with the English one: pages show months so, and the field's hint speaks so. */
+const OWN_WORDS: [string, string][] = [
+  [t("now"), "now"],
+  [t("today"), "today"],
+  [t("yesterday"), "yesterday"],
+  ...SHOWN_MONTHS.map((month, i): [string, string] => [month.slice(0, 3), MONTHS[i]!]),
+];
 const SIZES: Record<string, number> = {
   s: 1000,
   sec: 1000,
@@ -21,11 +29,15 @@ const SIZES: Record<string, number> = {
 const DAY = 86_400_000;
 
 /** The instant that `text` names, `present` being now; null for what is none. Of a bare time of day it is the last one that has passed. */
-export function parseWhen(text: string, present: number, unit: TimeUnit, zone: Zone): number | null {
-  const wanted = text.trim().toLowerCase();
+export function parseWhen(text: string, present: number, unit: TimeUnit, zone: Zone, words = OWN_WORDS): number | null {
+  const wanted = inEnglish(text.trim().toLowerCase(), words);
   if (wanted === "now" || wanted === "live") return present;
   if (unit === "ticks") return ticks(wanted, present);
   return ago(wanted, present) ?? onDay(wanted, present, zone);
+}
+
+function inEnglish(text: string, words: [string, string][]): string {
+  return text.replaceAll(/\p{L}+/gu, (word) => words.find(([own]) => word.startsWith(own.toLowerCase()))?.[1] ?? word);
 }
 
 function ticks(text: string, present: number): number | null {

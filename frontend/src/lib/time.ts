@@ -23,7 +23,8 @@ function fields(t: number, zone: Zone): { y: number; mo: number; d: number; h: n
   };
 }
 
-const MONTHS = Array.from({ length: 12 }, (_, month) =>
+/** As dates show them. */
+export const MONTHS = Array.from({ length: 12 }, (_, month) =>
   new Intl.DateTimeFormat(language, { month: "short", timeZone: "UTC" }).format(Date.UTC(2026, month)),
 );
 

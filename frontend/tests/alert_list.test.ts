@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { AlertList, compare, type Order } from "../src/data/alert_list";
 import { addressOf, filtersOf, fitsView, viewFrom } from "../src/data/desk_view";
-import { alert, type Alert } from "../src/data/shapes";
+import { alert, type Alert } from "../src/lib/shapes";
 
 const one = (id: number, start: number, state: Alert["state"] = "new"): Alert =>
   alert({

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fromDocument, toDocument, toldInForm } from "../src/data/arrival_data";
 import { columnsWords, givers } from "../src/data/derive_data";
-import { feed, queryRow } from "../src/data/shapes";
+import { feed, queryRow } from "../src/lib/shapes";
 
 const PLAZA = feed({ name: "plaza", crs: "planar", time: "ms", columns: { speed: "float" } });
 const span = fc.constantFrom<string | number>("PT5M", 1500);

@@ -13,7 +13,7 @@ import {
   type Lane,
 } from "../src/data/calculus_sandbox_data";
 import { grouped, sentenceParts, spoken, templateList } from "../src/data/calculus_template_data";
-import { feed } from "../src/data/shapes";
+import { feed } from "../src/lib/shapes";
 
 const STRAIT = feed({ name: "strait", crs: "geographic", time: "ms", columns: { sog: "float", cog: "float", ship_type: "string" } });
 const PROGRAM = `

@@ -36,7 +36,7 @@ import {
   OPERATORS,
   type PatternNode,
 } from "../src/data/composite_tree";
-import { feed } from "../src/data/shapes";
+import { feed } from "../src/lib/shapes";
 import { isObject } from "../src/lib/parse";
 
 const WAREHOUSE = feed({ name: "warehouse", crs: "planar", time: "ms", columns: { reader: "string", weight: "float" } });

@@ -4,7 +4,7 @@ import { comparedWith, fromDocument, freshName, mutualOf, renamed, toDocument, w
 import { circlePlaces, closureAnswer, graphEdges, nodeLines } from "../src/data/constraint_graph";
 import { fromSigned, lagWords, spanValue, toSigned } from "../src/data/constraint_spans";
 import { SPAN_UNITS } from "../src/data/query_form_data";
-import { feed } from "../src/data/shapes";
+import { feed } from "../src/lib/shapes";
 
 const OCEAN = feed({ name: "ocean", crs: "geographic", time: "ms", columns: { sst: "float", kind: "string" } });
 const REGION = {

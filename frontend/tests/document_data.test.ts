@@ -8,7 +8,7 @@ import * as encounter from "../src/data/encounter_data";
 import * as motion from "../src/data/motion_data";
 import * as occupancy from "../src/data/occupancy_data";
 import { fromSpecification, toSpecification } from "../src/data/query_form_data";
-import { feed, type Feed } from "../src/data/shapes";
+import { feed, type Feed } from "../src/lib/shapes";
 
 type Document = Record<string, unknown>;
 const FORMS: Record<string, (document: Document, feed: Feed) => Document> = {

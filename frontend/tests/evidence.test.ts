@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { closestNotes, freeSide, marksOf, numbersText, orderedEvidence, participants, reach } from "../src/data/evidence";
-import type { EvidenceItem } from "../src/data/shapes";
+import type { EvidenceItem } from "../src/lib/shapes";
 
 const item = (t: number, more: Partial<EvidenceItem> = {}): EvidenceItem => ({ variable: "", entity: "a", t, x: t, y: 0, ...more });
 const items = fc.array(

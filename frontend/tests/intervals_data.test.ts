@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fluentName, pair, type Interval } from "../src/data/interval";
 import { IntervalsData } from "../src/data/intervals_data";
-import { detection, type Detection } from "../src/data/shapes";
+import { detection, type Detection } from "../src/lib/shapes";
 import { density, firstReaching, itemAt, keptScroll, makeRows, merge, outOfSight, type TimelineRow } from "../src/data/timeline_rows";
 import { detections } from "./strategies";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { applyChanges, applyPositions, applySnapshot, emptyLiveData, newAlertCount, type LiveData } from "../src/data/live_data";
-import { detection, type Alert, type Detection } from "../src/data/shapes";
+import { detection, type Alert, type Detection } from "../src/lib/shapes";
 import type { ChangesFrame, SnapshotFrame } from "../src/live/frames";
 import { alerts, detections } from "./strategies";
 

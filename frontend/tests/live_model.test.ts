@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { emptyLiveData } from "../src/data/live_data";
-import { detection, feed, type Detection } from "../src/data/shapes";
+import { detection, feed, type Detection } from "../src/lib/shapes";
 import { noChoice } from "../src/data/view_state";
-import type { News } from "../src/live/session";
+import type { News } from "../src/data/live_session";
 import { LiveModel } from "../src/views/live/model";
 
 const NOW = 10_000_000;

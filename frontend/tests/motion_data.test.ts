@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { fromDocument, isOrdered, isScored, moved, newStep, placeBefore, toDocument } from "../src/data/motion_data";
 import { faultWords, timeWords } from "../src/data/motion_words";
 import { distanceWords, isHalfDone, missingSteps, ofDetection, progressWords, stateOf } from "../src/data/motion_progress";
-import { detection, feed } from "../src/data/shapes";
+import { detection, feed } from "../src/lib/shapes";
 
 const CITY = feed({ name: "city", crs: "geographic", time: "ms", columns: { speed: "float" } });
 const REGION = {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { columnsWords, freshEvent, giverOf, givers, readDerive, withAnswers, writtenDerive } from "../src/data/derive_data";
 import * as encounter from "../src/data/encounter_data";
 import { extremeWords, fromDocument, isAsked, levelsOf, steppedPath, toDocument, toldInForm } from "../src/data/occupancy_data";
-import { feed, queryRow } from "../src/data/shapes";
+import { feed, queryRow } from "../src/lib/shapes";
 
 const PLAZA = feed({ name: "plaza", crs: "planar", time: "ms", columns: { speed: "float" } });
 const span = fc.constantFrom<string | number>("PT5M", 1500);

@@ -18,7 +18,7 @@ import {
 } from "../src/data/query_form_data";
 import { barHeights, scaleOf, shareOf, valueAt } from "../src/data/histogram_data";
 import { spokenRegions } from "../src/data/query_shapes";
-import { feed } from "../src/data/shapes";
+import { feed } from "../src/lib/shapes";
 import { parseDuration } from "../src/lib/time";
 
 const CITY = feed({ name: "city", crs: "geographic", time: "ms", columns: { speed: "float", kind: "string", empty: "bool" } });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { byFolder, copyName, foldersOf, freeName, matching, tagsOf, tagsOfText } from "../src/data/query_list";
-import { queryRow } from "../src/data/shapes";
+import { queryRow } from "../src/lib/shapes";
 
 const row = (id: string, more: Record<string, unknown> = {}) =>
   queryRow({ id, feed: "city", name: `q${id}`, family: "border", specification: {}, ...more });

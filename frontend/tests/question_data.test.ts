@@ -4,7 +4,7 @@ import * as constraint from "../src/data/constraint_data";
 import { readDerive } from "../src/data/derive_data";
 import * as motion from "../src/data/motion_data";
 import { plainQuestion, questionsOf } from "../src/data/question_data";
-import { feed } from "../src/data/shapes";
+import { feed } from "../src/lib/shapes";
 
 const PLAZA = feed({ name: "plaza", crs: "planar", time: "ms", columns: { colour: "string", speed: "float" } });
 const TICKS = feed({ name: "ticks", crs: "planar", time: "ticks", columns: {} });

@@ -1,7 +1,7 @@
 /** Small nasty worlds for properties: few ids and times, so that ties, repeats and withdrawals happen. */
 
 import fc from "fast-check";
-import { alert, detection, type Alert, type Detection } from "../src/data/shapes";
+import { alert, detection, type Alert, type Detection } from "../src/lib/shapes";
 
 export const detections: fc.Arbitrary<Detection> = fc
   .record({

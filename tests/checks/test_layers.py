@@ -162,3 +162,23 @@ def test_every_app_has_its_layer() -> None:
 def test_nothing_of_the_product_needs_the_demo() -> None:
     using = [str(path.relative_to(ROOT)) for app in APPS if app != "demo" for path in files_of(app) if "demo" in apps_used(path)]
     assert using == []
+
+
+FRONTEND = ROOT / "frontend" / "src"
+FOLDERS = ("lib", "live", "data", "clock", "views", "pages")
+"""The front end's folders, each using those before it."""
+IMPORTED = re.compile(r"""(?:from|import)\s*\(?\s*["'](\.[^"']+)["']""")
+
+
+def folders_used(path: Path) -> set[str]:
+    targets = [(path.parent / name).resolve() for name in IMPORTED.findall(path.read_text())]
+    return {target.relative_to(FRONTEND).parts[0] for target in targets if len(target.relative_to(FRONTEND).parts) > 1}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_folders_of_the_front_end_use_those_before_them(folder: str) -> None:
+    later = set(FOLDERS[FOLDERS.index(folder) + 1 :])
+    files = sorted((FRONTEND / folder).rglob("*.ts"))
+    assert files
+    back = {str(path.relative_to(FRONTEND)): folders_used(path) & later for path in files}
+    assert {path: used for path, used in back.items() if used} == {}

@@ -1,6 +1,6 @@
 /** The alerts that the page knows, in the order of the desk. Pure. */
 
-import { SEVERITIES, type Alert } from "./shapes";
+import { SEVERITIES, type Alert } from "../lib/shapes";
 
 export type Order = "newest" | "oldest" | "severity" | "event" | "-event";
 

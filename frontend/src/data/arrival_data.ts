@@ -2,7 +2,7 @@
 
 import type { Fault } from "../lib/api";
 import { asList, asSpan, missingKey, othersOf, type Span } from "./document_data";
-import type { Feed } from "./shapes";
+import type { Feed } from "../lib/shapes";
 import { readWatched, writtenWatched, type Watched } from "./watched_data";
 import { t } from "../lib/texts";
 

@@ -1,6 +1,6 @@
 /** An entry of the audit log, and its words. */
 
-import { moment } from "./shapes";
+import { moment } from "../lib/shapes";
 import { id, isObject, nullable, number, otherwise, record, string, type Parser } from "../lib/parse";
 import { t } from "../lib/texts";
 

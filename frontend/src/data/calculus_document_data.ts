@@ -2,7 +2,7 @@
 
 import { isObject } from "../lib/parse";
 import { namesOf, type Names } from "./calculus_program_data";
-import type { Feed } from "./shapes";
+import type { Feed } from "../lib/shapes";
 
 export type InputKind = "event" | "points" | "intervals";
 export interface InputEntry {

@@ -1,7 +1,7 @@
 /** Channels in words, and what was sent to them. */
 
 import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
-import { moment, type Channel } from "./shapes";
+import { moment, type Channel } from "../lib/shapes";
 import { t } from "../lib/texts";
 
 export const delivery = record({

@@ -18,7 +18,7 @@ import {
   type Span,
 } from "./composite_tree";
 import { shownRight } from "./constraint_data";
-import type { Feed } from "./shapes";
+import type { Feed } from "../lib/shapes";
 import { t } from "../lib/texts";
 
 export interface PrimitiveEntry {

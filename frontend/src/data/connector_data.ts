@@ -2,7 +2,7 @@
 
 import { boolean, dictionary, id, integer, list, nullable, number, object, oneOf, otherwise, record, string, anything } from "../lib/parse";
 import { formatNumber } from "../lib/time";
-import { moment } from "./shapes";
+import { moment } from "../lib/shapes";
 import { t, tn } from "../lib/texts";
 
 const field = record({

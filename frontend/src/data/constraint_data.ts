@@ -9,7 +9,7 @@ import type { SignedSpan } from "./constraint_spans";
 import { spanValue } from "./constraint_spans";
 import { bound } from "./document_data";
 import { columnsOf } from "./query_form_data";
-import type { Feed } from "./shapes";
+import type { Feed } from "../lib/shapes";
 
 export interface VariableEntry {
   name: string;

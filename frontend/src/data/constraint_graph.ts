@@ -6,7 +6,7 @@ import { describe, isReference, type Geometry, type Reference } from "../lib/reg
 import { formatNumber } from "../lib/time";
 import { shownRight, variablesOf, type ConstraintEntries, type ConstraintEntry, type DistanceEntry } from "./constraint_data";
 import { lagWords, spanValue, type SignedSpan } from "./constraint_spans";
-import type { Feed } from "./shapes";
+import type { Feed } from "../lib/shapes";
 import { t } from "../lib/texts";
 
 const pair: Parser<[string, string]> = (value, path = "") => {

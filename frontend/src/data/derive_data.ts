@@ -1,7 +1,7 @@
 /** Answers of other queries as events: what a document's `derive` says, as rows of a form, both ways. Pure. */
 
 import { isObject } from "../lib/parse";
-import type { Feed, QueryRow } from "./shapes";
+import type { Feed, QueryRow } from "../lib/shapes";
 import { t } from "../lib/texts";
 
 /** Families whose queries take answers as events. */

@@ -5,7 +5,7 @@
 
 import { t } from "../lib/texts";
 import type { Order } from "./alert_list";
-import { SEVERITIES, type Alert, type Severity } from "./shapes";
+import { SEVERITIES, type Alert, type Severity } from "../lib/shapes";
 
 export type AlertState = Alert["state"];
 const OPEN: AlertState[] = ["new", "seen", "acknowledged", "assigned", "reopened"];

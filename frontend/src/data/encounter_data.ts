@@ -4,7 +4,7 @@ import type { Fault } from "../lib/api";
 import { isObject } from "../lib/parse";
 import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
 import { asList, asSpan, bound, missingKey, othersOf, type Span } from "./document_data";
-import type { Feed } from "./shapes";
+import type { Feed } from "../lib/shapes";
 import { t } from "../lib/texts";
 
 export const POSITIONS = ["last", "interpolated"] as const;

@@ -1,6 +1,6 @@
 /** Places of all entities in columns, with a short trail each: what the map's canvas reads at every frame. */
 
-import type { Position } from "./shapes";
+import type { Position } from "../lib/shapes";
 import { GONE_PERIODS, median, SILENT_PERIODS } from "./silence";
 
 /** Samples kept of an entity's way. */

@@ -1,8 +1,8 @@
 /** What the pages of an entity and of a region get from the server. Pure. */
 
 import { boolean, dictionary, id, integer, list, nullable, number, otherwise, ParseFault, record, string, type Parser } from "../lib/parse";
-import { moment } from "./shapes";
-import type { Track } from "./shapes";
+import { moment } from "../lib/shapes";
+import type { Track } from "../lib/shapes";
 import { t } from "../lib/texts";
 
 export const note = record({ id, entity: string, author: string, text: string, at: moment });

@@ -1,6 +1,6 @@
 /** The events that explain an answer, in order, for any family of queries. Pure. */
 
-import type { Detection, EvidenceItem } from "./shapes";
+import type { Detection, EvidenceItem } from "../lib/shapes";
 import { t } from "../lib/texts";
 
 export interface EvidencePoint extends EvidenceItem {

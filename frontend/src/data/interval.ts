@@ -1,7 +1,7 @@
 /** One interval or mark of the timeline, how it is named, and how stays are paired from in and out. */
 
 import { kindName } from "../lib/words";
-import type { Detection } from "./shapes";
+import type { Detection } from "../lib/shapes";
 
 export interface Interval {
   /** The id of the detection that begins it: stable while it grows. */

@@ -6,7 +6,7 @@
  */
 
 import { cutAt, fluentName, laneName, pair, single, type Interval } from "./interval";
-import type { Detection } from "./shapes";
+import type { Detection } from "../lib/shapes";
 
 export type { Interval };
 

@@ -5,7 +5,7 @@
  */
 
 import type { ChangesFrame, PositionsFrame, SnapshotFrame } from "../live/frames";
-import type { Alert, Detection, Position } from "./shapes";
+import type { Alert, Detection, Position } from "../lib/shapes";
 
 export interface LiveData {
   feed: string;

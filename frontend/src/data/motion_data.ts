@@ -2,7 +2,7 @@
 
 import { isObject } from "../lib/parse";
 import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
-import type { Feed } from "./shapes";
+import type { Feed } from "../lib/shapes";
 import { bound } from "./document_data";
 
 export const SENSES = ["inside", "outside", "distance"] as const;

@@ -4,7 +4,7 @@ import { boolean, integer, list, nullable, number, otherwise, record, string } f
 import { formatNumber } from "../lib/time";
 import { formatDistance } from "../lib/units";
 import type { MotionStep } from "./motion_data";
-import type { Detection } from "./shapes";
+import type { Detection } from "../lib/shapes";
 import { t, tn } from "../lib/texts";
 
 const witness = record({ t: number, x: number, y: number, distance: nullable(number) });

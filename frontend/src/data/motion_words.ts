@@ -3,7 +3,7 @@
 import { describe, isReference } from "../lib/regions";
 import { formatSpan, parseDuration, type TimeUnit } from "../lib/time";
 import { placeBefore, type MotionStep, type Place, type Span } from "./motion_data";
-import type { Feed } from "./shapes";
+import type { Feed } from "../lib/shapes";
 import { t } from "../lib/texts";
 
 export function placeWords(place: Place, feed: Feed): string {

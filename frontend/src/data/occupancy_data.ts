@@ -4,7 +4,7 @@ import type { Fault } from "../lib/api";
 import { integer, list, nullable, number, record } from "../lib/parse";
 import { formatNumber } from "../lib/time";
 import { asList, asSpan, bound, missingKey, othersOf, type Span } from "./document_data";
-import type { Feed } from "./shapes";
+import type { Feed } from "../lib/shapes";
 import { readWatched, writtenWatched, type Watched } from "./watched_data";
 import { t } from "../lib/texts";
 

@@ -4,7 +4,7 @@ import type { Fault } from "../lib/api";
 import { isObject } from "../lib/parse";
 import { parseDuration, type TimeUnit } from "../lib/time";
 import { bound, othersOf } from "./document_data";
-import type { Feed } from "./shapes";
+import type { Feed } from "../lib/shapes";
 import { readWatched, writtenWatched, type Watched } from "./watched_data";
 import { t } from "../lib/texts";
 

@@ -1,6 +1,6 @@
 /** The list of queries: which are shown, and in which folders they lie. Pure. */
 
-import type { QueryRow } from "./shapes";
+import type { QueryRow } from "../lib/shapes";
 
 type Filed = Pick<QueryRow, "folder" | "tags">;
 

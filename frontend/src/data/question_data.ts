@@ -1,7 +1,7 @@
 /** What a new query may ask: one question for each family, and those forms of a family that an empty editor does not show. Pure. */
 
 import { numericColumns } from "./query_form_data";
-import type { Feed } from "./shapes";
+import type { Feed } from "../lib/shapes";
 
 export interface Question {
   /** In the address, and for what was written of it. */

@@ -2,8 +2,8 @@
 
 import { SEVERITY_NAMES } from "../lib/words";
 import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
-import { PACE, paceWords } from "./pace_data";
-import { severity } from "./shapes";
+import { PACE, paceWords } from "../lib/pace";
+import { severity } from "../lib/shapes";
 import { t } from "../lib/texts";
 
 export const rule = record({

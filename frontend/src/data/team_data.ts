@@ -1,7 +1,7 @@
 /** Teams, members, invitations and people as the API tells them. */
 
 import { boolean, id, list, nullable, oneOf, otherwise, record, string } from "../lib/parse";
-import { moment } from "./shapes";
+import { moment } from "../lib/shapes";
 import { t } from "../lib/texts";
 
 export const ROLES = ["viewer", "analyst", "operator", "admin"] as const;

@@ -1,6 +1,6 @@
 /** Where a place lies on a map of the globe that may be looked at across the antimeridian. Pure. */
 
-import type { Feed } from "../data/shapes";
+import type { Feed } from "./shapes";
 
 /**
  * Longitudes of a geographic feed about the middle of its view: a feed on the Pacific is drawn in one piece, not cut at

@@ -3,7 +3,7 @@
  * sizes, notifications.
  */
 
-import { SEVERITIES, type Severity } from "../data/shapes";
+import { SEVERITIES, type Severity } from "./shapes";
 
 export type Theme = "system" | "light" | "dark";
 const YEAR_S = 31_536_000;

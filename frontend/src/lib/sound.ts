@@ -1,6 +1,6 @@
 /** Sounds of new alerts, by severity: only where the reader chose them, and only after they pressed something, as browsers ask. */
 
-import { SEVERITIES, type Severity } from "../data/shapes";
+import { SEVERITIES, type Severity } from "./shapes";
 import { soundFrom } from "./preferences";
 
 interface Tone {

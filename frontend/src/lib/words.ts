@@ -1,7 +1,7 @@
 /** Kinds, states and severities in the words the screens use. */
 
 import { language, t } from "./texts";
-import type { Severity } from "../data/shapes";
+import type { Severity } from "./shapes";
 
 const KINDS: Record<string, string> = {
   in: t("Entered"),

@@ -1,6 +1,6 @@
 /** Frames of the live socket, checked at the door. */
 
-import { alert, detection, position, type Alert, type Detection, type Position } from "../data/shapes";
+import { alert, detection, position, type Alert, type Detection, type Position } from "../lib/shapes";
 import { anything, id, integer, isObject, list, nullable, number, otherwise, ParseFault, record, string, type Parser } from "../lib/parse";
 
 export interface SnapshotFrame {

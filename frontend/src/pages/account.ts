@@ -2,7 +2,7 @@ import { LANGUAGES, t } from "../lib/texts";
 import { ApiError, call, get, getAll, post } from "../lib/api";
 import { button, h, icon, linkButton, replace, type Child } from "../lib/dom";
 import { anything, record, string } from "../lib/parse";
-import { me as meParser, SEVERITIES, token as tokenParser, type Severity, type Token } from "../data/shapes";
+import { me as meParser, SEVERITIES, token as tokenParser, type Severity, type Token } from "../lib/shapes";
 import { quotas } from "../data/quota_data";
 import { setSoundFrom, setTheme, setWantsNotifications, soundFrom, theme, wantsNotifications, type Theme } from "../lib/preferences";
 import { trySound } from "../lib/sound";

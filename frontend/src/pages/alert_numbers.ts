@@ -1,4 +1,4 @@
-import { alertNumbers, SEVERITIES, type AlertNumbers } from "../data/shapes";
+import { alertNumbers, SEVERITIES, type AlertNumbers } from "../lib/shapes";
 import { get } from "../lib/api";
 import { h, linkButton, replace } from "../lib/dom";
 import { formatNumber } from "../lib/time";

@@ -1,7 +1,7 @@
 import { t, tn } from "../lib/texts";
 import { AlertList } from "../data/alert_list";
 import { addressOf, filtersOf, fitsView, viewFrom, type DeskView } from "../data/desk_view";
-import { alert as alertParser, type Alert, type AlertGroup } from "../data/shapes";
+import { alert as alertParser, type Alert, type AlertGroup } from "../lib/shapes";
 import { get, page } from "../lib/api";
 import { button, empty, h, isTyping, linkButton, replace } from "../lib/dom";
 import { integer, record } from "../lib/parse";

@@ -16,8 +16,8 @@ import {
   queryRow,
   region as regionParser,
   tracks as tracksParser,
-} from "../data/shapes";
-import type { Alert, Detection, Track } from "../data/shapes";
+} from "../lib/shapes";
+import type { Alert, Detection, Track } from "../lib/shapes";
 import { call, get, getAll, page, post, query as address } from "../lib/api";
 import { token } from "../lib/colours";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";

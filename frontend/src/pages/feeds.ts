@@ -3,7 +3,7 @@ import uPlot from "uplot";
 import { ApiError, call, get, getAll, post } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { onThemeChange, token } from "../lib/colours";
-import { feedMeasures, feedStatus, job as jobParser, type FeedStatus, type Happened, type Job } from "../data/shapes";
+import { feedMeasures, feedStatus, job as jobParser, type FeedStatus, type Happened, type Job } from "../lib/shapes";
 import { formatAgo, formatClock, formatNumber, formatSpan } from "../lib/time";
 import { JOB_STATES, kindName } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";

@@ -2,7 +2,7 @@ import { t } from "../lib/texts";
 import { attachMenu } from "../views/menu_view";
 import { LiveView } from "../views/live_view";
 import { fromSearch, noChoice, toSearch, type ViewState } from "../data/view_state";
-import type { Feed } from "../data/shapes";
+import type { Feed } from "../lib/shapes";
 import { empty, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { lastFeed, setLastFeed } from "../lib/preferences";
 import { copyLink } from "../views/secret_view";

@@ -2,7 +2,7 @@ import { call, get, getAll, post, query as address } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { queryColour, spreadColours } from "../lib/colours";
 import { byFolder, matching, tagsOf } from "../data/query_list";
-import { queryRow, removedQueries, type QueryRow, type RemovedQuery } from "../data/shapes";
+import { queryRow, removedQueries, type QueryRow, type RemovedQuery } from "../lib/shapes";
 import { id, list, record } from "../lib/parse";
 import { formatAgo, formatNumber } from "../lib/time";
 import { familyName, kindName, SEVERITY_NAMES } from "../lib/words";

@@ -20,7 +20,7 @@ import {
   type QueryRow,
   type QueryVersion,
   type RegionRow,
-} from "../data/shapes";
+} from "../lib/shapes";
 import { wishOf } from "../data/stretch";
 import { queryColour } from "../lib/colours";
 import { formatAgo, formatNumber } from "../lib/time";

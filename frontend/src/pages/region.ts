@@ -1,7 +1,7 @@
 /** One region: who is inside, who came and went, how long they stayed, and the queries that use it. */
 
 import { activity as activityParser, type Activity } from "../data/entity_page_data";
-import { region as regionParser } from "../data/shapes";
+import { region as regionParser } from "../lib/shapes";
 import { get, query as address } from "../lib/api";
 import { empty, h, linkButton, replace } from "../lib/dom";
 import { bounds, describe } from "../lib/regions";

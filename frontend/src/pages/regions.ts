@@ -2,7 +2,7 @@ import { ApiError, call, faultList, getAll, post, query as address } from "../li
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { list, number, otherwise, record, string } from "../lib/parse";
 import { describe, type Geometry } from "../lib/regions";
-import { region as regionParser, type Feed, type RegionRow } from "../data/shapes";
+import { region as regionParser, type Feed, type RegionRow } from "../lib/shapes";
 import { lastFeed, setLastFeed } from "../lib/preferences";
 import { attachMenu } from "../views/menu_view";
 import { CoordinateTableView } from "../views/coordinate_table_view";

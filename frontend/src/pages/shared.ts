@@ -5,7 +5,7 @@ import "../styles/main.css";
 import { copyLink } from "../views/secret_view";
 import { LiveView } from "../views/live_view";
 import { noChoice } from "../data/view_state";
-import { feed as feedParser, moment } from "../data/shapes";
+import { feed as feedParser, moment } from "../lib/shapes";
 import { answerFrom, NotShared } from "../lib/api";
 import { h, replace } from "../lib/dom";
 import { anything, list, record } from "../lib/parse";

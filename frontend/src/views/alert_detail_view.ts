@@ -15,7 +15,7 @@ import {
   type Feed,
   type Me,
   type QueryVersion,
-} from "../data/shapes";
+} from "../lib/shapes";
 import { anything } from "../lib/parse";
 import { around, asGeometry, bounds, type Box } from "../lib/regions";
 import { queryColour } from "../lib/colours";

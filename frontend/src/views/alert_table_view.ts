@@ -3,7 +3,7 @@
 import { t } from "../lib/texts";
 import type { AlertList } from "../data/alert_list";
 import { UNATTENDED } from "../data/desk_view";
-import type { Alert, Feed } from "../data/shapes";
+import type { Alert, Feed } from "../lib/shapes";
 import { h, longName } from "../lib/dom";
 import { formatAgo, formatMoment, type Zone } from "../lib/time";
 import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";

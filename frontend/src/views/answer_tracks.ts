@@ -1,7 +1,7 @@
 /** The ways of an answer's entities around it, on any map of the feed. */
 
 import { closestNotes, orderedEvidence, participants, reach } from "../data/evidence";
-import { tracks as tracksParser, type Detection, type Feed, type Track } from "../data/shapes";
+import { tracks as tracksParser, type Detection, type Feed, type Track } from "../lib/shapes";
 import { get } from "../lib/api";
 import { around } from "../lib/regions";
 import { formatClock, type Zone } from "../lib/time";

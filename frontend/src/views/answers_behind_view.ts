@@ -2,7 +2,7 @@
 
 import { t } from "../lib/texts";
 import { orderedEvidence } from "../data/evidence";
-import { detection as parser } from "../data/shapes";
+import { detection as parser } from "../lib/shapes";
 import { queryColour } from "../lib/colours";
 import { get } from "../lib/api";
 import { h, replace } from "../lib/dom";

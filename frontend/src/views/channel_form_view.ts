@@ -1,7 +1,7 @@
 /** The form of a channel, new or stored. */
 
-import { atOnce } from "../data/pace_data";
-import { SEVERITIES, type Channel, type Me } from "../data/shapes";
+import { atOnce } from "../lib/pace";
+import { SEVERITIES, type Channel, type Me } from "../lib/shapes";
 import { call, post } from "../lib/api";
 import { button, h } from "../lib/dom";
 import { otherwise, record, string } from "../lib/parse";

@@ -1,8 +1,8 @@
 /** The channels that the reader sees: each can be tried, looked into, changed, given a new secret and removed. */
 
 import { addressWords } from "../data/channel_data";
-import { paceWords } from "../data/pace_data";
-import { channel as channelParser, type Channel, type Me } from "../data/shapes";
+import { paceWords } from "../lib/pace";
+import { channel as channelParser, type Channel, type Me } from "../lib/shapes";
 import { call, get, getAll, post } from "../lib/api";
 import { button, empty, h, replace } from "../lib/dom";
 import { boolean, number, nullable, otherwise, record, string } from "../lib/parse";

@@ -1,7 +1,7 @@
 /** How many were there over time, as a small stepped line that stands over the region. */
 
 import { extremeWords, isAsked, levelsOf, steppedPath, type Counted, type OccupancyEntries } from "../data/occupancy_data";
-import type { Feed } from "../data/shapes";
+import type { Feed } from "../lib/shapes";
 import { h, svg } from "../lib/dom";
 import { formatClock, formatNumber, type Zone } from "../lib/time";
 import { t } from "../lib/texts";

@@ -2,7 +2,7 @@
 
 import * as L from "leaflet";
 import { countedAnswer, fromDocument } from "../data/occupancy_data";
-import type { Feed } from "../data/shapes";
+import type { Feed } from "../lib/shapes";
 import { get, query as address } from "../lib/api";
 import type { Geometry } from "../lib/regions";
 import type { Zone } from "../lib/time";

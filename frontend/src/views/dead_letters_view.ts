@@ -1,6 +1,6 @@
 /** The refused rows of a feed: why, and mended and sent again, one by hand or all by a rule. */
 
-import { deadLetter, type DeadLetter, type FeedStatus } from "../data/shapes";
+import { deadLetter, type DeadLetter, type FeedStatus } from "../lib/shapes";
 import { ApiError, get, page, post } from "../lib/api";
 import { button, empty, h, icon, replace } from "../lib/dom";
 import { integer, isObject, list, otherwise, record, string } from "../lib/parse";

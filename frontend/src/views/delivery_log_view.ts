@@ -1,7 +1,7 @@
 /** What was sent to a channel: when, what became of it and why, and a button that tries again. */
 
 import { contentWords, delivery, reasonWords, stateOf, type Delivery } from "../data/channel_data";
-import type { Channel } from "../data/shapes";
+import type { Channel } from "../lib/shapes";
 import { get, page, post } from "../lib/api";
 import { button, h, replace } from "../lib/dom";
 import { formatMoment } from "../lib/time";

@@ -2,7 +2,7 @@
 
 import { t } from "../lib/texts";
 import { addressOf, filterCount, GROUPS, MUTED, ORDERS, SINCE, TABS, viewFrom, type DeskView } from "../data/desk_view";
-import { regionUse, SEVERITIES, type Feed, type Me } from "../data/shapes";
+import { regionUse, SEVERITIES, type Feed, type Me } from "../lib/shapes";
 import { call, getAll, post } from "../lib/api";
 import { button, h, icon, replace } from "../lib/dom";
 import { anything, boolean, id, nullable, otherwise, record, string } from "../lib/parse";

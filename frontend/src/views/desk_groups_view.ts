@@ -1,7 +1,7 @@
 /** A flood as a few rows: each group with its count and a strip of the times its alerts were opened. */
 
 import { t } from "../lib/texts";
-import { alertGroup, type AlertGroup } from "../data/shapes";
+import { alertGroup, type AlertGroup } from "../lib/shapes";
 import { get } from "../lib/api";
 import { button, empty, h, replace, svg } from "../lib/dom";
 import { list, record } from "../lib/parse";

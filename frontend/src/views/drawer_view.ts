@@ -2,7 +2,7 @@
 
 import { t } from "../lib/texts";
 import { post } from "../lib/api";
-import { alert as alertParser, type Alert, type Detection, type Feed, type QueryRow, type QueryVersion } from "../data/shapes";
+import { alert as alertParser, type Alert, type Detection, type Feed, type QueryRow, type QueryVersion } from "../lib/shapes";
 import { orderedEvidence } from "../data/evidence";
 import type { Interval } from "../data/interval";
 import { stretchesOf, tryAddress } from "../data/stretch";

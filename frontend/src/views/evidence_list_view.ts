@@ -1,7 +1,7 @@
 /** The events that explain an answer, as a list. */
 
 import type { EvidencePoint } from "../data/evidence";
-import type { EvidenceItem } from "../data/shapes";
+import type { EvidenceItem } from "../lib/shapes";
 import { h } from "../lib/dom";
 import { formatMoment, type TimeUnit, type Zone } from "../lib/time";
 

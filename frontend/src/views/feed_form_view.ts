@@ -4,7 +4,7 @@ import { ApiError, call, get } from "../lib/api";
 import { button, h } from "../lib/dom";
 import { integer, list, record, string } from "../lib/parse";
 import { formatNumber, formatSpan, type TimeUnit } from "../lib/time";
-import type { FeedStatus } from "../data/shapes";
+import type { FeedStatus } from "../lib/shapes";
 import { columnsOf } from "../data/feed_form_data";
 import { confirmDanger, openDialog, type Dialog } from "./dialog_view";
 import { showFaults } from "./faults_view";

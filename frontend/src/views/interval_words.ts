@@ -3,7 +3,7 @@
 import { t } from "../lib/texts";
 import type { Interval } from "../data/interval";
 import { distanceWords } from "../data/motion_progress";
-import type { Feed } from "../data/shapes";
+import type { Feed } from "../lib/shapes";
 import { formatClock, formatNumber, type TimeUnit, type Zone } from "../lib/time";
 import { answerTitle } from "../lib/words";
 

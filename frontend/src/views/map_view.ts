@@ -5,7 +5,7 @@ import * as L from "leaflet";
 import { worldCopy } from "../lib/globe";
 import { asGeometry, bounds, type Box, type Geometry } from "../lib/regions";
 import { onThemeChange } from "../lib/colours";
-import type { Feed } from "../data/shapes";
+import type { Feed } from "../lib/shapes";
 import { BaseMaps } from "./base_maps";
 import { projection, type Project } from "./canvas_layer";
 import { RegionLayer } from "./region_layer";

@@ -1,7 +1,7 @@
 /** Muting: of a query, an entity, a pair or a region, until when and why; and the list of what is muted. */
 
 import { t } from "../lib/texts";
-import { muteRow, regionUse, type Alert, type Me, type MuteRow } from "../data/shapes";
+import { muteRow, regionUse, type Alert, type Me, type MuteRow } from "../lib/shapes";
 import { call, getAll, post } from "../lib/api";
 import { boolean, id, otherwise, record, string } from "../lib/parse";
 import { button, h, replace } from "../lib/dom";

@@ -1,7 +1,7 @@
 /** Browser notifications for new alerts: only when the reader asked for them, and only while the page is not in front. */
 
 import { t } from "../lib/texts";
-import type { Alert } from "../data/shapes";
+import type { Alert } from "../lib/shapes";
 import { wantsNotifications } from "../lib/preferences";
 import { soundAlert } from "../lib/sound";
 import { kindName, SEVERITY_NAMES } from "../lib/words";

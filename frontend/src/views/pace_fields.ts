@@ -1,6 +1,6 @@
 /** The part of a form that says when messages may come. */
 
-import { clock, type Pace } from "../data/pace_data";
+import { clock, type Pace } from "../lib/pace";
 import { h } from "../lib/dom";
 import { choice, field } from "./form_parts";
 import { t } from "../lib/texts";

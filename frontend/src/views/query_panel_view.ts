@@ -1,7 +1,7 @@
 /** The queries of the feed beside the map: colour, count, shown or not. */
 
 import { t } from "../lib/texts";
-import type { QueryRow } from "../data/shapes";
+import type { QueryRow } from "../lib/shapes";
 import { button, empty, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
 import { formatNumber } from "../lib/time";

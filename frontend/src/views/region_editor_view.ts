@@ -9,7 +9,7 @@ import { token } from "../lib/colours";
 import { list, nullable, number, record } from "../lib/parse";
 import { around, isCircle, type Geometry, type Ring } from "../lib/regions";
 import { EntitiesData } from "../data/entities_data";
-import { position, type Feed, type Position } from "../data/shapes";
+import { position, type Feed, type Position } from "../lib/shapes";
 import type { EditorMap, MapShape, PointDocument } from "./editors/editor";
 import { EntityLayer } from "./entity_layer";
 import { boundsOf, latLng, openMap, type FeedMap } from "./map_view";

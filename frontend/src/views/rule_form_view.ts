@@ -1,8 +1,8 @@
 /** The form of a routing rule, new or stored, with a trial on the last day's alerts. */
 
-import { atOnce } from "../data/pace_data";
+import { atOnce } from "../lib/pace";
 import { DAYS, dryRun, rule as ruleParser, type DryRun, type Rule } from "../data/rule_data";
-import { channel as channelParser, SEVERITIES, type Me } from "../data/shapes";
+import { channel as channelParser, SEVERITIES, type Me } from "../lib/shapes";
 import { call, getAll, post } from "../lib/api";
 import { button, h, replace } from "../lib/dom";
 import { boolean, id, list, otherwise, record, string } from "../lib/parse";

@@ -1,6 +1,6 @@
 /** Routing rules: which alerts go to which channels; what they would have done with the alerts of the last day. */
 
-import { channel as channelParser, type Channel, type Me } from "../data/shapes";
+import { channel as channelParser, type Channel, type Me } from "../lib/shapes";
 import { conditionWords, dryRun, rule as ruleParser, targetWords, type Rule } from "../data/rule_data";
 import { call, get, getAll } from "../lib/api";
 import { button, empty, h, replace } from "../lib/dom";

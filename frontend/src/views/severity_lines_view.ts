@@ -1,7 +1,7 @@
 /** How many alerts of each severity were open, over time: areas on top of each other, the gravest below. */
 
 import { t } from "../lib/texts";
-import { SEVERITIES, type Severity } from "../data/shapes";
+import { SEVERITIES, type Severity } from "../lib/shapes";
 import { svg } from "../lib/dom";
 import { formatMoment, formatNumber, type Zone } from "../lib/time";
 

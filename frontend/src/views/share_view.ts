@@ -5,7 +5,7 @@ import { ApiError, call, get, post } from "../lib/api";
 import { button, h, icon, replace } from "../lib/dom";
 import { id, list, otherwise, record, string } from "../lib/parse";
 import { formatMoment } from "../lib/time";
-import { moment, type Feed } from "../data/shapes";
+import { moment, type Feed } from "../lib/shapes";
 import { openDialog } from "./dialog_view";
 import { showFaults } from "./faults_view";
 import { fail } from "./shell_view";

@@ -10,7 +10,7 @@ import { armSound } from "../lib/sound";
 import { dictionary, isObject, list, number, otherwise, record, string, type Parser } from "../lib/parse";
 import { setUnits } from "../lib/units";
 import { watch } from "../data/entity_page_data";
-import { feed, me, type Feed, type Me } from "../data/shapes";
+import { feed, me, type Feed, type Me } from "../lib/shapes";
 
 export function readJson(id: string): unknown {
   const text = document.getElementById(id)?.textContent ?? "";

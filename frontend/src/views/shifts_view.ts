@@ -1,7 +1,7 @@
 /** Shifts: who is on call now, from a calendar file that somebody imports. */
 
-import type { Me } from "../data/shapes";
-import { moment } from "../data/shapes";
+import type { Me } from "../lib/shapes";
+import { moment } from "../lib/shapes";
 import { call, getAll } from "../lib/api";
 import { button, empty, h, replace } from "../lib/dom";
 import { boolean, id, list, otherwise, record, string } from "../lib/parse";

@@ -1,7 +1,7 @@
 /** Ways that entities took; with an answer's events over them when one is explained. */
 
 import type { EvidencePoint, Note } from "../data/evidence";
-import type { EvidenceItem, Track, TrackPoint } from "../data/shapes";
+import type { EvidenceItem, Track, TrackPoint } from "../lib/shapes";
 import { unbroken } from "../data/silence";
 import { token } from "../lib/colours";
 import { FrontedLayer, type CanvasFrame, type Project } from "./canvas_layer";

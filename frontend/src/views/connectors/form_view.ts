@@ -3,7 +3,7 @@
 import { ApiError, call, getAll, post, query } from "../../lib/api";
 import { button, h, icon, replace } from "../../lib/dom";
 import { settingsOf, shownFields, trial as trialParser, type Connector, type ConnectorKind } from "../../data/connector_data";
-import { queryRow, type FeedStatus } from "../../data/shapes";
+import { queryRow, type FeedStatus } from "../../lib/shapes";
 import { openDialog } from "../dialog_view";
 import { showFaults } from "../faults_view";
 import { field } from "../form_parts";

@@ -12,7 +12,7 @@ import {
   type Connector,
   type ConnectorKind,
 } from "../../data/connector_data";
-import type { FeedStatus } from "../../data/shapes";
+import type { FeedStatus } from "../../lib/shapes";
 import { confirmDanger, openDialog } from "../dialog_view";
 import { fail } from "../shell_view";
 import { openForm } from "./form_view";

@@ -2,7 +2,7 @@
 
 import { h, replace } from "../../lib/dom";
 import { chosenQueries, queriesText, queriesWords } from "../../data/connector_data";
-import type { QueryRow } from "../../data/shapes";
+import type { QueryRow } from "../../lib/shapes";
 import { fail } from "../shell_view";
 import { t } from "../../lib/texts";
 

@@ -3,7 +3,7 @@
 import { h, replace } from "../../lib/dom";
 import { readingOf, type Trial } from "../../data/connector_data";
 import { CRS_CHOICES, TIME_FORMATS } from "../../data/upload_data";
-import type { FeedStatus } from "../../data/shapes";
+import type { FeedStatus } from "../../lib/shapes";
 import { choice, field } from "../form_parts";
 import { t } from "../../lib/texts";
 

@@ -2,7 +2,7 @@
 
 import { h } from "../../lib/dom";
 import type { ConnectorField } from "../../data/connector_data";
-import type { QueryRow } from "../../data/shapes";
+import type { QueryRow } from "../../lib/shapes";
 import { field } from "../form_parts";
 import { QueriesChoice } from "./queries_choice";
 import { t } from "../../lib/texts";

@@ -35,7 +35,7 @@ import {
   withSpan,
   type PatternNode,
 } from "../../data/composite_tree";
-import type { Detection } from "../../data/shapes";
+import type { Detection } from "../../lib/shapes";
 import { post, reason, type Fault } from "../../lib/api";
 import { button, h, icon, replace } from "../../lib/dom";
 import { Latest } from "../../lib/latest";

@@ -16,7 +16,7 @@ import {
   type Mutual,
 } from "../../data/constraint_data";
 import { closureAnswer, graphEdges, nodeLines, type Closure, type GraphEdge } from "../../data/constraint_graph";
-import type { Detection } from "../../data/shapes";
+import type { Detection } from "../../lib/shapes";
 import { post, reason } from "../../lib/api";
 import { button, h, icon, replace } from "../../lib/dom";
 import { Latest } from "../../lib/latest";

@@ -1,6 +1,6 @@
 /** What the query page asks of a family's own editor, and what it gives it. One module a family, loaded when it is chosen. */
 
-import type { Detection, Feed, RegionRow } from "../../data/shapes";
+import type { Detection, Feed, RegionRow } from "../../lib/shapes";
 import type { Fault } from "../../lib/api";
 import type { Geometry } from "../../lib/regions";
 

@@ -3,7 +3,7 @@
 import { isOrdered, isScored, fromDocument, SCORINGS, toDocument, type MotionEntries, type Scoring } from "../../data/motion_data";
 import { faultWords } from "../../data/motion_words";
 import type { Witness } from "../../data/motion_progress";
-import type { Detection } from "../../data/shapes";
+import type { Detection } from "../../lib/shapes";
 import type { Fault } from "../../lib/api";
 import { h } from "../../lib/dom";
 import { formatClock } from "../../lib/time";

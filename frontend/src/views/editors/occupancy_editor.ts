@@ -9,7 +9,7 @@ import {
   type Counting,
   type OccupancyEntries,
 } from "../../data/occupancy_data";
-import type { Detection } from "../../data/shapes";
+import type { Detection } from "../../lib/shapes";
 import { post, type Fault } from "../../lib/api";
 import { h } from "../../lib/dom";
 import { Latest } from "../../lib/latest";

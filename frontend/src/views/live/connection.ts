@@ -2,7 +2,7 @@
 
 import { t } from "../../lib/texts";
 import { type Standing, standing } from "../../data/connection_data";
-import type { Feed } from "../../data/shapes";
+import type { Feed } from "../../lib/shapes";
 import { h } from "../../lib/dom";
 import { formatRough } from "../../lib/time";
 import type { StatusFrame } from "../../live/frames";

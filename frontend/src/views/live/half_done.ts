@@ -7,7 +7,7 @@ import { t } from "../../lib/texts";
 import { fromDocument } from "../../data/motion_data";
 import { isHalfDone, missingSteps, progressAnswer, stateOf, type EntityProgress } from "../../data/motion_progress";
 import { timeWords, titleWords } from "../../data/motion_words";
-import type { QueryRow } from "../../data/shapes";
+import type { QueryRow } from "../../lib/shapes";
 import { get, query as address } from "../../lib/api";
 import { queryColour } from "../../lib/colours";
 import { h, replace } from "../../lib/dom";

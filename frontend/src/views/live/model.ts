@@ -13,7 +13,7 @@ import {
   type QueryRow,
   type QueryVersion,
   type RegionRow,
-} from "../../data/shapes";
+} from "../../lib/shapes";
 import type { EntityMark } from "../../data/entities_data";
 import type { Interval } from "../../data/interval";
 import { IntervalsData } from "../../data/intervals_data";
@@ -28,7 +28,7 @@ import { get, getAll, query as address } from "../../lib/api";
 import { queryColour, spreadColours } from "../../lib/colours";
 import type { Geometry } from "../../lib/regions";
 import type { Zone } from "../../lib/time";
-import type { News } from "../../live/session";
+import type { News } from "../../data/live_session";
 import type { DrawnRegion } from "../region_layer";
 
 /** A feed of ticks is played back as if there were so many in a millisecond. */

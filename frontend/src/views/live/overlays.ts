@@ -3,7 +3,7 @@
 import { t } from "../../lib/texts";
 import * as L from "leaflet";
 import { collectionFrom, nameOfFile, overlay, OVERLAY_BYTES } from "../../data/overlay_data";
-import type { Feed } from "../../data/shapes";
+import type { Feed } from "../../lib/shapes";
 import { call, get, isShared, post } from "../../lib/api";
 import { onThemeChange, token } from "../../lib/colours";
 import { h, icon, iconButton } from "../../lib/dom";

@@ -1,7 +1,7 @@
 /** Finding things on the live page, and going there. */
 
 import { t } from "../../lib/texts";
-import type { QueryRow } from "../../data/shapes";
+import type { QueryRow } from "../../lib/shapes";
 import { get, isShared, query as address } from "../../lib/api";
 import { list, record, string } from "../../lib/parse";
 import { around } from "../../lib/regions";

@@ -2,7 +2,7 @@
 
 import { orderedEvidence, participants, reach } from "../../data/evidence";
 import type { Interval } from "../../data/interval";
-import { detectionDetail } from "../../data/shapes";
+import { detectionDetail } from "../../lib/shapes";
 import { get, query as address } from "../../lib/api";
 import type { DrawerView } from "../drawer_view";
 import type { EntityLayer } from "../entity_layer";

@@ -1,6 +1,6 @@
 /** Below which speed something on the map counts as standing still: a buoy that drifts points nowhere. */
 
-import type { Feed } from "../../data/shapes";
+import type { Feed } from "../../lib/shapes";
 
 const LEAST_M_PER_S = 0.25;
 const EQUATOR_M = 40_075_016;

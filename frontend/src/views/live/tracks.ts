@@ -2,7 +2,7 @@
 
 import { closestNotes, orderedEvidence, participants, type EvidencePoint } from "../../data/evidence";
 import type { Interval } from "../../data/interval";
-import type { Track } from "../../data/shapes";
+import type { Track } from "../../lib/shapes";
 import { queryColour, token } from "../../lib/colours";
 import { Latest } from "../../lib/latest";
 import { formatClock } from "../../lib/time";

@@ -1,7 +1,7 @@
 /** Which answers open an alert, how grave it is, and where it goes. */
 
 import { h, replace } from "../../lib/dom";
-import { SEVERITIES, type Channel, type QueryRow, type Severity } from "../../data/shapes";
+import { SEVERITIES, type Channel, type QueryRow, type Severity } from "../../lib/shapes";
 import { kindClause, SEVERITY_NAMES } from "../../lib/words";
 import { section } from "./section";
 import { t } from "../../lib/texts";

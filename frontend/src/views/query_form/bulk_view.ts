@@ -3,7 +3,7 @@
 import { ApiError, post, reason } from "../../lib/api";
 import { empty, h, icon, replace } from "../../lib/dom";
 import { bulkAnswer, bulkRows, bulkSummary, type BulkAnswer, type BulkRow } from "../../data/bulk_data";
-import type { Feed } from "../../data/shapes";
+import type { Feed } from "../../lib/shapes";
 import { Latest } from "../../lib/latest";
 import { formatNumber } from "../../lib/time";
 import type { MapShape } from "../editors/editor";

@@ -2,7 +2,7 @@
 
 import { button, h, iconButton, replace } from "../../lib/dom";
 import { columnsOf, fromConditions, OPERATORS, toConditions, type ConditionEntry } from "../../data/query_form_data";
-import type { Feed } from "../../data/shapes";
+import type { Feed } from "../../lib/shapes";
 import { t } from "../../lib/texts";
 
 export interface ConditionsOptions {

@@ -11,7 +11,7 @@ import {
   type DerivedEvent,
   type Moment,
 } from "../../data/derive_data";
-import { queryRow, type Feed, type QueryRow } from "../../data/shapes";
+import { queryRow, type Feed, type QueryRow } from "../../lib/shapes";
 import { getAll, query as address } from "../../lib/api";
 import { button, h, iconButton, replace } from "../../lib/dom";
 import { kindName } from "../../lib/words";

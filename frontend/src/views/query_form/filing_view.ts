@@ -1,7 +1,7 @@
 /** Where lists show a query: its folder and its tags. */
 
 import { h, replace } from "../../lib/dom";
-import { filing, type QueryRow } from "../../data/shapes";
+import { filing, type QueryRow } from "../../lib/shapes";
 import { foldersOf, tagsOf, tagsOfText } from "../../data/query_list";
 import { getAll, query as address } from "../../lib/api";
 import { fail } from "../shell_view";

@@ -1,7 +1,7 @@
 /** The answers a query would have given lately, on a small timeline and, through the caller, on the map. */
 
 import { IntervalsData, type Interval } from "../../data/intervals_data";
-import { detection, type Detection, type Feed } from "../../data/shapes";
+import { detection, type Detection, type Feed } from "../../lib/shapes";
 import { ApiError, post, reason } from "../../lib/api";
 import { awaiting, button, empty, h, icon, replace } from "../../lib/dom";
 import { Latest } from "../../lib/latest";

@@ -4,7 +4,7 @@ import { get, query as address } from "../../lib/api";
 import { button, h, iconButton, replace } from "../../lib/dom";
 import { histogram, type Histogram } from "../../data/histogram_data";
 import { columnsOf, numericColumns } from "../../data/query_form_data";
-import type { Feed } from "../../data/shapes";
+import type { Feed } from "../../lib/shapes";
 import type { RangeEntry } from "../../data/watched_data";
 import { columnSelect } from "./conditions_field";
 import { RangeSlider } from "./range_slider";

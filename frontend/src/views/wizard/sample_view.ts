@@ -4,7 +4,7 @@ import * as L from "leaflet";
 import { icon, h, replace } from "../../lib/dom";
 import { token } from "../../lib/colours";
 import { formatMoment, formatNumber, formatSpan } from "../../lib/time";
-import type { Feed } from "../../data/shapes";
+import type { Feed } from "../../lib/shapes";
 import { intervalLabel, type Inspection } from "../../data/upload_data";
 import { latLng, openMap, type FeedMap } from "../map_view";
 import { t } from "../../lib/texts";

@@ -2,7 +2,7 @@
 
 import { grouped, sentenceParts, shown, spoken, templateList, type Parameter, type Template } from "../../../data/calculus_template_data";
 import { fromDuration, toDuration, type SpanUnit } from "../../../data/query_form_data";
-import type { Feed, RegionRow } from "../../../data/shapes";
+import type { Feed, RegionRow } from "../../../lib/shapes";
 import { ApiError, get, post, query as address, reason } from "../../../lib/api";
 import { button, h, icon, replace } from "../../../lib/dom";
 import { Latest } from "../../../lib/latest";

@@ -2,7 +2,7 @@
 
 import type { CalculusEntries, InputEntry, InputKind } from "../../../data/calculus_document_data";
 import type { Names } from "../../../data/calculus_program_data";
-import type { Feed } from "../../../data/shapes";
+import type { Feed } from "../../../lib/shapes";
 import { h, replace } from "../../../lib/dom";
 import { t } from "../../../lib/texts";
 

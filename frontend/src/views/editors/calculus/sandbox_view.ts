@@ -13,7 +13,7 @@ import {
   type SandboxAnswer,
   type SandboxInterval,
 } from "../../../data/calculus_sandbox_data";
-import type { Feed } from "../../../data/shapes";
+import type { Feed } from "../../../lib/shapes";
 import type { Answer, Wish } from "../../../data/stretch";
 import { ApiError, post, reason } from "../../../lib/api";
 import { onThemeChange, queryColour } from "../../../lib/colours";

@@ -1,7 +1,7 @@
 /** Which stretch of history: the last minutes, or from one moment to another. */
 
 import { minuteWords, type Stretch } from "../../../data/stretch";
-import type { Feed } from "../../../data/shapes";
+import type { Feed } from "../../../lib/shapes";
 import { h } from "../../../lib/dom";
 import { fromWall, toWall, zoneName, type Zone } from "../../../lib/time";
 import { t } from "../../../lib/texts";

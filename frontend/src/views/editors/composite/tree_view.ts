@@ -2,7 +2,7 @@
 
 import { boundsWords, operatorWords, primitiveWords, type CompositeEntries, type Leaf } from "../../../data/composite_data";
 import { canGroup, canMove, outline, type PatternNode, type Row } from "../../../data/composite_tree";
-import type { Feed } from "../../../data/shapes";
+import type { Feed } from "../../../lib/shapes";
 import { button, h, icon, iconButton, replace } from "../../../lib/dom";
 import { t } from "../../../lib/texts";
 

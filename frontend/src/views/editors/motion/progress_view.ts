@@ -10,7 +10,7 @@ import {
   type EntityProgress,
   type Witness,
 } from "../../../data/motion_progress";
-import type { Detection } from "../../../data/shapes";
+import type { Detection } from "../../../lib/shapes";
 import { post, reason } from "../../../lib/api";
 import { button, h, icon, replace } from "../../../lib/dom";
 import { Latest } from "../../../lib/latest";

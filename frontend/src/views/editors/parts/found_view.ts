@@ -1,6 +1,6 @@
 /** The preview's answers of several events each: a list, and what the map shows of the one that is chosen. */
 
-import type { Detection } from "../../../data/shapes";
+import type { Detection } from "../../../lib/shapes";
 import { h, longName, replace } from "../../../lib/dom";
 import { formatMoment, formatSpan } from "../../../lib/time";
 import type { EditorContext, MapShape } from "../editor";

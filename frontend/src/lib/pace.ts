@@ -1,7 +1,7 @@
 /** When the messages of a rule or a channel may come: as the API tells it, and in words. */
 
-import { boolean, integer, nullable, oneOf, otherwise, string } from "../lib/parse";
-import { t } from "../lib/texts";
+import { boolean, integer, nullable, oneOf, otherwise, string } from "./parse";
+import { t } from "./texts";
 
 export const PACE = {
   zone: otherwise(string, "UTC"),

@@ -18,11 +18,11 @@ import {
   record,
   string,
   type Parser,
-} from "../lib/parse";
-import type { Geometry } from "../lib/regions";
-import { PACE } from "./pace_data";
-import { UNITS } from "../lib/units";
-import { t } from "../lib/texts";
+} from "./parse";
+import type { Geometry } from "./regions";
+import { PACE } from "./pace";
+import { UNITS } from "./units";
+import { t } from "./texts";
 
 export const SEVERITIES = ["info", "low", "high", "critical"] as const;
 export type Severity = (typeof SEVERITIES)[number];

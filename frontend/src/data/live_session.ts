@@ -1,10 +1,10 @@
 /** One feed's live session: the socket, the pure state, and the news for whoever draws. */
 
-import { applyChanges, applyPositions, applySnapshot, emptyLiveData, type LiveData, type Outcome } from "../data/live_data";
-import type { Alert, Detection, Position } from "../data/shapes";
-import { dispatch, type Handlers } from "./dispatch";
-import type { StatusFrame } from "./frames";
-import { liveUrl, LiveSocket, type ConnectionState } from "./socket";
+import { applyChanges, applyPositions, applySnapshot, emptyLiveData, type LiveData, type Outcome } from "./live_data";
+import type { Alert, Detection, Position } from "../lib/shapes";
+import { dispatch, type Handlers } from "../live/dispatch";
+import type { StatusFrame } from "../live/frames";
+import { liveUrl, LiveSocket, type ConnectionState } from "../live/socket";
 
 export interface News {
   /** A snapshot replaced everything. */

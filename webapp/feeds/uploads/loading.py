@@ -28,6 +28,7 @@ from engine.failpoints import failpoint
 from engine.model.columns import TIME
 from engine.model.events import row_schema
 from engine.model.faults import Refused, refuse
+from engine.model.feed import Crs
 from engine.sources.reading import reading_of
 from webapp.feeds.damage import kept_apart
 from webapp.feeds.ingest import Delivery, ingest
@@ -35,6 +36,7 @@ from webapp.feeds.models import Feed, Upload, UploadState
 from webapp.feeds.playback import Move
 from webapp.feeds.recent import log_of
 from webapp.feeds.uploads.existing import completed, not_before, oldest_useful
+from webapp.feeds.uploads.extent import Extent
 from webapp.feeds.uploads.inspection import pieces
 from webapp.feeds.uploads.store import ACTIVE, file_of, folder_of, uploads_expire
 
@@ -158,6 +160,7 @@ class Loading:
         # Late rows would stand in the log for ever and count for nothing. A feed that is new has no clock yet.
         first = None if self.upload.as_now else oldest_useful(self.feed)
         span: list[int] = []
+        extent = Extent()
         with ExternalSort(keys, run_bytes=SORT_BYTES, piece_rows=SORT_PIECE_ROWS, folder=folder_of(self.upload)) as sort:
             for number, piece in enumerate(pieces(file_of(self.upload), self.reading)):
                 useful = not_before(piece.rows, first)
@@ -169,6 +172,7 @@ class Loading:
                     self._bury(number, piece.dead)
                 if useful.num_rows:
                     sort.add(completed(useful, self.feed))
+                    extent.add(useful)
                     span += pc.min_max(useful.column(TIME)).as_py().values()
                     span = [min(span), max(span)]
                 self._note(read=read, dead=dead, late=late)
@@ -180,6 +184,8 @@ class Loading:
             yield from self._write(unfinished, schema, sort)
         unfinished.replace(self.spool)
         self._keep_all(span)
+        # Who has chosen where the map opens keeps it.
+        Feed.objects.filter(pk=self.feed.pk, view={}).update(view=extent.view(Crs(self.feed.crs)) or {})
         failpoint("upload.after_reading")
         self._note(rows=rows, moved_since=span[0], moved_to=span[0])
         self._note(state=UploadState.SENDING)

@@ -6,10 +6,11 @@ import { get, isShared, query as address } from "../../lib/api";
 import { list, record, string } from "../../lib/parse";
 import { around } from "../../lib/regions";
 import type { EntityLayer } from "../entity_layer";
-import { boundsOf, type FeedMap } from "../map_view";
+import { boundsOf, latLng, type FeedMap } from "../map_view";
 import type { Found } from "../search_view";
 import { toast } from "../shell_view";
 import type { LiveModel } from "./model";
+import { openRegionCard } from "./region_card";
 
 const MOST_REGISTERED = 8;
 const registered = record({ results: list(record({ entity: string, name: string })) });
@@ -73,6 +74,9 @@ export class Places {
     if (box === null || region === undefined) return;
     this.feedMap.fit(box);
     this.feedMap.regions.highlight(new Set([region.id]));
+    const [w, s, e, n] = box;
+    if (!isShared())
+      openRegionCard(this.feedMap.map, latLng(this.feedMap.near((w + e) / 2), (s + n) / 2), { ...region, colour: null }, this.model);
   }
 
   goToQuery(row: QueryRow): void {

@@ -3,7 +3,7 @@
 import { t, tn } from "../../lib/texts";
 import type * as L from "leaflet";
 import { entityFacts, entityReports } from "../../data/entity_facts";
-import { get, query as address } from "../../lib/api";
+import { get, isShared, query as address } from "../../lib/api";
 import { h, iconButton, replace } from "../../lib/dom";
 import { Latest } from "../../lib/latest";
 import { formatClock } from "../../lib/time";
@@ -12,6 +12,7 @@ import type { EntityLayer } from "../entity_layer";
 import type { FeedMap } from "../map_view";
 import { toast } from "../shell_view";
 import type { LiveModel } from "./model";
+import { openRegionCard } from "./region_card";
 
 export interface PointerHandlers {
   onEntities: (entities: string[]) => void;
@@ -144,11 +145,21 @@ export class MapPointer {
     }
     if (entity === null) {
       if (entities.length > 0) this.handlers.onEntities([]);
+      else this.openRegion(event.latlng);
       return;
     }
     const isAdding = event.originalEvent.ctrlKey || event.originalEvent.metaKey;
     if (isAdding) this.handlers.onEntities(entities.includes(entity) ? entities.filter((one) => one !== entity) : [...entities, entity]);
     else this.handlers.onEntities(entities.length === 1 && entities[0] === entity ? [] : [entity]);
+  }
+
+  /** Pages of regions and queries are for those who are logged in. */
+  private openRegion(at: L.LatLng): void {
+    if (this.feedMap === null || isShared()) return;
+    const region = this.feedMap.regions.regionAt(...this.feedMap.project(at.lng, at.lat));
+    if (region === null) return;
+    this.hideTip();
+    openRegionCard(this.feedMap.map, at, region, this.model);
   }
 
   /** Nearer, until its members can be told apart; those on one spot are chosen together. */

@@ -175,7 +175,7 @@ def test_a_topic_takes_room_as_a_payload_does() -> None:
 
 
 def test_the_client_has_the_parts_that_are_used_of_it() -> None:
-    """They are not promised (decision 37): with another version than this, read `loop_read`, `_packet_read` and `_sock_close` of the client again."""
+    """They are not promised (decision 38): with another version than this, read `loop_read`, `_packet_read` and `_sock_close` of the client again."""
     assert version_of("paho-mqtt") == "2.2.0"
     client = paho.Client(CallbackAPIVersion.VERSION2)
     used = ("_create_socket_connection", "_create_socket", "_sock_close", "_packet_queue", "_in_packet", "_protocol", "_sock", "_host", "_port")

@@ -133,6 +133,7 @@ def test_a_file_becomes_a_feed_of_history(client: APIClient) -> None:
     assert (upload.state, upload.error, upload.rows, upload.position, upload.dead) == ("done", "", 3_000, 3_000, 1)
     feed = Feed.objects.get(name="boats")
     assert (feed.crs, feed.time, feed.ahead, feed.columns) == ("geographic", "ms", None, {"speed": "int"})
+    assert feed.view["center"] == pytest.approx([1.5, 0.75], abs=0.1), "its map opens where the file's rows are"
     rows = rows_of("boats")
     assert [row["t"] for row in rows] == [(T0 + n) * 1000 for n in range(3_000)]
     assert DeadLetter.objects.get().line == 3_002 and IngestCounter.objects.get(feed=feed).received == 3_001

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from django.db import DatabaseError, InterfaceError, close_old_connections
+from django.db import DatabaseError, InterfaceError, close_old_connections, transaction
 
 from engine.external_sort import ExternalSort
 from engine.failpoints import failpoint
@@ -184,8 +184,7 @@ class Loading:
             yield from self._write(unfinished, schema, sort)
         unfinished.replace(self.spool)
         self._keep_all(span)
-        # Who has chosen where the map opens keeps it.
-        Feed.objects.filter(pk=self.feed.pk, view={}).update(view=extent.view(Crs(self.feed.crs)) or {})
+        self._open_map_at(extent)
         failpoint("upload.after_reading")
         self._note(rows=rows, moved_since=span[0], moved_to=span[0])
         self._note(state=UploadState.SENDING)
@@ -209,6 +208,14 @@ class Loading:
     @property
     def _source(self) -> str:
         return f"upload:{self.upload.name}"
+
+    def _open_map_at(self, extent: Extent) -> None:
+        """Who has chosen where the map opens keeps it."""
+        with transaction.atomic():
+            feed = Feed.objects.select_for_update(of=("self",)).get(pk=self.feed.pk)
+            if not feed.view and (view := extent.view(Crs(feed.crs))) is not None:
+                feed.view = view
+                feed.save(update_fields=["view"])
 
     def _keep_all(self, span: list[int]) -> None:
         """Retention counts back from the newest row: nothing of the file is to be dropped before anybody has looked at it."""

@@ -1,4 +1,4 @@
-"""All measurements: `python -m bench [--quick] [--only FAMILY,...] [--out FOLDER] [--plots FOLDER] [--spark | --no-spark]`.
+"""All measurements: `python -m bench [FAMILY ...] [--quick] [--out FOLDER] [--plots FOLDER] [--spark | --no-spark]`.
 
 Prints a table, writes one JSON file a family (default `bench/results/`, not committed) and, with `--plots`, the figures as SVG and PNG.
 `--quick` leaves the rows out that start Spark unless `--spark` asks for them. A family that breaks off, as when the answers of two methods
@@ -81,19 +81,24 @@ def _measured(module: ModuleType, size: Size, *, spark: bool) -> Iterator[Row]:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small inputs: does everything still run and agree?")
-    parser.add_argument("--only", type=_families, default=list(MODULES), help=f"families, separated by commas: {', '.join(MODULES)}")
+    parser.add_argument("families", nargs="*", type=_family, help=f"what is measured; none: all of {', '.join(MODULES)}")
+    parser.add_argument("--only", type=_families, default=[], help="the same, separated by commas")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the JSON files")
     parser.add_argument("--plots", type=Path, help="folder for the figures")
     parser.add_argument("--spark", action=argparse.BooleanOptionalAction, help="with the rows that start Spark: as a rule, but with --quick")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    options.only = [*options.families, *options.only] or list(MODULES)
+    return options
 
 
 def _families(text: str) -> list[str]:
-    names = text.split(",")
-    for name in names:
-        if name not in MODULES:
-            raise argparse.ArgumentTypeError(f"{name!r} is not measured; known: {', '.join(MODULES)}")
-    return names
+    return [_family(name) for name in text.split(",")]
+
+
+def _family(name: str) -> str:
+    if name not in MODULES:
+        raise argparse.ArgumentTypeError(f"{name!r} is not measured; known: {', '.join(MODULES)}")
+    return name
 
 
 def line(row: Row, *, told: bool = True) -> str:

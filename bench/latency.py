@@ -1,6 +1,6 @@
 """How long from ingest's 202 to the WebSocket frame, hop by hop, on a running system.
 
-    python bench/latency.py --url http://127.0.0.1:8000 --user analyst --password ... [--feed city] [--probes 120]
+    python bench/latency.py --url http://127.0.0.1:8000 --user analyst --password ... [--feed city] [--probes 120] [--pages 100]
 
 A probe car steps in and out of a square of its own while the feed's own traffic goes on. Every step is one HTTP post and one crossing. Hops:
 
@@ -11,6 +11,9 @@ A probe car steps in and out of a square of its own while the feed's own traffic
 
 A step whose row comes late, further behind the other cars' than the feed's lateness, makes no crossing: such steps are counted and told, not
 measured, and more than a tenth of them, or more than the feed counted, is a failure.
+
+With `--pages` so many pages are open on the feed meanwhile, from another process: each follows all queries and the whole map, takes every frame and
+says so. The memory of the web server's process is printed beside.
 
 Prints one line a hop with p50, p95, p99 and the greatest, and a JSON line for the record. Everything runs on this machine, so one clock serves all.
 """
@@ -26,11 +29,14 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar
+from multiprocessing import get_context
 from typing import Any
 
+import psutil
 import websockets
 
 SIDE = 0.002
@@ -103,8 +109,7 @@ def square(x: float, y: float) -> dict[str, Any]:
 async def followed(client: Client, feed: str, query: int) -> AsyncIterator[tuple[float, dict[str, Any]]]:
     """Each frame of a page that follows the query, and when it came."""
     address = client.url.replace("http", "ws", 1) + "/ws/live/"
-    cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in client.jar)
-    async with websockets.connect(address, origin=client.url, additional_headers={"Cookie": cookies}, max_size=None) as socket:
+    async with websockets.connect(address, origin=client.url, additional_headers={"Cookie": _cookies(client)}, max_size=None) as socket:
         await socket.send(json.dumps({"type": "subscribe", "feed": feed, "queries": [query], "bbox": None, "since": None, "from": None}))
         async for text in socket:
             now = time.time()
@@ -120,6 +125,50 @@ async def frames(client: Client, feed: str, query: int, found: dict[int, float],
         for detection in frame.get("detections", ()):
             found.setdefault(detection["start"], now)
             detected.setdefault(detection["start"], detection["detected_at"] / 1000)
+
+
+@contextmanager
+def pages(client: Client, feed: str, count: int) -> Iterator[None]:
+    """So many pages that are open on the feed."""
+    queries = [row["id"] for row in client.call("GET", f"queries/?feed={feed}&page_size=500")["results"]]
+    readers = get_context("spawn").Process(target=_read_pages, args=(client.url, _cookies(client), feed, queries, count), daemon=True)
+    readers.start()
+    try:
+        yield
+        assert readers.is_alive(), "the pages broke off"
+    finally:
+        readers.kill()
+        readers.join()
+
+
+def _read_pages(url: str, cookies: str, feed: str, queries: list[int], count: int) -> None:
+    asyncio.run(_all_pages(url, cookies, feed, queries, count))
+
+
+async def _all_pages(url: str, cookies: str, feed: str, queries: list[int], count: int) -> None:
+    await asyncio.gather(*(_page(url, cookies, feed, queries) for _ in range(count)))
+
+
+async def _page(url: str, cookies: str, feed: str, queries: list[int]) -> None:
+    address = url.replace("http", "ws", 1) + "/ws/live/"
+    async with websockets.connect(address, origin=url, additional_headers={"Cookie": cookies}, max_size=None) as socket:
+        everywhere = [-180, -90, 180, 90]
+        await socket.send(json.dumps({"type": "subscribe", "feed": feed, "queries": queries, "bbox": everywhere, "since": None, "from": None}))
+        async for text in socket:
+            # Positions need no answer, and are most of what comes.
+            if '"changes"' in text[:40]:
+                await socket.send(json.dumps({"type": "ack", "feed": feed, "seq": json.loads(text)["seq"]}))
+
+
+def _cookies(client: Client) -> str:
+    return "; ".join(f"{cookie.name}={cookie.value}" for cookie in client.jar)
+
+
+def memory(port: int) -> dict[str, float]:
+    """Megabytes of the process that listens there: all that is resident, and what is its own."""
+    holder = next(one.pid for one in psutil.net_connections("tcp") if one.status == psutil.CONN_LISTEN and one.laddr.port == port)
+    found = psutil.Process(holder).memory_full_info()
+    return {"resident": found.rss / 1e6, "own": found.uss / 1e6}
 
 
 def step(client: Client, feed: str, token: str, inside: bool, x: float, y: float) -> Probe:
@@ -158,7 +207,11 @@ async def measure(arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
     )
     token = client.call("POST", "tokens/", {"name": "latency probe", "scopes": ["ingest"]})
     try:
-        return await probe(client, arguments, query["id"], token["token"], x, y)
+        with pages(client, arguments.feed, arguments.pages) if arguments.pages else nullcontext():
+            hops = await probe(client, arguments, query["id"], token["token"], x, y)
+            if arguments.pages:
+                print(f"web server with {arguments.pages} pages: " + ", ".join(f"{kind} {mb:.0f} MB" for kind, mb in memory(client.port).items()))
+            return hops
     finally:
         client.call("DELETE", f"queries/{query['id']}/")
         client.call("DELETE", f"tokens/{token['id']}/")
@@ -198,6 +251,7 @@ def main() -> None:
     parser.add_argument("--password", required=True)
     parser.add_argument("--feed", default="city")
     parser.add_argument("--probes", type=int, default=120)
+    parser.add_argument("--pages", type=int, default=0, help="pages that are open on the feed meanwhile")
     parser.add_argument("--pause", type=float, default=0.37, help="seconds between two probes")
     hops = asyncio.run(measure(parser.parse_args()))
     for hop, figures in hops.items():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.browser.conftest import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.services]
-FENCE = {"type": "Feature", "properties": {}, "geometry": {"type": "LineString", "coordinates": [[0, 0], [9, 4], [9, 9]]}}
+FENCE = {"type": "Feature", "properties": {}, "geometry": {"type": "LineString", "coordinates": [[0, 0], [90, 40], [90, 90]]}}
 
 DRAWN = """() => {
   const canvas = document.querySelector(".leaflet-overlays-pane canvas");

@@ -210,7 +210,7 @@ class _Reader:
         records: list[list[str]] = []
         lines: list[int] = []
         letters: list[DeadLetter] = []
-        for number, text, fields, problem in _records(block, first_line, self.delimiter):
+        for number, text, fields, problem in csv_records(block, first_line, self.delimiter):
             if problem is None and len(fields) != len(self.names):
                 problem = _fields(len(fields), len(self.names))
             if problem is None:
@@ -237,7 +237,7 @@ def _fields(actual: int | None, expected: int) -> str:
     return f"the line has {actual} fields, the header {expected}"
 
 
-def _records(block: bytes, first_line: int, delimiter: str) -> Iterator[tuple[int, str, list[str], str | None]]:
+def csv_records(block: bytes, first_line: int, delimiter: str) -> Iterator[tuple[int, str, list[str], str | None]]:
     """(line, text, fields, null or why they cannot be read) of each record; a field that stays open is the fault of its first line alone."""
     raw = block.split(b"\n")
     if raw and not raw[-1]:

@@ -23,7 +23,7 @@ from engine.model.feed import CORE_TYPES, ColumnType
 from engine.sources.files import Unreadable
 from engine.sources.formats import Broken, Chunk, Kind, Layout, head_of, kind_of, read_chunks
 from engine.sources.formats.delimited_text import guess_layout
-from engine.sources.reading import DATED, ISO, PLANE, WGS84, Attribute, Reading, numbers_of, read_rows, reading_of, times_of
+from engine.sources.reading import DATED, ISO, PLANE, WGS84, Attribute, Reading, joined_times, numbers_of, read_rows, reading_of, times_of
 
 SAMPLE_ROWS = 5_000
 TRIED_ROWS = 500
@@ -72,6 +72,10 @@ def _layout(path: Path, name: str, chosen: Mapping[str, Any]) -> Layout:
     kind = Kind(chosen["kind"]) if chosen.get("kind") in list(Kind) else kind_of(head, name)
     layout = guess_layout(head) if kind is Kind.CSV else Layout(kind)
     given = {key: chosen[key] for key in ("encoding", "delimiter", "header", "sheet") if key in chosen}
+    if kind is Kind.EXCEL and not given.get("sheet"):
+        from engine.sources.formats.typed import filled_sheet
+
+        given["sheet"] = filled_sheet(path)
     return replace(layout, **given)
 
 
@@ -131,6 +135,8 @@ def _named(columns: Iterable[str], names: Sequence[str]) -> str:
 
 def _entity(columns: Sequence[str], values: Mapping[str, pa.Array]) -> str:
     usable = [column for column in columns if _is_name(values[column])]
+    # Where some rows have another column for who they are, the one that most rows have tells.
+    usable = [column for column in usable if 2 * values[column].null_count <= len(values[column])] or usable
     named = _named(usable, _WHO)
     if named:
         return named
@@ -169,12 +175,18 @@ def _with_time(columns: Mapping[str, pa.Array], reading: Reading, *, fixed: bool
         given = [columns[name] for name in reading.time if name in columns]
         if not given:
             return reading
-        column = given[0] if len(given) == 1 else pc.binary_join_element_wise(*map(_texts, given), " ")
+        column = given[0] if len(given) == 1 else joined_times(given)
         return replace(reading, time_format=_format(column, reading)[0])
     day, clock = _named(columns, ("date", "day")), _named(columns, ("time", "hour", "clock", "time_of_day"))
-    if day and clock and _is_text(columns[clock]) and pc.any(pc.match_substring_regex(_texts(columns[clock]), r"^\s*\d{1,2}:\d\d")).as_py():
+    if (
+        day
+        and clock
+        and day != clock
+        and (_is_text(columns[clock]) or pa.types.is_time(columns[clock].type))
+        and pc.any(pc.match_substring_regex(_texts(columns[clock]), r"^\s*\d{1,2}:\d\d")).as_py()
+    ):
         both = replace(reading, time=(day, clock))
-        joined = pc.binary_join_element_wise(_texts(columns[day]), _texts(columns[clock]), " ")
+        joined = joined_times((columns[day].slice(0, TRIED_ROWS), columns[clock].slice(0, TRIED_ROWS)))
         form, share = _format(joined, both)
         if share > 0.5:
             return replace(both, time_format=form)
@@ -184,13 +196,17 @@ def _with_time(columns: Mapping[str, pa.Array], reading: Reading, *, fixed: bool
         if column not in (reading.x, reading.y) and (_plain(column) in _WHEN or "time" in _plain(column) or "date" in _plain(column))
     ]
     named.sort(key=lambda column: _WHEN.index(_plain(column)) if _plain(column) in _WHEN else len(_WHEN))
-    tried = [*named, *(column for column in columns if column not in (*named, reading.x, reading.y) and _is_text(columns[column]))]
+    # A number of a vessel looks like seconds since 1970.
+    others = [column for column in columns if column not in (*named, reading.x, reading.y) and _plain(column) not in _WHO]
+    tried = [*named, *(column for column in others if _is_text(columns[column]))]
     best: tuple[float, str, str] = (0.0, "", ISO)
     for column in tried[:20]:
         form, share = _format(columns[column], reading)
         if share > best[0] + 0.2:
             best = (share, column, form)
-    return replace(reading, time=(best[1],) if best[1] else (), time_format=best[2])
+    # What is called a time and is written in no known way has its faults shown.
+    column = best[1] or next(iter(named), "")
+    return replace(reading, time=(column,) if column else (), time_format=best[2])
 
 
 def _is_text(column: pa.Array) -> bool:
@@ -230,8 +246,8 @@ def _format(column: pa.Array, reading: Reading) -> tuple[str, float]:
 def _of_numbers(values: npt.NDArray[np.float64], head: pa.Array, reading: Reading) -> tuple[str, float]:
     middle = float(np.median(np.abs(values)))
     digits = len(str(int(middle))) if middle < 1e15 else 0
-    if digits in (8, 14) and _looks_like_a_day(middle, digits):
-        form = "%Y%m%d" if digits == 8 else "%Y%m%d%H%M%S"
+    if digits in (8, 12, 14) and _looks_like_a_day(middle, digits):
+        form = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}[digits]
         _, wrong = times_of(
             pc.cast(pc.cast(head, pa.int64(), safe=False), pa.string()) if not _is_text(head) else head, replace(reading, time_format=form)
         )

@@ -31,7 +31,10 @@ EPOCHS: Mapping[str, int] = {"epoch_s": 1_000_000_000, "epoch_ms": 1_000_000, "e
 DATED = (
     "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M:%S",
     "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d-%m-%Y %H:%M:%S", "%d-%m-%Y %H:%M", "%d-%b-%Y %H:%M:%S",
-    "%Y%m%d%H%M%S", "%Y%m%d %H%M%S", "%Y%m%dT%H%M%S", "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y%m%d",
+    "%d-%b-%Y %H:%M", "%d %b %Y %H:%M:%S", "%d/%m/%Y, %H:%M:%S",
+    "%Y%m%d%H%M%S", "%Y%m%d%H%M", "%Y%m%d %H%M%S", "%Y%m%dT%H%M%S", "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y%m%d",
+    "%m/%d/%Y %I:%M %p", "%m/%d/%y %I:%M:%S %p", "%m/%d/%y %I:%M %p", "%d/%m/%y %H:%M:%S", "%d/%m/%y %H:%M", "%m/%d/%y %H:%M:%S", "%m/%d/%y %H:%M",
+    "%d.%m.%y %H:%M:%S", "%d.%m.%y %H:%M", "%Y-%m-%d %H:%M:%S,%f", "%d/%m/%Y %H:%M:%S.%f", "%d.%m.%Y %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S %Z",
 )  # fmt: skip
 """Formats in which times are written, tried in this order."""
 _FORMAT = re.compile(r"[%A-Za-z0-9 :/.,\-+]{2,60}")
@@ -208,7 +211,7 @@ class _Rows:
         if not self.reading.time:
             self.note(np.ones(self.count, np.bool_), Reason.MISSING_TIME, "no column tells the time: choose one")
         given = [self._column(name) for name in self.reading.time] or [pa.nulls(self.count, pa.string())]
-        column = given[0] if len(given) == 1 else pc.binary_join_element_wise(*(_as_text(one) for one in given), " ")
+        column = given[0] if len(given) == 1 else joined_times(given)
         present = _valid(column)
         if present.any() and pa.types.is_string(column.type):
             present &= _bools(pc.not_equal(column, ""))
@@ -228,6 +231,10 @@ class _Rows:
             x, y = _transformer(self.reading.crs).transform(x, y)
             outside = given & ~(np.isfinite(x) & np.isfinite(y))
             self.note(outside, Reason.OUT_OF_RANGE, f"the place does not lie in {self.reading.crs}: choose another coordinate reference system")
+        elif self.reading.crs == WGS84:
+            named = f"longitude {self.reading.x!r} must lie in [-180, 180] and latitude {self.reading.y!r} in [-90, 90]"
+            remedy = "mend the value, exchange the two columns, or choose another coordinate reference system or sign for decimals"
+            self.note((np.abs(x) > 180) | (np.abs(y) > 90), Reason.OUT_OF_RANGE, f"{named}: {remedy}")
         return {"x": pa.array(x, mask=np.isnan(x)), "y": pa.array(y, mask=np.isnan(y))}
 
     def _number(self, name: str) -> npt.NDArray[np.float64]:
@@ -274,6 +281,12 @@ class _Noted(CheckedRows):
         super()._judge()
 
 
+def joined_times(parts: Sequence[pa.Array]) -> pa.Array:
+    """Days and times of day as one text each: the midnight that a cell with a day alone has in a workbook is left out."""
+    days = pc.replace_substring_regex(_as_text(parts[0]), r"[T ]00:00:00(\.0+)?$", "")
+    return pc.binary_join_element_wise(days, *(_as_text(one) for one in parts[1:]), " ")
+
+
 def numbers_of(column: pa.Array, decimal: str = ".") -> tuple[npt.NDArray[np.float64], Bools]:
     """(numbers, NaN where there is none; where there is something else)."""
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
@@ -281,7 +294,9 @@ def numbers_of(column: pa.Array, decimal: str = ".") -> tuple[npt.NDArray[np.flo
         return values, np.zeros(len(values), np.bool_)
     texts = pc.utf8_trim_whitespace(_as_text(column))
     if decimal == ",":
-        texts = pc.replace_substring(pc.replace_substring(texts, ".", ""), ",", ".")
+        # Points divide thousands, or are the decimal sign of a file that has both: 1.234,5 and 52.5.
+        grouped = pc.match_substring_regex(texts, r"^[+-]?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?$")
+        texts = pc.replace_substring(pc.if_else(pc.fill_null(grouped, False), pc.replace_substring(texts, ".", ""), texts), ",", ".")
     given = _bools(pc.not_equal(pc.fill_null(texts, ""), "")) & ~_bools(
         pc.is_in(pc.utf8_lower(texts), pa.array(["nan", "null", "na", "n/a", "none", "-"]))
     )

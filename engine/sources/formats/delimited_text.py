@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pv
 from charset_normalizer import from_bytes
 
-from engine.sources.delimited import whole_records
+from engine.sources.delimited import csv_records, whole_records
 from engine.sources.files import Unreadable, blocks
 from engine.sources.formats.chunks import HEAD_BYTES, SHOWN, Broken, Chunk, Kind, Layout
 
@@ -22,17 +23,32 @@ MOST_COLUMNS = 500
 MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 BY_HAND = ("utf-8", "windows-1252", "iso-8859-15", "utf-16", "windows-1250", "windows-1251", "windows-1253", "shift_jis", "gb18030")
 """Encodings that the page offers."""
+_SEP = re.compile(rb'"?sep=."?\r?')
+"""The line by which Excel is told the delimiter."""
 
 
 def guess_layout(head: bytes) -> Layout:
     """How the text that begins with `head` is written."""
     encoding = encoding_of(head)
     text = head.decode(encoding, "replace")
-    lines = [line for line in text.splitlines()[:200] if line.strip()]
+    lines = [line for line in _joined(text.splitlines()[:200]) if line.strip()]
+    lines = lines[1:] if lines and _SEP.fullmatch(lines[0].encode()) else lines
     # The last line may be cut off.
     lines = lines[:-1] if len(head) == HEAD_BYTES and len(lines) > 1 else lines
     delimiter = delimiter_of(lines)
     return Layout(Kind.CSV, encoding, delimiter, has_header(lines, delimiter))
+
+
+def _joined(lines: list[str]) -> Iterator[str]:
+    """Lines of which a cell in quotes goes on are one."""
+    held = ""
+    for line in lines:
+        held = f"{held}\n{line}" if held else line
+        if held.count('"') % 2 == 0:
+            yield held
+            held = ""
+    # A quote that nobody closes holds no lines together.
+    yield from held.splitlines()
 
 
 def encoding_of(head: bytes) -> str:
@@ -92,10 +108,16 @@ def read_delimited_text(stream: BinaryIO, layout: Layout) -> Iterator[Chunk]:
         if names is None:
             block = block.removeprefix(codecs.BOM_UTF8)
             first, _, rest = block.partition(b"\n")
+            if _SEP.fullmatch(first):
+                block, line = rest, line + 1
+                first, _, rest = block.partition(b"\n")
+            while layout.header and first.count(b'"') % 2 and rest:
+                more, _, rest = rest.partition(b"\n")
+                first += b"\n" + more
             found = cells(first.decode(errors="replace").rstrip("\r"), layout.delimiter)
             names = column_names(found if layout.header else [""] * len(found))
             if layout.header:
-                block, line = rest, 2
+                block, line = rest, line + 1 + first.count(b"\n")
         if block.strip(b"\r\n"):
             yield _chunk(block, line, names, layout.delimiter)
         line += block.count(b"\n")
@@ -150,6 +172,9 @@ def _chunk(block: bytes, first_line: int, names: list[str], delimiter: str) -> C
     except UnicodeDecodeError:
         # What is no UTF-8 although it began so: the signs show where.
         block = block.decode("utf-8", "replace").encode()
+    if block.count(b'"') % 2:
+        # A quote that is not closed would take all lines after it into its cell.
+        return _by_record(block, first_line, names, delimiter)
     quoted = b'"' in block
     try:
         table = pv.read_csv(
@@ -170,3 +195,20 @@ def _chunk(block: bytes, first_line: int, names: list[str], delimiter: str) -> C
         Broken(line, problem.format(row.actual_columns, row.expected_columns), str(row.text)[:SHOWN]) for line, row in zip(at, invalid, strict=True)
     ]
     return Chunk(table, np.setdiff1d(numbers, at)[: table.num_rows], tuple(broken))
+
+
+def _by_record(block: bytes, first_line: int, names: list[str], delimiter: str) -> Chunk:
+    """The same by Python's reader, which loses one line to a quote that stays open."""
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    broken: list[Broken] = []
+    for line, text, fields, problem in csv_records(block, first_line, delimiter):
+        if problem is None and len(fields) != len(names):
+            problem = f"the line has {len(fields)} cells, the first {len(names)}"
+        if problem is None:
+            rows.append(fields)
+            lines.append(line)
+        else:
+            broken.append(Broken(line, f"{problem}: mend it, or choose another delimiter", text[:SHOWN]))
+    columns = {name: pa.array([row[at] or None for row in rows], pa.string()) for at, name in enumerate(names)}
+    return Chunk(pa.table(columns), np.array(lines, np.int64), tuple(broken))

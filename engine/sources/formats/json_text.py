@@ -92,12 +92,15 @@ def _entries(document: Any) -> Records:
 def _records(entry: dict[str, Any], number: int) -> Iterator[dict[str, Any] | Broken]:
     """The rows of a feature of GeoJSON; any other object is one row."""
     geometry = entry.get("geometry")
-    if entry.get("type") != "Feature" or not isinstance(geometry, dict):
+    if entry.get("type") != "Feature" or not isinstance(geometry, dict | None):
         yield entry
         return
     given = entry.get("properties")
     properties = dict(given) if isinstance(given, dict) else {}
     properties.setdefault("feature", str(entry.get("id", number)))
+    if geometry is None:
+        yield properties
+        return
     kind, places = geometry.get("type"), geometry.get("coordinates")
     try:
         if kind == "Point":

@@ -34,7 +34,7 @@ _SENTENCE = re.compile(rb"![A-Z-]{2}VD[MO],([1-9]),([1-9]),([0-9]?),([A-B0-9]?),
 _TAG_TIME = re.compile(rb"(?:^|[\\,])c:(\d{9,14})")
 _TAG_GROUP = re.compile(rb"(?:^|[\\,])g:\d+-\d+-(\d+)")
 _EPOCH = re.compile(rb"(?:^|[,;\s])(\d{10}(?:\.\d+)?|\d{13})(?:$|[,;\s])")
-_ISO = re.compile(rb"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)")
+_ISO = re.compile(rb"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)")
 _UNKNOWN = {"lon": 181.0, "lat": 91.0, "speed": 102.3, "course": 360.0, "heading": 511}
 COLUMNS = ("mmsi", "time", "lon", "lat", "msg_type", "speed", "course", "heading", "status", "name", "ship_type", "callsign")
 
@@ -219,7 +219,8 @@ def _beside(before: bytes, after: bytes) -> int | None:
         iso, epoch = _ISO.search(text), _EPOCH.search(text)
         try:
             if iso is not None:
-                return round(datetime.fromisoformat(iso[1].decode()).replace(tzinfo=UTC).timestamp() * 1000)
+                found = datetime.fromisoformat(iso[1].decode())
+                return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
         except (ValueError, OverflowError):
             continue
         if epoch is not None:

@@ -6,11 +6,13 @@ import mmap
 import zipfile
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.sources.files import Unreadable
@@ -21,6 +23,10 @@ BUFFER_BYTES = 1 << 20
 """So much of a column is read at once: a row group may be as large as the file."""
 UNPACKED_BYTES = 500_000_000
 """What a workbook may unpack to."""
+TITLE_ROWS = 10
+"""So many rows above the names may be titles."""
+YEARS = (-62_135_596_800, 253_402_300_799)
+"""The years 1 to 9999, as seconds: those of Python's calendar."""
 
 
 def read_parquet(path: Path, layout: Layout) -> Iterator[Chunk]:
@@ -70,12 +76,25 @@ def _flat(table: pa.Table) -> pa.Table:
         if not any(pa.types.is_struct(field.type) for field in table.schema):
             break
         table = table.flatten()
+    table = pa.table([_plain(column) for column in table.columns], table.column_names)
     kept = [at for at, field in enumerate(table.schema) if not pa.types.is_nested(field.type)]
     return table.select(kept).rename_columns(column_names([table.column_names[at] for at in kept]))
 
 
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts of every kind that Arrow has as texts, dictionaries as their values, times that no calendar has as none."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    kind = pa.string() if pa.types.is_string_view(kind) else kind
+    column = column if kind == column.type else column.cast(kind)
+    if not pa.types.is_timestamp(kind):
+        return column
+    seconds = column.cast(pa.timestamp("s", kind.tz), safe=False).cast(pa.int64())
+    known = pc.and_(pc.greater_equal(seconds, YEARS[0]), pc.less_equal(seconds, YEARS[1]))
+    return pc.if_else(known, column, pa.scalar(None, kind))
+
+
 def read_excel(path: Path, layout: Layout) -> Iterator[Chunk]:
-    """The rows of a sheet, the first unless one is named, below its line of names. Raises Unreadable."""
+    """The rows of a sheet, the first with rows unless one is named, below its line of names. Raises Unreadable."""
     import openpyxl
 
     _check_archive(path)
@@ -83,8 +102,8 @@ def read_excel(path: Path, layout: Layout) -> Iterator[Chunk]:
         # By its name the library would judge what it is, and an uploaded file has none.
         with path.open("rb") as raw:
             book = openpyxl.load_workbook(raw, read_only=True, data_only=True, keep_links=False)
-            sheet = book[layout.sheet] if layout.sheet in book.sheetnames else book.worksheets[0]
-            rows = enumerate(sheet.iter_rows(values_only=True), 1)
+            sheet = book[layout.sheet] if layout.sheet in book.sheetnames else _first_filled(book.worksheets)
+            rows = _below_titles(enumerate(sheet.iter_rows(values_only=True), 1))
             names = column_names(["" if cell is None else str(cell) for cell in next(rows, (1, ()))[1]])
             filled = ((number, row) for number, row in rows if any(cell is not None for cell in row))
             yield from chunks_of((number, dict(zip(names, map(_value, row), strict=False))) for number, row in filled)
@@ -93,6 +112,41 @@ def read_excel(path: Path, layout: Layout) -> Iterator[Chunk]:
     except Exception as error:
         # The library raises whatever its parts raise.
         raise Unreadable(f"The workbook cannot be read: {str(error).partition(chr(10))[0]}") from error
+
+
+def _first_filled(sheets: list[Any]) -> Any:
+    """The first sheet with a row below its names; the first where none has one."""
+    for sheet in sheets:
+        filled = (row for row in sheet.iter_rows(values_only=True) if _cells(row) > 1)
+        if next(filled, None) and next(filled, None):
+            return sheet
+    return sheets[0]
+
+
+def filled_sheet(path: Path) -> str:
+    """The name of the sheet that is read where none is named; "" where it is the first, or cannot be read."""
+    import openpyxl
+
+    _check_archive(path)
+    try:
+        with path.open("rb") as raw:
+            sheets = openpyxl.load_workbook(raw, read_only=True, data_only=True, keep_links=False).worksheets
+            found = _first_filled(sheets)
+            return "" if found is sheets[0] else str(found.title)
+    except Exception:
+        # Reading it says why.
+        return ""
+
+
+def _below_titles(rows: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+    """The rows without those of one cell above the names: titles of a report."""
+    above = list(islice(rows, TITLE_ROWS))
+    begin = next((at for at, (_, row) in enumerate(above) if _cells(row) > 1), 0)
+    return chain(above[begin:], rows)
+
+
+def _cells(row: Any) -> int:
+    return sum(cell is not None for cell in row)
 
 
 def sheets_of(path: Path) -> list[str]:

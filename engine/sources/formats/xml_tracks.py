@@ -59,7 +59,7 @@ class _Gpx:
     """Tracks are distinguished by their names and, where these are missing, by their numbers."""
 
     def __init__(self) -> None:
-        self.tracks, self.name = 0, ""
+        self.tracks, self.waypoints, self.name = 0, 0, ""
 
     def begin(self, tag: str) -> None:
         if tag in ("trk", "rte"):
@@ -71,15 +71,20 @@ class _Gpx:
             self.name = (element.text or "").strip() or self.name
             return None
         if tag in ("trkpt", "rtept", "wpt"):
-            return [{**({} if tag == "wpt" else {"track": self.name}), **_point(element)}]
+            return [{"track": self._waypoint(element) if tag == "wpt" else self.name, **_point(element)}]
         return [] if tag in ("trkseg", "trk", "rte", "metadata") else None
+
+    def _waypoint(self, element: Element) -> str:
+        self.waypoints += 1
+        return next((child.text or "" for child in element if _local(child) == "name"), "").strip() or f"waypoint {self.waypoints}"
 
 
 def _point(element: Element) -> dict[str, Any]:
     found: dict[str, Any] = {"lon": element.get("lon"), "lat": element.get("lat"), "time": None}
-    for child in element.iter():
-        if child is not element and not len(child) and child.text and child.text.strip():
-            found.setdefault(_local(child), None)
+    # Extensions may have names of their own such as `time`: the point's own come first.
+    own = list(element)
+    for child in (*own, *(one for part in own for one in part.iter() if one is not part)):
+        if not len(child) and child.text and child.text.strip() and found.get(_local(child)) is None:
             found[_local(child)] = child.text.strip()
     return found
 

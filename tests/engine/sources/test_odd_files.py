@@ -1,0 +1,137 @@
+"""Files as real tools write them, with what is odd about each: guessed right, or the fault shown by row with its remedy; no row is lost."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine.sources.formats import read_chunks
+from engine.sources.guessing import inspect
+from engine.sources.reading import numbers_of, read_rows, reading_of
+
+NOON = datetime(2025, 12, 31, 12, tzinfo=UTC)
+T0 = int(NOON.timestamp() * 1000)
+AIS = "!AIVDM,1,1,,B,15M67FC000G?ufbE`FepT@3n00Sa,0*5C"
+
+
+def looked(path: Path, data: str | bytes | None = None) -> tuple[dict[str, Any], list[dict[str, Any]], list[tuple[int, str]]]:
+    """What was found, all good rows, and all others with their lines."""
+    if data is not None:
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    found = inspect(path, path.name, {})
+    reading = reading_of(found["reading"])
+    rows: list[dict[str, Any]] = []
+    faults: list[tuple[int, str]] = []
+    for chunk in read_chunks(path, reading.layout):
+        checked = read_rows(chunk.table, reading, reading.feed("x")).checked
+        rows += checked.good().to_pylist()
+        faults += [(int(chunk.lines[one.position or 0]), one.detail) for one in checked.dead()] + [(one.line, one.problem) for one in chunk.broken]
+    assert found["count"] <= len(rows) + len(faults)
+    return found, rows, faults
+
+
+def table(cells: str, count: int = 20, head: str = "id,time,lon,lat,note") -> str:
+    return head + "\n" + "".join(cells.format(n=n, t=f"2025-12-31 12:00:{n:02}") + "\n" for n in range(count))
+
+
+def test_a_quote_that_stays_open_costs_one_line(tmp_path: Path) -> None:
+    _, rows, faults = looked(tmp_path / "a.csv", table("a,{t},13,52,x").replace("12:00:05,13,52,x", '12:00:05,13,52,"x'))
+    assert len(rows) == 19 and faults == [(7, "a quote is opened and not closed: mend it, or choose another delimiter")]
+
+
+def test_cells_and_names_of_several_lines(tmp_path: Path) -> None:
+    found, rows, faults = looked(tmp_path / "a.csv", table('a,{t},13,52,"one\n""two"", {n}"', head='id,time,lon,lat,"note\n(long)"'))
+    assert found["reading"]["delimiter"] == "," and len(rows) == 20 and not faults and rows[0]["note_long"] == 'one\n"two", 0'
+
+
+def test_the_line_by_which_excel_is_told_the_delimiter(tmp_path: Path) -> None:
+    _, rows, faults = looked(tmp_path / "a.csv", "sep=;\r\n" + table("a;{t};13,5;52,5", head="id;time;lon;lat") + "b;never;1;2\n")
+    assert len(rows) == 20 and rows[0]["x"] == 13.5 and faults[0][0] == 23
+
+
+def test_a_point_is_no_thousand_in_a_file_with_decimal_commas() -> None:
+    values, wrong = numbers_of(pa.array(["52.5", "1.234,5", "1.234.567", "0,5", "1.2.3"]), ",")
+    assert values[:4].tolist() == [52.5, 1234.5, 1234567.0, 0.5] and wrong.tolist() == [False] * 4 + [True]
+
+
+@pytest.mark.parametrize(
+    "form", ["%m/%d/%y %I:%M %p", "%m/%d/%Y %I:%M %p", "%d.%m.%y %H:%M", "%d/%m/%y %H:%M:%S", "%m/%d/%y %H:%M", "%Y%m%d%H%M", "%d %b %Y %H:%M:%S",
+             "%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%d %H:%M:%S,000", "%d/%m/%Y %H:%M:%S.000", "%d/%m/%Y, %H:%M:%S"]
+)  # fmt: skip
+def test_times_of_american_and_other_offices(tmp_path: Path, form: str) -> None:
+    lines = "".join(f"a;{(NOON + timedelta(hours=n)).strftime(form)};13;52\n" for n in range(30))
+    _, rows, faults = looked(tmp_path / "a.csv", "id;time;lon;lat\n" + lines)
+    assert [row["t"] for row in rows] == [T0 + n * 3_600_000 for n in range(30)] and not faults
+
+
+def test_a_place_out_of_range_names_the_remedy(tmp_path: Path) -> None:
+    _, rows, faults = looked(tmp_path / "a.csv", table("a,{t},13,52,x") + "a,2025-12-31 12:00:00,193,52,x\n")
+    assert len(rows) == 20 and faults[0][0] == 22
+    assert "'lon' must lie in [-180, 180]" in faults[0][1] and "choose another coordinate reference system" in faults[0][1]
+
+
+def test_a_number_of_a_vessel_is_no_time(tmp_path: Path) -> None:
+    found, rows, faults = looked(tmp_path / "a.nmea", f"{AIS}\r\n" * 3)
+    assert found["reading"]["time"] == ["time"] and found["reading"]["entity"] == ["mmsi"] and not rows and len(faults) == 3
+
+
+def test_a_time_before_a_sentence_keeps_its_offset(tmp_path: Path) -> None:
+    _, rows, _ = looked(tmp_path / "a.nmea", f"2025-12-31T14:00:00+02:00 {AIS}\n2025-12-31T12:00:01Z {AIS}\n")
+    assert [row["t"] for row in rows] == [T0, T0 + 1_000]
+
+
+def _workbook(path: Path, *sheets: list[list[Any]]) -> Path:
+    book = openpyxl.Workbook()
+    for number, rows in enumerate(sheets):
+        sheet = book.create_sheet(f"sheet {number}", number)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def test_workbooks_with_a_title_and_with_a_page_before_the_data(tmp_path: Path) -> None:
+    data: list[list[Any]] = [["id", "Date", "Time", "lon", "lat"], *(["a", date(2025, 12, 31), time(12, 0, n), 13.4, 52.5] for n in range(3))]
+    path = _workbook(tmp_path / "a.xlsx", [["How to read this"]], [["Report"], [], *data])
+    found, rows, faults = looked(path)
+    assert found["reading"]["sheet"] == "sheet 1" and found["sheets"] == ["sheet 0", "sheet 1", "Sheet"]
+    assert [row["t"] for row in rows] == [T0, T0 + 1_000, T0 + 2_000] and rows[0]["x"] == 13.4 and not faults
+
+
+def test_columns_of_all_kinds_of_texts_and_times(tmp_path: Path) -> None:
+    places = {"lon": [13.4, 13.5], "lat": [52.5, 52.5]}
+    days = {"date": pa.array([date(2025, 12, 31)] * 2), "time": pa.array([time(12), time(12, 0, 1)], pa.time32("s"))}
+    pq.write_table(pa.table({"id": pa.array(["a", "b"]).dictionary_encode(), **days, **places}), tmp_path / "a.parquet")
+    _, rows, _ = looked(tmp_path / "a.parquet")
+    assert [(row["entity"], row["t"]) for row in rows] == [("a", T0), ("b", T0 + 1_000)]
+    views = pa.table({"id": pa.array(["a", "b"], pa.string_view()), "time": pa.array([T0, 10**15], pa.timestamp("ms")), **places})
+    with pa.ipc.new_file(str(tmp_path / "a.arrow"), views.schema) as writer:
+        writer.write_table(views)
+    _, rows, faults = looked(tmp_path / "a.arrow")
+    assert [(row["entity"], row["t"]) for row in rows] == [("a", T0)] and faults == [(2, "the row has no t")]
+
+
+def test_waypoints_beside_tracks_and_extensions_with_names_of_points(tmp_path: Path) -> None:
+    more = "<extensions><x><time>7</time><lat>0</lat></x></extensions>"
+    points = "".join(f'<trkpt lat="52" lon="13.{n}"><time>2025-12-31T12:00:0{n}Z</time>{more}</trkpt>' for n in range(3))
+    home = '<wpt lat="52" lon="13"><time>2025-12-31T12:00:00Z</time><name>Home</name></wpt>'
+    _, rows, faults = looked(tmp_path / "a.gpx", f"<gpx>{home}<trk><name>Run</name><trkseg>{points}</trkseg></trk></gpx>")
+    assert [(row["entity"], row["t"], row["y"]) for row in rows] == [
+        ("Home", T0, 52),
+        *(("Run", T0 + 1_000 * n, 52) for n in range(3)),
+    ] and not faults
+
+
+def test_a_feature_without_a_place_is_read_as_the_others(tmp_path: Path) -> None:
+    times = [f"2025-12-31T12:00:0{n}Z" for n in range(3)]
+    places = [None, *({"type": "Point", "coordinates": [13, 52]} for _ in range(2))]
+    features = [{"type": "Feature", "geometry": place, "properties": {"vessel": "a", "time": t}} for place, t in zip(places, times, strict=True)]
+    _, rows, faults = looked(tmp_path / "a.geojson", json.dumps({"type": "FeatureCollection", "features": features}))
+    assert [(row["entity"], row["x"]) for row in rows] == [("a", None), ("a", 13.0), ("a", 13.0)] and not faults

@@ -26,7 +26,7 @@ export function kindName(kind: string): string {
 }
 
 /** A name that stands within a sentence: German keeps the capitals of its nouns. */
-function inSentence(name: string): string {
+export function inSentence(name: string): string {
   return language === "en" ? name.toLowerCase() : name;
 }
 

@@ -5,7 +5,7 @@ import type { QueryRow } from "../lib/shapes";
 import { button, empty, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
 import { formatNumber } from "../lib/time";
-import { familyName } from "../lib/words";
+import { familyName, inSentence, SEVERITY_NAMES } from "../lib/words";
 
 export interface QueryPanelHandlers {
   onHidden: (hidden: Set<string>) => void;
@@ -146,7 +146,13 @@ export class QueryPanelView {
       replace(
         entry.count,
         h("div", {}, text),
-        open > 0 ? h("div", { class: "query-meta" }, `${formatNumber(open)} ${isLive ? "now" : "then"}`) : null,
+        open > 0
+          ? h(
+              "div",
+              { class: "query-meta" },
+              isLive ? t("{count} now", { count: formatNumber(open) }) : t("{count} then", { count: formatNumber(open) }),
+            )
+          : null,
       );
     }
   }
@@ -186,7 +192,7 @@ export class QueryPanelView {
           { class: "query-meta" },
           state,
           query.severity === "high" || query.severity === "critical"
-            ? h("span", { class: `badge badge-${query.severity}` }, query.severity)
+            ? h("span", { class: `badge badge-${query.severity}` }, inSentence(SEVERITY_NAMES[query.severity]))
             : null,
         ),
       ),

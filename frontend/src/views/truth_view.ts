@@ -4,7 +4,7 @@ import { t } from "../lib/texts";
 import { get, query } from "../lib/api";
 import { h, replace } from "../lib/dom";
 import { list, nullable, number, otherwise, record, string } from "../lib/parse";
-import { familyName } from "../lib/words";
+import { familyName, inSentence } from "../lib/words";
 
 const MINUTES = 30;
 const EVERY_MS = 15_000;
@@ -101,5 +101,5 @@ function share(part: number, whole: number): string {
 function words({ kind, family }: Score, rows: readonly Score[]): string {
   const text = kind.replaceAll("-", " ");
   const isOne = rows.filter((row) => row.kind === kind).length === 1;
-  return text.charAt(0).toUpperCase() + text.slice(1) + (isOne ? "" : ` (${familyName(family).toLowerCase()})`);
+  return text.charAt(0).toUpperCase() + text.slice(1) + (isOne ? "" : ` (${inSentence(familyName(family))})`);
 }

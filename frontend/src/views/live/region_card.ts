@@ -15,7 +15,7 @@ export function openRegionCard(map: L.Map, at: L.LatLng, region: DrawnRegion, mo
   const page = h("a", { href: `/regions/${region.id}` }, t("Who is inside"));
   const card = h(
     "div",
-    { class: "region-card" },
+    { class: "region-links" },
     h("strong", {}, region.name),
     isStored ? h("div", {}, page) : null,
     ...using.map((row) => h("div", {}, h("a", { href: `/queries/${row.id}` }, row.name))),

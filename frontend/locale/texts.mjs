@@ -1,4 +1,4 @@
-// Texts for translators: `npm run texts` writes what t() and tn() say in the front end, and {% translate %} in the server's templates, into the
+// Texts for translators: `npm run texts` writes what t() and tn() say in the front end, and {% translate %} and gettext() on the server, into the
 // .po files and keeps what is translated; `npm run texts:check` fails where a .po file differs from the code, a text has no translation, or
 // one in a place of texts is not marked.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -10,6 +10,7 @@ const HERE = import.meta.dirname;
 const SOURCE = join(HERE, "../src");
 const ROOT = join(HERE, "../..");
 const TEMPLATES = join(ROOT, "webapp/templates");
+const CODE = join(ROOT, "webapp");
 const SERVER = join(ROOT, "webapp/locale");
 /** Literals that stay as they are in every language, though they read like texts: names, keywords, formats. */
 const NAMES = join(HERE, "names.txt");
@@ -147,16 +148,35 @@ function catalogueOf(texts, old) {
   return po.compile({ ...old, translations }, { foldLength: 0, sort: true }).toString() + "\n";
 }
 
-/** What the templates of the server say by {% translate %} and {% blocktranslate %}. */
-function ofTemplates() {
-  const found = [];
+/** What of a template is no text: tags with what stands in them, values, comments, and drawings. */
+const NO_PROSE = /\{% blocktranslate .*?\{% endblocktranslate %\}|\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\}|<svg.*?<\/svg>/gs;
+/** In templates these are no texts to translate. */
+const TEMPLATE_NAMES = new Set(["Vedette", "UTC"]);
+
+/** Texts of a template that no tag translates. */
+export function unmarkedInTemplate(template) {
+  const bare = template.replaceAll(NO_PROSE, "\0");
+  const inTags = [...bare.matchAll(/\s(?:aria-label|alt|title|placeholder)="([^"]*)"/g)].map((match) => match[1]);
+  const parts = [...bare.replaceAll(/<[^>]*>/g, "\0").split("\0"), ...inTags.flatMap((one) => one.split("\0"))];
+  return parts.map((part) => part.replaceAll(/^[^\p{L}]+|[^\p{L}.?!]+$/gu, "")).filter((part) => isText(part) && !TEMPLATE_NAMES.has(part));
+}
+
+/** What the templates of the server say by {% translate %} and {% blocktranslate %}, its code by gettext(), and the faults of what is not marked. */
+function ofServer() {
+  const [found, faults] = [[], []];
   for (const file of readdirSync(TEMPLATES, { recursive: true }).filter((one) => one.endsWith(".html") || one.endsWith(".txt")).sort()) {
     const template = readFileSync(join(TEMPLATES, file), "utf8");
-    const say = (text) => found.push({ text, context: "", at: file });
-    for (const match of template.matchAll(/\{% translate "([^"]+)"|=_\("([^"]+)"\)/g)) say(match[1] ?? match[2]);
-    for (const match of template.matchAll(/\{% blocktranslate [^%]*%\}(.*?)\{% endblocktranslate %\}/gs)) say(match[1].replaceAll(/\{\{ (\w+) \}\}/g, "%($1)s"));
+    const say = (text, plural) => found.push({ text, plural, context: "", at: file });
+    for (const match of template.matchAll(/\{% translate "([^"]+)"|[=:]_\("([^"]+)"\)/g)) say(match[1] ?? match[2]);
+    for (const match of template.matchAll(/\{% blocktranslate [^%]*%\}(.*?)\{% endblocktranslate %\}/gs))
+      say(...match[1].replaceAll(/\{\{ (\w+) \}\}/g, "%($1)s").split("{% plural %}"));
+    for (const text of unmarkedInTemplate(template)) faults.push(`${file}: "${text.slice(0, 80)}" is not marked for translation: {% translate %}`);
   }
-  return found;
+  for (const file of readdirSync(CODE, { recursive: true }).filter((one) => one.endsWith(".py")).sort()) {
+    const code = readFileSync(join(CODE, file), "utf8");
+    for (const match of code.matchAll(/\bgettext(?:_lazy|_noop)?\(\s*"([^"]+)"/g)) found.push({ text: match[1], context: "", at: file });
+  }
+  return { texts: found, faults };
 }
 
 /** Writes or compares one catalogue; what is wrong with it. Says how much of it is translated. */
@@ -199,8 +219,9 @@ export const keptNames = () => new Set(readFileSync(NAMES, "utf8").split("\n").f
 function main(isCheck) {
   const { texts, faults } = ofSource();
   for (const file of readdirSync(HERE).filter((one) => one.endsWith(".po"))) faults.push(...keep(join(HERE, file), texts, isCheck));
-  const templates = ofTemplates();
-  for (const language of readdirSync(SERVER)) faults.push(...keep(join(SERVER, language, "LC_MESSAGES/django.po"), templates, isCheck));
+  const server = ofServer();
+  faults.push(...server.faults);
+  for (const language of readdirSync(SERVER)) faults.push(...keep(join(SERVER, language, "LC_MESSAGES/django.po"), server.texts, isCheck));
   for (const fault of faults) console.error(fault);
   if (isCheck && faults.length > 0) process.exitCode = 1;
 }

@@ -13,6 +13,7 @@ from allauth.socialaccount.models import SocialLogin
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.shortcuts import render
+from django.utils.translation import gettext_lazy
 
 from webapp.accounts.second_factor import note_provider
 from webapp.audit.logins import log_in_barred
@@ -26,10 +27,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
     error_messages: ClassVar = {
         **DefaultAccountAdapter.error_messages,
-        "too_many_login_attempts": "Too many log-ins have failed. Try again in 15 minutes.",
-        "username_password_mismatch": "The name or the password is wrong.",
-        "incorrect_password": "That is not your present password.",
-        "incorrect_code": "That code is wrong or has been used.",
+        "too_many_login_attempts": gettext_lazy("Too many log-ins have failed. Try again in 15 minutes."),
+        "username_password_mismatch": gettext_lazy("The name or the password is wrong."),
+        "incorrect_password": gettext_lazy("That is not your present password."),
+        "incorrect_code": gettext_lazy("That code is wrong or has been used."),
     }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:

@@ -10,6 +10,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
@@ -22,17 +23,17 @@ class NewAccountForm(forms.ModelForm[User]):
     """Name and password of somebody who is new here."""
 
     password = forms.CharField(
-        label="Password",
+        label=gettext_lazy("Password"),
         max_length=200,
         strip=False,
-        help_text="At least 10 characters.",
+        help_text=gettext_lazy("At least 10 characters."),
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
 
     class Meta:
         model = User
         fields = ("username",)
-        labels = {"username": "User name"}  # noqa: RUF012  as Django reads it
+        labels = {"username": gettext_lazy("User name")}  # noqa: RUF012  as Django reads it
         help_texts = {"username": ""}  # noqa: RUF012
         widgets = {"username": forms.TextInput(attrs={"autocomplete": "username"})}  # noqa: RUF012
 
@@ -40,7 +41,7 @@ class NewAccountForm(forms.ModelForm[User]):
         name: str = self.cleaned_data["username"]
         # Names are compared without regard to capitals at the log-in.
         if User.objects.filter(username__iexact=name).exists():
-            raise forms.ValidationError("Somebody has that name already.")
+            raise forms.ValidationError(gettext("Somebody has that name already."))
         return name
 
     def clean(self) -> dict[str, Any]:

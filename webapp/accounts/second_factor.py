@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext, gettext_noop
 
 from webapp.config.middleware import OPEN_PATHS
 
@@ -21,7 +22,7 @@ PROVED = "provider_proved"
 """In the session: the provider that said in this log-in that it had asked for two factors."""
 TRUSTED = "trusted"
 """In place of a provider's values: the operator answers for it that everybody proves two factors there."""
-NEEDED = "This installation asks everybody for a second factor: set one up first."
+NEEDED = gettext_noop("This installation asks everybody for a second factor: set one up first.")
 
 
 def is_missing(request: HttpRequest) -> bool:
@@ -66,5 +67,5 @@ class SecondFactorRequired:
             return self.get_response(request)
         if request.path.startswith("/api/"):
             return JsonResponse({"faults": [{"pointer": "", "message": NEEDED}]}, status=403)
-        messages.warning(request, NEEDED)
+        messages.warning(request, gettext(NEEDED))
         return redirect("mfa_index")

@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError as ModelValidationError
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.utils.translation import gettext, gettext_noop
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
@@ -92,24 +93,24 @@ def _model_faults(error: ModelValidationError) -> list[Fault]:
 def _plain(request: HttpRequest, status: int, message: str) -> HttpResponse:
     if request.path.startswith("/api/"):
         return JsonResponse(faults_body([Fault("", message)]), status=status)
-    return render(request, "error.html", {"status": status, "message": message}, status=status)
+    return render(request, "error.html", {"status": status, "message": gettext(message)}, status=status)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """The request came without the page's own token."""
-    return _plain(request, 403, "This page is out of date. Load it again and repeat what you did.")
+    return _plain(request, 403, gettext_noop("This page is out of date. Load it again and repeat what you did."))
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _plain(request, 400, "The request cannot be understood.")
+    return _plain(request, 400, gettext_noop("The request cannot be understood."))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _plain(request, 403, "You are not permitted to do this.")
+    return _plain(request, 403, gettext_noop("You are not permitted to do this."))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _plain(request, 404, "There is nothing here, or it is not shared with you.")
+    return _plain(request, 404, gettext_noop("There is nothing here, or it is not shared with you."))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

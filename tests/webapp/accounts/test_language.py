@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
 from django.test import Client
 
 
@@ -22,3 +23,27 @@ def test_the_chosen_language_goes_before_the_browsers(people: SimpleNamespace) -
     people.analyst.language = "de"
     people.analyst.save()
     assert ">Abfragen<" in client.get("/queries/").text
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/account/", ["<title>Konto · Vedette"]),
+        ("/account/security/", ["Zweiter Faktor", "Wiederherstellungscodes"]),
+        ("/account/password/", ["Passwort ändern"]),
+        ("/feeds/", ["<title>Feeds und Jobs"]),
+        ("/there/is/none/", ["Fehler 404", "Hier ist nichts"]),
+    ],
+)
+def test_pages_that_the_server_makes_are_in_the_chosen_language(people: SimpleNamespace, path: str, words: list[str]) -> None:
+    people.analyst.language = "de"
+    people.analyst.save()
+    client = Client(headers={"Accept-Language": "en"})
+    client.force_login(people.analyst)
+    page = client.get(path, follow=True).text
+    assert all(word in page for word in words)
+
+
+def test_a_failed_log_in_is_told_in_the_language_of_the_browser(db: None) -> None:
+    answer = Client(headers={"Accept-Language": "de"}).post("/login/", {"username": "nobody", "password": "wrong"})
+    assert "Der Name oder das Passwort ist falsch." in answer.text

@@ -96,7 +96,7 @@ export function linkButton(text: string, href: string, name?: string, kind = "")
 
 /** What to show where there is nothing yet, and what to do next. */
 export function empty(name: string, title: string, text: string, ...actions: Child[]): HTMLElement {
-  return h("div", { class: "empty" }, icon(name), h("h3", {}, title), h("p", {}, text), ...actions);
+  return h("div", { class: "empty" }, icon(name), h("h2", {}, title), h("p", {}, text), ...actions);
 }
 
 /** What stands where an answer of the server will be. */

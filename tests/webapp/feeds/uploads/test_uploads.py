@@ -253,10 +253,10 @@ def test_nobody_adds_a_file_to_a_feed_that_is_not_theirs(client: APIClient, peop
 
 
 def test_a_file_of_which_nothing_can_be_read_fails_with_the_remedy(client: APIClient) -> None:
-    data = b"id,time,lon,lat\n" + b"a,never,1,2\n" * 5
+    data = b"id,seen,lon,lat\n" + b"a,never,1,2\n" * 5
     address = uploaded(client, data)
     assert loaded(client, address).json()["faults"][0]["pointer"] == "/reading/time", "no column tells the time"
-    chosen = client.post(f"{address}inspection", {"reading": {"time": ["time"]}}, format="json").json()["reading"]
+    chosen = client.post(f"{address}inspection", {"reading": {"time": ["seen"]}}, format="json").json()["reading"]
     assert client.post(f"{address}load", {"feed": {"name": "boats"}, "reading": chosen}, format="json").status_code == 201
     upload = run(Loads(), Upload.objects.get())
     assert upload.state == "failed" and "choose other columns" in upload.error

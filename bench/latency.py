@@ -1,6 +1,7 @@
 """How long from ingest's 202 to the WebSocket frame, hop by hop, on a running system.
 
-    python bench/latency.py --url http://127.0.0.1:8000 --user analyst --password ... [--feed city] [--probes 120] [--pages 100]
+    python bench/latency.py --url http://127.0.0.1:8000 --user analyst --password ... [--feed city] [--probes 120]
+        [--pages 100 --account NAME:PASSWORD ...]
 
 A probe car steps in and out of a square of its own while the feed's own traffic goes on. Every step is one HTTP post and one crossing. Hops:
 
@@ -128,10 +129,12 @@ async def frames(client: Client, feed: str, query: int, found: dict[int, float],
 
 
 @contextmanager
-def pages(client: Client, feed: str, count: int) -> Iterator[None]:
-    """So many pages that are open on the feed."""
+def pages(client: Client, feed: str, count: int, accounts: list[str]) -> Iterator[None]:
+    """So many pages that are open on the feed, each account with as many."""
     queries = [row["id"] for row in client.call("GET", f"queries/?feed={feed}&page_size=500")["results"]]
-    readers = get_context("spawn").Process(target=_read_pages, args=(client.url, _cookies(client), feed, queries, count), daemon=True)
+    sessions = [_session(client.url, account) for account in accounts] or [_cookies(client)]
+    cookies = [sessions[page % len(sessions)] for page in range(count)]
+    readers = get_context("spawn").Process(target=_read_pages, args=(client.url, cookies, feed, queries), daemon=True)
     readers.start()
     try:
         yield
@@ -141,12 +144,18 @@ def pages(client: Client, feed: str, count: int) -> Iterator[None]:
         readers.join()
 
 
-def _read_pages(url: str, cookies: str, feed: str, queries: list[int], count: int) -> None:
-    asyncio.run(_all_pages(url, cookies, feed, queries, count))
+def _session(url: str, account: str) -> str:
+    client = Client(url)
+    client.login(*account.split(":", 1))
+    return _cookies(client)
 
 
-async def _all_pages(url: str, cookies: str, feed: str, queries: list[int], count: int) -> None:
-    await asyncio.gather(*(_page(url, cookies, feed, queries) for _ in range(count)))
+def _read_pages(url: str, cookies: list[str], feed: str, queries: list[int]) -> None:
+    asyncio.run(_all_pages(url, cookies, feed, queries))
+
+
+async def _all_pages(url: str, cookies: list[str], feed: str, queries: list[int]) -> None:
+    await asyncio.gather(*(_page(url, one, feed, queries) for one in cookies))
 
 
 async def _page(url: str, cookies: str, feed: str, queries: list[int]) -> None:
@@ -207,7 +216,7 @@ async def measure(arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
     )
     token = client.call("POST", "tokens/", {"name": "latency probe", "scopes": ["ingest"]})
     try:
-        with pages(client, arguments.feed, arguments.pages) if arguments.pages else nullcontext():
+        with pages(client, arguments.feed, arguments.pages, arguments.account) if arguments.pages else nullcontext():
             hops = await probe(client, arguments, query["id"], token["token"], x, y)
             if arguments.pages:
                 print(f"web server with {arguments.pages} pages: " + ", ".join(f"{kind} {mb:.0f} MB" for kind, mb in memory(client.port).items()))
@@ -252,6 +261,7 @@ def main() -> None:
     parser.add_argument("--feed", default="city")
     parser.add_argument("--probes", type=int, default=120)
     parser.add_argument("--pages", type=int, default=0, help="pages that are open on the feed meanwhile")
+    parser.add_argument("--account", action="append", default=[], metavar="NAME:PASSWORD", help="who has those pages open; again for more")
     parser.add_argument("--pause", type=float, default=0.37, help="seconds between two probes")
     hops = asyncio.run(measure(parser.parse_args()))
     for hop, figures in hops.items():

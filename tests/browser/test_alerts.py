@@ -55,9 +55,13 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     User.objects.filter(username="ada").update(time_zone="Asia/Tokyo")
     site.log_in()
     page = site.page
+    first_frames: list[str] = []
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda payload: first_frames.append(str(payload))))
     page.goto(site.address + "/alerts/")
     rows = page.locator("tr[data-alert]")
     page.get_by_text("3,000 alerts").wait_for()
+    site.world.wait(lambda: any('"changes"' in frame for frame in first_frames), 20, "the socket goes on from where the page was made")
+    assert not any('"snapshot"' in frame for frame in first_frames), "the rows come once, by the API"
     assert rows.count() < 60, "elements for what can be seen, not for all"
     for _ in range(3):
         page.locator(".desk-scroll").evaluate("(element) => element.scrollTo(0, element.scrollHeight)")

@@ -16,6 +16,7 @@ from webapp.alerts.models import Delivery
 from webapp.alerts.selectors import alert_list
 from webapp.config.opened_links import check_opened, note_opened, unindexed
 from webapp.config.pages import page_data
+from webapp.feeds.heads import outbox_numbers
 
 MESSAGE = "message"
 """The kind of these links, in sessions."""
@@ -27,7 +28,7 @@ def alerts(request: HttpRequest, pk: int | None = None) -> HttpResponse:
     """The inbox, with one alert opened when the address names it."""
     if pk is not None:
         get_object_or_404(alert_list(user=request.user), pk=pk)
-    return render(request, "pages/alerts.html", page_data(request, alert=pk))
+    return render(request, "pages/alerts.html", page_data(request, alert=pk, outbox=outbox_numbers(user=request.user)))
 
 
 def numbers(request: HttpRequest) -> HttpResponse:

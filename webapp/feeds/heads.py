@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from engine.model.faults import refuse
 from webapp.accounts.models import Membership, Role, User
+from webapp.accounts.permissions import AnyUser
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead, Job, JobEvent, ObservedState
 from webapp.jobs.services import job_default, job_tell
@@ -67,6 +68,12 @@ def feed_status(*, feed_id: int) -> dict[str, Any]:
     """How the processing of a feed stands: what the feeds page shows and the `status` frames carry."""
     head = FeedHead.objects.select_related("job").filter(feed_id=feed_id).first()
     return _status(head) if head is not None else dict(_NONE)
+
+
+def outbox_numbers(*, user: AnyUser) -> dict[str, int]:
+    """The number of the newest change, by name of the feed that the user may see: what a page that reads the rest by API resumes after."""
+    heads = FeedHead.objects.filter(feed__in=Feed.objects.visible_to(user))
+    return dict(heads.values_list("feed__name", "outbox_seq"))
 
 
 def feed_position(*, feed_id: int) -> int:

@@ -4,7 +4,7 @@ import { addressOf, filtersOf, fitsView, viewFrom, type DeskView } from "../data
 import { alert as alertParser, type Alert, type AlertGroup } from "../lib/shapes";
 import { get, page } from "../lib/api";
 import { button, empty, h, isTyping, linkButton, replace } from "../lib/dom";
-import { integer, record } from "../lib/parse";
+import { dictionary, integer, record } from "../lib/parse";
 import { formatNumber } from "../lib/time";
 import { LiveSocket, liveUrl } from "../live/socket";
 import { AlertDetailView } from "../views/alert_detail_view";
@@ -249,19 +249,27 @@ function select(id: string | null): void {
 
 /** Changes of alerts travel in the frames of their feed; one socket listens to all feeds that can be seen. */
 function listen(): void {
+  /** By feed: the last change that this page has. The rows are read later than the first of these numbers, so nothing is missed between. */
+  const last = new Map(Object.entries(dictionary(integer)(shell.data["outbox"], "/outbox")));
+  const subscribe = (feed: string): void => {
+    const since = last.get(feed) ?? null;
+    socket.send({ type: "subscribe", feed, queries: null, bbox: [0, 0, 0, 0], since, from: Number.MAX_SAFE_INTEGER });
+  };
   const socket = new LiveSocket({
     url: liveUrl(),
     onOpen: () => {
-      for (const one of shell.feeds)
-        socket.send({ type: "subscribe", feed: one.name, queries: null, bbox: [0, 0, 0, 0], since: null, from: Number.MAX_SAFE_INTEGER });
+      for (const one of shell.feeds) subscribe(one.name);
     },
     onState: (kind) => {
       if (kind === "refused") location.assign("/login/?next=/alerts/");
     },
     onFrame: (frame) => {
-      if (frame.type === "resync")
-        socket.send({ type: "subscribe", feed: frame.feed, queries: null, bbox: [0, 0, 0, 0], since: null, from: Number.MAX_SAFE_INTEGER });
+      if (frame.type === "resync") {
+        last.delete(frame.feed);
+        subscribe(frame.feed);
+      }
       if (frame.type !== "snapshot" && frame.type !== "changes") return;
+      last.set(frame.feed, frame.seq);
       socket.send({ type: "ack", feed: frame.feed, seq: frame.seq });
       const isHeld = table.isPointedAt;
       for (const told of frame.alerts) {

@@ -284,8 +284,8 @@ def _values(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row's values as JSON can carry them: what is no number, text, bool or null becomes text, so do NaN and the infinities."""
-    return {name: value if _fits_json(value) else str(value) for name, value in row.items()}
+    """A row's values as JSON can carry them: what is no number, text, bool or null becomes text (bytes hexadecimal), so do NaN and the infinities."""
+    return {name: value if _fits_json(value) else value.hex() if isinstance(value, bytes) else str(value) for name, value in row.items()}
 
 
 def _fits_json(value: Any) -> bool:

@@ -25,6 +25,7 @@ SHOWN = 1000
 """Characters of an unreadable line that its dead letter shows."""
 MAX_LINES = 1000
 """A field in quotes spans at most this many lines: after a stray quote the rest of the file is not lost."""
+NOT_UTF8 = "the line is not UTF-8"
 csv.field_size_limit(1 << 20)
 
 
@@ -262,7 +263,7 @@ def _record(raw: Sequence[bytes], position: int, delimiter: str) -> tuple[str, l
             text = joined.decode().removesuffix("\r")
             return text, next(csv.reader([text], delimiter=delimiter, strict=True)), taken, None
         except UnicodeDecodeError:
-            return first, [], 1, "the line is not UTF-8"
+            return first, [], 1, NOT_UTF8
         except csv.Error as error:
             if "unexpected end" not in str(error):
                 return first, [], 1, f"the line cannot be read: {error}"

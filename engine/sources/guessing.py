@@ -6,6 +6,7 @@ Everything here is a proposal: a person sees it beside a sample of the rows, and
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -19,13 +20,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.model.events import plain_row
+from engine.model.faults import Refused
 from engine.model.feed import CORE_TYPES, ColumnType
 from engine.sources.files import Unreadable
-from engine.sources.formats import Broken, Chunk, Kind, Layout, head_of, kind_of, read_chunks
-from engine.sources.formats.delimited_text import guess_layout
-from engine.sources.reading import DATED, ISO, PLANE, WGS84, Attribute, Reading, joined_times, numbers_of, read_rows, reading_of, times_of
+from engine.sources.formats import Broken, Chunk, Kind, Layout, head_of, kind_of, open_bytes, read_chunks
+from engine.sources.formats.delimited_text import guess_layout, lines_not_utf8
+from engine.sources.places import IN_ONE, LAT_LON, LON_LAT, NUMBERS, SCALED, form_of, is_angular, is_bytes, places_in, srid_of
+from engine.sources.reading import DATED, ISO, PLANE, UTM, WGS84, Attribute, Reading, joined_times, numbers_of, read_rows, reading_of, times_of
 
 SAMPLE_ROWS = 5_000
+LOOKED_THROUGH_BYTES = 64_000_000
+"""So much of a text is looked through for signs of another encoding: a third of a second."""
 TRIED_ROWS = 500
 """Formats of times are tried on so many values."""
 SHOWN_ROWS, SHOWN_FAULTS, SHOWN_PLACES = 20, 50, 1_500
@@ -50,11 +55,19 @@ _WHEN = (
 _X = (
     "x", "lon", "lng", "long", "longitude", "lon_deg", "easting", "east", "eastings", "location_long", "position_lon", "coord_x", "utm_x", "xcoord",
     "laenge", "lange", "l_nge", "ostwert", "rechtswert", "longitud",
+    "longitudee7", "lone7", "lnge7", "lon_e7", "longitude_e7", "longitudee6", "lone6",
 )  # fmt: skip
 _Y = (
     "y", "lat", "latitude", "lat_deg", "northing", "north", "northings", "location_lat", "position_lat", "coord_y", "utm_y", "ycoord",
     "breite", "nordwert", "hochwert", "latitud",
+    "latitudee7", "late7", "lat_e7", "latitude_e7", "latitudee6", "late6",
 )  # fmt: skip
+_PLACE = (
+    "position", "location", "coordinates", "coordinate", "coords", "latlng", "latlon", "lat_lon", "lat_lng", "lonlat", "lon_lat", "geometry", "geom",
+    "the_geom", "wkt", "wkb", "wkb_geometry", "point", "place", "gps", "geo", "pos", "where", "standort", "ort",
+)  # fmt: skip
+_LONGITUDE_FIRST = ("coordinates", "lonlat", "lon_lat")
+_ZONE = ("zone", "utm_zone", "zone_utm", "utmzone", "utm_zone_number", "utm")
 _EVENT = ("event", "event_type")
 
 
@@ -63,7 +76,8 @@ def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
     reading_of(chosen)
     layout = _layout(path, name, chosen)
     raw, lines, broken = _sample(read_chunks(path, layout))
-    reading = guess(raw, layout, name, chosen)
+    broken = [*broken, *_further_on(path, layout, {one.line for one in broken})]
+    reading = guess(raw, layout, name, {**_of_metadata(path, layout, chosen), **chosen})
     return {"reading": reading.to_json(), "sheets": _sheets(path, layout), **described(raw, lines, broken, reading)}
 
 
@@ -87,6 +101,27 @@ def _sheets(path: Path, layout: Layout) -> list[str]:
     return sheets_of(path)
 
 
+def _further_on(path: Path, layout: Layout, known: set[int]) -> list[Broken]:
+    """Lines after the sample whose encoding is another: who learns of them only when the file is loaded has chosen without knowing."""
+    if layout.kind is not Kind.CSV or layout.encoding.lower() not in ("utf-8", "utf-8-sig"):
+        return []
+    try:
+        with open_bytes(path) as stream:
+            return list(islice((one for one in lines_not_utf8(stream, LOOKED_THROUGH_BYTES) if one.line not in known), SHOWN_FAULTS))
+    except (OSError, EOFError, zlib.error):
+        # Reading it says why.
+        return []
+
+
+def _of_metadata(path: Path, layout: Layout, chosen: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a file with types says itself of its places, unless others were chosen."""
+    if layout.kind not in (Kind.PARQUET, Kind.ARROW) or not {"x", "y", "place_format"}.isdisjoint(chosen):
+        return {}
+    from engine.sources.formats.typed import geometry_of
+
+    return geometry_of(path, layout.kind)
+
+
 def _sample(chunks: Iterable[Chunk]) -> tuple[pa.Table, npt.NDArray[np.int64], Sequence[Broken]]:
     """The first rows of a file: as many as its first piece, at most SAMPLE_ROWS."""
     first = next(iter(chunks), None)
@@ -106,9 +141,10 @@ def guess(raw: pa.Table, layout: Layout, name: str, chosen: Mapping[str, Any]) -
     columns = {column: raw.column(column).combine_chunks() for column in raw.column_names}
     decimal = "," if _decimal_commas(columns.values()) else "."
     x, y = _named(columns, _X), _named(columns, _Y)
-    x, y = (x, y) if x and y else ("", "")
+    x, y = (x, y) if x and y else (_in_one(columns), "")
     reading = Reading(layout, x=x, y=y, decimal=decimal, event=_named(columns, _EVENT), thing=Path(name).name.split(".")[0][:60] or "thing")
     reading = _but(reading, chosen, "x", "y", "decimal", "event", "thing", "zone", "encoding", "delimiter", "header", "sheet", "kind")
+    reading = _but(replace(reading, place_format=_place_format(columns, reading)), chosen, "place_format")
     reading = _but(_with_time(columns, _but(reading, chosen, "time"), fixed="time" in chosen), chosen, "time", "time_format")
     x, y = reading.x, reading.y
     entity = _entity([one for one in columns if one not in (*reading.time, x, y, reading.event)], columns)
@@ -266,22 +302,77 @@ def _looks_like_a_day(number: float, digits: int) -> bool:
 # -- places -----------------------------------------------------------------------------------------------------------------------
 
 
+def _in_one(columns: Mapping[str, pa.Array]) -> str:
+    """The column that holds both coordinates; "" where none does. Names decide between several."""
+    heads = {name: column.slice(0, TRIED_ROWS).drop_null() for name, column in columns.items()}
+    fitting = [name for name, head in heads.items() if form_of(head)[1] > 0.5]
+    angular = [name for name, head in heads.items() if is_angular(head)]
+    return _named(fitting, _PLACE) or next(iter(fitting), "") or _named(angular, _PLACE)
+
+
+def _place_format(columns: Mapping[str, pa.Array], reading: Reading) -> str:
+    """How the columns x and y, or x alone, hold places."""
+    if not reading.x or reading.x not in columns:
+        return NUMBERS
+    if not reading.y:
+        form, share = form_of(columns[reading.x].slice(0, TRIED_ROWS).drop_null())
+        if form == LAT_LON and _plain(reading.x) in _LONGITUDE_FIRST and _may_be_longitude_first(columns[reading.x], reading):
+            return LON_LAT
+        # Degrees and minutes cannot be read: their faults are shown. A column of numbers waits for the other one.
+        return form if share else LAT_LON if is_angular(columns[reading.x]) else NUMBERS
+    ending = re.search(r"e[67]$", _plain(reading.x))
+    if ending is not None:
+        return ending[0]
+    if _plain(reading.x).startswith("lon") or _plain(reading.y).startswith("lat"):
+        x, y = (numbers_of(columns[name].slice(0, TRIED_ROWS), reading.decimal)[0] for name in (reading.x, reading.y) if name in columns)
+        x, y = x[np.isfinite(x)], y[np.isfinite(y)]
+        # No coordinate of a map in metres is as large, and no millionths of a degree are.
+        if len(x) and len(y) and max(np.abs(x).max() / 180, np.abs(y).max() / 90) > 1e6 and np.all(x == np.floor(x)):
+            return "e7"
+    return NUMBERS
+
+
+def _may_be_longitude_first(column: pa.Array, reading: Reading) -> bool:
+    _, y, _ = places_in(column.slice(0, TRIED_ROWS), LON_LAT, reading.decimal)
+    y = y[np.isfinite(y)]
+    return bool(len(y)) and float(np.abs(y).max()) <= 90
+
+
 def _crs(columns: Mapping[str, pa.Array], reading: Reading) -> str:
     """The coordinate reference system of x and y, from their names and sizes; a plane where nothing says so."""
-    if not reading.x:
+    if not reading.x or reading.x not in columns:
         return WGS84
-    x, y = (numbers_of(columns[name], reading.decimal)[0] for name in (reading.x, reading.y))
+    if reading.place_format in IN_ONE:
+        head = columns[reading.x].slice(0, TRIED_ROWS)
+        named = f"EPSG:{srid_of(head, reading.place_format)}"
+        return named if _is_known(named) else _by_size(columns, reading, *places_in(columns[reading.x], reading.place_format, reading.decimal)[:2])
+    if not reading.y or reading.y not in columns or reading.place_format in SCALED:
+        return WGS84
+    return _by_size(columns, reading, *(numbers_of(columns[name], reading.decimal)[0] for name in (reading.x, reading.y)))
+
+
+def _is_known(crs: str) -> bool:
+    try:
+        return reading_of({"crs": crs}).crs == crs
+    except Refused:
+        return False
+
+
+def _by_size(columns: Mapping[str, pa.Array], reading: Reading, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> str:
     given = np.isfinite(x) & np.isfinite(y)
     x, y = x[given], y[given]
     if not len(x):
         return WGS84
-    named = _plain(reading.x).startswith(("lon", "lng", "location_long", "position_lon"))
+    named = _plain(reading.x).startswith(("lon", "lng", "location_long", "position_lon")) and reading.place_format == NUMBERS
     degrees = float(np.mean((np.abs(x) <= 180) & (np.abs(y) <= 90)))
     if named or (degrees > 0.99 and _plain(reading.x) != "x"):
         return WGS84
     if degrees > 0.99:
         # Metres of a small place look like degrees: those have more decimals.
         return WGS84 if np.mean(x * 1e4 != np.round(x * 1e4)) > 0.3 and float(np.ptp(x) + np.ptp(y)) > 0 else PLANE
+    zone = _zone_of_utm(columns)
+    if zone:
+        return zone
     if (
         _plain(reading.x).startswith("east")
         and float(x.min()) >= 0
@@ -291,8 +382,22 @@ def _crs(columns: Mapping[str, pa.Array], reading: Reading) -> str:
     ):
         return BRITISH_GRID
     if float(np.abs(x).max()) <= 20_037_509 and float(np.median(np.abs(x)) + np.median(np.abs(y))) > 1_500_000:
-        return WEB_MERCATOR if float(np.median(np.abs(x))) > 834_000 or float(y.min()) < 0 else "EPSG:32633"
-    return PLANE
+        return WEB_MERCATOR if float(np.median(np.abs(x))) > 834_000 or float(y.min()) < 0 else UTM
+    return UTM if "utm" in _plain(reading.x) else PLANE
+
+
+def _zone_of_utm(columns: Mapping[str, pa.Array]) -> str:
+    """The system of the zone that a column names in all rows alike; UTM where its hemisphere stays open; "" where there is no such column."""
+    name = _named(columns, _ZONE)
+    values = set(pc.unique(columns[name].slice(0, TRIED_ROWS)).drop_null().cast(pa.string()).to_pylist()) if name else set()
+    found = re.fullmatch(r"\s*([1-9]|[1-5][0-9]|60|0[1-9])\s*([A-Za-z]?)\s*", values.pop()) if len(values) == 1 else None
+    if found is None:
+        return ""
+    band = found[2].upper()
+    # S is the south, or the band of 32 to 40 degrees north.
+    if band in ("", "S", "A", "B", "Y", "Z", "I", "O"):
+        return UTM
+    return f"EPSG:32{6 if band >= 'N' else 7}{int(found[1]):02}"
 
 
 # -- attributes -------------------------------------------------------------------------------------------------------------------
@@ -303,7 +408,7 @@ def _guess_attributes(columns: Mapping[str, pa.Array], reading: Reading) -> tupl
     found: list[Attribute] = []
     taken = {*CORE_TYPES, "seq", "clock", "route"}
     for source, column in columns.items():
-        if source in used or len(found) == 60 or pa.types.is_binary(column.type):
+        if source in used or len(found) == 60 or is_bytes(column.type):
             continue
         name = re.sub(r"[^A-Za-z0-9_]+", "_", source).strip("_").lower()[:60] or f"column_{len(found) + 1}"
         name = f"_{name}" if name[0].isdigit() else name
@@ -366,12 +471,16 @@ def described(raw: pa.Table, lines: npt.NDArray[np.int64], broken: Sequence[Brok
     }
 
 
+def _text(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
 def _shown(value: Any) -> Any:
     return value[:100] if isinstance(value, str) else value
 
 
 def _column(name: str, column: pa.ChunkedArray) -> dict[str, Any]:
-    examples = [str(value.as_py())[:60] for value in column.slice(0, 200).unique() if value.is_valid][:3]
+    examples = [_text(value.as_py())[:60] for value in column.slice(0, 200).unique() if value.is_valid][:3]
     return {"name": name, "examples": examples, "empty": column.null_count}
 
 

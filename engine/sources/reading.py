@@ -20,11 +20,14 @@ from engine.model.faults import Faults, Refused, unknown_name
 from engine.model.feed import CORE_TYPES, ColumnType, Crs, Feed, TimeUnit
 from engine.sources.files import JOINT
 from engine.sources.formats import Kind, Layout
+from engine.sources.places import FORMS, IN_ONE, NUMBERS, SCALED, WKB, WKT, is_bytes, places_in, texts_of
 
 Bools = npt.NDArray[np.bool_]
 PLANE = "plane"
 """Instead of a coordinate reference system: places stay as they are, in a plane."""
 WGS84 = "EPSG:4326"
+UTM = "UTM"
+"""Coordinates that look like UTM, of a zone that nothing names: no row is read before a person has named it."""
 TICKS, ISO = "ticks", "iso"
 EPOCHS: Mapping[str, int] = {"epoch_s": 1_000_000_000, "epoch_ms": 1_000_000, "epoch_us": 1_000, "epoch_ns": 1}
 """Nanoseconds of a unit in which times since 1970 are counted."""
@@ -57,8 +60,9 @@ class Attribute:
 class Reading:
     """How a file is read. `entity`: columns whose texts are joined, none for one thing named `thing`; `time`: columns joined by a blank.
 
-    `time_format`: ISO, one of EPOCHS, TICKS, or a format of strptime; times without an offset are of `zone`. `crs`: PLANE, or the system in which
-    x and y are: they become longitude and latitude.
+    `time_format`: ISO, one of EPOCHS, TICKS, or a format of strptime; times without an offset are of `zone`. `place_format`: NUMBERS, one of SCALED,
+    or one of IN_ONE: then `x` alone names the column with the place. `crs`: PLANE, the system in which x and y are (they become longitude and
+    latitude), or UTM.
     """
 
     layout: Layout
@@ -72,6 +76,7 @@ class Reading:
     decimal: str = "."
     time_format: str = ISO
     zone: str = "UTC"
+    place_format: str = NUMBERS
     crs: str = WGS84
 
     def to_json(self) -> dict[str, Any]:
@@ -157,7 +162,9 @@ def _check_words(texts: Mapping[str, str], faults: Faults) -> None:
         "".encode(texts["encoding"])
     except (LookupError, ValueError):
         faults.note("/encoding", "there is no such encoding")
-    if texts["crs"] not in (PLANE, WGS84) and not (_CRS.fullmatch(texts["crs"]) and _transformer(texts["crs"]) is not None):
+    if texts["place_format"] not in FORMS:
+        faults.note("/place_format", f"must be one of: {', '.join(FORMS)}")
+    if texts["crs"] not in (PLANE, WGS84, UTM) and not (_CRS.fullmatch(texts["crs"]) and _transformer(texts["crs"]) is not None):
         faults.note("/crs", f"must be {PLANE}, or a coordinate reference system such as {WGS84} that has a place on the earth")
 
 
@@ -223,18 +230,30 @@ class _Rows:
         return pa.array(times, mask=wrong | ~present)
 
     def _place(self) -> dict[str, pa.Array]:
-        if not self.reading.x or not self.reading.y:
-            return {}
-        x, y = self._number(self.reading.x), self._number(self.reading.y)
-        if self.reading.crs not in (PLANE, WGS84):
-            given = np.isfinite(x) & np.isfinite(y)
-            x, y = _transformer(self.reading.crs).transform(x, y)
-            outside = given & ~(np.isfinite(x) & np.isfinite(y))
-            self.note(outside, Reason.OUT_OF_RANGE, f"the place does not lie in {self.reading.crs}: choose another coordinate reference system")
-        elif self.reading.crs == WGS84:
-            named = f"longitude {self.reading.x!r} must lie in [-180, 180] and latitude {self.reading.y!r} in [-90, 90]"
+        reading = self.reading
+        if reading.place_format in IN_ONE and reading.x:
+            x, y, wrong = places_in(self._column(reading.x), reading.place_format, reading.decimal)
+            self.note(wrong, Reason.WRONG_TYPE, f"column {reading.x!r} holds no {IN_ONE[reading.place_format]}: {_remedy(reading.place_format)}")
+            named = f"in column {reading.x!r} longitude must lie in [-180, 180] and latitude in [-90, 90]"
+            remedy = "mend the value, or choose another form of places or another coordinate reference system"
+        elif reading.x and reading.y:
+            x, y = self._number(reading.x), self._number(reading.y)
+            if reading.place_format in SCALED:
+                x, y = x / SCALED[reading.place_format], y / SCALED[reading.place_format]
+            named = f"longitude {reading.x!r} must lie in [-180, 180] and latitude {reading.y!r} in [-90, 90]"
             remedy = "mend the value, exchange the two columns, or choose another coordinate reference system or sign for decimals"
+        else:
+            return {}
+        if reading.crs == UTM:
+            asked = "the coordinates look like UTM, and nothing says of which zone: choose the zone, or another coordinate reference system"
+            self.note(np.isfinite(x) & np.isfinite(y), Reason.OUT_OF_RANGE, asked)
+        elif reading.crs == WGS84:
             self.note((np.abs(x) > 180) | (np.abs(y) > 90), Reason.OUT_OF_RANGE, f"{named}: {remedy}")
+        elif reading.crs != PLANE:
+            given = np.isfinite(x) & np.isfinite(y)
+            x, y = _transformer(reading.crs).transform(x, y)
+            outside = given & ~(np.isfinite(x) & np.isfinite(y))
+            self.note(outside, Reason.OUT_OF_RANGE, f"the place does not lie in {reading.crs}: choose another coordinate reference system")
         return {"x": pa.array(x, mask=np.isnan(x)), "y": pa.array(y, mask=np.isnan(y))}
 
     def _number(self, name: str) -> npt.NDArray[np.float64]:
@@ -362,6 +381,13 @@ def _milliseconds(found: pd.Series[Any], zone: str) -> tuple[npt.NDArray[np.int6
     return np.where(wrong, 0, ms), wrong
 
 
+def _remedy(form: str) -> str:
+    """What to do about a value that holds no place of a form of IN_ONE."""
+    if form in (WKT, WKB):
+        return "only points are places of moving things: mend the value, or choose another column or form of places"
+    return "write it in decimal degrees such as 52.5, 13.4, or choose another column or form of places"
+
+
 def _spoken(reading: Reading) -> str:
     form = reading.time_format
     return {ISO: "ISO 8601", TICKS: "a whole number"}.get(form, f"a number since 1970 ({form.removeprefix('epoch_')})" if form in EPOCHS else form)
@@ -382,6 +408,8 @@ def _as_text(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_string(kind):
         return column
+    if is_bytes(kind):
+        return texts_of(column)
     if pa.types.is_large_string(kind) or pa.types.is_null(kind):
         return column.cast(pa.string())
     if pa.types.is_floating(kind):

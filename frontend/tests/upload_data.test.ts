@@ -39,6 +39,8 @@ describe("an uploaded file", () => {
   it("guesses attributes and the way of writing times again when another column tells who, when or where", () => {
     const attributes = [{ source: "speed", name: "speed", type: "float" as const }];
     expect(afterChange({ attributes, time_format: "iso" }, { time: ["at"] })).toEqual({ time: ["at"] });
+    expect(afterChange({ place_format: "e7" }, { x: "pos", y: "" })).toEqual({ x: "pos", y: "" });
+    expect(afterChange({ x: "pos" }, { place_format: "wkt", y: "" })).toEqual({ x: "pos", place_format: "wkt", y: "" });
     expect(afterChange({ x: "lon" }, { attributes })).toEqual({ x: "lon", attributes });
   });
 

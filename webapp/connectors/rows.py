@@ -15,7 +15,7 @@ from engine.model.feed import Feed as EngineFeed
 from engine.sources.files import Unreadable
 from engine.sources.formats import SHOWN, Broken, Kind, column_from, flattened
 from engine.sources.live import Record, SourceKind
-from engine.sources.reading import PLANE, TICKS, WGS84, Reading, read_rows, reading_of
+from engine.sources.reading import PLANE, TICKS, UTM, WGS84, Reading, read_rows, reading_of
 from webapp.feeds.bodies import MALFORMED, Refusal
 
 CELL_CHARACTERS = 10_000
@@ -67,6 +67,8 @@ def _checked(reading: Reading, feed: EngineFeed) -> Reading:
     faults = []
     if not reading.time:
         faults.append(Fault("/time", "Choose the column that tells the time; received is the time at which a record came."))
+    if reading.crs == UTM:
+        faults.append(Fault("/crs", "The coordinates look like UTM, and nothing says of which zone: give the EPSG code of the zone."))
     made = reading.feed("made")
     if made.crs is not feed.crs:
         faults.append(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pv
 from charset_normalizer import from_bytes
 
-from engine.sources.delimited import csv_records, whole_records
+from engine.sources.delimited import NOT_UTF8, csv_records, whole_records
 from engine.sources.files import Unreadable, blocks
 from engine.sources.formats.chunks import HEAD_BYTES, SHOWN, Broken, Chunk, Kind, Layout
 
@@ -23,6 +23,7 @@ MOST_COLUMNS = 500
 MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 BY_HAND = ("utf-8", "windows-1252", "iso-8859-15", "utf-16", "windows-1250", "windows-1251", "windows-1253", "shift_jis", "gb18030")
 """Encodings that the page offers."""
+OTHER_ENCODING = "the line is not UTF-8, as those before it: choose another encoding, or mend the line"
 _SEP = re.compile(rb'"?sep=."?\r?')
 """The line by which Excel is told the delimiter."""
 
@@ -52,7 +53,7 @@ def _joined(lines: list[str]) -> Iterator[str]:
 
 
 def encoding_of(head: bytes) -> str:
-    """The encoding of a text: by its mark, UTF-8 where it is, else the likeliest."""
+    """The encoding of a text: by its mark, UTF-8 where it is or where half of the lines with such signs are, else the likeliest."""
     for mark, name in MARKS.items():
         if head.startswith(mark):
             return name
@@ -61,8 +62,38 @@ def encoding_of(head: bytes) -> str:
         codecs.getincrementaldecoder("utf-8")().decode(head)
         return "utf-8"
     except UnicodeDecodeError:
+        if _is_mostly_utf8(head):
+            return "utf-8"
         best = from_bytes(head[:65_536], cp_isolation=list(BY_HAND[1:])).best()
         return best.encoding.replace("_", "-") if best is not None else "windows-1252"
+
+
+def _is_mostly_utf8(head: bytes) -> bool:
+    """Whether of the lines with other signs than ASCII most are UTF-8: in other encodings hardly any is by chance."""
+    lines = [line for line in head.split(b"\n") if not line.isascii()]
+    return 2 * sum(_is_utf8(line) for line in lines) >= len(lines)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def lines_not_utf8(stream: BinaryIO, most_bytes: int) -> Iterator[Broken]:
+    """The lines of a text's first bytes that are no UTF-8."""
+    line = 1
+    for block in blocks(stream, BLOCK_BYTES):
+        if not _is_utf8(block):
+            for at, one in enumerate(block.split(b"\n"), line):
+                if not _is_utf8(one):
+                    yield Broken(at, OTHER_ENCODING, one.decode("utf-8", "replace").rstrip("\r")[:SHOWN])
+        line += block.count(b"\n")
+        most_bytes -= len(block)
+        if most_bytes <= 0:
+            return
 
 
 def delimiter_of(lines: list[str]) -> str:
@@ -167,13 +198,8 @@ def _chunk(block: bytes, first_line: int, names: list[str], delimiter: str) -> C
         invalid.append(row)
         return "skip"
 
-    try:
-        block.decode()
-    except UnicodeDecodeError:
-        # What is no UTF-8 although it began so: the signs show where.
-        block = block.decode("utf-8", "replace").encode()
-    if block.count(b'"') % 2:
-        # A quote that is not closed would take all lines after it into its cell.
+    if block.count(b'"') % 2 or not _is_utf8(block):
+        # A quote that is not closed would take all lines after it into its cell; one line in another encoding would cost the others.
         return _by_record(block, first_line, names, delimiter)
     quoted = b'"' in block
     try:
@@ -198,7 +224,7 @@ def _chunk(block: bytes, first_line: int, names: list[str], delimiter: str) -> C
 
 
 def _by_record(block: bytes, first_line: int, names: list[str], delimiter: str) -> Chunk:
-    """The same by Python's reader, which loses one line to a quote that stays open."""
+    """The same by Python's reader, which loses one line to a quote that stays open, or to signs of another encoding."""
     rows: list[list[str]] = []
     lines: list[int] = []
     broken: list[Broken] = []
@@ -209,6 +235,7 @@ def _by_record(block: bytes, first_line: int, names: list[str], delimiter: str) 
             rows.append(fields)
             lines.append(line)
         else:
-            broken.append(Broken(line, f"{problem}: mend it, or choose another delimiter", text[:SHOWN]))
+            told = OTHER_ENCODING if problem == NOT_UTF8 else f"{problem}: mend it, or choose another delimiter"
+            broken.append(Broken(line, told, text[:SHOWN]))
     columns = {name: pa.array([row[at] or None for row in rows], pa.string()) for at, name in enumerate(names)}
     return Chunk(pa.table(columns), np.array(lines, np.int64), tuple(broken))

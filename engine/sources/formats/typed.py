@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import zipfile
 from collections.abc import Iterator
@@ -16,8 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.sources.files import Unreadable
-from engine.sources.formats.chunks import CHUNK_ROWS, Chunk, Layout, chunks_of
+from engine.sources.formats.chunks import CHUNK_ROWS, Chunk, Kind, Layout, chunks_of
 from engine.sources.formats.delimited_text import column_names
+from engine.sources.places import WKB
 
 BUFFER_BYTES = 1 << 20
 """So much of a column is read at once: a row group may be as large as the file."""
@@ -25,6 +27,7 @@ UNPACKED_BYTES = 500_000_000
 """What a workbook may unpack to."""
 TITLE_ROWS = 10
 """So many rows above the names may be titles."""
+LIST_VALUES = 4
 YEARS = (-62_135_596_800, 253_402_300_799)
 """The years 1 to 9999, as seconds: those of Python's calendar."""
 
@@ -58,6 +61,51 @@ def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
         raise Unreadable(f"The Arrow file cannot be read: {str(error).splitlines()[0]}") from error
 
 
+def geometry_of(path: Path, kind: Kind) -> dict[str, Any]:
+    """The column of places that the metadata of a GeoParquet file (or of Arrow's files beside it) names, as keys of a reading; empty without one.
+
+    References: geoparquet.org, version 1.1.0; a system without a number of EPSG stays open.
+    """
+    try:
+        if kind is Kind.PARQUET:
+            schema = pq.read_schema(path)
+        else:
+            with pa.OSFile(str(path)) as raw:
+                schema = (pa.ipc.open_file if raw.read(6) == b"ARROW1" else _stream_from_start)(raw).schema
+        geo = json.loads((schema.metadata or {}).get(b"geo", b"{}"))
+        name = geo["primary_column"]
+        column = geo["columns"][name]
+        found = {"x": name, "y": "", "place_format": WKB} if column["encoding"] == "WKB" else {"x": f"{name}.x", "y": f"{name}.y"}
+        # Without one it is OGC:CRS84, longitude and latitude; null says that nobody knows.
+        crs = "EPSG:4326" if "crs" not in column else _number_of(column["crs"])
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+    if column["encoding"] not in ("WKB", "point") or name not in schema.names or not isinstance(name, str):
+        return {}
+    return found | ({"crs": crs} if crs else {})
+
+
+def _stream_from_start(raw: Any) -> Any:
+    raw.seek(0)
+    return pa.ipc.open_stream(raw)
+
+
+def _number_of(crs: Any) -> str:
+    """The number of EPSG of a system that is written as PROJJSON; "" where it has none."""
+    import pyproj
+
+    if not isinstance(crs, dict):
+        return ""
+    try:
+        system = pyproj.CRS.from_json_dict(crs)
+    except pyproj.exceptions.CRSError:
+        return ""
+    if system.to_authority() == ("OGC", "CRS84"):
+        return "EPSG:4326"
+    number = system.to_epsg()
+    return f"EPSG:{number}" if number else ""
+
+
 def _numbered(batches: Any) -> Iterator[Chunk]:
     row = 1
     for batch in batches:
@@ -71,7 +119,7 @@ def _numbered(batches: Any) -> Iterator[Chunk]:
 
 
 def _flat(table: pa.Table) -> pa.Table:
-    """Structures as columns of their parts; lists and maps are left out."""
+    """Structures as columns of their parts, short lists of numbers as texts (a place may be written so); other lists and maps are left out."""
     for _ in range(4):
         if not any(pa.types.is_struct(field.type) for field in table.schema):
             break
@@ -83,14 +131,31 @@ def _flat(table: pa.Table) -> pa.Table:
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Texts of every kind that Arrow has as texts, dictionaries as their values, times that no calendar has as none."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([one.storage for one in column.chunks], column.type.storage_type)
+    if _is_list_of_numbers(column.type):
+        return _as_texts(column)
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    kind = pa.string() if pa.types.is_string_view(kind) else kind
+    kind = pa.string() if pa.types.is_string_view(kind) else pa.binary() if pa.types.is_binary_view(kind) else kind
     column = column if kind == column.type else column.cast(kind)
     if not pa.types.is_timestamp(kind):
         return column
     seconds = column.cast(pa.timestamp("s", kind.tz), safe=False).cast(pa.int64())
     known = pc.and_(pc.greater_equal(seconds, YEARS[0]), pc.less_equal(seconds, YEARS[1]))
     return pc.if_else(known, column, pa.scalar(None, kind))
+
+
+def _is_list_of_numbers(kind: pa.DataType) -> bool:
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        return False
+    return bool(pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
+
+
+def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Lists of up to LIST_VALUES numbers as "[13.4, 52.5]"; a longer one is null."""
+    short = pc.fill_null(pc.less_equal(pc.list_value_length(column), LIST_VALUES), False)
+    kept = pc.if_else(short, column.cast(pa.list_(pa.string())), pa.scalar(None, pa.list_(pa.string())))
+    return pc.binary_join_element_wise("[", pc.binary_join(kept, ", "), "]", "")
 
 
 def read_excel(path: Path, layout: Layout) -> Iterator[Chunk]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 from xml.etree.ElementTree import Element, ParseError
 
@@ -14,6 +14,8 @@ from engine.sources.formats.chunks import Broken, Chunk, chunks_of
 
 Record = dict[str, Any] | Broken
 MOST_DEPTH = 100
+TIMELESS = ("LineString", "Polygon", "Model")
+"""Shapes of KML that are no place at a time."""
 
 
 def read_gpx(stream: BinaryIO) -> Iterator[Chunk]:
@@ -103,28 +105,42 @@ class _Kml:
             return None
         name = next((child.text or "" for child in element if _local(child) == "name"), "").strip() or f"placemark {self.placemarks}"
         tracks = [one for one in element.iter() if _local(one) == "Track"]
-        rows: list[Record] = [row for track in tracks for row in self._track(name, track)]
+        own = _data([one for one in element.iter() if _local(one) == "ExtendedData" and not any(one in list(track) for track in tracks)])
+        rows: list[Record] = [row for track in tracks for row in self._track(name, track, own)]
         if not tracks:
             rows = self._stamped(name, element)
         self.rows += len(rows)
         return rows
 
-    def _track(self, name: str, track: Element) -> Iterator[Record]:
+    def _track(self, name: str, track: Element, own: dict[str, Any]) -> Iterator[Record]:
         whens = [(child.text or "").strip() for child in track if _local(child) == "when"]
         places = [(child.text or "").split() for child in track if _local(child) == "coord"]
         if len(whens) != len(places):
             yield Broken(self.placemarks, f"the track {name!r} has {len(whens)} times and {len(places)} places", name)
             return
-        for when, place in zip(whens, places, strict=True):
-            yield {"name": name, "time": when or None, **_lon_lat(place)}
+        series = _series(track)
+        for unfit in [of for of, values in series.items() if len(values) != len(whens)]:
+            told = f"the track {name!r} has {len(whens)} times and {len(series.pop(unfit))} values of {unfit!r}: these are left out"
+            yield Broken(self.placemarks, told, name)
+        for at, (when, place) in enumerate(zip(whens, places, strict=True)):
+            row = {"name": name, "time": when or None, **_lon_lat(place)}
+            yield {**row, **_besides({**own, **{of: values[at] for of, values in series.items()}}, row)}
 
     def _stamped(self, name: str, placemark: Element) -> list[Record]:
-        point = next((one for one in placemark.iter() if _local(one) == "Point"), None)
+        points = [one for one in placemark.iter() if _local(one) == "Point"]
         when = next((one.text or "" for one in placemark.iter() if _local(one) in ("when", "begin")), "").strip()
-        if point is None or not when:
+        if not points or not when:
             return [Broken(self.placemarks, f"the placemark {name!r} has no place with a time: tracks and time stamps are read", name)]
-        text = next((child.text or "" for child in point if _local(child) == "coordinates"), "")
-        return [{"name": name, "time": when, **_data(placemark), **_lon_lat(text.strip().split(","))}]
+        own = _data([one for one in placemark.iter() if _local(one) == "ExtendedData"])
+        rows: list[Record] = []
+        for point in points:
+            text = next((child.text or "" for child in point if _local(child) == "coordinates"), "")
+            row = {"name": name, "time": when, **_lon_lat(text.strip().split(","))}
+            rows.append({**row, **_besides(own, row)})
+        for other in dict.fromkeys(_local(one) for one in placemark.iter() if _local(one) in TIMELESS):
+            told = f"the placemark {name!r} has a {other} beside its points, which has no times: points and tracks are read"
+            rows.append(Broken(self.placemarks, told, name))
+        return rows
 
 
 def _lon_lat(place: list[str]) -> dict[str, Any]:
@@ -132,10 +148,26 @@ def _lon_lat(place: list[str]) -> dict[str, Any]:
     return found if len(place) < 3 else {**found, "altitude": place[2]}
 
 
-def _data(placemark: Element) -> dict[str, Any]:
-    named: Callable[[Element], str] = lambda one: one.get("name", "")  # noqa: E731
-    found = {named(one): (one.text or "").strip() for one in placemark.iter() if _local(one) == "SimpleData"}
-    for one in placemark.iter():
+def _besides(values: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
+    """Values under names that the row has none of: who, when and where stand in elements of their own."""
+    return {name: value for name, value in values.items() if name not in row}
+
+
+def _data(extended: list[Element]) -> dict[str, Any]:
+    """The values of a placemark as a whole."""
+    inner = [one for outer in extended for one in outer.iter()]
+    found = {one.get("name", ""): (one.text or "").strip() for one in inner if _local(one) == "SimpleData"}
+    for one in inner:
         if _local(one) == "Data":
-            found[named(one)] = next((child.text or "" for child in one if _local(child) == "value"), "").strip()
+            found[one.get("name", "")] = next((child.text or "" for child in one if _local(child) == "value"), "").strip()
     return {name: text or None for name, text in found.items() if name}
+
+
+def _series(track: Element) -> dict[str, list[str | None]]:
+    """The values that a track has for each of its moments, by name: gx:SimpleArrayData, and the heading of gx:angles."""
+    found: dict[str, list[str | None]] = {}
+    for one in track.iter():
+        if _local(one) == "SimpleArrayData" and one.get("name"):
+            found[one.get("name", "")] = [(child.text or "").strip() or None for child in one if _local(child) == "value"]
+    angles = [(child.text or "").split() for child in track if _local(child) == "angles"]
+    return {"heading": [one[0] if one else None for one in angles], **found} if angles else found

@@ -141,6 +141,7 @@ export function readingOf(typed: Readonly<Record<string, string>>, columns: read
     x: given("x"),
     y: given("y"),
     event: given("event"),
+    ...(given("place_format") === "" ? {} : { place_format: given("place_format") }),
     crs: given("crs") || "EPSG:4326",
     ...(given("zone") === "" ? {} : { zone: given("zone") }),
     ...(given("decimal") === "" ? {} : { decimal: given("decimal") }),

@@ -23,6 +23,7 @@ export const reading = record({
   decimal: string,
   time_format: string,
   zone: string,
+  place_format: otherwise(string, "numbers"),
   crs: string,
 });
 export type Reading = ReturnType<typeof reading>;
@@ -118,7 +119,7 @@ export const STATE_WORDS: Record<Upload["state"], string> = {
 
 /** Keys that say how the file is taken apart: with another value its columns may be others, and what was chosen of them is void. */
 const LAYOUT = ["kind", "encoding", "delimiter", "header", "sheet"] as const;
-const PLACES = ["time", "entity", "x", "y", "event", "crs"] as const;
+const PLACES = ["time", "entity", "x", "y", "event", "place_format", "crs"] as const;
 export type Chosen = Partial<Reading>;
 
 /** What is chosen after `change`: the server guesses the rest anew. */
@@ -133,6 +134,7 @@ export function afterChange(chosen: Chosen, change: Chosen): Chosen {
   const next = { ...chosen, ...change };
   // A column that tells the time is no attribute any more: that list is guessed again.
   if (keys.some((key) => (PLACES as readonly string[]).includes(key)) && !keys.includes("attributes")) delete next.attributes;
+  if ((keys.includes("x") || keys.includes("y")) && !keys.includes("place_format")) delete next.place_format;
   if (keys.includes("time") && !keys.includes("time_format")) delete next.time_format;
   return next;
 }
@@ -218,6 +220,24 @@ function span(seconds: number): string {
   if (seconds >= 86_400) return `${seconds / 86_400} d`;
   if (seconds >= 3600) return `${seconds / 3600} h`;
   return seconds >= 60 ? `${seconds / 60} min` : `${seconds} s`;
+}
+
+/** UTM of a zone that nothing names: no row is read before it is chosen. */
+export const UTM = "UTM";
+
+export const PLACE_FORMATS: readonly (readonly [string, string])[] = [
+  ["numbers", t("Two columns of numbers")],
+  ["e7", t("Two columns, ten millionths of a degree (E7)")],
+  ["e6", t("Two columns, millionths of a degree (E6)")],
+  ["lat_lon", t("One column, latitude first: 52.5, 13.4")],
+  ["lon_lat", t("One column, longitude first: 13.4, 52.5")],
+  ["wkt", t("One column, WKT: POINT (13.4 52.5)")],
+  ["wkb", t("One column, WKB, as in GeoParquet")],
+];
+
+/** Whether one column holds both coordinates. */
+export function isInOne(format: string): boolean {
+  return ["lat_lon", "lon_lat", "wkt", "wkb"].includes(format);
 }
 
 export const CRS_CHOICES: readonly (readonly [string, string])[] = [

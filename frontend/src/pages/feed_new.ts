@@ -13,6 +13,7 @@ import {
   freeFeedName,
   inspection,
   STATE_WORDS,
+  UTM,
   upload as uploadParser,
   type Chosen,
   type Inspection,
@@ -235,7 +236,12 @@ function loading(text: string): Pick<Settings, "action" | "why" | "allow"> {
   const allow = (found: Inspection | null): void => {
     action.disabled = found === null || found.good === 0;
     why.hidden = !action.disabled;
-    why.textContent = found === null ? t("The server looks into the file ...") : t("No row can be used as the file is read now.");
+    why.textContent =
+      found === null
+        ? t("The server looks into the file ...")
+        : found.reading.crs === UTM
+          ? t("Choose the UTM zone of the coordinates first.")
+          : t("No row can be used as the file is read now.");
   };
   allow(null);
   return { action, why, allow };

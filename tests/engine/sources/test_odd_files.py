@@ -135,3 +135,58 @@ def test_a_feature_without_a_place_is_read_as_the_others(tmp_path: Path) -> None
     features = [{"type": "Feature", "geometry": place, "properties": {"vessel": "a", "time": t}} for place, t in zip(places, times, strict=True)]
     _, rows, faults = looked(tmp_path / "a.geojson", json.dumps({"type": "FeatureCollection", "features": features}))
     assert [(row["entity"], row["x"]) for row in rows] == [("a", None), ("a", 13.0), ("a", 13.0)] and not faults
+
+
+KML = '<kml xmlns="http://www.opengis.net/kml/2.2" xmlns:gx="http://www.google.com/kml/ext/2.2"><Document>{}</Document></kml>'
+
+
+def test_every_point_of_a_placemark_is_read_and_a_line_beside_it_named(tmp_path: Path) -> None:
+    points = "".join(f"<Point><coordinates>13.{n},52</coordinates></Point>" for n in range(2))
+    line = "<LineString><coordinates>13,52 14,52</coordinates></LineString>"
+    stamp = "<TimeStamp><when>2025-12-31T12:00:00Z</when></TimeStamp>"
+    own = '<ExtendedData><Data name="time"><value>7</value></Data><Data name="crew"><value>3</value></Data></ExtendedData>'
+    mark = f"<Placemark><name>a</name>{stamp}{own}<MultiGeometry>{points}{line}</MultiGeometry></Placemark>"
+    _, rows, faults = looked(tmp_path / "a.kml", KML.format(mark))
+    assert [(row["t"], row["x"], row["crew"]) for row in rows] == [(T0, 13.0, 3), (T0, 13.1, 3)]
+    assert faults == [(1, "the placemark 'a' has a LineString beside its points, which has no times: points and tracks are read")]
+
+
+def test_values_for_each_moment_of_a_track(tmp_path: Path) -> None:
+    moments = "".join(f"<when>2025-12-31T12:00:0{n}Z</when>" for n in range(3)) + "".join(f"<gx:coord>13.{n} 52 0</gx:coord>" for n in range(3))
+    moments += "".join(f"<gx:angles>{10 * n} 0 0</gx:angles>" for n in range(3))
+
+    def values(name: str, count: int) -> str:
+        return f'<gx:SimpleArrayData name="{name}">' + "".join(f"<gx:value>{90 + n}</gx:value>" for n in range(count)) + "</gx:SimpleArrayData>"
+
+    schema = f'<ExtendedData><SchemaData schemaUrl="#s">{values("pulse", 3)}{values("cadence", 2)}</SchemaData></ExtendedData>'
+    own = '<ExtendedData><Data name="crew"><value>3</value></Data></ExtendedData>'
+    _, rows, faults = looked(tmp_path / "a.kml", KML.format(f"<Placemark><name>a</name>{own}<gx:Track>{moments}{schema}</gx:Track></Placemark>"))
+    assert [(row["t"], row["pulse"], row["heading"], row["crew"]) for row in rows] == [(T0 + 1_000 * n, 90 + n, 10 * n, 3) for n in range(3)]
+    assert faults == [(1, "the track 'a' has 3 times and 2 values of 'cadence': these are left out")]
+
+
+def test_bytes_that_are_no_utf8_are_faults_of_their_lines(tmp_path: Path) -> None:
+    lines = table("a,{t},13,52,x", 20).replace("12:00:05,13,52,x", "12:00:05,13,52,Zürich").encode()
+    data = lines + "a,2025-12-31 12:00:20,13,52,Genève\n".encode("latin-1") + b"a,2025-12-31 12:00:21,13,52,x\n"
+    _, rows, faults = looked(tmp_path / "a.csv", data)
+    assert len(rows) == 21 and rows[5]["note"] == "Zürich"
+    assert faults == [(22, "the line is not UTF-8, as those before it: choose another encoding, or mend the line")]
+
+
+def _long(odd: bytes, at: int = 60_000, count: int = 80_000) -> bytes:
+    rows = [f"a,{T0 + n},13.5,52.5,Zürich".encode() for n in range(count)]
+    rows[at] = odd
+    return b"id,time,lon,lat,note\n" + b"\n".join(rows) + b"\n"
+
+
+def test_an_encoding_that_changes_after_the_beginning_is_seen_when_the_file_is_looked_into(tmp_path: Path) -> None:
+    odd = f"a,{T0},13.5,52.5,Genève".encode("latin-1")
+    found, rows, faults = looked(tmp_path / "a.csv", _long(odd))
+    problem = "the line is not UTF-8, as those before it: choose another encoding, or mend the line"
+    assert len(rows) == 79_999 and faults == [(60_002, problem)] and found["reading"]["encoding"] == "utf-8"
+    assert [(one["line"], one["problem"]) for one in found["faults"]] == [(60_002, problem)] and found["good"] == 5_000
+
+
+def test_a_quote_that_stays_open_far_into_the_file_names_its_line(tmp_path: Path) -> None:
+    _, rows, faults = looked(tmp_path / "a.csv", _long(f'a,{T0},13.5,52.5,"x'.encode()))
+    assert len(rows) == 79_999 and faults == [(60_002, "a quote is opened and not closed: mend it, or choose another delimiter")]

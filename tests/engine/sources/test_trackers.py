@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -64,3 +66,52 @@ def test_vehicles_of_public_transport() -> None:
     assert (first["line"], first["status"], first["trip"], first["occupancy"]) == ("14", "STOPPED_AT", None, None)
     with pytest.raises(ValueError, match="GTFS-realtime"):
         list(vehicles(b"<html>no</html>"))
+
+
+HOSTILE = """
+import resource
+from engine.sources.live.gtfs import vehicles
+def sized(field, data):
+    size, written = len(data), bytes([field << 3 | 2])
+    while size > 127:
+        written, size = written + bytes([size & 127 | 128]), size >> 7
+    return written + bytes([size]) + data
+many = 9_000_000
+messages = {
+    "entities": bytes([0x12, 0]) * many,
+    "updates": sized(2, sized(1, b"1") + sized(3, bytes([0x12, 0]) * many)),
+    "carriages": sized(2, sized(1, b"1") + sized(4, bytes([0x5a, 0]) * many)),
+    "headers": bytes([0x0a, 0]) * many,
+    "header": sized(1, bytes([0x0a, 0]) * many),
+}
+list(vehicles(sized(2, sized(1, b"1"))))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for name, message in messages.items():
+    try:
+        print(name, *(one.problem for one in vehicles(message)))
+    except ValueError as refused:
+        print(name, refused)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000, name
+"""
+
+
+def test_a_hostile_answer_is_refused_before_it_takes_memory() -> None:
+    found = subprocess.run([sys.executable, "-c", HOSTILE], capture_output=True, text=True, timeout=120, check=False)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.splitlines() == [
+        "entities it has more than 50,000 entities",
+        "updates an entity has at most 100,000 bytes; this one has 18,000,008",
+        "carriages an entity has at most 100,000 bytes; this one has 18,000,008",
+        "headers it has more than 50,000 entities",
+        "header its header has more than 100,000 bytes",
+    ]
+
+
+def test_an_answer_with_fields_of_later_versions_is_read_and_one_that_is_cut_off_is_not() -> None:
+    later = bytes([0xF8, 0x3F, 5, 0xF9, 0x3F, *range(8), 0xFD, 0x3F, *range(4), 0xFA, 0x3F, 2, 1, 2])
+    assert len(list(vehicles(later + gtfs() + later))) == len(list(vehicles(gtfs())))
+    for cut in range(1, len(gtfs())):
+        try:
+            list(vehicles(gtfs()[:cut]))
+        except ValueError as refused:
+            assert "GTFS-realtime" in str(refused)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from engine.model.columns import TIME
 from engine.model.events import row_schema
 from engine.model.faults import Fault, Refused, refuse
+from engine.sources.places import IN_ONE, NUMBERS
 from engine.sources.reading import PLANE, TICKS, Reading
 from webapp.config.faults import InUse
 from webapp.feeds.models import Feed, Upload, UploadState
@@ -57,8 +58,9 @@ def _as_before(before: Mapping[str, Any], found: Mapping[str, Any], chosen: Mapp
     kept = {key: before[key] for key in MEANT if _names(before[key]) and set(_names(before[key])) <= columns}
     if "time" in kept and "time" not in chosen:
         kept |= {"time_format": before["time_format"], "zone": before["zone"]}
-    if {"x", "y"} <= set(kept):
-        kept["crs"] = before["crs"]
+    form = before.get("place_format", NUMBERS)
+    if ({"x"} if form in IN_ONE else {"x", "y"}) <= set(kept) and {"x", "y", "place_format"}.isdisjoint(chosen):
+        kept |= {"crs": before["crs"], "place_format": form}
     if before["kind"] == found["reading"]["kind"]:
         kept |= {key: before[key] for key in WRITTEN}
     return kept

@@ -17,7 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from engine.model.faults import Fault, Refused, refuse
-from engine.sources.reading import TICKS, Reading, reading_of
+from engine.sources.reading import TICKS, UTM, Reading, reading_of
 from webapp.accounts.models import User
 from webapp.accounts.quotas import quota_check
 from webapp.config.faults import InUse
@@ -123,6 +123,8 @@ def upload_load(
     read = reading_of(reading)
     if not read.time:
         raise refuse("/reading/time", "Choose the column that tells the time.")
+    if read.crs == UTM:
+        raise refuse("/reading/crs", "The coordinates look like UTM, and the file does not say of which zone: choose the zone.")
     if as_now and read.time_format == TICKS:
         raise refuse("/as_now", "Ticks have no pace: load the file as history.")
     if not LEAST_RATE <= rate <= GREATEST_RATE:

@@ -2,7 +2,7 @@
 
 import { h, replace } from "../../lib/dom";
 import { readingOf, type Trial } from "../../data/connector_data";
-import { CRS_CHOICES, TIME_FORMATS } from "../../data/upload_data";
+import { CRS_CHOICES, isInOne, PLACE_FORMATS, TIME_FORMATS } from "../../data/upload_data";
 import type { FeedStatus } from "../../lib/shapes";
 import { choice, field } from "../form_parts";
 import { t } from "../../lib/texts";
@@ -24,6 +24,7 @@ export class ReadingFields {
   private readonly code = h("input", { class: "input num", id: "reading-code", inputmode: "numeric", maxlength: 6, autocomplete: "off" });
   private readonly codeField = field("reading/crs", t("EPSG code"), this.code, t("UTM zone 32 north is 32632, for example."));
   private readonly zoneField: HTMLElement;
+  private readonly yField = field("reading/y", t("y or latitude"), this.text("y"));
   private readonly known = h("datalist", { id: "connector-columns" });
 
   constructor(feed: FeedStatus, standing: Record<string, unknown>) {
@@ -52,8 +53,9 @@ export class ReadingFields {
         this.choose("time_format", TIME_FORMATS, feed.time === "ticks" ? "ticks" : "iso"),
       ),
       this.zoneField,
-      field("reading/x", t("x or longitude"), this.text("x")),
-      field("reading/y", t("y or latitude"), this.text("y")),
+      field("reading/place_format", t("Places are written as"), this.choose("place_format", PLACE_FORMATS, "numbers")),
+      field("reading/x", t("x or longitude"), this.text("x"), t("Or the one column of the place.")),
+      this.yField,
       field("reading/crs", t("Places are"), this.choose("crs", CRS, feed.crs === "planar" ? "plane" : "EPSG:4326")),
       this.codeField,
       field("reading/decimal", t("Decimals stand after a"), this.choose("decimal", DECIMALS, ".")),
@@ -115,6 +117,7 @@ export class ReadingFields {
 
   private showApplying(): void {
     this.codeField.hidden = this.choices.get("crs")!.value !== OTHER;
+    this.yField.hidden = isInOne(this.choices.get("place_format")!.value);
     const format = this.choices.get("time_format")!.value;
     this.zoneField.hidden = format === "ticks" || format.startsWith("epoch");
   }

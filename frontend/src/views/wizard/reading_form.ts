@@ -4,12 +4,16 @@ import { h, type Child } from "../../lib/dom";
 import {
   COLUMN_TYPES,
   CRS_CHOICES,
+  isInOne,
+  PLACE_FORMATS,
   TIME_FORMATS,
+  UTM,
   utmCrs,
   utmOf,
   type Attribute,
   type Chosen,
   type Inspection,
+  type Reading,
 } from "../../data/upload_data";
 import { t } from "../../lib/texts";
 
@@ -86,7 +90,7 @@ export function readingForm(found: Inspection, changed: (change: Chosen) => void
           "/reading/decimal",
           reading.decimal,
           [
-            [".", "Point"],
+            [".", t("Point")],
             [",", t("Comma")],
           ],
           (decimal) => changed({ decimal }),
@@ -131,12 +135,7 @@ export function readingForm(found: Inspection, changed: (change: Chosen) => void
       ),
       zoneField(reading.zone, reading.time_format, changed),
     ),
-    section(
-      t("Where"),
-      pick(t("Column of x (longitude, east)"), "/reading/x", reading.x, optional, (x) => changed({ x })),
-      pick(t("Column of y (latitude, north)"), "/reading/y", reading.y, optional, (y) => changed({ y })),
-      ...crsFields(reading.crs, changed),
-    ),
+    section(t("Where"), ...placeFields(reading, optional, pick, changed), ...crsFields(reading.crs, changed)),
     section(
       t("What else"),
       pick(t("Column that names the event"), "/reading/event", reading.event, [["", t("All rows are positions")], ...columns], (event) =>
@@ -145,6 +144,33 @@ export function readingForm(found: Inspection, changed: (change: Chosen) => void
       attributesTable(reading.attributes, found, changed),
     ),
   );
+}
+
+type Pick = (
+  label: string,
+  pointer: string,
+  value: string,
+  options: readonly (readonly [string, string])[],
+  take: (value: string) => void,
+) => HTMLElement;
+
+function placeFields(
+  reading: Reading,
+  columns: readonly (readonly [string, string])[],
+  pick: Pick,
+  changed: (change: Chosen) => void,
+): Child[] {
+  const { x, y, place_format } = reading;
+  const format = pick(t("Places are written as"), "/reading/place_format", place_format, PLACE_FORMATS, (chosen) =>
+    changed({ place_format: chosen, x, y: isInOne(chosen) ? "" : y }),
+  );
+  if (isInOne(place_format))
+    return [format, pick(t("Column of the place"), "/reading/x", x, columns, (name) => changed({ x: name, y: "" }))];
+  return [
+    format,
+    pick(t("Column of x (longitude, east)"), "/reading/x", x, columns, (name) => changed({ x: name, y })),
+    pick(t("Column of y (latitude, north)"), "/reading/y", y, columns, (name) => changed({ x, y: name, place_format })),
+  ];
 }
 
 function zoneField(zone: string, format: string, changed: (change: Chosen) => void): HTMLElement | null {
@@ -168,19 +194,22 @@ function zoneField(zone: string, format: string, changed: (change: Chosen) => vo
 function crsFields(crs: string, changed: (change: Chosen) => void): Child[] {
   const utm = utmOf(crs);
   const known = CRS_CHOICES.some(([value]) => value === crs);
-  const chosen = known ? crs : utm !== null ? "utm" : "other";
-  const choose = (value: string): void => changed({ crs: value === "utm" ? utmCrs(32, false) : value === "other" ? "EPSG:3035" : value });
+  const chosen = known ? crs : utm !== null || crs === UTM ? "utm" : "other";
+  const choose = (value: string): void => changed({ crs: value === "utm" ? UTM : value === "other" ? "EPSG:3035" : value });
   const fields: Child[] = [field(t("Coordinates are"), "/reading/crs", select("/reading/crs", chosen, CRS_CHOICES, choose))];
-  if (chosen === "utm" && utm !== null) {
+  if (chosen === "utm") {
     const zones = Array.from({ length: 60 }, (_, at) => [String(at + 1), t("Zone {at}", { at: at + 1 })] as const);
+    const options = utm === null ? [["", t("Choose the zone")] as const, ...zones] : zones;
+    const south = utm?.south ?? false;
     fields.push(
       field(
         t("UTM zone"),
         "/reading/utm",
-        select("/reading/utm", String(utm.zone), zones, (value) => changed({ crs: utmCrs(Number(value), utm.south) })),
+        select("/reading/utm", utm === null ? "" : String(utm.zone), options, (value) => changed({ crs: utmCrs(Number(value), south) })),
+        utm === null ? t("The file does not say of which zone its coordinates are, and each zone has the same numbers.") : undefined,
       ),
     );
-    fields.push(check(t("South of the equator"), utm.south, (south) => changed({ crs: utmCrs(utm.zone, south) })));
+    if (utm !== null) fields.push(check(t("South of the equator"), south, (is) => changed({ crs: utmCrs(utm.zone, is) })));
   } else if (chosen === "other") {
     const code = h("input", { class: "input num", id: "wizard-epsg", inputmode: "numeric", value: crs.replace("EPSG:", ""), maxlength: 6 });
     code.addEventListener("change", () => changed({ crs: `EPSG:${code.value.trim()}` }));

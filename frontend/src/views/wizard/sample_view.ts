@@ -11,6 +11,17 @@ import { t } from "../../lib/texts";
 
 export class SampleView {
   readonly element: HTMLElement;
+  /** What lies in no column that is read as a place would be missed only on the empty map. */
+  private readonly noPlace = h(
+    "p",
+    { class: "notice notice-high", hidden: true },
+    icon("triangle-alert"),
+    h(
+      "span",
+      {},
+      t("No place is read of these rows: maps and regions will have nothing. Choose the columns under Where, if the file has them."),
+    ),
+  );
   private readonly mapPlace = h("div", { class: "wizard-map" });
   private readonly facts = h("div", {});
   private readonly intervals = h("div", {});
@@ -26,6 +37,7 @@ export class SampleView {
       { class: "stack-lg wizard-sample", "aria-label": t("Sample") },
       this.facts,
       this.faults,
+      this.noPlace,
       this.mapPlace,
       this.intervals,
       this.table,
@@ -101,6 +113,7 @@ export class SampleView {
   private showMap(found: Inspection): void {
     const isPlanar = found.reading.crs === "plane";
     this.mapPlace.hidden = found.places.length === 0;
+    this.noPlace.hidden = found.places.length > 0 || found.good === 0;
     if (found.places.length === 0 || found.bounds === null) return;
     if (this.map === null || this.isPlanar !== isPlanar) {
       this.map?.remove();

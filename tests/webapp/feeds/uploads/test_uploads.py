@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import shapely
 from rest_framework.test import APIClient
 
 from engine import failpoints
@@ -26,6 +27,7 @@ T0 = 1_767_348_000
 ROWS = "".join(f"{'ab'[n % 2]},{T0 + n},{n / 1000},{n / 2000},{n}\n" for n in range(3_000))
 CSV = ("id,time,lon,lat,speed\n" + ROWS + "c,never,1,2,3\n").encode()
 TUS = {"HTTP_TUS_RESUMABLE": "1.0.0"}
+POINTS = shapely.points([[13.4, 52.5], [13.5, 52.5]])
 PART = "application/offset+octet-stream"
 
 
@@ -280,3 +282,40 @@ def test_what_nobody_goes_on_with_is_removed(client: APIClient, monkeypatch: pyt
     monkeypatch.setattr(store, "KEPT", timedelta(0))
     store.uploads_expire()
     assert not Upload.objects.exists()
+
+
+def test_places_in_one_column_are_read_in_the_cage_and_the_second_file_as_the_first(client: APIClient) -> None:
+    points = [f"{wkt},{wkb}" for wkt, wkb in zip(["POINT (13.4 52.5)", "POINT (13.5 52.5)"], shapely.to_wkb(POINTS, hex=True), strict=True)]
+    for first, name in ((0, "boats.csv"), (10, "later.csv")):
+        lines = "".join(f"a,{T0 + first + n},{point}\n" for n, point in enumerate(points))
+        address = uploaded(client, f"id,time,geom,other\n{lines}".encode(), name)
+        body = {} if first else {"reading": {"x": "other", "place_format": "wkb"}}
+        found = client.post(f"{address}inspection", {**body, **({"into": "boats"} if first else {})}, format="json").json()
+        assert [found["reading"][key] for key in ("x", "y", "place_format")] == ["other", "", "wkb"] and found["good"] == 2
+        if first:
+            assert into(client, address, found["reading"]).status_code == 201
+        else:
+            client.post(f"{address}load", {"feed": {"name": "boats", "lateness": 0}, "reading": found["reading"]}, format="json")
+        run(Loads(), Upload.objects.get(name=name))
+    assert [(row["x"], row["y"]) for row in rows_of("boats")] == [(13.4, 52.5), (13.5, 52.5)] * 2
+
+
+def test_nothing_is_loaded_before_the_zone_of_utm_is_chosen(client: APIClient) -> None:
+    lines = "".join(f"a,{T0 + n},391000.5,5820000.{n}\n" for n in range(5))
+    address = uploaded(client, f"id,time,easting,northing\n{lines}".encode())
+    answer = loaded(client, address)
+    assert answer.status_code == 400 and answer.json()["faults"] == [
+        {"pointer": "/reading/crs", "message": "The coordinates look like UTM, and the file does not say of which zone: choose the zone."}
+    ]
+    found = client.post(f"{address}inspection", {"reading": {"crs": "EPSG:32633"}}, format="json").json()
+    assert client.post(f"{address}load", {"feed": {"name": "boats"}, "reading": found["reading"]}, format="json").status_code == 201
+    assert run(Loads(), Upload.objects.get()).state == "done" and rows_of("boats")[0]["x"] == pytest.approx(13.39, abs=0.01)
+
+
+def test_a_fault_far_into_a_file_is_a_dead_letter_with_its_line(client: APIClient) -> None:
+    rows = [f"a,{T0 + n},13.5,52.5,some words about it".encode() for n in range(60_000)]
+    rows[40_000], rows[50_000] = f'a,{T0},13.5,52.5,"x'.encode(), f"a,{T0},13.5,52.5,Genève".encode("latin-1")
+    assert loaded(client, uploaded(client, b"id,time,lon,lat,note\n" + b"\n".join(rows) + b"\n")).status_code == 201
+    assert run(Loads(), Upload.objects.get()).dead == 2
+    letters = {letter.line: letter.detail for letter in DeadLetter.objects.all()}
+    assert "a quote is opened and not closed" in letters[40_002] and "choose another encoding" in letters[50_002]

@@ -89,7 +89,7 @@ function rules(send: Send): HTMLElement {
   return h(
     "div",
     { class: "row row-wrap" },
-    h("div", { class: "toolbar-select" }, rule),
+    h("div", { class: "letter-rule" }, rule),
     button(t("Mend all and send them again"), { icon: "send", onClick: () => void send({ rule: rule.value }) }),
   );
 }

@@ -161,6 +161,18 @@ export function unmarkedInTemplate(template) {
   return parts.map((part) => part.replaceAll(/^[^\p{L}]+|[^\p{L}.?!]+$/gu, "")).filter((part) => isText(part) && !TEMPLATE_NAMES.has(part));
 }
 
+const PYTHON_MARKS = /\b(n?p?gettext)(?:_lazy|_noop)?\(\s*((?:"[^"]*"[\s,]*)+)/g;
+
+/** The texts in a list of Python's arguments; literals without a comma between them are one text. */
+export function saidIn(list) {
+  const said = [""];
+  for (const [, text, comma] of list.matchAll(/"([^"]*)"\s*(,?)/g)) {
+    said.push(said.pop() + text);
+    if (comma) said.push("");
+  }
+  return said.filter((text) => text !== "");
+}
+
 /** What the templates of the server say by {% translate %} and {% blocktranslate %}, its code by gettext(), and the faults of what is not marked. */
 function ofServer() {
   const [found, faults] = [[], []];
@@ -174,7 +186,11 @@ function ofServer() {
   }
   for (const file of readdirSync(CODE, { recursive: true }).filter((one) => one.endsWith(".py")).sort()) {
     const code = readFileSync(join(CODE, file), "utf8");
-    for (const match of code.matchAll(/\bgettext(?:_lazy|_noop)?\(\s*"([^"]+)"/g)) found.push({ text: match[1], context: "", at: file });
+    for (const [, name, list] of code.matchAll(PYTHON_MARKS)) {
+      const said = saidIn(list);
+      const context = name.includes("pgettext") ? said.shift() : "";
+      found.push({ text: said[0], plural: name.startsWith("n") ? said[1] : undefined, context, at: file });
+    }
   }
   return { texts: found, faults };
 }

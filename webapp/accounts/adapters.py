@@ -13,8 +13,10 @@ from allauth.socialaccount.models import SocialLogin
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.shortcuts import render
+from django.utils import translation
 from django.utils.translation import gettext_lazy
 
+from webapp.accounts.language import language_of_address
 from webapp.accounts.second_factor import note_provider
 from webapp.audit.logins import log_in_barred
 from webapp.config.addresses import address_of, host_of
@@ -36,6 +38,12 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Nobody makes themselves an account: administrators, invitations and providers do."""
         return False
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """In the language of who reads it; of an address without an account, or without a choice, in that of the request."""
+        chosen = getattr(context.get("user"), "language", "") or language_of_address(email)
+        with translation.override(chosen or translation.get_language()):
+            super().send_mail(template_prefix, email, context)
 
     def get_client_ip(self, request: HttpRequest) -> str:
         # A request without one comes from no network, such as a test's.

@@ -7,6 +7,10 @@ from django.contrib.auth.models import AbstractUser
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
+
+ROLE_NAMES = gettext_noop("Viewer"), gettext_noop("Analyst"), gettext_noop("Operator"), gettext_noop("Admin")
+"""For translators: what stands before the colon of a role's words."""
 
 
 class Role(models.TextChoices):
@@ -16,6 +20,11 @@ class Role(models.TextChoices):
     ANALYST = "analyst", "Analyst: also queries, regions and alerts"
     OPERATOR = "operator", "Operator: also feeds, jobs and channels"
     ADMIN = "admin", "Admin: also the team's members"
+
+    @property
+    def shown(self) -> str:
+        """Its name in the reader's language."""
+        return gettext(self.label.partition(":")[0])
 
     @property
     def and_above(self) -> list[Role]:
@@ -93,6 +102,11 @@ class Invitation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.email} ({self.role}) to {self.team}"
+
+    @property
+    def shown_role(self) -> str:
+        """What a member with it is, in the reader's language."""
+        return Role(self.role).shown
 
 
 class ApiToken(models.Model):

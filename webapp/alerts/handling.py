@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_lazy
 
 from engine.model.faults import Fault, refuse
 from webapp.accounts.models import User
@@ -29,9 +30,9 @@ FROM: Mapping[Step, Sequence[str]] = {
 }
 """The states that each step leads out of."""
 DONE = {
-    Step.ACKNOWLEDGED: "acknowledged this alert",
-    Step.RESOLVED: "resolved this alert",
-    Step.REOPENED: "reopened this alert",
+    Step.ACKNOWLEDGED: gettext_lazy("%(who)s acknowledged this alert at %(at)s UTC%(said)s. Look at it again before you decide."),
+    Step.RESOLVED: gettext_lazy("%(who)s resolved this alert at %(at)s UTC%(said)s. Look at it again before you decide."),
+    Step.REOPENED: gettext_lazy("%(who)s reopened this alert at %(at)s UTC%(said)s. Look at it again before you decide."),
 }
 
 
@@ -147,15 +148,17 @@ def _last_decision(alert: Alert) -> AlertStep | None:
 def _overtaken(alert: Alert, last: AlertStep | None) -> str:
     """Who did what, as one sentence."""
     if last is None:
-        return f"This alert is {AlertState(alert.state).label.lower()} already."
-    who = last.author.username if last.author is not None else "Somebody"
-    what = (
-        f"assigned this alert to {last.assignee.username if last.assignee else 'somebody'}"
-        if last.action == Step.ASSIGNED
-        else DONE[Step(last.action)]
-    )
-    said = f": “{last.text}”" if last.text else ""
-    return f"{who} {what} at {last.at:%H:%M:%S} UTC{said}. Look at it again before you decide."
+        return gettext("This alert is %(state)s already.") % {"state": gettext(AlertState(alert.state).label).lower()}
+    somebody = gettext("Somebody")
+    values = {
+        "who": last.author.username if last.author is not None else somebody,
+        "to": last.assignee.username if last.assignee else somebody,
+        "at": f"{last.at:%H:%M:%S}",
+        "said": f": “{last.text}”" if last.text else "",
+    }
+    if last.action == Step.ASSIGNED:
+        return gettext("%(who)s assigned this alert to %(to)s at %(at)s UTC%(said)s. Look at it again before you decide.") % values
+    return str(DONE[Step(last.action)]) % values
 
 
 def _by_feed(alerts: Sequence[Alert]) -> list[tuple[int, list[int]]]:

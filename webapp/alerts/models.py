@@ -10,6 +10,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Case, Q, Value, When
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from webapp.accounts.models import Role
 from webapp.accounts.permissions import Owned, OwnedQuerySet
@@ -20,12 +21,12 @@ from webapp.queries.models import Query, Severity
 
 
 class AlertState(models.TextChoices):
-    NEW = "new", "New"
-    SEEN = "seen", "Seen"
-    ACKNOWLEDGED = "acknowledged", "Acknowledged"
-    ASSIGNED = "assigned", "Assigned"
-    REOPENED = "reopened", "Reopened"
-    RESOLVED = "resolved", "Resolved"
+    NEW = "new", gettext_noop("New")
+    SEEN = "seen", gettext_noop("Seen")
+    ACKNOWLEDGED = "acknowledged", gettext_noop("Acknowledged")
+    ASSIGNED = "assigned", gettext_noop("Assigned")
+    REOPENED = "reopened", gettext_noop("Reopened")
+    RESOLVED = "resolved", gettext_noop("Resolved")
 
 
 OPEN_STATES = tuple(state for state in AlertState.values if state != AlertState.RESOLVED)

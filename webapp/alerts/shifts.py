@@ -15,9 +15,12 @@ from django.core.mail import EmailMessage
 from django.db import transaction
 from django.db.models import OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
+from django.utils.formats import date_format
+from django.utils.translation import gettext
 
 from engine.model.faults import refuse
+from webapp.accounts.language import language_of
 from webapp.accounts.models import Membership, Team, User
 from webapp.accounts.permissions import AnyUser
 from webapp.alerts.models import Shift, Turn
@@ -60,17 +63,17 @@ def warning_of(shift: Any, now: datetime) -> ShiftWarning | None:
     """Whether alerts that are sent to this shift soon reach nobody. `shift`: as `shifts_at` gives it."""
     end = min(shift.known_until, shift.last_end or now)
     if end <= now:
-        return ShiftWarning("ended", "The calendar has ended: nobody is on call. Import it again.")
+        return ShiftWarning("ended", gettext("The calendar has ended: nobody is on call. Import it again."))
     if end - now < SOON:
-        return ShiftWarning("ends", f"The calendar ends on {_day(end, shift.zone)}: import it again before.")
+        return ShiftWarning("ends", gettext("The calendar ends on %(day)s: import it again before.") % {"day": _day(end, shift.zone)})
     if not shift.present and shift.following is not None and shift.following - now > GAP:
-        return ShiftWarning("gap", f"Nobody is on call until {_day(shift.following, shift.zone)}.")
+        return ShiftWarning("gap", gettext("Nobody is on call until %(day)s.") % {"day": _day(shift.following, shift.zone)})
     return None
 
 
 def _day(moment: datetime, zone: str) -> str:
     local = moment.astimezone(ZoneInfo(zone))
-    return f"{local.day} {local:%B %Y}"
+    return date_format(local, gettext("j F Y"), use_l10n=False)
 
 
 def shifts_warn(now: datetime | None = None) -> int:
@@ -84,7 +87,10 @@ def shifts_warn(now: datetime | None = None) -> int:
         if warning is not None:
             if not settings.EMAIL_GIVEN or not shift.owner.email or not shift.owner.is_active:
                 continue
-            if not _mailed(shift, warning.text):
+            with translation.override(language_of(shift.owner.language)):
+                # Said anew, in the language of who reads it.
+                is_mailed = _mailed(shift, (warning_of(shift, moment) or warning).text)
+            if not is_mailed:
                 continue
             sent += 1
         Shift.objects.filter(pk=shift.pk).update(warned=kind)
@@ -92,9 +98,10 @@ def shifts_warn(now: datetime | None = None) -> int:
 
 
 def _mailed(shift: Shift, text: str) -> bool:
-    link = f"{settings.PUBLIC_URL}{reverse('account')}" if settings.PUBLIC_URL else "Account, Shifts"
-    words = f"The shift “{shift.name}”: {text} Rules that send to it reach only who is on call.\n\n{link}\n"
-    mail = EmailMessage(" ".join(f"The shift {shift.name}: {text}".split())[:200], words, to=[shift.owner.email])
+    link = f"{settings.PUBLIC_URL}{reverse('account')}" if settings.PUBLIC_URL else gettext("Account, Shifts")
+    words = gettext("The shift “%(name)s”: %(text)s Rules that send to it reach only who is on call.") % {"name": shift.name, "text": text}
+    subject = gettext("The shift %(name)s: %(text)s") % {"name": shift.name, "text": text}
+    mail = EmailMessage(" ".join(subject.split())[:200], f"{words}\n\n{link}\n", to=[shift.owner.email])
     try:
         return bool(mail.send())
     except (SMTPException, OSError):

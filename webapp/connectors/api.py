@@ -19,6 +19,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.permissions import check_may_make
 from webapp.audit.services import record
 from webapp.connectors import services
+from webapp.connectors.words import said
 from webapp.feeds.models import Connector, ConnectorState, Feed
 from webapp.feeds.of_feed import FeedNameField
 
@@ -165,20 +166,20 @@ class ConnectorView(GenericViewSet[Connector]):
 def _described(kind: services.Kind) -> dict[str, Any]:
     return {
         "name": kind.name,
-        "title": kind.title,
-        "guarantee": kind.guarantee,
+        "title": said(kind.title),
+        "guarantee": said(kind.guarantee),
         "direction": "out" if isinstance(kind, SinkKind) else "in",
         "needs_reading": not isinstance(kind, SinkKind) and kind.reading is None,
         "columns": () if isinstance(kind, SinkKind) else kind.columns,
         "fields": [
             {
                 "name": one.name,
-                "label": one.label,
+                "label": said(one.label),
                 "type": one.type,
                 "default": one.default,
                 "required": one.required,
-                "hint": one.hint,
-                "choices": [{"value": value, "label": label} for value, label in one.choices],
+                "hint": said(one.hint),
+                "choices": [{"value": value, "label": said(label)} for value, label in one.choices],
                 "when": None if one.when is None else {"field": one.when[0], "values": one.when[1]},
             }
             for one in kind.fields

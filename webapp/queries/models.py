@@ -8,6 +8,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from webapp.accounts.models import Role
 from webapp.accounts.permissions import Owned, OwnedQuerySet
@@ -16,10 +17,10 @@ from webapp.feeds.models import NO_CONTROLS, Feed, Region
 
 
 class Severity(models.TextChoices):
-    INFO = "info", "Info"
-    LOW = "low", "Low"
-    HIGH = "high", "High"
-    CRITICAL = "critical", "Critical"
+    INFO = "info", gettext_noop("Info")
+    LOW = "low", gettext_noop("Low")
+    HIGH = "high", gettext_noop("High")
+    CRITICAL = "critical", gettext_noop("Critical")
 
 
 class Calls(models.TextChoices):

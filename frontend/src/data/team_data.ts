@@ -2,7 +2,7 @@
 
 import { boolean, id, list, nullable, oneOf, otherwise, record, string } from "../lib/parse";
 import { moment } from "../lib/shapes";
-import { t } from "../lib/texts";
+import { t, tn } from "../lib/texts";
 
 export const ROLES = ["viewer", "analyst", "operator", "admin"] as const;
 export type Role = (typeof ROLES)[number];
@@ -15,6 +15,8 @@ export const ROLE_WORDS: Record<Role, string> = {
   operator: t("Operator: also feeds, jobs and channels"),
   admin: t("Admin: also the team's members"),
 };
+
+export const ROLE_NAMES: Record<Role, string> = { viewer: t("Viewer"), analyst: t("Analyst"), operator: t("Operator"), admin: t("Admin") };
 
 export const member = record({ id, name: string, email: otherwise(string, ""), active: boolean, role });
 export type Member = ReturnType<typeof member>;
@@ -36,15 +38,15 @@ export const person = record({
 });
 export type Person = ReturnType<typeof person>;
 
-const KINDS: Record<string, [string, string]> = {
-  feed: ["feed", "feeds"],
-  region: ["region", "regions"],
-  query: ["query", "queries"],
-  channel: ["channel", "channels"],
+const KINDS: Record<string, (count: number) => string> = {
+  feed: (count) => tn("1 feed", "{count} feeds", count),
+  region: (count) => tn("1 region", "{count} regions", count),
+  query: (count) => tn("1 query", "{count} queries", count),
+  channel: (count) => tn("1 channel", "{count} channels", count),
 };
 
 /** What was transferred, in words: "2 queries, 1 feed". */
 export function countsText(counts: Record<string, number>): string {
-  const parts = Object.entries(counts).map(([kind, count]) => `${count} ${(KINDS[kind] ?? [kind, kind])[count === 1 ? 0 : 1]}`);
-  return parts.length === 0 ? "nothing" : parts.join(", ");
+  const parts = Object.entries(counts).map(([kind, count]) => KINDS[kind]?.(count) ?? `${count} ${kind}`);
+  return parts.length === 0 ? t("nothing") : parts.join(", ");
 }

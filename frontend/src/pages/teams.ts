@@ -3,6 +3,7 @@ import {
   countsText,
   person as personParser,
   ROLE_WORDS,
+  ROLE_NAMES,
   ROLES,
   team as teamParser,
   type Invitation,
@@ -110,7 +111,7 @@ function memberRow(team: Team, member: Member): HTMLElement {
     ),
     member.email === "" ? null : h("div", { class: "small muted" }, member.email),
   );
-  const role: Child = team.manageable ? roleChoice(team, member) : h("span", { class: "badge" }, member.role);
+  const role: Child = team.manageable ? roleChoice(team, member) : h("span", { class: "badge" }, ROLE_NAMES[member.role]);
   const leave =
     isMe || team.manageable
       ? button(isMe ? t("Leave") : t("Remove"), {
@@ -135,7 +136,7 @@ function memberRow(team: Team, member: Member): HTMLElement {
 function roleChoice(team: Team, member: Member): HTMLElement {
   const field = choice(
     t("Role of {name}", { name: member.name }),
-    ROLES.map((one) => [one, ROLE_WORDS[one].split(":")[0]!] as const),
+    ROLES.map((one) => [one, ROLE_NAMES[one]] as const),
     member.role,
   );
   field.classList.add("select-sm");
@@ -233,7 +234,7 @@ function invitations(team: Team): HTMLElement {
           "div",
           { class: "small muted" },
           t("Invited as {role} by {name}, until {value}", {
-            role: one.role,
+            role: ROLE_NAMES[one.role],
             name: one.invited_by.name,
             value: new Date(one.expires_at).toLocaleDateString(),
           }),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from django.core.mail import EmailMessage
 from django.test import Client
+from rest_framework.test import APIClient
 
 
 def test_the_log_in_comes_in_the_language_of_the_browser(db: None) -> None:
@@ -47,3 +51,16 @@ def test_pages_that_the_server_makes_are_in_the_chosen_language(people: SimpleNa
 def test_a_failed_log_in_is_told_in_the_language_of_the_browser(db: None) -> None:
     answer = Client(headers={"Accept-Language": "de"}).post("/login/", {"username": "nobody", "password": "wrong"})
     assert "Der Name oder das Passwort ist falsch." in answer.text
+
+
+def test_mails_are_in_the_language_of_who_reads_them(
+    people: SimpleNamespace, client_of: Callable[[Any], APIClient], mailoutbox: list[EmailMessage], settings: Any
+) -> None:
+    """An English administrator invites a German, whom the mail names the role in German; an English browser asks for a German's new password."""
+    settings.EMAIL_GIVEN = True
+    people.stranger.email, people.stranger.language = "stranger@example.org", "de"
+    people.stranger.save()
+    asked = client_of(people.admin).post(f"/api/v1/teams/{people.harbour.pk}/invitations/", {"email": "Stranger@example.org", "role": "viewer"})
+    assert asked.status_code == 201 and "mit der Rolle Betrachter" in mailoutbox[0].body and "eingeladen" in mailoutbox[0].subject
+    Client(headers={"Accept-Language": "en"}).post("/login/password/", {"email": "stranger@example.org"})
+    assert "Passwort" in mailoutbox[1].subject and "Konto" in mailoutbox[1].body

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from django.utils import timezone
+from django.utils import timezone, translation
 from PIL import Image
 from rest_framework.test import APIClient
 
@@ -76,6 +76,33 @@ def test_a_mail_names_the_rule_that_sent_it(mails: list[EmailMessage], channel: 
     deliver(channel)
     told = " ".join(" ".join(text_of(mail).split()) for mail in mails)
     assert "Sent by the rule “Night shift”: nobody acknowledged it within 5 min" in told
+
+
+def test_a_mail_is_in_the_language_of_who_reads_it_not_of_who_asks_for_it(
+    mails: list[EmailMessage], channel: Channel, query: Query, people: SimpleNamespace
+) -> None:
+    """The account of the address goes before the channel's owner; where neither has chosen, it is the installation's."""
+    record(query, crossing(query, "in", "a", 10))
+    with translation.override("de"):
+        deliver(channel)
+    people.owner.language = "de"
+    people.owner.save()
+    record(query, crossing(query, "in", "b", 20))
+    deliver(channel)
+    people.analyst.email, people.analyst.language = "Duty@example.org", "en-gb"
+    people.analyst.save()
+    record(query, crossing(query, "in", "c", 30))
+    deliver(channel)
+    assert [mail["Subject"] for mail in mails] == ["[Low] In and out: a", "[Niedrig] In and out: b", "[Low] In and out: c"]
+    assert "Quittieren: https://" in text_of(mails[1]) and ">Quittieren</a>" in text_of(mails[1], "html") and "geöffnet" in text_of(mails[1])
+
+
+def test_a_test_of_a_channel_is_in_its_owners_language(mails: list[EmailMessage], channel: Channel) -> None:
+    channel.owner.language = "de"
+    channel.owner.save()
+    channel_test(channel=channel)
+    (mail,) = mails
+    assert (mail["Subject"], text_of(mail).strip()) == ("Ein Test der Alarme von Vedette", "Ein Test des Kanals Duty officer.")
 
 
 def test_a_mail_server_that_is_away_gets_it_later_and_once(mails: list[EmailMessage], channel: Channel, query: Query, settings: Any) -> None:

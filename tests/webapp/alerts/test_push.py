@@ -163,3 +163,17 @@ def test_a_subscription_that_changed_takes_the_place_of_the_old_one_without_a_lo
     deliver(channel)
     assert (len(old.got), len(fresh.got)) == (0, 1)
     assert renew(old, old.key_text) == 404, "it is no browser's any more"
+
+
+def test_a_message_to_a_browser_is_in_its_owners_language(
+    people: SimpleNamespace, query: Query, service: PushService, client_of: Callable[..., APIClient]
+) -> None:
+    people.owner.language = "de"
+    people.owner.save()
+    browser = Browser("/one")
+    subscribe(client_of(people.owner), service, browser)
+    record(query, crossing(query, "in", "a", 10))
+    notifications_plan()
+    deliveries_prepare()
+    told = push.content_of(Delivery.objects.get())
+    assert told["title"] == "[Niedrig] In and out: a" and "geöffnet" in told["body"]

@@ -166,3 +166,17 @@ def test_owners_learn_once_and_in_time_that_nobody_will_be_on_call(
     assert said_at(now + 10 * day) == ("ended", 3)
     settings.EMAIL_GIVEN = True
     assert said_at(now + 10 * day) == ("ended", 4)
+
+
+@pytest.mark.services
+@pytest.mark.django_db
+def test_the_mail_about_a_shift_is_in_its_owners_language(people: SimpleNamespace, settings: Any, mailoutbox: list[EmailMessage]) -> None:
+    settings.EMAIL_GIVEN = True
+    people.owner.email, people.owner.language = "owner@example.org", "de"
+    people.owner.save()
+    now = timezone.now()
+    shift = shift_save(user=people.owner, name="duty", calendar=calendar((now, now + timedelta(days=2), "owner")))
+    shifts_warn(now)
+    shift.refresh_from_db()
+    assert mailoutbox[0].subject.startswith("Die Schicht duty: Der Kalender endet am ") and "Bereitschaft" in mailoutbox[0].body
+    assert warning_of(shifts_at(Shift.objects.all(), now).get(), now).text.startswith("The calendar ends on ")  # type: ignore[union-attr]

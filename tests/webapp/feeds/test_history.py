@@ -53,6 +53,19 @@ def test_of_what_was_long_before_the_span_the_last_samples_are_sent(feed: Feed, 
     assert before == [("e0" if n % 2 == 0 else "e1", 10 * n) for n in range(150 - 2 * history.BEFORE_SAMPLES, 150)]
 
 
+def test_whoever_has_not_faded_is_there_however_many_rows_came_since(
+    feed: Feed, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten report every 10; one fell silent 40 of these periods before the span, 400 rows ago, another 100 periods before."""
+    monkeypatch.setattr(history, "BEFORE_STEP", 60)
+    rows = [{"entity": f"e{n % 10}", "t": n, "x": n, "y": 0} for n in range(3000)]
+    rows += [{"entity": "gone", "t": 1000, "x": 1, "y": 1}, {"entity": "quiet", "t": 1600, "x": 2, "y": 2}]
+    received(feed, sorted(rows, key=lambda row: int(str(row["t"]))))
+    found = places(history.movements(feed, 2000, 2100, 1), 2000)
+    assert found["quiet"] == (2.0, 2.0)
+    assert "gone" not in found and len(found) == 11, "and is read back no further"
+
+
 def test_late_rows_and_rows_without_a_place_are_left_out(feed: Feed, received: Callable[..., None]) -> None:
     received(feed, [{"entity": "a", "t": 10_000, "x": 1, "y": 1}, {"entity": "b", "t": 10_001}])
     received(feed, [{"entity": "a", "t": 1, "x": 9, "y": 9}])

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.utils import translation
 
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 from engine.specification import check
@@ -331,3 +332,71 @@ def test_a_program_that_names_no_outputs_gives_all_that_it_defines() -> None:
     assert kinds_of(specification) == ["busy"]
     assert sentence_of(specification, feed=TICKS) == "Runs a program of rules: recognises busy over the last 10 ticks, every 5 ticks."
     assert kinds_of({**specification, "program": "no rules :-"}) == []
+
+
+GERMAN: list[tuple[dict[str, Any], Feed, str]] = [
+    ({"family": "border", **PORT, "segments": True}, MS, "Meldet, wenn etwas port A betritt oder port A verlässt, auch zwischen zwei Meldungen."),
+    (
+        {"family": "transition", **PORT, "within": "P3D", "types": ["passed", "stayed_in"], "where": [["speed", ">", 3]]},
+        MS,
+        "Meldet, wenn etwas mit speed über 3 port A betritt und innerhalb von 3 Tagen wieder herauskommt oder port A betritt und länger als 3 Tage "
+        "bleibt.",
+    ),
+    (
+        {"family": "occupancy", **PORT, "count": [">=", 5], "where": [["kind", "in", ["tug", "tanker"]]], "lasting": "PT10M", "stale": "PT6M"},
+        MS,
+        "Meldet, solange mindestens 5 mit kind gleich tug oder tanker in port A sind, mindestens 10 Minuten lang. Eine Meldung gilt für 6 Minuten.",
+    ),
+    ({"family": "occupancy", **PORT, "count": ["<=", 0]}, MS, "Meldet, solange nichts in port A ist."),
+    (
+        {"family": "encounter", "a": {"where": [["kind", "=", "tug"]]}, "distance": 300, "every": "PT10S", "gap": "PT3M", "lasting": "PT5M"},
+        EARTH_WITH_COLUMNS,
+        "Meldet, solange etwas mit kind gleich tug und etwas höchstens 300 m voneinander entfernt sind, mindestens 5 Minuten lang. Geprüft wird im "
+        "Abstand von 10 Sekunden; eine Meldung gilt für 3 Minuten.",
+    ),
+    (
+        {"family": "arrival", **PORT, "within": "PT10M", "over": "PT1M", "gap": "PT2M"},
+        EARTH,
+        "Meldet, solange etwas auf dem Weg nach port A ist: Es wäre innerhalb von 10 Minuten darin, wenn es geradeaus weiterginge wie zuletzt "
+        "1 Minute lang. Eine Meldung gilt für 2 Minuten.",
+    ),
+    (
+        {
+            "family": "motion",
+            "every": "PT10S",
+            "horizon": "PT1H",
+            "predicates": [bank("bank 1"), bank("bank 2"), {"outside": {"region": "cameras"}, "window": ["PT1H", 0], "quantifier": "forall"}],
+        },
+        EARTH,
+        "Findet im Abstand von 10 Sekunden alles, was in bank 1 war, dann in bank 2 war, dann cameras ununterbrochen seit 1 Stunde fernblieb, alles "
+        "vor höchstens 1 Stunde.",
+    ),
+    (
+        {
+            "family": "constraint",
+            "variables": {"low": {"where": [["pressure", "<", 1006]]}, "warm": {}},
+            "constraints": [{"between": ["low", "warm"], "dt": [0, "PT12H"], "distance": {"max": 500_000}}],
+        },
+        EARTH_WITH_COLUMNS,
+        "Findet 2 verschiedene Ereignisse: low (pressure unter 1006) und warm (beliebig); dabei gilt: warm kommt höchstens 12 Stunden nach low und "
+        "low und warm liegen höchstens 500 km auseinander.",
+    ),
+    (
+        {
+            "family": "composite",
+            "primitives": {"SHELF": {"where": [["kind", "=", "shelf"]]}, "EXIT": {"inside": {"region": "gate"}}},
+            "pattern": {"sequence": ["SHELF", "EXIT"], "bounds": [None, "PT5M"]},
+            "per": "entity",
+            "within": "PT10M",
+        },
+        MS,
+        "Meldet SHELF, dann innerhalb von 5 Minuten EXIT, alles von einem Objekt und innerhalb von 10 Minuten. SHELF bedeutet kind gleich shelf und "
+        "EXIT bedeutet in gate.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("specification", "feed", "sentence"), GERMAN)
+def test_a_query_is_read_back_in_the_readers_language(specification: dict[str, Any], feed: Feed, sentence: str) -> None:
+    with translation.override("de"):
+        assert sentence_of(specification, feed=feed) == sentence

@@ -14,9 +14,12 @@ from typing import Any
 
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives, get_connection
+from django.utils import translation
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, ngettext
 
+from webapp.accounts.language import language_of, language_of_address
 from webapp.alerts.links import acknowledging_link, alert_link
 from webapp.alerts.models import Alert, Delivery
 from webapp.alerts.picture import picture_of
@@ -31,6 +34,7 @@ BOUNDED = "webapp.alerts.transports.smtp_session.Backend"
 LISTED = 20
 PICTURE = "picture@vedette"
 SENT = 250
+BUTTON = "padding:8px 14px;background:#0b6b8a;color:#fff;border-radius:6px"
 
 
 def refuse(given: Mapping[str, Any]) -> dict[str, str]:
@@ -43,22 +47,33 @@ def refuse(given: Mapping[str, Any]) -> dict[str, str]:
 def send(delivery: Delivery, now: datetime) -> Answer:
     """Sends the message that the body tells of."""
     try:
-        _mail_of(delivery).send()
+        with translation.override(language_of(language_of_address(delivery.channel.recipient), delivery.channel.owner.language)):
+            mail = _mail_of(delivery)
+        mail.send()
     except (SMTPException, OSError) as error:
         return Answer(None, reason_of(error))
     return Answer(SENT)
 
 
 def words_of(delivery: Delivery) -> tuple[str, str]:
-    """Subject and plain text of the message, without a link that acknowledges: who reads a chat is not known."""
-    told = json.loads(delivery.body)
-    alerts: list[dict[str, Any]] = told["data"].get("alerts", [])
-    subject = _subject(told["data"].get("count", 0), alerts, is_digest=told["type"] == "alerts.digest")
-    return subject, _text(told["data"], alerts, None)
+    """Subject and plain text of the message in its owner's language, without a link that acknowledges: who reads a chat is not known."""
+    with translation.override(language_of(delivery.channel.owner.language)):
+        told = told_of(delivery)
+        alerts: list[dict[str, Any]] = told["data"].get("alerts", [])
+        subject = _subject(told["data"].get("count", 0), alerts, is_digest=told["type"] == "alerts.digest")
+        return subject, _text(told["data"], alerts, None)
+
+
+def told_of(delivery: Delivery) -> dict[str, Any]:
+    """What the body tells, the text of a test in the present language."""
+    told: dict[str, Any] = json.loads(delivery.body)
+    if not told["data"].get("alerts"):
+        told["data"]["text"] = gettext("A test of the channel %(channel)s.") % {"channel": delivery.channel.name}
+    return told
 
 
 def _mail_of(delivery: Delivery) -> EmailMultiAlternatives:
-    told = json.loads(delivery.body)
+    told = told_of(delivery)
     alerts: list[dict[str, Any]] = told["data"].get("alerts", [])
     subject = _subject(told["data"].get("count", 0), alerts, is_digest=told["type"] == "alerts.digest")
     link = acknowledging_link(delivery) if alerts else None
@@ -70,7 +85,8 @@ def _mail_of(delivery: Delivery) -> EmailMultiAlternatives:
         connection=get_connection(BOUNDED if settings.EMAIL_BACKEND == SMTP else None, timeout=settings.EMAIL_TIMEOUT),
     )
     picture = _picture(alerts)
-    shown = format_html('<p><img src="cid:{}" width="560" alt="Where it was: regions, tracks and evidence"></p>', PICTURE) if picture else ""
+    alternative = gettext("Where it was: regions, tracks and evidence")
+    shown = format_html('<p><img src="cid:{}" width="560" alt="{}"></p>', PICTURE, alternative) if picture else ""
     mail.attach_alternative(_html(subject, told["data"], alerts, link) + shown, "text/html")
     if picture:
         mail.mixed_subtype = "related"  # type: ignore[attr-defined]  # not in the stubs
@@ -93,29 +109,44 @@ def _inline(picture: bytes) -> MIMEImage:
 
 def _subject(count: int, alerts: list[dict[str, Any]], *, is_digest: bool) -> str:
     if not alerts:
-        return "A test of Vedette's alerts"
+        return gettext("A test of Vedette's alerts")
     gravest = max(alerts, key=lambda alert: Severity.values.index(alert["severity"]))
     what = f"{gravest['query_name']}: {', '.join(gravest['entities']) or gravest['kind']}"
-    others = f" and {count - 1} more" if count > 1 else ""
-    digest = "Digest: " if is_digest else ""
+    if count > 1:
+        what = ngettext("%(what)s and %(count)s more", "%(what)s and %(count)s more", count - 1) % {"what": what, "count": count - 1}
+    if is_digest:
+        what = gettext("Digest: %(what)s") % {"what": what}
     # Names of entities come from outside: a line break in one must not begin a header.
-    return " ".join(f"[{Severity(gravest['severity']).label}] {digest}{what}{others}".split())[:200]
+    return " ".join(f"[{gettext(Severity(gravest['severity']).label)}] {what}".split())[:200]
 
 
 def line_of(alert: dict[str, Any]) -> str:
     """What an alert of a message is, in one line."""
-    who = ", ".join(alert["entities"]) or "-"
-    said = f"{Severity(alert['severity']).label}: {alert['query_name']}, {who} ({alert['kind']}), opened {alert['opened_at']}"
-    by = f". Sent by the rule “{alert['rule']}”" if alert.get("rule") else ""
-    return said + by + (f": nobody acknowledged it within {alert['after_minutes']} min" if alert.get("after_minutes") else "")
+    values = {
+        "severity": gettext(Severity(alert["severity"]).label),
+        "query": alert["query_name"],
+        "who": ", ".join(alert["entities"]) or "-",
+        "kind": alert["kind"],
+        "opened_at": alert["opened_at"],
+        "rule": alert.get("rule"),
+        "minutes": alert.get("after_minutes"),
+    }
+    said = gettext("%(severity)s: %(query)s, %(who)s (%(kind)s), opened %(opened_at)s") % values
+    by = gettext(". Sent by the rule “%(rule)s”") % values if values["rule"] else ""
+    return said + by + (gettext(": nobody acknowledged it within %(minutes)s min") % values if values["minutes"] else "")
+
+
+def and_more(count: int) -> str:
+    """How many alerts a message does not list."""
+    return ngettext("and %(count)s more", "and %(count)s more", count) % {"count": count}
 
 
 def _text(data: dict[str, Any], alerts: list[dict[str, Any]], link: str | None) -> str:
     if not alerts:
         return f"{data.get('text', '')}\n"
     lines = [f"{line_of(alert)}\n  {alert_link(alert['id']) or ''}".rstrip() for alert in alerts[:LISTED]]
-    more = [f"and {data['count'] - LISTED} more"] if data["count"] > LISTED else []
-    acknowledge = [f"Acknowledge: {link}"] if link else []
+    more = [and_more(data["count"] - LISTED)] if data["count"] > LISTED else []
+    acknowledge = [gettext("Acknowledge: %(link)s") % {"link": link}] if link else []
     return "\n\n".join([*lines, *more, *acknowledge]) + "\n"
 
 
@@ -123,12 +154,8 @@ def _html(subject: str, data: dict[str, Any], alerts: list[dict[str, Any]], link
     if not alerts:
         return format_html("<p>{}</p>", data.get("text", ""))
     rows = format_html_join("", "<li>{}</li>", ((_linked(alert),) for alert in alerts[:LISTED]))
-    more = format_html("<p>and {} more</p>", data["count"] - LISTED) if data["count"] > LISTED else ""
-    acknowledge = (
-        format_html('<p><a href="{}" style="padding:8px 14px;background:#0b6b8a;color:#fff;border-radius:6px">Acknowledge</a></p>', link)
-        if link
-        else ""
-    )
+    more = format_html("<p>{}</p>", and_more(data["count"] - LISTED)) if data["count"] > LISTED else ""
+    acknowledge = format_html('<p><a href="{}" style="{}">{}</a></p>', link, BUTTON, gettext("Acknowledge")) if link else ""
     return format_html("<h2>{}</h2><ul>{}</ul>{}{}", subject, rows, more, acknowledge)
 
 

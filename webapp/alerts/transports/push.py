@@ -21,8 +21,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.conf import settings
 from django.urls import reverse
+from django.utils import translation
 from py_vapid import Vapid02
 
+from webapp.accounts.language import language_of
 from webapp.alerts.models import Delivery
 from webapp.alerts.transports import mail
 from webapp.alerts.webhooks import Answer, check_url, post_bytes
@@ -86,12 +88,13 @@ def public_key() -> str | None:
 
 def content_of(delivery: Delivery) -> dict[str, str]:
     """What the browser shows, and the page that it opens."""
-    told = json.loads(delivery.body)
-    alerts: list[dict[str, Any]] = told["data"].get("alerts", [])
-    subject, _ = mail.words_of(delivery)
-    lines = [mail.line_of(alert) for alert in alerts[:LISTED]] or [told["data"].get("text", "")]
-    more = told["data"].get("count", 0) - LISTED
-    body = "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])])
+    with translation.override(language_of(delivery.channel.owner.language)):
+        told = mail.told_of(delivery)
+        alerts: list[dict[str, Any]] = told["data"].get("alerts", [])
+        subject, _ = mail.words_of(delivery)
+        lines = [mail.line_of(alert) for alert in alerts[:LISTED]] or [told["data"]["text"]]
+        more = told["data"].get("count", 0) - LISTED
+        body = "\n".join([*lines, *([mail.and_more(more)] if more > 0 else [])])
     is_one = len(alerts) == 1
     link = reverse("alert", args=[alerts[0]["id"]]) if is_one else reverse("alerts") if alerts else reverse("account")
     tag = f"alert-{alerts[0]['id']}" if is_one else str(delivery.webhook_id)

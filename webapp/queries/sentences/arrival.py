@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext
+
 from engine.model.feed import Feed
-from webapp.queries.sentences.words import Specification, conditions, duration, region_name
+from webapp.queries.sentences.words import Specification, duration, region_name, something, span_of
 
 
 def arrival(specification: Specification, feed: Feed) -> str:
     """`Tells while something is on its way into port A: it would be inside within 10 minutes.`"""
-    which = conditions(specification.get("where"))
-    who = f"something whose {which}" if which else "something"
-    within, over, gap = (duration(specification[key], feed) for key in ("within", "over", "gap"))
-    return (
-        f"Tells while {who} is on its way into {region_name(specification['region'])}: it would be inside within {within}, if it went straight on "
-        f"as it did over the last {over}. A report counts for {gap}."
-    )
+    return gettext(
+        "Tells while %(who)s is on its way into %(region)s: it would be inside within %(within)s, if it went straight on as it did over the last "
+        "%(over)s. A report counts for %(gap)s."
+    ) % {
+        "who": something(specification.get("where")),
+        "region": region_name(specification["region"]),
+        "within": span_of(specification["within"], feed),
+        "over": duration(specification["over"], feed),
+        "gap": duration(specification["gap"], feed),
+    }

@@ -5,18 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.functional import Promise
+from django.utils.translation import gettext, gettext_lazy
+
 from engine.model.feed import Feed
-from webapp.queries.sentences.words import Specification, conditions, counting, duration, listed, region_name
+from webapp.queries.sentences.words import Specification, conditions, counting, duration, listed, region_name, span_of
 
 OPERATORS = ("and", "or", "sequence", "interval", "absence", "before", "around")
+SPANS: Mapping[str, str | Promise] = {
+    "before": gettext_lazy("%(other)s with no %(first)s in the %(within)s before"),
+    "around": gettext_lazy("%(before)s with no %(other)s from %(within)s before until %(within)s after"),
+    "absence": gettext_lazy("%(before)s, then no %(other)s for %(span)s"),
+    "interval": gettext_lazy("%(first)s and %(other)s within %(within)s of each other"),
+}
+"""Operators with one length of time, in words."""
 
 
 def composite(specification: Specification, feed: Feed) -> str:
     """`Tells when SHELF, then EXIT with no CHECKOUT in between, all of one entity and within 10 minutes.`"""
     tree = _tree(specification["pattern"])
-    entity = "all of one entity and " if specification.get("per") == "entity" else ""
-    meanings = listed([f"{name} means {_primitive(entry)}" for name, entry in specification["primitives"].items()], "and")
-    return f"Tells of {pattern_words(tree, feed)}, {entity}within {duration(specification['within'], feed)}. {meanings}.{counting(specification)}"
+    values = {"pattern": pattern_words(tree, feed), "within": span_of(specification["within"], feed)}
+    if specification.get("per") == "entity":
+        text = gettext("Tells of %(pattern)s, all of one entity and within %(within)s.") % values
+    else:
+        text = gettext("Tells of %(pattern)s, within %(within)s.") % values
+    means = gettext("%(name)s means %(conditions)s")
+    meanings = listed([means % {"name": name, "conditions": _primitive(entry)} for name, entry in specification["primitives"].items()], "and")
+    return f"{text} {meanings}.{counting(specification)}"
 
 
 def _tree(pattern: Any) -> Any:
@@ -30,9 +45,11 @@ def _tree(pattern: Any) -> Any:
 
 def _primitive(entry: Mapping[str, Any]) -> str:
     parts = [conditions(entry.get("where"))]
-    parts += [f"{column} begins with {text}" for column, text in (entry.get("prefix") or {}).items()]
-    parts += [f"{word} {region_name(entry[key])}" for key, word in (("inside", "in"), ("outside", "outside")) if key in entry]
-    return listed([text for text in parts if text], "and") or "any event"
+    begins = gettext("%(column)s begins with %(text)s")
+    parts += [begins % {"column": column, "text": text} for column, text in (entry.get("prefix") or {}).items()]
+    places = {"inside": gettext("in %(region)s"), "outside": gettext("outside %(region)s")}
+    parts += [words % {"region": region_name(entry[key])} for key, words in places.items() if key in entry]
+    return listed([text for text in parts if text], "and") or gettext("any event")
 
 
 def pattern_words(tree: Any, feed: Feed) -> str:
@@ -41,23 +58,18 @@ def pattern_words(tree: Any, feed: Feed) -> str:
         return str(tree)
     kind = next(key for key in OPERATORS if key in tree)
     if kind in ("and", "or"):
-        phrase = listed([_part(part, feed) for part in _operands(tree, kind)], kind)
-        return phrase if kind == "or" else f"{phrase} in any order"
+        phrase = listed([_part(part, feed) for part in _operands(tree, kind)], "and" if kind == "and" else "or")
+        return phrase if kind == "or" else gettext("%(parts)s in any order") % {"parts": phrase}
     first, *others = tree[kind]
     # What comes first comes first: brackets about it say nothing.
     before = pattern_words(first, feed) if _is_chain(first) else _part(first, feed)
     parts = [_part(part, feed) for part in others]
-    if kind == "before":
-        return f"{parts[0]} with no {_part(first, feed)} in the {duration(tree['span'], feed)} before"
-    if kind == "around":
-        span = duration(tree["span"], feed)
-        return f"{before} with no {parts[0]} from {span} before until {span} after"
-    if kind == "absence":
-        return f"{before}, then no {parts[0]} for {duration(tree['span'], feed)}"
-    if kind == "interval":
-        return f"{_part(first, feed)} and {parts[0]} within {duration(tree['span'], feed)} of each other"
-    without = f" with no {_part(tree['without'], feed)} in between" if "without" in tree else ""
-    return "".join([before, *(f", then{_bounds(tree.get('bounds'), feed)} {part}" for part in parts), without])
+    if kind in SPANS:
+        spans = {"span": duration(tree["span"], feed), "within": span_of(tree["span"], feed)}
+        return str(SPANS[kind]) % {"before": before, "first": _part(first, feed), "other": parts[0], **spans}
+    steps = "".join(_then(part, tree.get("bounds"), feed) for part in parts)
+    without = gettext(" with no %(other)s in between") % {"other": _part(tree["without"], feed)} if "without" in tree else ""
+    return f"{before}{steps}{without}"
 
 
 def _operands(tree: Any, kind: str) -> list[Any]:
@@ -77,12 +89,16 @@ def _part(tree: Any, feed: Feed) -> str:
     return f"({phrase})" if isinstance(tree, dict) else phrase
 
 
-def _bounds(bounds: Any, feed: Feed) -> str:
-    if not bounds:
-        return ""
-    low, high = bounds
-    least = "" if low in (None, 0) else duration(low, feed)
-    most = "" if high is None else duration(high, feed)
-    if least and most:
-        return f" {least} to {most} later"
-    return f" within {most}" if most else f" at least {least} later" if least else ""
+def _then(part: str, bounds: Any, feed: Feed) -> str:
+    low, high = bounds or (None, None)
+    values = {
+        "part": part,
+        "least": "" if low in (None, 0) else duration(low, feed),
+        "most": "" if high is None else duration(high, feed),
+        "within": "" if high is None else span_of(high, feed),
+    }
+    if values["least"] and values["most"]:
+        return gettext(", then %(least)s to %(most)s later %(part)s") % values
+    if values["most"]:
+        return gettext(", then within %(within)s %(part)s") % values
+    return (gettext(", then at least %(least)s later %(part)s") if values["least"] else gettext(", then %(part)s")) % values

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.utils.translation import gettext, ngettext
+
 from engine.model.feed import Feed
 from webapp.queries.sentences.words import (
-    OPERATORS,
     Specification,
+    compared,
     condition,
     constant_text,
     counting,
     distance,
     duration,
     listed,
-    plural,
     region_name,
     span,
+    span_of,
 )
 
 
@@ -26,9 +28,10 @@ def constraint(specification: Specification, feed: Feed) -> str:
     document = _document(specification)
     variables = document["variables"]
     asked = [text for one in document.get("constraints", []) for text in _constraint(one, list(variables), feed)]
-    such = f", such that {listed(asked, 'and')}" if asked else ""
-    first = " Each event that completes a match is reported once." if document.get("report") == "first" else ""
-    return f"Finds {plural(len(variables), 'event', 'different events')}: {_variables(variables)}{such}.{first}{counting(document)}"
+    such = gettext(", such that %(asked)s") % {"asked": listed(asked, "and")} if asked else ""
+    first = gettext(" Each event that completes a match is reported once.") if document.get("report") == "first" else ""
+    finds = ngettext("Finds %(count)s event: %(events)s%(such)s.", "Finds %(count)s different events: %(events)s%(such)s.", len(variables))
+    return finds % {"count": len(variables), "events": _variables(variables), "such": such} + first + counting(document)
 
 
 def _document(specification: Specification) -> Specification:
@@ -44,11 +47,10 @@ def _variables(variables: Mapping[str, Any]) -> str:
     """Variables with the same filter are said together."""
     groups: dict[str, list[str]] = {}
     for name, entry in variables.items():
-        phrase = listed([condition(*triple) for triple in entry.get("where") or []], "and") or "any"
-        groups.setdefault(phrase, []).append(name)
-    return listed(
-        [f"{listed(names, 'and')} ({'each: ' if len(names) > 1 and phrase != 'any' else ''}{phrase})" for phrase, names in groups.items()], "and"
-    )
+        groups.setdefault(listed([condition(*triple) for triple in entry.get("where") or []], "and"), []).append(name)
+    each, anything = gettext("each: %(conditions)s"), gettext("any")
+    filters = {phrase: each % {"conditions": phrase} if len(names) > 1 else phrase for phrase, names in groups.items()}
+    return listed([f"{listed(names, 'and')} ({filters[phrase] if phrase else anything})" for phrase, names in groups.items()], "and")
 
 
 def _constraint(one: Mapping[str, Any], names: Sequence[str], feed: Feed) -> list[str]:
@@ -58,51 +60,66 @@ def _constraint(one: Mapping[str, Any], names: Sequence[str], feed: Feed) -> lis
         low, high = one["dt"]
         asked.append(_times(between, names, low, high, feed))
     if "distance" in one:
-        asked.append(f"{_all(between, names)} are {_apart(one['distance'], feed)} apart")
+        asked.append(gettext("%(events)s are %(far)s apart") % {"events": _all(between, names), "far": _apart(one["distance"], feed)})
     if "inside" in one:
-        asked.append(f"{listed(between, 'and')} {'lies' if len(between) == 1 else 'lie'} in {region_name(one['inside'])}")
+        lie = ngettext("%(events)s lies in %(region)s", "%(events)s lie in %(region)s", len(between))
+        asked.append(lie % {"events": listed(between, "and"), "region": region_name(one["inside"])})
     return asked + [_comparison(left, op, right) for left, op, right in one.get("compare", [])]
 
 
 def _all(between: Sequence[str], names: Sequence[str]) -> str:
     if len(between) == 2:
         return listed(between, "and")
-    return "any two of them" if len(between) == len(names) else f"any two of {listed(between, 'and')}"
+    if len(between) == len(names):
+        return gettext("any two of them")
+    return gettext("any two of %(events)s") % {"events": listed(between, "and")}
 
 
 def _times(between: Sequence[str], names: Sequence[str], low: Any, high: Any, feed: Feed) -> str:
     """`dt` is the later named event's time minus the earlier named one's."""
     least, most = span(low), span(high)
     if least is not None and most is not None and least == -most:
-        return f"{_all(between, names)} are at most {duration(high, feed)} apart in time"
-    later = between[1] if len(between) == 2 else f"each of {listed(between, 'and')}"
-    other = between[0] if len(between) == 2 else "those named before it"
-    return f"{later} comes {_after(least, most, feed)} {other}"
+        return gettext("%(events)s are at most %(span)s apart in time") % {"events": _all(between, names), "span": duration(high, feed)}
+    later = between[1] if len(between) == 2 else gettext("each of %(events)s") % {"events": listed(between, "and")}
+    other = between[0] if len(between) == 2 else gettext("those named before it")
+    return gettext("%(later)s comes %(after)s %(other)s") % {"later": later, "after": _after(least, most, feed), "other": other}
 
 
 def _after(least: Any, most: Any, feed: Feed) -> str:
+    """`at most 5 minutes after`; `least` and `most` are null where there is no bound."""
     if least is None and most is None:
-        return "before or after"
-    if least is None:
-        return f"at most {duration(most, feed)} after" if most >= 0 else f"at least {duration(-most, feed)} before"
+        return gettext("before or after")
+    if least == most == 0:
+        return gettext("at the time of")
+    if least is not None and most is not None and least < 0 < most:
+        return gettext("from %(least)s before to %(most)s after") % {"least": span_of(-least, feed), "most": span_of(most, feed)}
+    if (least is not None and least >= 0) or (least is None and most >= 0):
+        return _bounds(0 if least is None else least, most, feed, is_after=True)
+    return _bounds(0 if most is None else -most, None if least is None else -least, feed, is_after=False)
+
+
+def _bounds(least: Any, most: Any, feed: Feed, *, is_after: bool) -> str:
+    """`least` and `most` (null: without end) are lengths of time to one side."""
+    values = {"least": duration(least, feed), "most": duration(0 if most is None else most, feed)}
     if most is None:
-        return f"at least {duration(least, feed)} after" if least >= 0 else f"at most {duration(-least, feed)} before"
-    if least == most:
-        return "at the time of" if least == 0 else f"{duration(abs(least), feed)} {'after' if least > 0 else 'before'}"
-    if least >= 0:
-        return f"{'at most' if least == 0 else duration(least, feed) + ' to'} {duration(most, feed)} after"
-    if most <= 0:
-        return f"{'at most' if most == 0 else duration(-most, feed) + ' to'} {duration(-least, feed)} before"
-    return f"from {duration(-least, feed)} before to {duration(most, feed)} after"
+        text = gettext("at least %(least)s after") if is_after else gettext("at least %(least)s before")
+    elif least == most:
+        text = gettext("%(least)s after") if is_after else gettext("%(least)s before")
+    elif least == 0:
+        text = gettext("at most %(most)s after") if is_after else gettext("at most %(most)s before")
+    else:
+        text = gettext("%(least)s to %(most)s after") if is_after else gettext("%(least)s to %(most)s before")
+    return text % values
 
 
 def _apart(bounds: Mapping[str, Any], feed: Feed) -> str:
     strict = bounds.get("open", False)
-    least = f"{'more than' if strict else 'at least'} {distance(bounds['min'], feed)}" if bounds.get("min") is not None else ""
-    most = f"{'less than' if strict else 'at most'} {distance(bounds['max'], feed)}" if bounds.get("max") is not None else ""
-    return listed([text for text in (least, most) if text], "and")
+    least = gettext("more than %(far)s") if strict else gettext("at least %(far)s")
+    most = gettext("less than %(far)s") if strict else gettext("at most %(far)s")
+    given = [(words, bounds[end]) for words, end in ((least, "min"), (most, "max")) if bounds.get(end) is not None]
+    return listed([words % {"far": distance(far, feed)} for words, far in given], "and")
 
 
 def _comparison(left: Any, op: str, right: Any) -> str:
     value = listed([constant_text(item) for item in right], "or") if isinstance(right, list) else constant_text(right)
-    return f"{constant_text(left)} {OPERATORS.get(op, op)} {value}"
+    return compared(constant_text(left), op, value)

@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
+from typing import Any
+
+from django.utils.translation import gettext
 
 from engine.model.feed import Feed
-from webapp.queries.sentences.words import Specification, conditions, distance, duration, listed, ranges, region_name
+from webapp.queries.sentences.words import Specification, conditions, distance, duration, listed, ranges, region_name, something, span_of
 
 
 def border(specification: Specification, feed: Feed) -> str:
     """`Tells when something enters or leaves port A.`"""
     place = place_of(specification)
-    moves = ", also between two reports" if specification.get("segments") else ""
-    return f"Tells when {who(specification)} {place.enters} or {place.leaves}{moves}.{options(specification, feed)}"
+    moves = gettext(", also between two reports") if specification.get("segments") else ""
+    return _tells(specification, [place.enters, place.leaves], moves) + options(specification, feed)
 
 
 def transition(specification: Specification, feed: Feed) -> str:
     """`Tells when something enters port A and does not leave it within 3 minutes.`"""
-    place, within = place_of(specification), duration(specification["within"], feed)
-    wanted = specification.get("types") or list(STEPS)
-    steps = [step(place, within) for name, step in STEPS.items() if name in wanted]
-    return f"Tells when {who(specification)} {listed(steps, 'or')}.{options(specification, feed)}"
+    steps = _steps(place_of(specification), specification["within"], feed)
+    wanted = specification.get("types") or list(steps)
+    return _tells(specification, [step for name, step in steps.items() if name in wanted], "") + options(specification, feed)
+
+
+def _tells(specification: Specification, what: Sequence[str], moves: str) -> str:
+    who = something(specification.get("where"))
+    return gettext("Tells when %(who)s %(what)s%(moves)s.") % {"who": who, "what": listed(what, "or"), "moves": moves}
 
 
 def options(specification: Specification, feed: Feed) -> str:
     """What the options change, each in a sentence of its own; empty when all are off."""
     parts = []
     if specification.get("hysteresis"):
-        parts.append(f"It has left only when it is more than {distance(specification['hysteresis'], feed)} away")
+        parts.append(gettext("It has left only when it is more than %(far)s away.") % {"far": distance(specification["hysteresis"], feed)})
     if specification.get("accuracy"):
-        parts.append(f"Positions are trusted to within {specification['accuracy']}")
+        parts.append(gettext("Positions are trusted to within %(column)s.") % {"column": specification["accuracy"]})
     if specification.get("first") == "enter":
-        parts.append("What is inside at its first report has entered")
+        parts.append(gettext("What is inside at its first report has entered."))
     if specification.get("dwell"):
-        parts.append(f"A visit counts only when it lasts for more than {duration(specification['dwell'], feed)}")
+        parts.append(gettext("A visit counts only when it lasts for more than %(span)s.") % {"span": duration(specification["dwell"], feed)})
     if specification.get("while"):
-        parts.append(f"It is inside only while {conditions(specification['while'])}")
-    return "".join(f" {text}." for text in parts)
+        parts.append(gettext("It is inside only while %(conditions)s.") % {"conditions": conditions(specification["while"])})
+    return "".join(f" {text}" for text in parts)
 
 
 class Place:
@@ -46,24 +53,22 @@ class Place:
         self.enters, self.leaves, self.back, self.again = enters, leaves, back, again
 
 
-STEPS: Mapping[str, Callable[[Place, str], str]] = {
-    "passed": lambda place, within: f"{place.enters} and {place.again} within {within}",
-    "returned": lambda place, within: f"{place.leaves} and {place.back} within {within}",
-    "stayed_in": lambda place, within: f"{place.enters} and stays for more than {within}",
-    "stayed_out": lambda place, within: f"{place.leaves} and stays away for more than {within}",
-}
+def _steps(place: Place, within: Any, feed: Feed) -> dict[str, str]:
+    words = {"enters": place.enters, "leaves": place.leaves, "back": place.back, "again": place.again}
+    values = {**words, "within": span_of(within, feed), "span": duration(within, feed)}
+    return {
+        "passed": gettext("%(enters)s and %(again)s within %(within)s") % values,
+        "returned": gettext("%(leaves)s and %(back)s within %(within)s") % values,
+        "stayed_in": gettext("%(enters)s and stays for more than %(span)s") % values,
+        "stayed_out": gettext("%(leaves)s and stays away for more than %(span)s") % values,
+    }
 
 
 def place_of(specification: Specification) -> Place:
     """The place or the values that the query watches."""
     if "region" in specification:
-        name = region_name(specification["region"])
-        return Place(f"enters {name}", f"leaves {name}", "comes back", "leaves again")
-    values = ranges(specification.get("ranges", {}))
-    return Place(f"comes to have {values}", f"no longer has {values}", "has it again", "loses it again")
-
-
-def who(specification: Specification) -> str:
-    """`something`, or `something whose speed is above 3`."""
-    phrase = conditions(specification.get("where"))
-    return f"something whose {phrase}" if phrase else "something"
+        name = {"region": region_name(specification["region"])}
+        return Place(gettext("enters %(region)s") % name, gettext("leaves %(region)s") % name, gettext("comes back"), gettext("leaves again"))
+    values = {"values": ranges(specification.get("ranges", {}))}
+    enters, leaves = gettext("comes to have %(values)s") % values, gettext("no longer has %(values)s") % values
+    return Place(enters, leaves, gettext("has it again"), gettext("loses it again"))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+from django.utils.translation import gettext
+
 from engine.model.feed import Feed
-from webapp.queries.sentences.words import Specification, counting, distance, duration, last, listed, number, region_name, span
+from webapp.queries.sentences.words import Specification, counting, distance, duration, last, listed, number, region_name, span, span_of
 
 
 def motion(specification: Specification, feed: Feed) -> str:
@@ -18,12 +20,16 @@ def motion(specification: Specification, feed: Feed) -> str:
     asked = [one for one in predicates if one not in measured and one not in totals]
     clauses = [_steps(asked, feed)] if asked else []
     if any(one.get("window") is None for one in asked):
-        clauses[0] += f", all in the {last(specification['horizon'], feed)}"
+        clauses[0] += gettext(", all in the %(last)s") % {"last": last(specification["horizon"], feed)}
     clauses += [_total(one, feed) for one in totals]
     if measured:
         clauses.append(_score(measured, specification["theta"], feed))
-    whoever = "whatever" if asked or totals else "everything"
-    return f"Every {duration(specification['every'], feed)}, finds {whoever} {', and '.join(clauses)}.{counting(specification)}"
+    values = {"every": span_of(specification["every"], feed), "clauses": gettext(", and ").join(clauses)}
+    if asked or totals:
+        text = gettext("Every %(every)s, finds whatever %(clauses)s.") % values
+    else:
+        text = gettext("Every %(every)s, finds everything %(clauses)s.") % values
+    return text + counting(specification)
 
 
 def _steps(predicates: list[Any], feed: Feed) -> str:
@@ -31,41 +37,59 @@ def _steps(predicates: list[Any], feed: Feed) -> str:
     text = _step(predicates[0], feed)
     for before, one in pairwise(predicates):
         in_order = one.get("window") is None or before.get("window") is None
-        text += (", then " if in_order else " and ") + _step(one, feed)
+        text += (gettext(", then ") if in_order else gettext(" and ")) + _step(one, feed)
     return text
 
 
 def _step(predicate: Any, feed: Feed) -> str:
     inside = "inside" in predicate
-    name = region_name(predicate["inside" if inside else "outside"])
     window = predicate.get("window")
     always = predicate.get("quantifier") == "forall"
-    verb = ("stayed in" if inside else "kept out of") if always else ("was in" if inside else "was outside")
-    return f"{verb} {name}" + ("" if window is None else f" {_when(window, feed, always)}")
+    when = "" if window is None else f" {_when(window, feed, always)}"
+    values = {"region": region_name(predicate["inside" if inside else "outside"]), "when": when}
+    if always:
+        text = gettext("stayed in %(region)s%(when)s") if inside else gettext("kept out of %(region)s%(when)s")
+    else:
+        text = gettext("was in %(region)s%(when)s") if inside else gettext("was outside %(region)s%(when)s")
+    return text % values
 
 
 def _total(predicate: Any, feed: Feed) -> str:
     inside = "inside" in predicate
     bound = "at_least" if predicate.get("at_least") is not None else "at_most"
-    no_time = bound == "at_most" and span(predicate[bound]) == 0
-    how_long = "no time at all" if no_time else f"{bound.replace('_', ' ')} {duration(predicate[bound], feed)} in all"
-    gap = f" (a report counts for {duration(predicate['gap'], feed)})" if predicate.get("gap") is not None else ""
-    when = _when(predicate["window"], feed, always=False)
-    return f"was {'in' if inside else 'outside'} {region_name(predicate['inside' if inside else 'outside'])} for {how_long} {when}{gap}"
+    if bound == "at_most" and span(predicate[bound]) == 0:
+        how_long = gettext("no time at all")
+    else:
+        words = gettext("at least %(span)s in all") if bound == "at_least" else gettext("at most %(span)s in all")
+        how_long = words % {"span": duration(predicate[bound], feed)}
+    gap = predicate.get("gap")
+    values = {
+        "region": region_name(predicate["inside" if inside else "outside"]),
+        "how_long": how_long,
+        "when": _when(predicate["window"], feed, always=False),
+        "gap": "" if gap is None else gettext(" (a report counts for %(gap)s)") % {"gap": duration(gap, feed)},
+    }
+    text = (
+        gettext("was in %(region)s for %(how_long)s %(when)s%(gap)s")
+        if inside
+        else gettext("was outside %(region)s for %(how_long)s %(when)s%(gap)s")
+    )
+    return text % values
 
 
 def _when(window: Any, feed: Feed, always: bool) -> str:
     """`in the last 5 minutes`, `between 10 minutes and 5 minutes ago`."""
     if span(window[1]) == 0:
-        return f"{'throughout' if always else 'in'} the {last(window[0], feed)}"
-    begin, end = duration(window[0], feed), duration(window[1], feed)
-    return f"all the time from {begin} to {end} ago" if always else f"between {begin} and {end} ago"
+        text = gettext("throughout the %(last)s") if always else gettext("in the %(last)s")
+        return text % {"last": last(window[0], feed)}
+    text = gettext("all the time from %(begin)s to %(end)s ago") if always else gettext("between %(begin)s and %(end)s ago")
+    return text % {"begin": span_of(window[0], feed), "end": span_of(window[1], feed)}
 
 
 def _score(predicates: list[Any], theta: Any, feed: Feed) -> str:
     measures = listed([_measure(one, feed) for one in predicates], "and")
-    subject = f"the sum of {measures}" if len(predicates) > 1 else measures
-    return f"for which {subject} {_theta(theta, feed)}"
+    subject = gettext("the sum of %(measures)s") % {"measures": measures} if len(predicates) > 1 else measures
+    return gettext("for which %(subject)s %(bound)s") % {"subject": subject, "bound": _theta(theta, feed)}
 
 
 def _measure(predicate: Any, feed: Feed) -> str:
@@ -74,17 +98,20 @@ def _measure(predicate: Any, feed: Feed) -> str:
         target = target["coordinates"]
     name = _point(target) if isinstance(target, list) else region_name(target)
     furthest = predicate.get("quantifier") == "forall"
-    return f"its {'greatest' if furthest else 'least'} distance from {name} {_when(predicate['window'], feed, always=False)}"
+    text = gettext("its greatest distance from %(place)s %(when)s") if furthest else gettext("its least distance from %(place)s %(when)s")
+    return text % {"place": name, "when": _when(predicate["window"], feed, always=False)}
 
 
 def _point(target: list[Any]) -> str:
-    return f"the point ({number(target[0])}, {number(target[1])})"
+    return gettext("the point (%(x)s, %(y)s)") % {"x": number(target[0]), "y": number(target[1])}
 
 
 def _theta(theta: Any, feed: Feed) -> str:
     op = theta["op"]
     if op in ("<=", ">="):
-        return f"is at {'most' if op == '<=' else 'least'} {distance(theta['value'], feed)}"
+        text = gettext("is at most %(far)s") if op == "<=" else gettext("is at least %(far)s")
+        return text % {"far": distance(theta["value"], feed)}
     if op == "top":
-        return f"is among the {number(theta['k'])} {'smallest' if theta['order'] == 'min' else 'greatest'}"
-    return f"is the {'smallest' if op == 'min' else 'greatest'} of all"
+        text = gettext("is among the %(count)s smallest") if theta["order"] == "min" else gettext("is among the %(count)s greatest")
+        return text % {"count": number(theta["k"])}
+    return gettext("is the smallest of all") if op == "min" else gettext("is the greatest of all")

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext, pgettext
+
 from engine.model.feed import Feed
-from webapp.queries.sentences.words import Specification, conditions, duration, ranges, region_name
+from webapp.queries.sentences.words import Specification, conditions, duration, lasting, ranges, region_name
 
 
 def occupancy(specification: Specification, feed: Feed) -> str:
     """`Tells while at least 5 are in the anchorage for 10 minutes or longer.`"""
     op, n = specification["count"]
-    many = f"at least {n}" if op == ">=" else "nothing" if n == 0 else f"at most {n}"
-    verb = "is" if n == 1 or (op == "<=" and n == 0) else "are"
-    which = conditions(specification.get("where"))
-    who = f"{many} whose {which} {verb}" if which else f"{many} {verb}"
-    where = f"in {region_name(specification['region'])}" if "region" in specification else f"at {ranges(specification.get('ranges', {}))}"
-    lasting = f" for {duration(specification['lasting'], feed)} or longer" if specification.get("lasting") else ""
-    stale = f" A report counts for {duration(specification['stale'], feed)}." if specification.get("stale") is not None else ""
-    return f"Tells while {who} {where}{lasting}.{stale}"
+    is_none = op == "<=" and n == 0
+    at_least, at_most = gettext("at least %(count)s"), gettext("at most %(count)s")
+    values = {
+        "who": gettext("nothing") if is_none else (at_least if op == ">=" else at_most) % {"count": n},
+        "conditions": conditions(specification.get("where")),
+        "are": pgettext("one thing", "is") if n == 1 or is_none else pgettext("several things", "are"),
+        "where": _place(specification),
+        "lasting": lasting(specification, feed),
+    }
+    if values["conditions"]:
+        text = gettext("Tells while %(who)s whose %(conditions)s %(are)s %(where)s%(lasting)s.") % values
+    else:
+        text = gettext("Tells while %(who)s %(are)s %(where)s%(lasting)s.") % values
+    if specification.get("stale") is None:
+        return text
+    return text + gettext(" A report counts for %(gap)s.") % {"gap": duration(specification["stale"], feed)}
+
+
+def _place(specification: Specification) -> str:
+    if "region" in specification:
+        return gettext("in %(region)s") % {"region": region_name(specification["region"])}
+    return gettext("at %(values)s") % {"values": ranges(specification.get("ranges", {}))}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.utils.translation import gettext, ngettext
+
 from webapp.queries.sentences.words import listed
 
 SHOWN = 4
@@ -24,13 +26,21 @@ def placement(parts: Mapping[str, Any]) -> str | None:
     whole: Mapping[str, str] = parts["in_one_partition"]
     # A reason that several have is given for the first of them.
     reasons = f" ({'; '.join({reason.rpartition(': ')[2]: reason for reason in reversed([*whole.values()])}.values())})"
-    places = [("by_entity", "by entity"), ("by_pair", "by pair"), ("in_each_partition", "in each of them")]
-    spread = [f"{_some(parts[place])} {words}" for place, words in places if parts[place]]
+    places = {
+        "by_entity": gettext("%(names)s by entity"),
+        "by_pair": gettext("%(names)s by pair"),
+        "in_each_partition": gettext("%(names)s in each of them"),
+    }
+    spread = [words % {"names": _some(parts[place])} for place, words in places.items() if parts[place]]
     if not spread:
-        return f"All of it is in one partition{reasons}." if whole else None
-    stays = f" In one partition stay{'s' * (len(whole) == 1)} {_some([*whole])}{reasons}." if whole else ""
-    return f"Several partitions share its work: {'; '.join(spread)}.{stays}"
+        return gettext("All of it is in one partition%(reasons)s.") % {"reasons": reasons} if whole else None
+    shared = gettext("Several partitions share its work: %(spread)s.") % {"spread": "; ".join(spread)}
+    if not whole:
+        return shared
+    stays = ngettext("In one partition stays %(names)s%(reasons)s.", "In one partition stay %(names)s%(reasons)s.", len(whole))
+    return f"{shared} {stays % {'names': _some([*whole]), 'reasons': reasons}}"
 
 
 def _some(names: Sequence[str]) -> str:
-    return listed(names if len(names) <= SHOWN else [*names[: SHOWN - 1], f"{len(names) - SHOWN + 1} more"], "and")
+    more = gettext("%(count)s more") % {"count": len(names) - SHOWN + 1}
+    return listed(names if len(names) <= SHOWN else [*names[: SHOWN - 1], more], "and")

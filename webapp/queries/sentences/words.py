@@ -1,16 +1,27 @@
-"""What the sentences of all families are made of: regions, values, conditions, lengths of time."""
+"""What the sentences of all families are made of, in the reader's language: regions, values, conditions, lengths of time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext, gettext_lazy, ngettext, npgettext
 
 from engine.model.durations import parse_duration
 from engine.model.feed import Crs, Feed, TimeUnit
 
 Specification = Mapping[str, Any]
-OPERATORS = {"=": "is", "!=": "is not", "<": "is below", "<=": "is at most", ">": "is above", ">=": "is at least", "in": "is one of"}
-_MS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1_000))
+OPERATORS: Mapping[str, str | Promise] = {
+    "=": gettext_lazy("%(left)s is %(right)s"),
+    "!=": gettext_lazy("%(left)s is not %(right)s"),
+    "<": gettext_lazy("%(left)s is below %(right)s"),
+    "<=": gettext_lazy("%(left)s is at most %(right)s"),
+    ">": gettext_lazy("%(left)s is above %(right)s"),
+    ">=": gettext_lazy("%(left)s is at least %(right)s"),
+    "in": gettext_lazy("%(left)s is one of %(right)s"),
+}
+_MS = (86_400_000, 3_600_000, 60_000, 1_000)
 KILOMETRE = 1_000.0
 
 
@@ -20,11 +31,12 @@ def region_name(region: Any) -> str:
         return str(region["region"])
     if isinstance(region, dict) and "radius" in region:
         x, y = region["center"]
-        return f"the circle of radius {number(region['radius'])} around ({number(x)}, {number(y)})"
+        values = {"radius": number(region["radius"]), "x": number(x), "y": number(y)}
+        return gettext("the circle of radius %(radius)s around (%(x)s, %(y)s)") % values
     if isinstance(region, dict) and region.get("type") == "MultiPolygon":
-        return f"the {len(region['coordinates'])} areas drawn"
+        return gettext("the %(count)s areas drawn") % {"count": len(region["coordinates"])}
     corners = len(region["coordinates"][0]) - 1 if isinstance(region, dict) and region.get("coordinates") else 0
-    return f"the area drawn with {corners} corners" if corners else "the area drawn"
+    return gettext("the area drawn with %(count)s corners") % {"count": corners} if corners else gettext("the area drawn")
 
 
 def ranges(bounds: Mapping[str, Sequence[float | None]]) -> str:
@@ -34,24 +46,31 @@ def ranges(bounds: Mapping[str, Sequence[float | None]]) -> str:
 
 def _range(column: str, low: float | None, high: float | None) -> str:
     if low is None and high is None:
-        return f"any {column}"
+        return gettext("any %(column)s") % {"column": column}
+    values = {"column": column, "low": number(low), "high": number(high)}
     if low is None:
-        return f"{column} below {number(high)}"
+        return gettext("%(column)s below %(high)s") % values
     if high is None:
-        return f"{column} of at least {number(low)}"
-    return f"{column} from {number(low)} to below {number(high)}"
+        return gettext("%(column)s of at least %(low)s") % values
+    return gettext("%(column)s from %(low)s to below %(high)s") % values
 
 
 def condition(column: str, operator: str, constant: Any) -> str:
     """One condition of `where`."""
     value = listed([constant_text(item) for item in constant], "or") if operator == "in" else constant_text(constant)
-    return f"{column} {OPERATORS.get(operator, operator)} {value}"
+    return compared(column, operator, value)
+
+
+def compared(left: str, operator: str, right: str) -> str:
+    """`speed is above 3`: the comparison of two texts."""
+    words = OPERATORS.get(operator)
+    return f"{left} {operator} {right}" if words is None else str(words) % {"left": left, "right": right}
 
 
 def constant_text(constant: Any) -> str:
     """A constant as people write it."""
     if isinstance(constant, bool):
-        return "true" if constant else "false"
+        return gettext("true") if constant else gettext("false")
     return number(constant) if isinstance(constant, int | float) else str(constant)
 
 
@@ -62,18 +81,37 @@ def duration(value: Any, feed: Feed) -> str:
     >>> duration(5_400_000, Feed("f", Crs.PLANAR, TimeUnit.MS))
     '1 hour 30 minutes'
     """
-    if isinstance(value, str):
-        value = parse_duration(value)
+    return " ".join(_units(value, feed, ngettext("%(count)s day", "%(count)s days", _days(value, feed))))
+
+
+def span_of(value: Any, feed: Feed) -> str:
+    """`duration` as it stands after a preposition (`within 3 days`): some languages have another form there."""
+    return " ".join(_units(value, feed, npgettext("after a preposition", "%(count)s day", "%(count)s days", _days(value, feed))))
+
+
+def _days(value: Any, feed: Feed) -> int:
+    return int(span(value)) // _MS[0] if feed.time == TimeUnit.MS else 0
+
+
+def _units(value: Any, feed: Feed, days: str) -> list[str]:
+    """The parts of a length of time; `days` is what their number is put into."""
+    value = span(value)
     if feed.time != TimeUnit.MS:
-        return f"{number(value)} tick{'' if value == 1 else 's'}"
-    rest, parts = int(value), []
-    for unit, size in _MS:
+        return [ngettext("%(count)s tick", "%(count)s ticks", 1 if value == 1 else 2) % {"count": number(value)}]
+    rest, counts = int(value), []
+    for size in _MS:
         count, rest = divmod(rest, size)
-        parts.append((unit, count))
-    words = [f"{count} {unit}{'' if count == 1 else 's'}" for unit, count in parts if count]
+        counts.append(count)
     if rest:
-        return f"{number(value)} ms"
-    return " ".join(words) or "0 seconds"
+        return [f"{number(value)} ms"]
+    words = (
+        days,
+        ngettext("%(count)s hour", "%(count)s hours", counts[1]),
+        ngettext("%(count)s minute", "%(count)s minutes", counts[2]),
+        ngettext("%(count)s second", "%(count)s seconds", counts[3]),
+    )
+    shown = [text % {"count": count} for text, count in zip(words, counts, strict=True) if count]
+    return shown or [ngettext("%(count)s second", "%(count)s seconds", 0) % {"count": 0}]
 
 
 def last(value: Any, feed: Feed) -> str:
@@ -82,13 +120,19 @@ def last(value: Any, feed: Feed) -> str:
     >>> last("PT1H", Feed("f", Crs.PLANAR, TimeUnit.MS))
     'last hour'
     """
-    phrase = duration(value, feed)
-    return f"last {phrase.removeprefix('1 ') if phrase.count(' ') == 1 else phrase}"
+    phrase = span_of(value, feed)
+    if phrase.startswith("1 ") and phrase.count(" ") == 1:
+        # `last hour` in English; a language that bends "last" says `last 1 hour` in its own way.
+        return gettext("last %(unit)s") % {"unit": phrase.removeprefix("1 "), "span": phrase}
+    return gettext("last %(span)s") % {"span": phrase}
 
 
-def listed(items: Sequence[str], word: str) -> str:
+def listed(items: Sequence[str], word: Literal["and", "or"]) -> str:
     """`a, b or c`."""
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {word} {items[-1]}" if items else ""
+    if len(items) < 2:
+        return "".join(items)
+    values = {"first": ", ".join(items[:-1]), "last": items[-1]}
+    return (gettext("%(first)s and %(last)s") if word == "and" else gettext("%(first)s or %(last)s")) % values
 
 
 def number(value: Any) -> str:
@@ -124,9 +168,17 @@ def conditions(triples: Any) -> str:
 def counting(specification: Specification) -> str:
     """What stands at a sentence's end for the specification's own `where`."""
     phrase = conditions(specification.get("where"))
-    return f" Only events count whose {phrase}." if phrase else ""
+    return gettext(" Only events count whose %(conditions)s.") % {"conditions": phrase} if phrase else ""
 
 
-def plural(count: int, one: str, many: str) -> str:
-    """`1 event`, `3 events`."""
-    return f"{count} {one if count == 1 else many}"
+def something(where: Any) -> str:
+    """`something`, or `something whose speed is above 3`."""
+    phrase = conditions(where)
+    return gettext("something whose %(conditions)s") % {"conditions": phrase} if phrase else gettext("something")
+
+
+def lasting(specification: Specification, feed: Feed) -> str:
+    """` for 10 minutes or longer`; empty where it need not last."""
+    if not specification.get("lasting"):
+        return ""
+    return gettext(" for %(span)s or longer") % {"span": duration(specification["lasting"], feed)}

@@ -1,0 +1,36 @@
+"""What protocols say of themselves comes in the reader's language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import pytest
+from rest_framework.test import APIClient
+
+from webapp.connectors.services import kinds
+from webapp.connectors.words import TEXTS
+
+NO_WORDS = {"Port", "Host", "Kafka", "MQTT", "CSV", "JSON", "WebSocket", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "5", "3.1.1"}
+
+
+def said_by_kinds() -> Iterator[str]:
+    for kind in kinds().values():
+        yield from (kind.title, kind.guarantee)
+        for one in kind.fields:
+            yield from filter(None, (one.label, one.hint, *(label for _, label in one.choices)))
+
+
+def test_every_text_of_the_protocols_has_its_place_for_translators_and_no_other_has() -> None:
+    assert set(said_by_kinds()) == set(TEXTS)
+
+
+@pytest.mark.services
+def test_fields_of_connectors_are_in_the_language_of_the_user(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    people.operator.language = "de"
+    people.operator.save()
+    translated = client_of(people.operator).get("/api/v1/connectors/kinds").json()
+    kafka = next(kind for kind in translated if kind["name"] == "kafka")
+    assert kafka["fields"][0]["hint"] == "host:9092, durch Kommas getrennt." and kafka["guarantee"].startswith("Genau einmal")
+    texts = {one[key] for kind in translated for one in kind["fields"] for key in ("label", "hint")} - {""}
+    assert texts & set(TEXTS) <= NO_WORDS

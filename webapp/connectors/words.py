@@ -1,0 +1,111 @@
+"""What the protocols say of themselves, in the reader's language: titles, fields, promises. The engine knows English alone."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext, gettext_noop
+
+TEXTS = (
+    gettext_noop("0: sent once"),
+    gettext_noop("1: repeated until stored"),
+    gettext_noop("3.1.1"),
+    gettext_noop("5"),
+    gettext_noop("A name or an address."),
+    gettext_noop("ADS-B from a receiver (SBS or BaseStation over TCP)"),
+    gettext_noop("ADS-B: readsb or dump1090 (aircraft.json)"),
+    gettext_noop("AIS cannot be asked to repeat anything: what is sent while the connection or Vedette is away is missing. Nothing is doubled."),
+    gettext_noop(
+        "AIS cannot be asked to repeat anything: what is sent while the connection or Vedette is away is missing. Nothing is doubled. "
+        "Datagrams that come faster than they are read are lost too."
+    ),
+    gettext_noop("AIS from a receiver (TCP)"),
+    gettext_noop("AIS: receivers connect to Vedette (TCP)"),
+    gettext_noop("AIS: receivers send to Vedette (UDP)"),
+    gettext_noop("Address"),
+    gettext_noop("Answers of"),
+    gettext_noop("Ask every ... seconds"),
+    gettext_noop("Bearer ..., where the address asks for one."),
+    gettext_noop("Begin with"),
+    gettext_noop("Brokers"),
+    gettext_noop("CSV"),
+    gettext_noop("Certificate of the authority (PEM)"),
+    gettext_noop("Client id"),
+    gettext_noop("Columns of CSV, separated by commas"),
+    gettext_noop("Connection to the brokers"),
+    gettext_noop(
+        "Each change of an answer at least once (quality 1), in the order in which it was stored, whoever dies. The last message of each "
+        "topic is the answer as it is stored; an empty one says that it was taken back. Subscribers that were away get what their own "
+        "session keeps."
+    ),
+    gettext_noop(
+        "Each change of an answer at least once, in the order in which it was stored, whoever dies. The last record of each key is the "
+        "answer as it is stored; one without a value says that it was taken back."
+    ),
+    gettext_noop("Empty: none. Of all that subscribe with the name of the same group, each message goes to one."),
+    gettext_noop("Empty: the first line of each message names them."),
+    gettext_noop("Encrypted (TLS)"),
+    gettext_noop(
+        "Exactly once for what the address still shows: what was in the last answer is known again. What it shows only while nobody asks is missing."
+    ),
+    gettext_noop("Exactly once: the offsets of all partitions are stored in one step with the rows, whoever dies."),
+    gettext_noop("GTFS-realtime: vehicle positions of public transport"),
+    gettext_noop("Group of a shared subscription"),
+    gettext_noop("Header Authorization"),
+    gettext_noop("Host"),
+    gettext_noop("How the user logs in (SASL)"),
+    gettext_noop("It begins with https:// or http://."),
+    gettext_noop("It begins with wss:// or ws://."),
+    gettext_noop("Its name; it has to exist."),
+    gettext_noop("JSON"),
+    gettext_noop("JSON or GeoJSON of an address, asked again and again"),
+    gettext_noop("Kafka"),
+    gettext_noop("Kafka: answers to a topic"),
+    gettext_noop("MQTT"),
+    gettext_noop("MQTT: answers to topics"),
+    gettext_noop("Merge duplicates within, in seconds"),
+    gettext_noop("Message to begin with"),
+    gettext_noop("Messages are"),
+    gettext_noop("One a line, such as fleet/{entity}/{event}: levels in brackets become columns; + stands for any level, # for all the rest."),
+    gettext_noop("Only where the broker's certificate is of an authority of your own: from -----BEGIN CERTIFICATE----- on."),
+    gettext_noop("Only where the brokers' certificates are of an authority of your own: from -----BEGIN CERTIFICATE----- on."),
+    gettext_noop("PLAIN"),
+    gettext_noop("Password"),
+    gettext_noop("Port"),
+    gettext_noop(
+        "Quality 1: each message is stored exactly once as long as the broker keeps the session (MQTT 5: a week). Quality 0: what is sent "
+        "while the connection or Vedette is away is missing; nothing is doubled."
+    ),
+    gettext_noop("Quality of service"),
+    gettext_noop("Records (JMESPath)"),
+    gettext_noop("SCRAM-SHA-256"),
+    gettext_noop("SCRAM-SHA-512"),
+    gettext_noop("Tag reports of RFID readers"),
+    gettext_noop("The broker keeps the last message of each answer"),
+    gettext_noop("The protocol cannot repeat anything: what is sent while the connection or Vedette is away is missing. Nothing is doubled."),
+    gettext_noop("The same message from several receivers. 0: none."),
+    gettext_noop("Topic"),
+    gettext_noop("Topics"),
+    gettext_noop("User"),
+    gettext_noop("Usually 1883, with TLS 8883."),
+    gettext_noop("Version of MQTT"),
+    gettext_noop("WebSocket"),
+    gettext_noop("What the server wants to hear first, if anything."),
+    gettext_noop("Where the broker knows its clients by their ids. Empty: one that stays the same."),
+    gettext_noop("Who subscribes later gets them."),
+    gettext_noop("all answers that are stored"),
+    gettext_noop("all that the topic keeps"),
+    gettext_noop("data.vehicles[?active]; empty: the list in the answer."),
+    gettext_noop("encrypted (TLS), with user and password"),
+    gettext_noop("encrypted (TLS), without log-in"),
+    gettext_noop("host:9092, separated by commas."),
+    gettext_noop("not encrypted, with user and password"),
+    gettext_noop("not encrypted, without log-in"),
+    gettext_noop("vedette/yard: each answer is a message of vedette/yard/ID. An empty one takes it back."),
+    gettext_noop("what changes from now on"),
+    gettext_noop("what comes from now on"),
+)
+"""For translators: every text of the protocols that come with Vedette."""
+
+
+def said(text: str) -> str:
+    """A text of a protocol; of one that another package brings it may be English."""
+    return gettext(text) if text else ""

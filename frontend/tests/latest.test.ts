@@ -34,6 +34,22 @@ describe("the latest question", () => {
     expect([...answers.keys()]).toEqual(["abc"]);
   });
 
+  it("says whether an answer is still to come", async () => {
+    const { latest, answers } = questions();
+    const said = [latest.isAsking];
+    latest.after(250, "a");
+    said.push(latest.isAsking);
+    await vi.advanceTimersByTimeAsync(250);
+    said.push(latest.isAsking);
+    answers.get("a")!.resolve();
+    await vi.advanceTimersByTimeAsync(0);
+    said.push(latest.isAsking);
+    void latest.now("b");
+    latest.drop();
+    said.push(latest.isAsking);
+    expect(said).toEqual([false, true, true, false, false]);
+  });
+
   it("drops the one before, whose answer then is neither shown nor told as a fault", async () => {
     const { latest, answers, shown, faults } = questions();
     void latest.now("first");

@@ -15,10 +15,12 @@ from webapp.cage.places import Places
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import acceptance, accepted, log_of
 
+GONE_PERIODS = 48
+"""After so many usual periods without a report an entity has faded from the map, as in the front end (data/silence.ts)."""
 BEFORE_ROWS = 200_000
-"""Rows before the span in which each entity's place at its beginning is looked for."""
+"""Rows before the span in which earlier samples are looked for of what is on the map at its beginning."""
 BEFORE_STEP = 65_536
-"""They are read in such steps backwards: where everything reports often, one is enough, and a jump waits for less."""
+"""So many of them are always read: they say how often things report, and of those that do so rarely more than one place is known."""
 BEFORE_SAMPLES = 4
 """So many of an entity before the span: where it was, which way it went, and how often it reports."""
 SPAN_ROWS = 2_000_000
@@ -68,7 +70,7 @@ def _movements(feed: Feed, from_t: int, to_t: int, step: int) -> Movements:
     log = log_of(feed)
     span = log.numbers_of(from_t, to_t, feed.lateness)
     tables = list(log.read(span.first, min(span.stop, span.first + SPAN_ROWS), columns=COLUMNS))
-    tables = [*_before(log, span.first, from_t - BEFORE_SAMPLES * max(1, step), tables), *tables]
+    tables = [*_before(log, feed, span.first, from_t, from_t - BEFORE_SAMPLES * max(1, step)), *tables]
     begin = log.first_t
     if not tables:
         return _nothing(from_t, to_t, begin)
@@ -77,31 +79,31 @@ def _movements(feed: Feed, from_t: int, to_t: int, step: int) -> Movements:
     return _sampled(feed, rows, from_t, to_t if whole else min(to_t, _reached(rows, from_t, feed.lateness)), max(1, step), begin)
 
 
-def _before(log: EventLog, stop: int, reaching: int, after: list[pa.Table]) -> list[pa.Table]:
-    """Rows that end at `stop`: back to the time `reaching`, and until all that a step back has are known and were seen BEFORE_SAMPLES times."""
-    found: list[pa.Table] = []
-    known = set(_counted(after))
-    least, end = max(log.start, stop - BEFORE_ROWS), stop
-    while end > least:
-        begin = max(least, end - BEFORE_STEP)
-        step = list(log.read(begin, end, columns=COLUMNS))
-        found, end = [*step, *found], begin
-        counted = _counted(found)
-        is_new = not known.issuperset(counted)
-        known.update(counted)
-        reached = min((pc.min(rows.column("t")).as_py() for rows in step if rows.num_rows), default=reaching)
-        if reached <= reaching and not is_new and all(counted.get(name, 0) >= BEFORE_SAMPLES for name in known):
-            break
-    return found
+def _before(log: EventLog, feed: Feed, stop: int, from_t: int, reaching: int) -> list[pa.Table]:
+    """Rows that end at `stop`: all whose entities have not faded at `from_t`, so nobody on the map is missing, however many rows these are.
+
+    Also those back to the time `reaching`, as far as BEFORE_ROWS hold that.
+    """
+    end = max(log.start, stop - BEFORE_STEP)
+    found = list(log.read(end, stop, columns=COLUMNS))
+    faded, reached = (
+        log.numbers_of(since, from_t, feed.lateness).first for since in (from_t - GONE_PERIODS * _usual_period(found), min(reaching, from_t))
+    )
+    first = max(log.start, stop - SPAN_ROWS, min(faded, max(reached, stop - BEFORE_ROWS)))
+    return found if first >= end else [*log.read(first, end, columns=COLUMNS), *found]
 
 
-def _counted(tables: list[pa.Table]) -> dict[str, int]:
-    """How many rows with a place each entity has."""
-    if not tables:
-        return {}
-    rows = pa.concat_tables([table.select(["entity", "x"]) for table in tables], promote_options="permissive")
-    counts = pc.value_counts(rows.column("entity").filter(pc.is_valid(rows.column("x")))).flatten()
-    return {name: count for name, count in zip(counts[0].to_pylist(), counts[1].to_pylist(), strict=True) if name is not None}
+def _usual_period(tables: list[pa.Table]) -> int:
+    """The median time between two reports of the same entity, in the feed's unit; 0 where nobody reports twice."""
+    rows = pa.concat_tables([table.select(["entity", "t", "x"]) for table in tables], promote_options="permissive") if tables else NO_REPORTS
+    rows = rows.filter(pc.and_(pc.is_valid(rows.column("x")), pc.is_valid(rows.column("entity"))))
+    names = rows.column("entity").combine_chunks().dictionary_encode()
+    names = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
+    entity, t = names.indices.to_numpy(), rows.column("t").to_numpy()
+    order = np.lexsort((t, entity))
+    gaps = np.diff(t[order])[np.diff(entity[order]) == 0]
+    gaps = gaps[gaps > 0]
+    return int(np.sort(gaps)[len(gaps) // 2]) if len(gaps) else 0
 
 
 def reports(feed: Feed, from_t: int, to_t: int) -> tuple[pa.Table, int]:

@@ -13,6 +13,11 @@ export class Latest<Asked extends unknown[] = []> {
     private readonly onFault: (error: unknown) => void,
   ) {}
 
+  /** Whether an answer is still to come. */
+  get isAsking(): boolean {
+    return this.timer !== null || this.request !== null;
+  }
+
   /** Asks at once. */
   async now(...asked: Asked): Promise<void> {
     this.drop();
@@ -22,6 +27,8 @@ export class Latest<Asked extends unknown[] = []> {
       await this.ask(request.signal, ...asked);
     } catch (error) {
       if (!request.signal.aborted) this.onFault(error);
+    } finally {
+      if (this.request === request) this.request = null;
     }
   }
 
@@ -35,6 +42,7 @@ export class Latest<Asked extends unknown[] = []> {
   drop(): void {
     this.clearTimer();
     this.request?.abort();
+    this.request = null;
   }
 
   private clearTimer(): void {

@@ -60,7 +60,9 @@ def test_whoever_has_not_faded_is_there_however_many_rows_came_since(
     monkeypatch.setattr(history, "BEFORE_STEP", 60)
     rows = [{"entity": f"e{n % 10}", "t": n, "x": n, "y": 0} for n in range(3000)]
     rows += [{"entity": "gone", "t": 1000, "x": 1, "y": 1}, {"entity": "quiet", "t": 1600, "x": 2, "y": 2}]
-    received(feed, sorted(rows, key=lambda row: int(str(row["t"]))))
+    rows.sort(key=lambda row: int(str(row["t"])))
+    for begin in range(0, len(rows), 250):
+        received(feed, rows[begin : begin + 250])
     found = places(history.movements(feed, 2000, 2100, 1), 2000)
     assert found["quiet"] == (2.0, 2.0)
     assert "gone" not in found and len(found) == 11, "and is read back no further"

@@ -268,6 +268,11 @@ export class LiveModel {
     if (t0 < this.withdrawnFrom) await this.loadWithdrawn(t0 - (t1 - t0) / 2);
   }
 
+  /** Whether it is not known yet what the window holds. */
+  get isFilling(): boolean {
+    return this.filling.isAsking;
+  }
+
   /** Half a window more at both ends: a reader who drags goes on. */
   private async fill(t0: number, t1: number, signal: AbortSignal): Promise<void> {
     const half = (t1 - t0) / 2;
@@ -284,6 +289,7 @@ export class LiveModel {
       for (const row of await this.detectionsBetween(a, b, {}, signal)) this.remember(row);
       this.coverage.add(a, b);
     }
+    this.isDirty = true;
   }
 
   /** The answers that hold at `t`, of a time whose answers are too many to be known. */

@@ -22,14 +22,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.topics import messages_of
 from webapp.platform.folders import ROOT
 
 Say = Callable[[str], None]
@@ -284,18 +285,11 @@ class Load:
 def last_values(broker: dict[str, Any], topic: str) -> dict[str, Any]:
     """The `end` of each answer that somebody has who keeps the last record of each key."""
     found: dict[str, Any] = {}
-    with closing(Consumer({**broker, "group.id": "reader", "enable.partition.eof": True, "isolation.level": "read_committed"})) as one:
-        one.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
-        ended = 0
-        while ended < PARTITIONS:
-            message = one.poll(ANSWERS_S)
-            assert message is not None
-            if message.error() is not None:
-                ended += 1
-            elif message.value() is None:
-                found.pop(message.key().decode(), None)
-            else:
-                found[message.key().decode()] = json.loads(message.value())["end"]
+    for message in messages_of(broker, topic, PARTITIONS):
+        if message.value() is None:
+            found.pop(message.key().decode(), None)
+        else:
+            found[message.key().decode()] = json.loads(message.value())["end"]
     return found
 
 

@@ -7,7 +7,6 @@ fetches the program.
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -91,14 +90,6 @@ class KafkaServer(EmbeddedServer):
         prepare(self.folder, "127.0.0.1", self.port, self._controller.port)
         self._reservation.release()
         self._controller.release()
-
-    def ready(self) -> bool:
-        """Whether it takes connections."""
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 1).close()
-        except OSError:
-            return False
-        return True
 
 
 def main(arguments: list[str]) -> None:

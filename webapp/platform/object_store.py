@@ -7,7 +7,6 @@ AWS_SECRET_ACCESS_KEY; with `--fetch` it only fetches the program.
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -90,14 +89,6 @@ class ObjectStore(EmbeddedServer):
         """Writes the settings and frees the port for the server."""
         write_settings(self._settings, self.folder / "data", f"127.0.0.1:{self.port}", KEY, self.password)
         self._reservation.release()
-
-    def ready(self) -> bool:
-        """Whether it takes connections."""
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 1).close()
-        except OSError:
-            return False
-        return True
 
 
 def main(arguments: list[str]) -> None:

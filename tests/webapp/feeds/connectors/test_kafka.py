@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from django.utils import timezone
 from rest_framework.test import APIClient
@@ -24,6 +24,7 @@ from engine.sinks.live.kinds import sink_kinds
 from engine.sources.live import Away
 from tests.engine.sources.live.brokers import KafkaBroker
 from tests.engine.sources.live.loopback import Loopback
+from tests.topics import messages_of
 from tests.webapp.answers import a_head, interval
 from tests.webapp.detections.test_changes import revisions, store
 from tests.webapp.feeds.connectors.lives import begun
@@ -115,19 +116,9 @@ def test_two_processes_drain_a_topic_exactly_once_though_one_is_killed_and_parti
 def records_in(broker: KafkaBroker, topic: str, partitions: int) -> Records:
     """All that stands in the topic: of each key its numbers and values, in their order."""
     found: Records = {}
-    with closing(
-        Consumer({**client_of_broker(broker), "group.id": "reader", "enable.partition.eof": True, "isolation.level": "read_committed"})
-    ) as one:
-        one.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
-        ended = 0
-        while ended < partitions:
-            message = one.poll(END_S)
-            assert message is not None
-            if message.error() is not None:
-                ended += 1
-                continue
-            value = message.value()
-            found.setdefault(message.key(), []).append((int(dict(message.headers())["seq"]), None if value is None else json.loads(value)))
+    for message in messages_of(client_of_broker(broker), topic, partitions):
+        value = message.value()
+        found.setdefault(message.key(), []).append((int(dict(message.headers())["seq"]), None if value is None else json.loads(value)))
     return found
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import signal
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +10,16 @@ from django.core.management.base import BaseCommand
 
 from webapp.config.postgresql.base import keep_connections
 from webapp.connectors.running import Connectors
-from webapp.platform.waits import limit_waits
+from webapp.platform.single import single_service
 
 
 class Command(BaseCommand):
-    """Runs until it is told to stop. A second one on the same `var` folder waits for the first to end."""
+    """Runs until it is stopped. A second one on the same `var` folder waits for the first to end."""
 
     help = "Runs the connectors of all feeds."
     requires_system_checks: list[str] = []  # noqa: RUF012
 
     def handle(self, *args: Any, **options: Any) -> None:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        limit_waits()
         keep_connections()
-        Path(settings.VAR).mkdir(parents=True, exist_ok=True)
-        end = threading.Event()
-        with (Path(settings.VAR) / "connect.lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                Connectors().serve(end)
-            except KeyboardInterrupt:
-                self.stdout.write("Stopped.")
+        with single_service(Path(settings.VAR), "connect", self.stdout.write) as end:
+            Connectors().serve(end)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import signal
 import threading
 import time
 from pathlib import Path
@@ -19,7 +17,7 @@ from webapp.feeds.heartbeats import Heartbeats
 from webapp.feeds.models import Feed
 from webapp.feeds.upkeep import feed_upkeep
 from webapp.feeds.uploads.loading import Loads
-from webapp.platform.waits import limit_waits
+from webapp.platform.single import single_service
 
 log = logging.getLogger(__name__)
 
@@ -27,26 +25,16 @@ TICK_S, FOLDERS_EVERY_S, FEEDS_EVERY_S, UPKEEP_EVERY_S = 0.25, 1.0, 2.0, 20.0
 
 
 class Command(BaseCommand):
-    """Runs until it is told to stop. A second one on the same `var` folder waits for the first to end."""
+    """Runs until it is stopped. A second one on the same `var` folder waits for the first to end."""
 
     help = "Ingests files dropped into var/inbox/<feed>/, sends heartbeats, keeps the logs compact."
     requires_system_checks: list[str] = []  # noqa: RUF012
 
     def handle(self, *args: Any, **options: Any) -> None:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        limit_waits()
-        Path(settings.VAR).mkdir(parents=True, exist_ok=True)
-        end = threading.Event()
-        with (Path(settings.VAR) / "ingest.lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                # Files of people are read at their own pace: heartbeats do not wait for them.
-                loads = threading.Thread(target=Loads().serve, args=(end,), name="uploads", daemon=True)
-                loads.start()
-                Service().serve()
-            except KeyboardInterrupt:
-                end.set()
-                self.stdout.write("Stopped.")
+        with single_service(Path(settings.VAR), "ingest", self.stdout.write) as end:
+            # Files of people are read at their own pace: heartbeats do not wait for them.
+            threading.Thread(target=Loads().serve, args=(end,), name="uploads", daemon=True).start()
+            Service().serve()
 
 
 class Service:

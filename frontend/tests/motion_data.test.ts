@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fromDocument, isOrdered, isScored, moved, newStep, placeBefore, toDocument } from "../src/data/motion_data";
 import { faultWords, timeWords } from "../src/data/motion_words";
-import { distanceWords, isHalfDone, missingSteps, ofDetection, progressWords, stateOf } from "../src/data/motion_progress";
+import { distanceWords } from "../src/lib/units";
+import { isHalfDone, missingSteps, ofDetection, progressWords, stateOf } from "../src/data/motion_progress";
 import { detection, feed } from "../src/lib/shapes";
 
 const CITY = feed({ name: "city", crs: "geographic", time: "ms", columns: { speed: "float" } });

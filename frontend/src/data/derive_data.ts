@@ -1,15 +1,10 @@
 /** Answers of other queries as events: what a document's `derive` says, as rows of a form, both ways. Pure. */
 
+import { familyOf } from "../lib/families";
+import { ABOUT_SEVERAL } from "../lib/families/family";
 import { isObject } from "../lib/parse";
 import type { Feed, QueryRow } from "../lib/shapes";
-import { t } from "../lib/texts";
 
-/** Families whose queries take answers as events. */
-export const DERIVING: readonly string[] = ["constraint", "composite", "calculus"];
-/** Families whose answers can be events. */
-const GIVING: readonly string[] = ["border", "transition", "motion", "occupancy", "encounter", "arrival", "constraint", "composite"];
-/** An answer may name so many entities. */
-const MOST_ENTITIES = 32;
 /** Offered in forms; the others may be written. */
 const OFFERED_ENTITIES = 4;
 
@@ -44,7 +39,7 @@ export function writtenDerive(events: readonly DerivedEvent[]): Record<string, u
 
 /** The queries whose answers can be events of the query `own` (null: one that is not stored yet). */
 export function givers(rows: readonly QueryRow[], own: string | null): QueryRow[] {
-  return rows.filter((row) => row.enabled && row.id !== own && GIVING.includes(row.family));
+  return rows.filter((row) => row.enabled && row.id !== own && (familyOf(row.family)?.columns ?? null) !== null);
 }
 
 export function giverOf(rows: readonly QueryRow[], named: string): QueryRow | undefined {
@@ -75,12 +70,7 @@ export function withAnswers(feed: Feed): Feed {
   return { ...feed, columns: { ...more, ...feed.columns } };
 }
 
-/** The columns of an answer with so many entities, in the words of a form. */
+/** The columns of an answer, in the words of a form. */
 export function columnsWords(giver: QueryRow | undefined): string {
-  const named = { border: 1, transition: 1, motion: 1, arrival: 1, occupancy: 0, encounter: 2 }[giver?.family ?? ""];
-  if (named === 0) return t("names no entity; value is the count");
-  if (named === 2) return t("entity and entity2 are the two; value is the least distance");
-  return named === 1
-    ? t("entity is the one it is about")
-    : t("entity, entity2, … up to entity{MOSTENTITIES} are those it is about", { MOSTENTITIES: MOST_ENTITIES });
+  return familyOf(giver?.family)?.columns ?? ABOUT_SEVERAL;
 }

@@ -2,7 +2,6 @@
 
 import { boolean, integer, list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { formatNumber } from "../lib/time";
-import { formatDistance } from "../lib/units";
 import type { MotionStep } from "./motion_data";
 import type { Detection } from "../lib/shapes";
 import { t, tn } from "../lib/texts";
@@ -41,11 +40,6 @@ export function progressWords(total: number, matching: number, isMeasured: boole
     });
   const matches = matching === 0 ? t("nobody matches") : tn("1 matches", "{count} match", matching);
   return t("{matches}, {total} more have done some steps.", { matches, total: formatNumber(total - matching) });
-}
-
-/** As exact as it can be read: "31.6 m", "512 m"; in units of the plan four digits. */
-export function distanceWords(distance: number, isMetres: boolean): string {
-  return isMetres ? formatDistance(distance) : formatNumber(Number(distance.toPrecision(4)));
 }
 
 /** The steps that are not done, by place: of an ordered pattern the first is the next one. */

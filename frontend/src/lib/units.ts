@@ -49,3 +49,8 @@ export function formatSpeed(metresPerSecond: number): string {
   const { longMetres, speed } = SCALES[chosen];
   return `${((metresPerSecond * 3600) / longMetres).toFixed(1)} ${speed}`;
 }
+
+/** As exact as it can be read: "31.6 m", "512 m"; in units of the plan four digits. */
+export function distanceWords(distance: number, isMetres: boolean): string {
+  return isMetres ? formatDistance(distance) : formatNumber(Number(distance.toPrecision(4)));
+}

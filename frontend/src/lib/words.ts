@@ -1,26 +1,15 @@
 /** Kinds, states and severities in the words the screens use. */
 
+import { familyOf, kindOf } from "./families";
+import { something } from "./families/family";
 import { language, t } from "./texts";
 import type { Severity } from "./shapes";
 
-const KINDS: Record<string, string> = {
-  in: t("Entered"),
-  out: t("Left"),
-  stay: t("Inside"),
-  passed: t("Passed through"),
-  returned: t("Left and came back"),
-  stayed_in: t("Stayed in"),
-  stayed_out: t("Stayed out"),
-  match: t("Match"),
-  detection: t("Detected"),
-  occupied: t("So many there"),
-  met: t("Met"),
-  arriving: t("On its way in"),
-};
-
 export function kindName(kind: string): string {
-  const known = KINDS[kind];
-  if (known !== undefined) return known;
+  // Of entering and leaving the stretch between.
+  if (kind === "stay") return t("Inside");
+  const known = kindOf(kind);
+  if (known !== undefined) return known.name;
   // Programs of rules write a name as one word: illegalFishing.
   return capitalised(kind.replaceAll("_", " ").replace(/(?<=[a-z])[A-Z](?=[a-z])/g, (first) => ` ${first.toLowerCase()}`));
 }
@@ -44,22 +33,9 @@ export function versionWords({ version, unchanged }: { version: number; unchange
   return unchanged ? t("version {version}", { version }) : t("version {version}; the query was changed since", { version });
 }
 
-const VERBS: Record<string, string> = {
-  in: t("enters"),
-  out: t("leaves"),
-  passed: t("passes through in time"),
-  returned: t("comes back in time"),
-  stayed_in: t("stays in too long"),
-  stayed_out: t("stays out too long"),
-  met: t("meets another"),
-  arriving: t("is about to enter"),
-};
-
 /** When an answer of the kind comes, in the present: "something enters". */
 export function kindClause(kind: string): string {
-  return kind === "occupied"
-    ? t("so many are there")
-    : t("something {does}", { does: VERBS[kind] ?? t("gives “{kind}”", { kind: kindName(kind) }) });
+  return kindOf(kind)?.clause ?? something(t("gives “{kind}”", { kind: kindName(kind) }));
 }
 
 export const SEVERITY_NAMES: Record<Severity, string> = { info: t("Info"), low: t("Low"), high: t("High"), critical: t("Critical") };
@@ -84,17 +60,6 @@ export const STEP_NAMES: Record<string, string> = {
   removed: t("Its query was removed"),
   resumed: t("It holds again"),
 };
-export const FAMILY_NAMES: Record<string, string> = {
-  border: t("Crossing a border"),
-  transition: t("Passing or staying"),
-  motion: t("Motion pattern"),
-  occupancy: t("How many are there"),
-  encounter: t("Who meets whom"),
-  arrival: t("Who is about to arrive"),
-  constraint: t("Events close together"),
-  composite: t("Composite event"),
-  calculus: t("Rules over time"),
-};
 export const JOB_STATES: Record<string, string> = {
   starting: t("Starting"),
   running: t("Running"),
@@ -105,5 +70,5 @@ export const JOB_STATES: Record<string, string> = {
 };
 
 export function familyName(family: string): string {
-  return FAMILY_NAMES[family] ?? kindName(family);
+  return familyOf(family)?.name ?? kindName(family);
 }

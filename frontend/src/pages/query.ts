@@ -4,7 +4,7 @@ import { Latest } from "../lib/latest";
 import { isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { FEATURE } from "../data/bulk_data";
 import { copyName, copyStem, freeName } from "../data/query_list";
-import { DERIVING, readDerive, withAnswers } from "../data/derive_data";
+import { readDerive, withAnswers } from "../data/derive_data";
 import { kept } from "../data/document_data";
 import { isCrossing } from "../data/query_form_data";
 import { plainQuestion, questionsOf, type Question } from "../data/question_data";
@@ -24,6 +24,7 @@ import {
 import { wishOf } from "../data/stretch";
 import { queryColour } from "../lib/colours";
 import { formatAgo, formatNumber } from "../lib/time";
+import { familyOf } from "../lib/families";
 import { familyName } from "../lib/words";
 import { unlessOthersStop } from "../views/dependents";
 import { confirmDanger, openDialog } from "../views/dialog_view";
@@ -218,7 +219,7 @@ class QueryPage {
     this.map.show([]);
     const { regions, map } = this;
     const feed = readDerive(derive).length === 0 ? this.feed : withAnswers(this.feed);
-    this.derive = DERIVING.includes(question.family) ? (field ?? this.deriving(derive)) : null;
+    this.derive = familyOf(question.family)?.isDeriving === true ? (field ?? this.deriving(derive)) : null;
     const own = this.derive === null && derive !== undefined ? { ...document, derive } : document;
     this.editor = open(own, {
       feed,

@@ -10,6 +10,7 @@ import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
 import { formatAgo, formatMoment, formatSpan, parseDuration, zoneName, type TimeUnit, type Zone } from "../lib/time";
 import { UNATTENDED } from "../data/desk_view";
+import { familyOf } from "../lib/families";
 import { kindName, SEVERITY_NAMES, STATE_NAMES, versionWords } from "../lib/words";
 import { answersBehind } from "./answers_behind_view";
 import { evidenceList } from "./evidence_list_view";
@@ -112,7 +113,8 @@ export class DrawerView {
     const measured = measure(interval.value, rules === "coming" ? undefined : (rules ?? query)?.specification, this.feed);
     if (measured !== null) rows.push(measured);
     const { value } = interval;
-    if (query?.family === "arrival" && typeof value === "number") rows.push([t("Expected"), moment(value)]);
+    const named = familyOf(query?.family)?.moment ?? null;
+    if (named !== null && typeof value === "number") rows.push([named, moment(value)]);
     const revision = revisionText(interval, this.unit, this.zone);
     if (revision !== null) rows.push([interval.isWithdrawn || interval.isCut ? t("State") : t("Changed"), revision]);
     return h(

@@ -2,16 +2,16 @@
 
 import { t } from "../lib/texts";
 import type { Interval } from "../data/interval";
-import { distanceWords } from "../data/motion_progress";
+import { familyOf } from "../lib/families";
 import type { Feed } from "../lib/shapes";
-import { formatClock, formatNumber, type TimeUnit, type Zone } from "../lib/time";
+import { formatClock, type TimeUnit, type Zone } from "../lib/time";
 import { answerTitle } from "../lib/words";
 
 export function headline(interval: Interval): string {
   return answerTitle(interval.entities, interval.kind);
 }
 
-/** The number that an answer has, and what it is; null for those of families without one. Of a count the query says which extreme it is. */
+/** The number that an answer has, and what it is; null for those of families without one. */
 export function measure(
   value: unknown,
   specification: Record<string, unknown> | undefined,
@@ -19,11 +19,7 @@ export function measure(
 ): [name: string, text: string] | null {
   const number = value === null || value === "" ? NaN : Number(value);
   if (specification === undefined || !Number.isFinite(number)) return null;
-  const { family, count } = specification;
-  if (family === "motion") return [t("Distance"), distanceWords(number, crs === "geographic")];
-  if (family === "encounter") return [t("Nearest"), distanceWords(number, crs === "geographic")];
-  if (family !== "occupancy") return null;
-  return [Array.isArray(count) && count[0] === "<=" ? t("Fewest at once") : t("Most at once"), formatNumber(number)];
+  return familyOf(specification["family"])?.measure?.(number, specification, crs === "geographic") ?? null;
 }
 
 /** What later events did to it; null when they left it alone. */

@@ -1,13 +1,25 @@
-/** The editor of each family: `./<family>_editor.ts`, fetched when the family is chosen. A family without one is written as JSON. */
+/** The editor of each family, fetched when the family is chosen. A family that the pages do not know is written as JSON. */
 
-import { isCrossing } from "../../data/query_form_data";
+import { isFamily, type FamilyName } from "../../lib/families";
 import type { OpenEditor } from "./editor";
 
-const modules = import.meta.glob<{ open: OpenEditor }>("./*_editor.ts");
+type Load = () => Promise<{ open: OpenEditor }>;
+
+const crossing: Load = () => import("./crossing_editor");
+
+export const EDITORS: Readonly<Record<FamilyName, Load>> = {
+  border: crossing,
+  transition: crossing,
+  motion: () => import("./motion_editor"),
+  occupancy: () => import("./occupancy_editor"),
+  encounter: () => import("./encounter_editor"),
+  arrival: () => import("./arrival_editor"),
+  constraint: () => import("./constraint_editor"),
+  composite: () => import("./composite_editor"),
+  calculus: () => import("./calculus_editor"),
+};
 
 export async function editorOf(family: string): Promise<OpenEditor> {
-  const name = isCrossing(family) ? "crossing" : family;
-  const load = modules[`./${name}_editor.ts`] ?? modules["./text_editor.ts"];
-  if (load === undefined) throw new Error("the build has no editors");
+  const load: Load = isFamily(family) ? EDITORS[family] : () => import("./text_editor");
   return (await load()).open;
 }

@@ -25,6 +25,7 @@ import { Clock } from "../../clock/clock";
 import { Coverage } from "../../data/coverage";
 import { Latest } from "../../lib/latest";
 import { get, getAll, query as address } from "../../lib/api";
+import { familyOf } from "../../lib/families";
 import { queryColour, spreadColours } from "../../lib/colours";
 import type { Geometry } from "../../lib/regions";
 import type { Zone } from "../../lib/time";
@@ -59,7 +60,7 @@ export class LiveModel {
   regionsOfQuery = new Map<string, string[]>();
   readonly clock: Clock;
   readonly intervals = new IntervalsData(
-    (query) => this.query(query)?.family === "calculus",
+    (query) => familyOf(this.query(query)?.family)?.isFluents === true,
     (query) => this.query(query)?.left_at ?? null,
   );
   /** Answers from before the snapshot, fetched when the timeline went there. */

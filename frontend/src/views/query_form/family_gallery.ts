@@ -1,32 +1,19 @@
 /** What a new query may ask, as cards: what each finds, in a sentence. */
 
 import { h, icon } from "../../lib/dom";
+import { familyOf } from "../../lib/families";
 import { familyName } from "../../lib/words";
 import type { Question } from "../../data/question_data";
 import { t } from "../../lib/texts";
 
-interface Card {
-  icon: string;
-  /** A family's card has the family's name. */
-  title?: string;
-  text: string;
-}
-
-const CARDS: Record<string, Card> = {
-  border: { icon: "square-dashed-mouse-pointer", text: t("Something enters or leaves an area, or a range of values.") },
-  transition: { icon: "timer", text: t("It leaves again in time, or stays too long.") },
-  motion: { icon: "route", text: t("It was here, then there, and never close to that.") },
+/** Forms of a family that have a card beside the family's. */
+const FORMS: Record<string, { icon: string; title: string; text: string }> = {
   total: {
     icon: "hourglass",
     title: t("How long in all"),
     text: t("It was there for so many of the last minutes, on and off, or for hardly any."),
   },
-  occupancy: { icon: "users", text: t("At least so many at once in one place, or at most: a crowd, an empty post.") },
-  encounter: { icon: "handshake", text: t("Two come near each other and stay: a transfer at sea, a convoy, a contact.") },
-  arrival: { icon: "navigation", text: t("It is not inside yet, but will be within minutes if it goes straight on.") },
-  constraint: { icon: "target", text: t("Several readings close together in space and time.") },
   sums: { icon: "sigma", title: t("Differences and sums"), text: t("One reading is higher than another by so much, or twice as high.") },
-  composite: { icon: "git-branch", text: t("One event after another, or the one that never came.") },
   absence: {
     icon: "circle-slash",
     title: t("What did not happen"),
@@ -37,18 +24,18 @@ const CARDS: Record<string, Card> = {
     title: t("Answers of other queries"),
     text: t("What another query finds is an event here: it can be counted, ordered or missed."),
   },
-  calculus: { icon: "layers", text: t("Rules say what begins and ends a situation, and how long it holds.") },
 };
 
 /** What the question's card says on top. */
 export function questionTitle({ key, family }: Question): string {
-  return CARDS[key]?.title ?? familyName(family);
+  return FORMS[key]?.title ?? familyName(family);
 }
 
 /** `chosen` is the question at the start; `onChoose` is called with each other one the reader takes. */
 export function familyGallery(questions: readonly Question[], chosen: Question, onChoose: (question: Question) => void): HTMLElement {
   const card = (question: Question): HTMLElement => {
-    const { icon: name, text } = CARDS[question.key] ?? { icon: "waypoints", text: t("Written as a specification.") };
+    const { icon: name, text } = FORMS[question.key] ??
+      familyOf(question.family)?.card ?? { icon: "waypoints", text: t("Written as a specification.") };
     const input = h("input", {
       type: "radio",
       name: "family",

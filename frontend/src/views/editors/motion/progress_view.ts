@@ -1,19 +1,12 @@
 /** Who matches now and who is half way, and the matches of the preview: each with the witness of every step. */
 
 import { fromDocument } from "../../../data/motion_data";
-import {
-  distanceWords,
-  ofDetection,
-  progressAnswer,
-  progressWords,
-  stateOf,
-  type EntityProgress,
-  type Witness,
-} from "../../../data/motion_progress";
+import { ofDetection, progressAnswer, progressWords, stateOf, type EntityProgress, type Witness } from "../../../data/motion_progress";
 import type { Detection } from "../../../lib/shapes";
 import { post, reason } from "../../../lib/api";
 import { button, h, icon, replace } from "../../../lib/dom";
 import { Latest } from "../../../lib/latest";
+import { distanceWords } from "../../../lib/units";
 import { formatClock, formatMoment, formatNumber } from "../../../lib/time";
 import type { EditorContext } from "../editor";
 import { t } from "../../../lib/texts";

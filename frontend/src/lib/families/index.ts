@@ -1,0 +1,37 @@
+/** The families that the pages know. A family without one of its parts here, or without an editor in the registry, does not compile. */
+
+import { arrival } from "./arrival";
+import { border } from "./border";
+import { calculus } from "./calculus";
+import { composite } from "./composite";
+import { constraint } from "./constraint";
+import { encounter } from "./encounter";
+import type { Family, Kind } from "./family";
+import { motion } from "./motion";
+import { occupancy } from "./occupancy";
+import { transition } from "./transition";
+
+const FAMILIES = { border, transition, motion, occupancy, encounter, arrival, constraint, composite, calculus } satisfies Record<
+  string,
+  Family
+>;
+export type FamilyName = keyof typeof FAMILIES;
+
+/** All of them, by name. */
+export const families: Readonly<Record<FamilyName, Family>> = FAMILIES;
+
+/** Undefined for one that a newer server knows. */
+export function familyOf(name: unknown): Family | undefined {
+  return isFamily(name) ? families[name] : undefined;
+}
+
+export function isFamily(name: unknown): name is FamilyName {
+  return typeof name === "string" && Object.hasOwn(families, name);
+}
+
+const KINDS = new Map<string, Kind>(Object.values(families).flatMap(({ kinds }) => Object.entries(kinds)));
+
+/** Undefined for kinds that documents name. */
+export function kindOf(kind: string): Kind | undefined {
+  return KINDS.get(kind);
+}

@@ -1,0 +1,18 @@
+import { t } from "../texts";
+import { formatNumber } from "../time";
+import type { Family } from "./family";
+
+export const occupancy: Family = {
+  name: t("How many are there"),
+  card: { icon: "users", text: t("At least so many at once in one place, or at most: a crowd, an empty post.") },
+  kinds: { occupied: { name: t("So many there"), clause: t("so many are there") } },
+  columns: t("names no entity; value is the count"),
+  isDeriving: false,
+  // The query says which extreme it is.
+  measure: (number, { count }) => [
+    Array.isArray(count) && count[0] === "<=" ? t("Fewest at once") : t("Most at once"),
+    formatNumber(number),
+  ],
+  moment: null,
+  isFluents: false,
+};

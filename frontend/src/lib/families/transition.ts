@@ -1,0 +1,18 @@
+import { t } from "../texts";
+import { ABOUT_ONE, something, type Family } from "./family";
+
+export const transition: Family = {
+  name: t("Passing or staying"),
+  card: { icon: "timer", text: t("It leaves again in time, or stays too long.") },
+  kinds: {
+    passed: { name: t("Passed through"), clause: something(t("passes through in time")) },
+    returned: { name: t("Left and came back"), clause: something(t("comes back in time")) },
+    stayed_in: { name: t("Stayed in"), clause: something(t("stays in too long")) },
+    stayed_out: { name: t("Stayed out"), clause: something(t("stays out too long")) },
+  },
+  columns: ABOUT_ONE,
+  isDeriving: false,
+  measure: null,
+  moment: null,
+  isFluents: false,
+};

@@ -12,118 +12,30 @@ and stays: a crash at any moment leaves whole segments without gaps in their num
 from __future__ import annotations
 
 import fcntl
-import json
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from engine.failpoints import failpoint
-from engine.model.clock import in_time
-from engine.model.columns import CLOCK, ENTITY, SEQ, TIME
-from engine.model.events import Stamper
+from engine.model.columns import CLOCK, SEQ, TIME
 from engine.sources import compaction
-from engine.sources.buckets import groups_of, rows_of, write_rows
+from engine.sources.appends import Appended, End, Entry, Judge, Judged, Waiting, entries_of, group_size, later
+from engine.sources.buckets import write_rows
+from engine.sources.segment_rows import joined, segment_parts, segment_rows
+from engine.sources.segment_times import LEAST_T, Wanted, first_t_of, matching, parts_in_order, reaching
 from engine.sources.segments import Gap, LogDamaged, Segment, list_segments, newest_segment, publish, segments_beyond, without_overlaps
 
-ENTRIES = b"vedette.entries"
-"""Key of a segment's metadata: the appends it was made of, as JSON."""
-GROUP_ROWS = 250_000
-"""Waiting appends are committed together up to this many rows."""
-TABLE_ROWS = 65_536
-"""`read` joins small segments to tables of about this size: a thousand tables of a hundred rows cost readers more than the rows do."""
 TICK_NS = 50_000_000
-KNOWN_SEGMENTS = 2_000
-"""Of so many segments the row groups' times are remembered: a file is never written again."""
-LEAST_T = -(2**63)
 LISTINGS = 50
 """So often a listing that was disturbed by files coming and going is tried again."""
-
-
-@dataclass(frozen=True)
-class Appended:
-    """Rows `first_seq` to `last_seq` (inclusive) of the log; `last_seq = first_seq - 1` when there were none.
-
-    `repeated`: an earlier append with the same key stands there; nothing was written now. `note` is what is kept beside the rows.
-    """
-
-    first_seq: int
-    last_seq: int
-    repeated: bool = False
-    note: Mapping[str, Any] = field(default_factory=dict, compare=False)
-
-
-@dataclass(frozen=True)
-class End:
-    """Where an append begins: the feed's clock there (null in an empty log), and for how many milliseconds nothing has been appended."""
-
-    clock: int | None
-    silent_ms: int
-
-
-Judge = Callable[[pa.Table, End], tuple[pa.Table, Mapping[str, Any]]]
-"""(rows, where they would stand) -> those of them that are appended, and the note that is kept beside them."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One append as its segment remembers it: whose rows `[first_seq, first_seq + rows)` are, and the caller's own note."""
-
-    first_seq: int
-    rows: int
-    key: str | None = None
-    note: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def appended(self) -> Appended:
-        return Appended(self.first_seq, self.first_seq + self.rows - 1, note=self.note)
-
-
-@dataclass
-class _Waiting:
-    """An append that has not been committed yet."""
-
-    rows: pa.Table
-    key: str | None
-    judge: Judge
-    since: int
-    result: Appended | None = None
-    error: BaseException | None = None
-
-    @property
-    def settled(self) -> bool:
-        return self.result is not None or self.error is not None
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """What is to be written of a group of appends, and what each of them is answered."""
-
-    entries: list[Entry]
-    rows: list[pa.Table]
-    answers: list[Appended]
-
-    def stamped(self, max_t: int | None) -> tuple[pa.Table, int]:
-        """The rows as they stand in the log behind one whose clock is `max_t`, and the clock after them."""
-        rows = self.rows[0] if len(self.rows) == 1 else pa.concat_tables(self.rows)
-        first_seq = self.entries[0].first_seq
-        stamper = Stamper(first_seq) if max_t is None else Stamper(first_seq, max_t)
-        return stamper.stamp(rows).replace_schema_metadata({ENTRIES: notes_of(self.entries)}), _later(max_t, rows)
-
-    def answer(self, group: Sequence[_Waiting]) -> None:
-        for waiting, answer in zip(group, self.answers, strict=True):
-            waiting.result = answer
 
 
 class Dropped(RuntimeError):
@@ -161,7 +73,7 @@ class EventLog:
     def __init__(self, root: Path | str, feed: str) -> None:
         self.folder = Path(root) / feed
         self.live, self.history, self.tmp = (self.folder / name for name in ("live", "history", "tmp"))
-        self._queue: list[_Waiting] = []
+        self._queue: list[Waiting] = []
         self._queue_lock = threading.Lock()
         self._turn = threading.Lock()
 
@@ -177,7 +89,7 @@ class EventLog:
         them are appended: nobody else knows the clock that they meet. Raises OSError: then the rows may be in the log or not, and a
         repetition with the same key tells.
         """
-        waiting = _Waiting(rows, key, judge or (lambda rows, end: (rows, note or {})), since)
+        waiting = Waiting(rows, key, judge or (lambda rows, end: (rows, note or {})), since)
         with self._queue_lock:
             self._queue.append(waiting)
         with self._turn:
@@ -195,7 +107,7 @@ class EventLog:
         try:
             with self._writing():
                 while queue:
-                    size = _group_size(queue)
+                    size = group_size(queue)
                     self._commit(queue[:size])
                     queue = queue[size:]
         except BaseException as error:
@@ -211,7 +123,7 @@ class EventLog:
             self._sweep()
             yield
 
-    def _commit(self, group: Sequence[_Waiting]) -> None:
+    def _commit(self, group: Sequence[Waiting]) -> None:
         """One segment of the group's rows."""
         newest = self._newest()
         next_seq, max_t = _end(newest)
@@ -222,7 +134,7 @@ class EventLog:
             self._write(judged, max_t, mtime_ns)
         judged.answer(group)
 
-    def _judged(self, group: Sequence[_Waiting], next_seq: int, end: End) -> _Judged:
+    def _judged(self, group: Sequence[Waiting], next_seq: int, end: End) -> Judged:
         """What the group comes to when it stands at row `next_seq`: nothing of it is written yet."""
         known: dict[str, Appended] = {}
         if any(waiting.key is not None for waiting in group):
@@ -243,12 +155,12 @@ class EventLog:
                 entries.append(entry)
                 fresh.append(rows.replace_schema_metadata(None))
                 next_seq += entry.rows
-                end = End(_later(end.clock, rows), 0)
+                end = End(later(end.clock, rows), 0)
                 if waiting.key is not None:
                     known[waiting.key] = entry.appended
-        return _Judged(entries, fresh, answers)
+        return Judged(entries, fresh, answers)
 
-    def _write(self, judged: _Judged, max_t: int | None, mtime_ns: int) -> None:
+    def _write(self, judged: Judged, max_t: int | None, mtime_ns: int) -> None:
         stamped, reached = judged.stamped(max_t)
         name = Segment.name(judged.entries[0].first_seq, stamped.num_rows, reached)
 
@@ -324,7 +236,7 @@ class EventLog:
         for _ in range(LISTINGS):
             kept = self.segments()
             try:
-                return _first_t(kept[0]) if kept else None
+                return first_t_of(kept[0]) if kept else None
             except FileNotFoundError:
                 continue
         raise Dropped("the log was reorganised faster than it could be read")
@@ -405,7 +317,7 @@ class EventLog:
         tables. Raises LogDamaged, and Dropped if rows go (retention) before they are read.
         """
         stop = self.end[0] if to_seq is None else to_seq
-        return _joined(self._pieces(from_seq, stop, columns))
+        return joined(self._pieces(from_seq, stop, columns))
 
     def all_between(self, first: int, stop: int) -> Iterator[pa.Table]:
         """Rows `[first, stop)` in order, as `read` gives them. Raises MissingRows when they are not all there."""
@@ -427,7 +339,7 @@ class EventLog:
                 for segment in self._beyond(first):
                     if segment.first_seq > first:
                         raise self.missing(first, segment.first_seq)
-                    yield from _segment_parts(segment, first, stop, wanted)
+                    yield from segment_parts(segment, first, stop, wanted)
                     first = segment.next_seq
                     if first >= stop:
                         return
@@ -446,7 +358,7 @@ class EventLog:
                 raise Dropped(f"rows {position} to {segments[0].first_seq - 1} were dropped while they were being read")
             try:
                 for segment in segments:
-                    for piece in _segment_rows(segment, max(position, segment.first_seq), stop, columns):
+                    for piece in segment_rows(segment, max(position, segment.first_seq), stop, columns):
                         yield piece
                         started, position = True, max(position, segment.first_seq) + piece.num_rows
             except FileNotFoundError:
@@ -467,12 +379,12 @@ class EventLog:
         With the feed's `lateness`, without the rows that came too late; then no segment is opened, either, that began when whatever is of the
         span would have been late. Needs the memory of the answer and of one row group. The table has no columns when the log is empty.
         """
-        wanted = _Wanted(from_t, to_t, lateness, columns, None if entities is None else pa.array(entities, pa.string()))
+        wanted = Wanted(from_t, to_t, lateness, columns, None if entities is None else pa.array(entities, pa.string()))
         for _ in range(LISTINGS):
             segments = self.segments()
             try:
                 # Without any match the newest segment gives an empty table its columns.
-                found = [_matching(s, wanted) for s in _reaching(segments, wanted) or segments[-1:]]
+                found = [matching(s, wanted) for s in reaching(segments, wanted) or segments[-1:]]
             except FileNotFoundError:
                 continue
             full = [table for table in found if table.num_rows] or found[:1]
@@ -489,11 +401,11 @@ class EventLog:
         next_seq, max_t = (segments[-1].next_seq, segments[-1].max_t) if segments else (0, LEAST_T)
         opening = next((segment for segment in segments if segment.max_t >= from_t), None)
         closing = next((segment for segment in segments if segment.max_t >= to_t + lateness), None)
-        first = next_seq if opening is None else next((p.first_seq for p in _parts(opening) if p.greatest_t >= from_t), opening.next_seq)
+        first = next_seq if opening is None else next((p.first_seq for p in parts_in_order(opening) if p.greatest_t >= from_t), opening.next_seq)
         if closing is None:
             return Span(first, next_seq, max_t)
         # The clock never goes back: after a row that meets a later one whatever is of the span is late.
-        inside = [p.next_seq for p in _parts(closing) if p.clock < to_t + lateness]
+        inside = [p.next_seq for p in parts_in_order(closing) if p.clock < to_t + lateness]
         return Span(first, max(first, inside[-1] if inside else closing.first_seq), closing.max_t)
 
     def entries(self, from_seq: int = 0) -> Iterator[Entry]:
@@ -545,35 +457,8 @@ class FolderLog(Address):
         return EventLog(self.root, self.feed)
 
 
-def entries_of(metadata: Mapping[bytes, bytes]) -> Iterator[Entry]:
-    """The appends that a segment's metadata tells of."""
-    for first_seq, rows, key, note in json.loads(metadata.get(ENTRIES, b"[]")):
-        yield Entry(first_seq, rows, key, note)
-
-
-def notes_of(entries: Sequence[Entry]) -> bytes:
-    """The same as metadata."""
-    return json.dumps([[e.first_seq, e.rows, e.key, e.note] for e in entries], separators=(",", ":")).encode()
-
-
-def _group_size(queue: Sequence[_Waiting]) -> int:
-    """How many of the first waiting appends go into one segment: at least one, all of one schema."""
-    rows = 0
-    for position, waiting in enumerate(queue):
-        rows += waiting.rows.num_rows
-        if position and (rows > GROUP_ROWS or not waiting.rows.schema.equals(queue[0].rows.schema)):
-            return position
-    return len(queue)
-
-
 def _end(newest: Segment | None) -> tuple[int, int | None]:
     return (0, None) if newest is None else (newest.next_seq, newest.max_t)
-
-
-def _later(clock: int | None, rows: pa.Table) -> int:
-    """The clock after `rows`, at least one."""
-    newest: int = pc.max(rows.column(TIME)).as_py()
-    return newest if clock is None else max(clock, newest)
 
 
 def _later_than(newest: Segment | None) -> int:
@@ -591,150 +476,3 @@ def _mtime_ns(segment: Segment) -> int:
     except FileNotFoundError:
         history = list_segments(segment.path.parent.parent / "history")
         return max((s.path.stat().st_mtime_ns for s in history), default=0)
-
-
-def _segment_rows(segment: Segment, from_seq: int, to_seq: int, columns: Sequence[str] | None) -> Iterator[pa.Table]:
-    """Rows `[from_seq, to_seq)` of one file, in order; a row group at a time where they are not grouped by entity. Numbers are dense, so positions
-    are differences."""
-    with segment.opened() as file:
-        names = file.schema_arrow.names
-        wanted = None if columns is None else [name for name in columns if name in names]
-        first = segment.first_seq
-        if groups_of(file) > 1:
-            rows = rows_of(file, wanted).slice(from_seq - first, to_seq - from_seq).replace_schema_metadata(None)
-            yield rows if wanted is None else rows.select(wanted)
-            return
-        for group in range(file.num_row_groups):
-            after = first + file.metadata.row_group(group).num_rows
-            if first < to_seq and after > from_seq:
-                begin = max(from_seq, first)
-                table = file.read_row_group(group, columns=wanted).replace_schema_metadata(None)
-                yield table.slice(begin - first, min(to_seq, after) - begin)
-            first = after
-
-
-def _segment_parts(segment: Segment, from_seq: int, to_seq: int, wanted: Sequence[Collection[int]]) -> list[tuple[pa.Table, Sequence[int]]]:
-    """Of one file's rows with `from_seq <= seq < to_seq` the parts that sets of buckets need."""
-    with segment.opened() as file:
-        if groups_of(file) == 1:
-            found: list[tuple[pa.Table, Sequence[int]]] = [(rows_of(file), range(len(wanted)))]
-        else:
-            found = [(rows_of(file, buckets=buckets), [i]) for i, buckets in enumerate(wanted)]
-    whole = from_seq <= segment.first_seq and segment.next_seq <= to_seq
-    return [((rows if whole else _cut(rows, from_seq, to_seq)).replace_schema_metadata(None), whose) for rows, whose in found]
-
-
-def _cut(rows: pa.Table, from_seq: int, to_seq: int) -> pa.Table:
-    begin, end = np.searchsorted(rows.column(SEQ).to_numpy(), [from_seq, to_seq])
-    return rows.slice(begin, end - begin)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Neighbouring rows of a segment: the greatest `t` among them, and a clock that all of them meet."""
-
-    first_seq: int
-    next_seq: int
-    greatest_t: int
-    clock: int
-
-
-@lru_cache(maxsize=KNOWN_SEGMENTS)
-def _first_t(segment: Segment) -> int | None:
-    rows = next(_segment_rows(segment, segment.first_seq, segment.first_seq + 1, [TIME]), None)
-    return None if rows is None else int(rows.column(TIME)[0].as_py())
-
-
-@lru_cache(maxsize=KNOWN_SEGMENTS)
-def _parts(segment: Segment) -> tuple[_Part, ...]:
-    """The segment's row groups where they stand in order of seq; one part where they do not. What is compacted meanwhile is one part too."""
-    whole = (_Part(segment.first_seq, segment.next_seq, segment.max_t, LEAST_T),)
-    try:
-        with segment.opened() as file:
-            return whole if groups_of(file) > 1 else tuple(_parts_of(segment, file))
-    except FileNotFoundError:
-        return whole
-
-
-def _parts_of(segment: Segment, file: pq.ParquetFile) -> Iterator[_Part]:
-    names, first = file.schema_arrow.names, segment.first_seq
-    for number in range(file.num_row_groups):
-        group = file.metadata.row_group(number)
-        times, clocks = (group.column(names.index(name)).statistics for name in (TIME, CLOCK))
-        greatest = times.max if times is not None and times.has_min_max else segment.max_t
-        # The log's first row meets no clock.
-        clock = clocks.min if clocks is not None and clocks.has_min_max and not clocks.null_count else LEAST_T
-        yield _Part(first, first + group.num_rows, greatest, clock)
-        first += group.num_rows
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """What `tail` was asked for."""
-
-    from_t: int
-    to_t: int | None
-    lateness: int | None
-    columns: Sequence[str] | None
-    entities: pa.Array | None
-
-    def among(self, rows: pa.Table) -> pa.Table:
-        """Those of `rows` that are wanted, in the wanted columns."""
-        t = rows.column(TIME)
-        keep = pc.greater_equal(t, self.from_t)
-        if self.to_t is not None:
-            keep = pc.and_(keep, pc.less(t, self.to_t))
-        if self.lateness is not None:
-            keep = pc.and_(keep, in_time(rows, self.lateness))
-        if self.entities is not None:
-            keep = pc.and_(keep, pc.is_in(rows.column(ENTITY), self.entities))
-        rows = rows.filter(keep)
-        return rows if self.columns is None else rows.select([name for name in self.columns if name in rows.column_names])
-
-
-def _reaching(segments: Sequence[Segment], wanted: _Wanted) -> list[Segment]:
-    """Those of neighbours that may hold a wanted row, by their names alone.
-
-    The clock of a segment's rows is at least the greatest `t` before it: once that less the lateness is past the span, so is every row on time.
-    """
-    kept = [segment for segment in segments if segment.max_t >= wanted.from_t]
-    if wanted.to_t is None or wanted.lateness is None:
-        return kept
-    closed = wanted.to_t + wanted.lateness
-    begins = {segment.first_seq: before.max_t for before, segment in pairwise(segments)}
-    return [segment for segment in kept if begins.get(segment.first_seq, closed - 1) < closed]
-
-
-def _matching(segment: Segment, wanted: _Wanted) -> pa.Table:
-    """The wanted rows of one file, read a row group at a time."""
-    with segment.opened() as file:
-        names = file.schema_arrow.names
-        looked_at = {TIME, ENTITY} if wanted.lateness is None else {TIME, ENTITY, CLOCK}
-        needed = None if wanted.columns is None else [name for name in names if name in {*wanted.columns, *looked_at}]
-        if groups_of(file) > 1:
-            # Each group has rows of all the file's times.
-            return wanted.among(rows_of(file, needed).replace_schema_metadata(None))
-        groups = [g for g in range(file.num_row_groups) if _may_hold(file, g, wanted.from_t, wanted.to_t)]
-        # No group at all is still a table with the columns.
-        read = (file.read_row_groups(some, columns=needed) for some in [[g] for g in groups] or [[]])
-        return pa.concat_tables([wanted.among(rows.replace_schema_metadata(None)) for rows in read])
-
-
-def _may_hold(file: pq.ParquetFile, group: int, from_t: int, to_t: int | None) -> bool:
-    """Whether the row group's statistics leave room for a row in the time span."""
-    statistics = file.metadata.row_group(group).column(file.schema_arrow.names.index(TIME)).statistics
-    if statistics is None or not statistics.has_min_max:
-        return True
-    return bool(statistics.max >= from_t and (to_t is None or statistics.min < to_t))
-
-
-def _joined(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows with small neighbours of one schema put together."""
-    held: list[pa.Table] = []
-    for piece in pieces:
-        if held and (piece.schema != held[0].schema or sum(p.num_rows for p in held) >= TABLE_ROWS):
-            yield pa.concat_tables(held)
-            held = []
-        held.append(piece)
-    if held:
-        yield pa.concat_tables(held)

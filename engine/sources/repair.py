@@ -21,9 +21,10 @@ import pyarrow.parquet as pq
 
 from engine.model.columns import CLOCK, ENTITY, EVENT, SEQ, TIME
 from engine.model.events import HEARTBEAT
+from engine.sources.appends import ENTRIES, Entry, entries_of, notes_of
 from engine.sources.buckets import groups_of, rows_of
 from engine.sources.compaction import LOCK
-from engine.sources.eventlog import ENTRIES, Entry, EventLog, entries_of, notes_of
+from engine.sources.eventlog import EventLog
 from engine.sources.segments import LogDamaged, Segment, publish
 from engine.sources.shared_log import LIVE, SharedLog
 

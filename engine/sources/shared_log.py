@@ -28,9 +28,10 @@ from typing import Any, BinaryIO, Protocol
 import pyarrow as pa
 
 from engine.failpoints import failpoint
+from engine.sources.appends import End, Entry, Judged, Waiting
 from engine.sources.buckets import write_rows
 from engine.sources.compaction import common_schema, joinable, runs, write_joined
-from engine.sources.eventlog import Address, End, Entry, EventLog, Span, _Judged, _Waiting
+from engine.sources.eventlog import Address, EventLog, Span
 from engine.sources.segments import WHOLE_BYTES, LogDamaged, Segment
 from engine.sources.store import Files, StoreAway, files_of
 
@@ -207,7 +208,7 @@ class SharedLog(SharedReader):
     def _writing(self) -> Iterator[None]:
         yield
 
-    def _commit(self, group: Sequence[_Waiting]) -> None:
+    def _commit(self, group: Sequence[Waiting]) -> None:
         place, began = self.order.place(), time.time()
         judged, segment = self._put(group, place)
         failpoint("log.before_order")
@@ -224,7 +225,7 @@ class SharedLog(SharedReader):
             self._remember(segment.file, judged.entries)
         judged.answer(group)
 
-    def _put(self, group: Sequence[_Waiting], place: Place) -> tuple[_Judged, Ordered | None]:
+    def _put(self, group: Sequence[Waiting], place: Place) -> tuple[Judged, Ordered | None]:
         """The group's rows in a file that is stamped for `place`; no file when none are left of them."""
         judged = self._judged(group, place.next_seq, End(place.max_t, place.silent_ms))
         if not judged.entries:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from engine.model.clock import Bools, Ints, late, too_far_ahead
 from engine.model.columns import TIME
-from engine.sources.eventlog import End
+from engine.sources.appends import End
 from webapp.feeds.bodies import Refusal
 from webapp.feeds.models import Feed
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from django.db import transaction
 
 from engine.failpoints import failpoint
-from engine.sources.eventlog import End, Entry
+from engine.sources.appends import End, Entry
 from engine.sources.segments import LogDamaged
 from webapp.feeds.admission import Admission
 from webapp.feeds.bodies import Refusal

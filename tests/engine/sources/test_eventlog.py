@@ -18,7 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.failpoints import VARIABLE
-from engine.sources.eventlog import Appended, Dropped, Entry, EventLog, _Wanted
+from engine.sources.appends import Appended, Entry
+from engine.sources.eventlog import Dropped, EventLog
+from engine.sources.segment_times import Wanted
 from engine.sources.segments import Gap, Segment, list_segments, without_overlaps
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -247,8 +249,8 @@ def test_tail_holds_no_more_than_a_row_group_beside_its_answer(log: EventLog, mo
         log.append(rows(*range(first, first + 50)))
     log.compact(999)
     sizes = []
-    among = _Wanted.among
-    monkeypatch.setattr(_Wanted, "among", lambda wanted, table: sizes.append(table.num_rows) or among(wanted, table))
+    among = Wanted.among
+    monkeypatch.setattr(Wanted, "among", lambda wanted, table: sizes.append(table.num_rows) or among(wanted, table))
     assert log.tail(0, 1000, columns=["t"], entities=["nobody"]).num_rows == 0
     assert sizes == [50] * 20 and len(log.segments()) == 1
 

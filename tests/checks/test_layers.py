@@ -127,7 +127,7 @@ def test_what_is_below_the_apps_uses_none(package: str) -> None:
 OPEN = {"models", "services", "selectors"}
 OPEN_BESIDE = {
     "audit": {"logins", "sockets"},
-    "accounts": {"owned", "permissions", "quotas", "second_factor"},
+    "accounts": {"language", "owned", "permissions", "quotas", "second_factor"},
     "feeds": {
         "bodies", "credentials", "damage", "documents", "heads", "history", "ingest", "logs", "offsets", "rates", "recent", "region_files",
         "uploads.inspection", "uploads.store",

@@ -31,7 +31,7 @@ LONGEST_WINDOW = timedelta(days=7)
 LONGEST_AGO = timedelta(days=366)
 """A rule begins no earlier than so long ago: it is followed from its beginning."""
 NOT_BY_DAYS = {"BYMONTHDAY", "BYSETPOS"}
-"""Not with DAILY: a 31st of February would be looked for on each day until the year 9999."""
+"""Not with DAILY or WEEKLY: a 31st of February would be looked for on each day or in each week until the year 9999."""
 RULE_PARTS = {"FREQ", "INTERVAL", "BYDAY", "BYMONTHDAY", "BYMONTH", "BYSETPOS", "WKST", "UNTIL", "COUNT"}
 FREQUENCIES = {"DAILY", "WEEKLY", "MONTHLY", "YEARLY"}
 """Days at the finest: the hour is that of the first window. A rule by seconds would take for ever to read."""
@@ -179,7 +179,7 @@ def _check_rule(mute: Mute) -> None:
     parts = dict(part.split("=", 1) for part in text.split(";")) if RULE.fullmatch(mute.rule) else {}
     if parts.get("FREQ") not in FREQUENCIES or not parts.keys() <= RULE_PARTS:
         raise refuse("/rule", "As FREQ=WEEKLY;BYDAY=SU: DAILY, WEEKLY, MONTHLY or YEARLY, with INTERVAL, BYDAY, BYMONTHDAY, BYMONTH, COUNT or UNTIL.")
-    if parts["FREQ"] == "DAILY" and parts.keys() & NOT_BY_DAYS:
+    if parts["FREQ"] in {"DAILY", "WEEKLY"} and parts.keys() & NOT_BY_DAYS:
         raise refuse("/rule", "Days of a month go with FREQ=MONTHLY, as FREQ=MONTHLY;BYMONTHDAY=1.")
     try:
         rrulestr(mute.rule, dtstart=datetime(2026, 1, 1))  # noqa: DTZ001  rules are read in local time

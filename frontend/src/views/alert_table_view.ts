@@ -9,7 +9,9 @@ import { formatAgo, formatMoment, type Zone } from "../lib/time";
 import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
 
 /** Rows drawn beyond what can be seen, so that scrolling finds them there. */
-const BESIDE = 8;
+const BESIDE = 4;
+/** So many rows before the last one that is known, more are fetched. */
+const NEAR_END = 16;
 /** As in pages.css: rows of a table, and cards on a telephone. CSS pixels. */
 const ROW_PX = 54;
 const CARD_PX = 96;
@@ -91,21 +93,20 @@ export class AlertTableView {
     const kept = new Set(shown.slice(first, stop).map((row) => row.id));
     for (const one of this.made.keys()) if (!kept.has(one)) this.made.delete(one);
     // Rows that are as they were stay as they are: neither focus nor pointer loses what it is on.
-    if (elements.length !== this.rows.children.length || elements.some((one, i) => one !== this.rows.children[i]))
-      this.rows.replaceChildren(...elements);
-    if (stop > shown.length - 2 * BESIDE) this.handlers.nearEnd();
+    place(this.rows, elements);
+    if (stop > shown.length - NEAR_END) this.handlers.nearEnd();
   }
 
   private rowOf(row: Alert, at: number, minute: number): HTMLElement {
-    const from = JSON.stringify([row, at, this.handlers.isChosen(row.id), row.id === this.open, minute]);
+    const from = JSON.stringify([row, this.handlers.isChosen(row.id), row.id === this.open, minute]);
     const known = this.made.get(row.id);
-    if (known?.from === from) return known.element;
-    const element = this.rowElement(row, at);
+    const element = known?.from === from ? known.element : this.rowElement(row);
+    element.setAttribute("aria-rowindex", String(at + 2));
     this.made.set(row.id, { element, from });
     return element;
   }
 
-  private rowElement(row: Alert, at: number): HTMLElement {
+  private rowElement(row: Alert): HTMLElement {
     const what = row.entities.join(", ") || kindName(row.kind);
     const box = h("input", { type: "checkbox", checked: this.handlers.isChosen(row.id), "aria-label": t("Choose {what}", { what }) });
     box.addEventListener("change", () => this.handlers.choose(row.id, box.checked));
@@ -115,7 +116,6 @@ export class AlertTableView {
       {
         class: "clickable",
         "data-alert": row.id,
-        "aria-rowindex": at + 2,
         "aria-selected": String(row.id === this.open),
         onClick: (event) => {
           if (!(event.target instanceof HTMLInputElement)) this.handlers.open(row.id);
@@ -152,7 +152,7 @@ function stateOf(row: Alert): HTMLElement[] {
         : row.state === "resolved"
           ? row.resolved_by
           : null;
-  const below = [row.muted ? "muted" : null, who, row.over_at !== null && row.state !== "resolved" ? t("ended by itself") : null].filter(
+  const below = [row.muted ? t("muted") : null, who, row.over_at !== null && row.state !== "resolved" ? t("ended by itself") : null].filter(
     (text) => text !== null,
   );
   return [
@@ -163,6 +163,17 @@ function stateOf(row: Alert): HTMLElement[] {
 
 function rowPx(): number {
   return isNarrow.matches ? CARD_PX : ROW_PX;
+}
+
+/** Makes these the children, in this order. Those that are in their place are not touched: the browser lays out anew what is moved. */
+function place(parent: HTMLElement, children: readonly HTMLElement[]): void {
+  const kept = new Set<Element>(children);
+  for (const one of [...parent.children]) if (!kept.has(one)) one.remove();
+  let next = parent.firstElementChild;
+  for (const one of children) {
+    if (one === next) next = next.nextElementSibling;
+    else parent.insertBefore(one, next);
+  }
 }
 
 function spacer(): HTMLElement {

@@ -35,6 +35,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar
 from multiprocessing import get_context
+from multiprocessing.synchronize import Event
 from typing import Any
 
 import psutil
@@ -42,6 +43,11 @@ import websockets
 
 SIDE = 0.002
 """Side of the probe's square, degrees."""
+OPENING_SECONDS = 120
+APART_SECONDS = 0.4
+"""Between the pages that are opened."""
+WINDOW_MS = 900_000
+"""What a page shows when it is opened."""
 
 
 @dataclass
@@ -134,9 +140,14 @@ def pages(client: Client, feed: str, count: int, accounts: list[str]) -> Iterato
     queries = [row["id"] for row in client.call("GET", f"queries/?feed={feed}&page_size=500")["results"]]
     sessions = [_session(client.url, account) for account in accounts] or [_cookies(client)]
     cookies = [sessions[page % len(sessions)] for page in range(count)]
-    readers = get_context("spawn").Process(target=_read_pages, args=(client.url, cookies, feed, queries), daemon=True)
+    context = get_context("spawn")
+    are_open = context.Event()
+    readers = context.Process(target=_read_pages, args=(client.url, cookies, feed, queries, are_open), daemon=True)
     readers.start()
     try:
+        began = time.monotonic()
+        assert are_open.wait(OPENING_SECONDS), "the pages did not open"
+        print(f"{count} pages, {APART_SECONDS:g} s apart: the last had its snapshot after {time.monotonic() - began:.1f} s")
         yield
         assert readers.is_alive(), "the pages broke off"
     finally:
@@ -150,23 +161,35 @@ def _session(url: str, account: str) -> str:
     return _cookies(client)
 
 
-def _read_pages(url: str, cookies: list[str], feed: str, queries: list[int]) -> None:
-    asyncio.run(_all_pages(url, cookies, feed, queries))
+def _read_pages(url: str, cookies: list[str], feed: str, queries: list[int], are_open: Event) -> None:
+    asyncio.run(_all_pages(url, cookies, feed, queries, are_open))
 
 
-async def _all_pages(url: str, cookies: list[str], feed: str, queries: list[int]) -> None:
-    await asyncio.gather(*(_page(url, one, feed, queries) for one in cookies))
+async def _all_pages(url: str, cookies: list[str], feed: str, queries: list[int], are_open: Event) -> None:
+    opened = asyncio.Barrier(len(cookies) + 1)
+    reading = asyncio.gather(*(_page(url, one, feed, queries, opened, n * APART_SECONDS) for n, one in enumerate(cookies)))
+    await opened.wait()
+    are_open.set()
+    await reading
 
 
-async def _page(url: str, cookies: str, feed: str, queries: list[int]) -> None:
+async def _page(url: str, cookies: str, feed: str, queries: list[int], opened: asyncio.Barrier, after: float) -> None:
+    await asyncio.sleep(after)
+    waiting: asyncio.Task[int] | None = None
     address = url.replace("http", "ws", 1) + "/ws/live/"
-    async with websockets.connect(address, origin=url, additional_headers={"Cookie": cookies}, max_size=None) as socket:
+    async with websockets.connect(address, origin=url, additional_headers={"Cookie": cookies}, max_size=None, open_timeout=60) as socket:
         everywhere = [-180, -90, 180, 90]
-        await socket.send(json.dumps({"type": "subscribe", "feed": feed, "queries": queries, "bbox": everywhere, "since": None, "from": None}))
+        begin = round(1000 * time.time()) - WINDOW_MS
+        subscribe = json.dumps({"type": "subscribe", "feed": feed, "queries": queries, "bbox": everywhere, "since": None, "from": begin})
+        await socket.send(subscribe)
         async for text in socket:
             # Positions need no answer, and are most of what comes.
             if '"changes"' in text[:40]:
                 await socket.send(json.dumps({"type": "ack", "feed": feed, "seq": json.loads(text)["seq"]}))
+            elif '"resync"' in text[:40]:
+                await socket.send(subscribe)
+            elif waiting is None and '"snapshot"' in text[:40]:
+                waiting = asyncio.create_task(opened.wait())
 
 
 def _cookies(client: Client) -> str:

@@ -158,7 +158,6 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def _start(self, subscription: Subscription, frame: Subscribe) -> None:
         """Resumes after the reader's number if it can, else sends a snapshot."""
         places = await database_sync_to_async(selectors.places)(feed_id=subscription.feed_id)
-        entities = frames.within(subscription.bbox, places["entities"])
         chunks = None
         if frame.since is not None:
             chunks = await database_sync_to_async(selectors.missed)(feed_id=subscription.feed_id, since=frame.since)
@@ -169,10 +168,11 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             else:
                 nothing = frames.changes(subscription.feed, first=frame.since + 1, seq=frame.since, detections=[], alerts=[])
                 await self._send(nothing, subscription)
-            await self._show(subscription, places["t"], entities)
+            await self._show(subscription, places["t"], places["entities"])
             return
         read = await database_sync_to_async(selectors.snapshot)(feed_id=subscription.feed_id, queries=subscription.visible(), from_t=frame.from_t)
         subscription.last_sent = read["seq"]
+        entities = frames.within(subscription.bbox, places["entities"])
         await self._send(frames.snapshot(subscription.feed, positions=entities, **read), subscription)
 
     async def _view(self, frame: View) -> None:
@@ -181,8 +181,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         subscription.bbox = frame.bbox
         places = await database_sync_to_async(selectors.places)(feed_id=subscription.feed_id)
-        entities = frames.within(frame.bbox, places["entities"])
-        await self._show(subscription, places["t"], entities)
+        await self._show(subscription, places["t"], places["entities"])
 
     async def _leave(self, feed: str) -> None:
         subscription = self.subscriptions.pop(feed, None)
@@ -210,9 +209,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         now = time.monotonic()
         if subscription is None or not subscription.wants_positions(now):
             return
-        entities = frames.within(subscription.bbox, message["entities"])
-        if entities:
-            await self._show(subscription, message["t"], entities)
+        await self._show(subscription, message["t"], message["entities"])
 
     async def feed_status(self, message: dict[str, Any]) -> None:
         subscription = self.subscriptions.get(message["feed"])
@@ -253,18 +250,21 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self._send(frames.resync(subscription.feed))
 
     async def _show(self, subscription: Subscription, t: int | None, entities: Sequence[Any]) -> None:
-        size = await self._send(frames.positions(subscription.feed, t=t, entities=entities))
-        subscription.sent_positions(size, time.monotonic())
+        text = frames.positions(subscription.feed, t=t, entities=entities, box=subscription.bbox)
+        await self._write(text)
+        subscription.sent_positions(len(text), time.monotonic())
 
-    async def _send(self, frame: dict[str, Any], subscription: Subscription | None = None) -> int:
-        """Sends a frame; with a subscription it counts as something the reader has to acknowledge. Its size."""
+    async def _send(self, frame: dict[str, Any], subscription: Subscription | None = None) -> None:
+        """Sends a frame; with a subscription it counts as something the reader has to acknowledge."""
         text = frames.encoded(frame)
         if subscription is not None:
             subscription.sent(len(text))
+        await self._write(text)
+
+    async def _write(self, text: str) -> None:
         # The reader may have gone since, with its end not yet here: there is nobody to send to.
         with contextlib.suppress(Disconnected):
             await self.send(text_data=text)
-        return len(text)
 
     def _groups(self) -> list[str]:
         return [access.GROUP, *(group(subscription.feed_id) for subscription in self.subscriptions.values())]
@@ -333,5 +333,5 @@ class SharedConsumer(LiveConsumer):
         left: float = (self.expires_at - timezone.now()).total_seconds()
         return max(0.0, min(RECHECK_SECONDS, left))
 
-    async def _send(self, frame: dict[str, Any], subscription: Subscription | None = None) -> int:
-        return await super()._send({**frame, "alerts": []} if "alerts" in frame else frame, subscription)
+    async def _send(self, frame: dict[str, Any], subscription: Subscription | None = None) -> None:
+        await super()._send({**frame, "alerts": []} if "alerts" in frame else frame, subscription)

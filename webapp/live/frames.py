@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from webapp.feeds.models import NAME
@@ -173,7 +175,7 @@ def fitting(rows: Sequence[Any], room: int) -> list[Any]:
 
 def newest(positions: Sequence[Sequence[Any]], room: int) -> list[Sequence[Any]]:
     """Of rows [id, x, y, t] those with the greatest t that together take at most `room` bytes; all of them, in their order, where they fit."""
-    if _bytes(positions) <= room:
+    if sum(map(_bytes, positions)) <= room:
         return list(positions)
     return fitting(sorted(positions, key=lambda row: row[3], reverse=True), room)
 
@@ -185,7 +187,10 @@ def _bytes(row: Any) -> int:
 
 def encoded(frame: Any) -> str:
     """The text that is sent. It is ASCII: as many characters as bytes."""
-    return json.dumps(frame, separators=(",", ":"), default=str)
+    return _ENCODER.encode(frame)
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), default=str)
 
 
 def changes(feed: str, *, first: int, seq: int, detections: Sequence[Any], alerts: Sequence[Any], queries: Sequence[int] = ()) -> dict[str, Any]:
@@ -196,9 +201,40 @@ def changes(feed: str, *, first: int, seq: int, detections: Sequence[Any], alert
     return {"type": "changes", "feed": feed, "from": first, "seq": seq, "detections": detections, "alerts": alerts, "queries": queries}
 
 
-def positions(feed: str, *, t: int | None, entities: Sequence[Any]) -> dict[str, Any]:
-    """Where things are now, each as [id, x, y, t]: all of them, or those heard of last that one message holds."""
-    return {"type": "positions", "feed": feed, "t": t, "entities": newest(entities, MESSAGE_BYTES)}
+class RowTexts:
+    """The texts of a sample's rows, made once for all readers of this process: the channel layer hands all of them the same list."""
+
+    SAMPLES = 32
+
+    def __init__(self) -> None:
+        # The list itself is kept, so that its id is not given to another meanwhile.
+        self.made: OrderedDict[int, tuple[Sequence[Any], list[str]]] = OrderedDict()
+
+    def of(self, rows: Sequence[Any]) -> list[str]:
+        """As many texts as rows. `rows` must not change afterwards."""
+        known = self.made.get(id(rows))
+        if known is None:
+            known = self.made[id(rows)] = rows, list(map(encoded, rows))
+            if len(self.made) > self.SAMPLES:
+                self.made.popitem(last=False)
+        return known[1]
+
+
+_TEXTS = RowTexts()
+
+
+def positions(feed: str, *, t: int | None, entities: Sequence[Any], box: Box | None = None) -> str:
+    """The text of a sample: where things in `box` are now, each as [id, x, y, t]; those heard of last where one message does not hold all.
+
+    It is a text because a sample goes to many readers, and most of the work is the rows' texts.
+    """
+    head = encoded({"type": "positions", "feed": feed, "t": t})[:-1]
+    texts, inside = _TEXTS.of(entities), _inside(box, entities)
+    if sum(len(texts[at]) + 1 for at in inside) > MESSAGE_BYTES:
+        inside = sorted(inside, key=lambda at: entities[at][3], reverse=True)
+        room = accumulate(len(texts[at]) + 1 for at in inside)
+        inside = [at for at, taken in zip(inside, room, strict=True) if taken <= MESSAGE_BYTES]
+    return f'{head},"entities":[{",".join(texts[at] for at in inside)}]}}'
 
 
 def status(feed: str, standing: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,9 +254,13 @@ def error(code: str, message: str) -> dict[str, Any]:
 
 def within(box: Box | None, entities: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
     """The positions that a map of `box` shows; a box whose west is greater than its east crosses the antimeridian."""
+    return [entities[at] for at in _inside(box, entities)]
+
+
+def _inside(box: Box | None, entities: Sequence[Sequence[Any]]) -> Sequence[int]:
     if box is None:
-        return list(entities)
+        return range(len(entities))
     west, south, east, north = box
     if west > east:
-        return [e for e in entities if (e[1] >= west or e[1] <= east) and south <= e[2] <= north]
-    return [e for e in entities if west <= e[1] <= east and south <= e[2] <= north]
+        return [at for at, e in enumerate(entities) if (e[1] >= west or e[1] <= east) and south <= e[2] <= north]
+    return [at for at, e in enumerate(entities) if west <= e[1] <= east and south <= e[2] <= north]

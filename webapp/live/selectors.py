@@ -24,8 +24,8 @@ from webapp.feeds.selectors import feed_get, feed_of
 from webapp.live import positions
 from webapp.queries.selectors import queries_visible
 
-SNAPSHOT_ROWS = 2_000
-"""Answers in a snapshot: the newest."""
+SNAPSHOT_ROWS = 500
+"""Answers in a snapshot: the newest. A page asks the API for what else its window shows; a hundred pages that open at once wait for each other."""
 RESUMED_ROWS = 500
 """A reader that missed more outbox rows than this gets a snapshot instead."""
 

@@ -100,8 +100,9 @@ def processes(var: Path, port: int, *, feeds: bool) -> Iterator[Process]:
 
 
 def web(name: str, port: int) -> Process:
-    """A web server on loopback."""
-    return Process(name, (sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "webapp.config.asgi:application"))
+    """A web server on loopback. A browser that has to wait for its socket is no reason to let it ask again."""
+    daphne = (sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "--websocket_connect_timeout", "20")
+    return Process(name, (*daphne, "webapp.config.asgi:application"))
 
 
 @contextmanager

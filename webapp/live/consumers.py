@@ -39,6 +39,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     """One browser's socket. Messages are handled one after the other, so a subscription never sees two at once."""
 
     ENDED = frames.NOT_LOGGED_IN
+    SHOWS_ALERTS = True
     UNKNOWN_READER = ("not-logged-in", "Log in, or send Authorization: Bearer <token> with a valid token that has the scope read.")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -167,10 +168,12 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 await self._tell(subscription, chunks)
             else:
                 nothing = frames.changes(subscription.feed, first=frame.since + 1, seq=frame.since, detections=[], alerts=[])
-                await self._send(nothing, subscription)
+                await self._write(nothing, subscription)
             await self._show(subscription, places["t"], places["entities"])
             return
         read = await database_sync_to_async(selectors.snapshot)(feed_id=subscription.feed_id, queries=subscription.visible(), from_t=frame.from_t)
+        if not self.SHOWS_ALERTS:
+            read["alerts"] = []
         subscription.last_sent = read["seq"]
         entities = frames.within(subscription.bbox, places["entities"])
         await self._send(frames.snapshot(subscription.feed, positions=entities, **read), subscription)
@@ -228,12 +231,13 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._learn(subscription, strangers)
         if subscription.feed not in self.subscriptions:
             return
-        changes = frames.changes(subscription.feed, **subscription.take(chunks))
-        if len(frames.encoded(changes)) > frames.MESSAGE_BYTES:
+        taken = subscription.take(chunks)
+        changes = frames.changes(subscription.feed, **(taken if self.SHOWS_ALERTS else {**taken, "alerts": []}))
+        if len(changes) > frames.MESSAGE_BYTES:
             # A snapshot holds what fits; of the rest the page knows to ask.
             await self._resync(subscription)
         else:
-            await self._send(changes, subscription)
+            await self._write(changes, subscription)
 
     async def _learn(self, subscription: Subscription, asked: set[int] | None) -> bool:
         """Reads the permissions anew; closes the socket and says no when the feed is not the reader's to see any more."""
@@ -255,13 +259,12 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         subscription.sent_positions(len(text), time.monotonic())
 
     async def _send(self, frame: dict[str, Any], subscription: Subscription | None = None) -> None:
+        await self._write(frames.encoded(frame), subscription)
+
+    async def _write(self, text: str, subscription: Subscription | None = None) -> None:
         """Sends a frame; with a subscription it counts as something the reader has to acknowledge."""
-        text = frames.encoded(frame)
         if subscription is not None:
             subscription.sent(len(text))
-        await self._write(text)
-
-    async def _write(self, text: str) -> None:
         # The reader may have gone since, with its end not yet here: there is nobody to send to.
         with contextlib.suppress(Disconnected):
             await self.send(text_data=text)
@@ -313,6 +316,7 @@ class SharedConsumer(LiveConsumer):
     """The socket of a link to a live view: positions and answers of one feed, without alerts, which name people. Ends with the link."""
 
     ENDED = frames.NOT_PERMITTED
+    SHOWS_ALERTS = False
     UNKNOWN_READER = ("not-permitted", "This link has expired or was revoked.")
 
     async def _reader(self) -> Hashable | None:
@@ -332,6 +336,3 @@ class SharedConsumer(LiveConsumer):
     def _patience(self) -> float:
         left: float = (self.expires_at - timezone.now()).total_seconds()
         return max(0.0, min(RECHECK_SECONDS, left))
-
-    async def _send(self, frame: dict[str, Any], subscription: Subscription | None = None) -> None:
-        await super()._send({**frame, "alerts": []} if "alerts" in frame else frame, subscription)

@@ -193,18 +193,19 @@ def encoded(frame: Any) -> str:
 _ENCODER = json.JSONEncoder(separators=(",", ":"), default=str)
 
 
-def changes(feed: str, *, first: int, seq: int, detections: Sequence[Any], alerts: Sequence[Any], queries: Sequence[int] = ()) -> dict[str, Any]:
-    """What the numbers `first` to `seq` hold for this reader, perhaps nothing; `seq` = `first` - 1: there is nothing new.
+def changes(feed: str, *, first: int, seq: int, detections: Sequence[str], alerts: Sequence[str], queries: Sequence[int] = ()) -> str:
+    """The text of what the numbers `first` to `seq` hold for this reader, perhaps nothing; `seq` = `first` - 1: there is nothing new.
 
-    `queries`: ids of those of which another version, or none, runs from now on; the page asks for them anew.
+    `detections`, `alerts`: texts of the rows. `queries`: ids of those of which another version, or none, runs from now on; the page asks for them anew.
     """
-    return {"type": "changes", "feed": feed, "from": first, "seq": seq, "detections": detections, "alerts": alerts, "queries": queries}
+    head = encoded({"type": "changes", "feed": feed, "from": first, "seq": seq, "queries": list(queries)})[:-1]
+    return f'{head},"detections":[{",".join(detections)}],"alerts":[{",".join(alerts)}]}}'
 
 
 class RowTexts:
-    """The texts of a sample's rows, made once for all readers of this process: the channel layer hands all of them the same list."""
+    """The texts of a message's rows, made once for all readers of this process: the channel layer hands all of them the same lists."""
 
-    SAMPLES = 32
+    LISTS = 128
 
     def __init__(self) -> None:
         # The list itself is kept, so that its id is not given to another meanwhile.
@@ -215,12 +216,12 @@ class RowTexts:
         known = self.made.get(id(rows))
         if known is None:
             known = self.made[id(rows)] = rows, list(map(encoded, rows))
-            if len(self.made) > self.SAMPLES:
+            if len(self.made) > self.LISTS:
                 self.made.popitem(last=False)
         return known[1]
 
 
-_TEXTS = RowTexts()
+texts_of = RowTexts().of
 
 
 def positions(feed: str, *, t: int | None, entities: Sequence[Any], box: Box | None = None) -> str:
@@ -229,7 +230,7 @@ def positions(feed: str, *, t: int | None, entities: Sequence[Any], box: Box | N
     It is a text because a sample goes to many readers, and most of the work is the rows' texts.
     """
     head = encoded({"type": "positions", "feed": feed, "t": t})[:-1]
-    texts, inside = _TEXTS.of(entities), _inside(box, entities)
+    texts, inside = texts_of(entities), _inside(box, entities)
     if sum(len(texts[at]) + 1 for at in inside) > MESSAGE_BYTES:
         inside = sorted(inside, key=lambda at: entities[at][3], reverse=True)
         room = accumulate(len(texts[at]) + 1 for at in inside)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from webapp.live.frames import Box
+from webapp.live.frames import Box, texts_of
 
 UNACKED_BYTES = 8_000_000
 """A reader that has this much before it unread is asked to start again: what is kept for it stays bounded."""
@@ -61,15 +61,19 @@ class Subscription:
         self.denied = set() if asked is None else (self.denied | asked) - allowed
 
     def take(self, chunks: Sequence[Chunk]) -> dict[str, Any]:
-        """Covers `chunks` (at least one, without a gap): first and last number and the reader's part of what they hold."""
+        """Covers `chunks` (at least one, without a gap): first and last number, and the texts of the rows that are for the reader."""
         first, self.last_sent = self.last_sent + 1, chunks[-1]["seq"]
         return {
             "first": first,
             "seq": self.last_sent,
-            "detections": [row for chunk in chunks for row in chunk.get("detections", ()) if self.sees(row["query"])],
-            "alerts": [row for chunk in chunks for row in chunk.get("alerts", ()) if self.sees(row["query"])],
+            "detections": self._texts(chunks, "detections"),
+            "alerts": self._texts(chunks, "alerts"),
             "queries": [query for chunk in chunks for query in chunk.get("queries", ()) if self.sees(query)],
         }
+
+    def _texts(self, chunks: Sequence[Chunk], kind: str) -> list[str]:
+        lists = [chunk.get(kind, ()) for chunk in chunks]
+        return [text for rows in lists for row, text in zip(rows, texts_of(rows), strict=True) if self.sees(row["query"])]
 
     def sees(self, query: int) -> bool:
         """Whether answers of the query are for this reader."""

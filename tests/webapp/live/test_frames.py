@@ -84,7 +84,7 @@ def test_a_reader_gets_only_what_it_may_see_and_asked_for_but_every_number() -> 
     reader = subscription(chosen=frozenset([2, 3]), last_sent=4)
     frame = reader.take([chunk(5, 1, 2), chunk(6, 3), chunk(7)])
     assert (frame["first"], frame["seq"], reader.last_sent) == (5, 7, 7)
-    assert [row["id"] for row in frame["detections"]] == ["5.2"] and [row["query"] for row in frame["alerts"]] == [2]
+    assert [json.loads(row)["id"] for row in frame["detections"]] == ["5.2"] and [json.loads(row)["query"] for row in frame["alerts"]] == [2]
 
 
 def test_known_numbers_are_left_out_and_gaps_seen() -> None:

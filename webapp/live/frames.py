@@ -196,7 +196,8 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), default=str)
 def changes(feed: str, *, first: int, seq: int, detections: Sequence[str], alerts: Sequence[str], queries: Sequence[int] = ()) -> str:
     """The text of what the numbers `first` to `seq` hold for this reader, perhaps nothing; `seq` = `first` - 1: there is nothing new.
 
-    `detections`, `alerts`: texts of the rows. `queries`: ids of those of which another version, or none, runs from now on; the page asks for them anew.
+    `detections`, `alerts`: texts of the rows. `queries`: ids of those of which another version, or none, runs from now on; the page asks for
+    them anew.
     """
     head = encoded({"type": "changes", "feed": feed, "from": first, "seq": seq, "queries": list(queries)})[:-1]
     return f'{head},"detections":[{",".join(detections)}],"alerts":[{",".join(alerts)}]}}'

@@ -39,13 +39,16 @@ from django.core.cache import cache
 from webapp.config.celery import app
 from webapp.live.positions import client
 cache.set("key", "of the cache")
-layer = get_channel_layer()
-async_to_sync(layer.send)("test-channel", {"type": "of.the.layer"})
+async def through_the_layer():
+    layer = get_channel_layer()
+    name = await layer.new_channel()
+    await layer.send(name, {"type": "of.the.layer"})
+    return await layer.receive(name)
 with app.connection_for_write() as broker:
     broker.ensure_connection(max_retries=1)
     queue = broker.SimpleQueue("tls"); queue.put("of the broker"); taken = queue.get(timeout=5); taken.ack()
 with client() as positions:
-    print(cache.get("key"), async_to_sync(layer.receive)("test-channel")["type"], taken.payload, positions.ping())
+    print(cache.get("key"), async_to_sync(through_the_layer)()["type"], taken.payload, positions.ping())
 """
 
 

@@ -23,6 +23,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.models import ApiToken, Role, Scope, Units, User
 from webapp.accounts.selectors import me, token_list
 from webapp.accounts.services import password_change, profile_update, token_create, token_revoke
+from webapp.config.related import BoundedListField
 from webapp.feeds.of_feed import FeedNameField
 
 MEMBERSHIP = inline_serializer(
@@ -117,7 +118,7 @@ class PasswordView(APIView):
 class TokenSerializer(serializers.ModelSerializer[ApiToken]):
     """A token without its secret."""
 
-    scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices), allow_empty=False)
+    scopes = BoundedListField(child=serializers.ChoiceField(Scope.choices), allow_empty=False)
     feed = FeedNameField(required=False, allow_null=True, help_text="The only feed that it may send to.")
 
     class Meta:

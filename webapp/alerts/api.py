@@ -34,7 +34,7 @@ from webapp.alerts.selectors import alert_list, alert_summary, alerts_seen, chan
 from webapp.alerts.transports import TRANSPORTS, push
 from webapp.config.boxes import whole
 from webapp.config.pagination import CURSOR, NewestFirst
-from webapp.config.related import ByKey
+from webapp.config.related import BoundedListField, ByKey
 from webapp.config.tables import csv_download
 from webapp.feeds.models import Feed, Region
 from webapp.queries.models import Query
@@ -109,7 +109,7 @@ ACTIONS = {"acknowledge": Step.ACKNOWLEDGED, "assign": Step.ASSIGNED, "resolve":
 class BulkSerializer(serializers.Serializer[Any]):
     """One decision about many alerts: those in `ids`, or all that match the filters of a list's address, a piece at a time."""
 
-    ids = serializers.ListField(child=serializers.IntegerField(), required=False, allow_empty=False, max_length=PIECE)
+    ids = BoundedListField(child=serializers.IntegerField(), required=False, allow_empty=False, max_length=PIECE)
     matching = serializers.CharField(required=False, allow_blank=True, max_length=2000)
     below = serializers.IntegerField(required=False, allow_null=True, default=None, help_text="`below` of the answer before.")
     action = serializers.ChoiceField([name for name in ACTIONS if name != "seen"])
@@ -341,7 +341,7 @@ class MuteSerializer(OwnedSerializer):
     feed = serializers.SlugRelatedField(slug_field="name", queryset=Feed.objects.none())
     query = serializers.PrimaryKeyRelatedField(queryset=Query.objects.none(), required=False, allow_null=True)
     region = serializers.PrimaryKeyRelatedField(queryset=Region.objects.none(), required=False, allow_null=True)
-    entities = serializers.ListField(child=serializers.CharField(max_length=500), required=False, max_length=2)
+    entities = BoundedListField(child=serializers.CharField(max_length=500), required=False, max_length=2)
     starts_at = serializers.DateTimeField(required=False, write_only=True)
     until = serializers.DateTimeField(required=False, allow_null=True, write_only=True)
     of = serializers.CharField(read_only=True, help_text="What is muted, in words.")

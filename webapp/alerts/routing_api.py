@@ -20,7 +20,7 @@ from webapp.alerts.dry_run import dry_run
 from webapp.alerts.models import Channel, RoutingRule, Shift
 from webapp.alerts.pace import pace_faults
 from webapp.config.boxes import whole
-from webapp.config.related import ByKey, ByName
+from webapp.config.related import BoundedListField, ByKey, ByName
 from webapp.feeds.models import Feed, Region
 from webapp.queries.models import Query
 
@@ -37,7 +37,7 @@ class RoutingRuleSerializer(OwnedSerializer):
     feed = serializers.SlugRelatedField(slug_field="name", queryset=Feed.objects.none(), required=False, allow_null=True)
     queries = ByKey(many=True, required=False, queryset=Query.objects.none())
     regions = ByKey(many=True, required=False, queryset=Region.objects.none())
-    days = serializers.ListField(child=serializers.IntegerField(min_value=0, max_value=6), required=False, max_length=7, help_text="0: Monday")
+    days = BoundedListField(child=serializers.IntegerField(min_value=0, max_value=6), required=False, max_length=7, help_text="0: Monday")
     channels = ByKey(many=True, required=False, queryset=Channel.objects.none())
     teams = ByKey(many=True, required=False, queryset=Team.objects.none())
     people = ByName(many=True, required=False, slug_field="username", queryset=User.objects.none())

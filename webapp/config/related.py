@@ -1,4 +1,4 @@
-"""Lists of other objects in a body: each is looked up by itself, so they are not without end."""
+"""Lists in a body are not without end: each value is looked at by itself, each object looked up."""
 
 from __future__ import annotations
 
@@ -10,10 +10,26 @@ from rest_framework.relations import MANY_RELATION_KWARGS
 MOST = 1_000
 
 
+def _check_length(data: Any, most: int) -> None:
+    """Before the values: what is wrong with each of a million is not told."""
+    if isinstance(data, list) and len(data) > most:
+        raise serializers.ValidationError(f"At most {most:,}; these are {len(data):,}.")
+
+
+class BoundedListField(serializers.ListField):
+    """Values, `max_length` of them at most."""
+
+    def __init__(self, *, max_length: int = MOST, **kwargs: Any) -> None:
+        super().__init__(max_length=max_length, **kwargs)
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        _check_length(data, self.max_length or MOST)
+        return list(super().to_internal_value(data))
+
+
 class _Several(serializers.ManyRelatedField):
     def to_internal_value(self, data: Any) -> list[Any]:
-        if isinstance(data, list) and len(data) > MOST:
-            raise serializers.ValidationError(f"At most {MOST:,}; these are {len(data):,}.")
+        _check_length(data, MOST)
         return list(super().to_internal_value(data))
 
 

@@ -22,6 +22,7 @@ from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.config.boxes import box_from, whole
 from webapp.config.errors import serializer_faults
 from webapp.config.pagination import CURSOR, NewestFirst
+from webapp.config.related import BoundedListField
 from webapp.config.tables import csv_download
 from webapp.detections.removal import feed_delete, feed_holdings
 from webapp.feeds import history, mending, recent, services
@@ -57,7 +58,7 @@ class FeedSerializer(OwnedSerializer):
     columns = serializers.JSONField(required=False)
     view = serializers.JSONField(required=False)
     plan_image = serializers.SerializerMethodField()
-    plan_bounds = serializers.ListField(child=serializers.FloatField(), min_length=4, max_length=4, required=False, allow_null=True)
+    plan_bounds = BoundedListField(child=serializers.FloatField(), min_length=4, max_length=4, required=False, allow_null=True)
     counters = serializers.SerializerMethodField()
     head = serializers.SerializerMethodField()
     job = serializers.SlugRelatedField(

@@ -22,6 +22,7 @@ from webapp.accounts.owned import OwnedSerializer
 from webapp.config.boxes import wholes
 from webapp.config.errors import faults_body
 from webapp.config.parsers import Json
+from webapp.config.related import BoundedListField
 from webapp.feeds import services
 from webapp.feeds.api import parameter
 from webapp.feeds.exchange import MEDIA, Exported, read_features, write_features
@@ -42,7 +43,7 @@ class RegionSerializer(OwnedSerializer):
     feed = FeedNameField()
     geometry = serializers.JSONField()
     bbox = serializers.ListField(child=serializers.FloatField(), read_only=True)
-    tags = serializers.ListField(child=serializers.CharField(max_length=50), required=False, max_length=50)
+    tags = BoundedListField(child=serializers.CharField(max_length=50), required=False, max_length=50)
     used_by = NamedSerializer(source="using", many=True, read_only=True)
 
     class Meta:
@@ -68,9 +69,9 @@ class ImportSerializer(serializers.Serializer[Any]):
 class BulkRegionsSerializer(serializers.Serializer[Any]):
     """One thing done to many regions."""
 
-    ids = serializers.ListField(child=serializers.IntegerField(), allow_empty=False, max_length=5000)
+    ids = BoundedListField(child=serializers.IntegerField(), allow_empty=False, max_length=5000)
     action = serializers.ChoiceField(["delete", "tag", "untag"])
-    tags = serializers.ListField(child=serializers.CharField(max_length=50), required=False, default=list)
+    tags = BoundedListField(child=serializers.CharField(max_length=50), required=False, default=list)
 
 
 class FormatIsOurs(DefaultContentNegotiation):

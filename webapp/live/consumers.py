@@ -110,7 +110,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             for name in self._groups():
                 await self.channel_layer.group_discard(name, self.channel_name)
         except (redis.RedisError, OSError) as error:
-            # The layer forgets members by itself after an hour.
+            # The layer drops what comes for a socket that is gone.
             logger.warning("the channel layer does not answer: %s", error)
 
     # -- from the client ----------------------------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         return [access.GROUP, *(group(subscription.feed_id) for subscription in self.subscriptions.values())]
 
     async def _join_groups(self) -> None:
-        """Joins all its groups, again too: the layer forgets members after an hour."""
+        """Joins all its groups, again too: a Redis that was away may have missed it."""
         try:
             for name in self._groups():
                 await self.channel_layer.group_add(name, self.channel_name)

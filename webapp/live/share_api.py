@@ -20,6 +20,7 @@ from webapp.accounts.api import require_session
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import PersonField
 from webapp.config.opened_links import link_to
+from webapp.config.related import BoundedListField
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_list
 from webapp.live.models import SharedView
@@ -30,7 +31,7 @@ class ShareSerializer(serializers.ModelSerializer[SharedView]):
     """A link without its secret. `queries`: the ids it shows; when it is made, null for all that the maker sees."""
 
     maker = PersonField(read_only=True)
-    queries = serializers.ListField(child=serializers.IntegerField(), required=False, allow_null=True, write_only=True)
+    queries = BoundedListField(child=serializers.IntegerField(), max_length=10_000, required=False, allow_null=True, write_only=True)
 
     class Meta:
         model = SharedView

@@ -25,7 +25,7 @@ from webapp.alerts.models import Channel
 from webapp.alerts.selectors import choosing_channels
 from webapp.alerts.services import query_channels_set
 from webapp.config.errors import faults_body
-from webapp.config.related import ByKey
+from webapp.config.related import BoundedListField, ByKey
 from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import NO_CONTROLS, Feed
 from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
@@ -84,8 +84,8 @@ class QuerySerializer(ChannelsOfUser, OwnedSerializer):
 
     feed = FeedNameField()
     specification = serializers.JSONField()
-    alert_kinds = serializers.ListField(child=serializers.CharField(max_length=100), required=False, max_length=100)
-    tags = serializers.ListField(child=serializers.CharField(max_length=50, validators=[NO_CONTROLS]), required=False, max_length=20)
+    alert_kinds = BoundedListField(child=serializers.CharField(max_length=100), required=False, max_length=100)
+    tags = BoundedListField(child=serializers.CharField(max_length=50, validators=[NO_CONTROLS]), required=False, max_length=20)
     channels = ChannelsOfUser.field()
     kinds = serializers.SerializerMethodField()
     sentence = serializers.SerializerMethodField()

@@ -23,6 +23,7 @@ from webapp.accounts.permissions import check_may_make
 from webapp.alerts.services import channels_take
 from webapp.config.errors import faults_body
 from webapp.config.parsers import Json
+from webapp.config.related import BoundedListField
 from webapp.feeds.exchange import read_features
 from webapp.feeds.of_feed import FeedNameField
 from webapp.feeds.region_files import FILE_BYTES, Feature
@@ -116,8 +117,8 @@ class RemoveQueriesSerializer(serializers.Serializer[Any]):
     """Which queries of a feed go: all, or those that every given choice holds of."""
 
     feed = FeedNameField()
-    ids = serializers.ListField(child=serializers.IntegerField(), required=False, max_length=REMOVED_AT_MOST)
-    names = serializers.ListField(child=serializers.CharField(max_length=100), required=False, max_length=REMOVED_AT_MOST)
+    ids = BoundedListField(child=serializers.IntegerField(), required=False, max_length=REMOVED_AT_MOST)
+    names = BoundedListField(child=serializers.CharField(max_length=100), required=False, max_length=REMOVED_AT_MOST)
     family = serializers.CharField(required=False, max_length=20)
     search = serializers.CharField(required=False, max_length=100, help_text="Part of the name, as in the list.")
     partial = serializers.BooleanField(  # type: ignore[assignment]  # hides an attribute of the instance that is not used

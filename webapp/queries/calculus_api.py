@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from engine.model.faults import Fault, Refused
 from engine.model.feed import LARGEST_TIME
 from webapp.accounts.authentication import person
+from webapp.config.related import BoundedListField
 from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import Region
 from webapp.feeds.of_feed import FeedNameField
@@ -43,7 +44,7 @@ class SandboxSerializer(SpecificationSerializer):
 
     minutes = serializers.FloatField(min_value=0.1, max_value=24 * 60, default=10)
     to = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=-LARGEST_TIME, max_value=LARGEST_TIME)
-    entities = serializers.ListField(child=serializers.CharField(max_length=200), required=False, default=list, max_length=200)
+    entities = BoundedListField(child=serializers.CharField(max_length=200), required=False, default=list, max_length=200)
 
     def get_fields(self) -> dict[str, Any]:
         # A word of Python's own cannot be an attribute.

@@ -6,15 +6,12 @@ from webapp.config.settings.storage import REDIS_URL
 CHANNEL_LAYERS = {
     "default": (
         {
-            "BACKEND": "channels_redis.core.RedisChannelLayer",
-            # Lost messages are found again by their sequence number, so the bounds may be small; a group outlives its socket by an hour at most.
-            # Each socket may need a connection at the same moment; redis-py's own bound is a hundred, and beyond it sockets end with an error.
+            "BACKEND": "webapp.live.layer.SharedMessagesLayer",
             "CONFIG": {
-                # A socket waits five seconds at a time for its next message (`brpop_timeout`); redis-py gives up after five, too, if nothing is said.
-                "hosts": [{"address": REDIS_URL, "max_connections": 10_000, "socket_timeout": 20}],
+                # A Redis that went without a word is noticed when it does not answer.
+                "hosts": [{"address": REDIS_URL, "socket_timeout": 20, "health_check_interval": 10}],
+                # Lost messages are found again by their sequence number, so the bound may be small.
                 "capacity": 500,
-                "expiry": 20,
-                "group_expiry": 3600,
                 "prefix": "vedette",
             },
         }

@@ -38,6 +38,7 @@ def test_each_of_them_can_be_killed(tmp_path: Path) -> None:
 @pytest.mark.services
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_whatever_is_killed_in_the_end_all_is_exact(tmp_path: Path) -> None:
     tmp_path.chmod(0o711)
     assert drive(float(os.environ[SECONDS]), tmp_path, print).count(": exact") == 2
@@ -47,6 +48,7 @@ def test_whatever_is_killed_in_the_end_all_is_exact(tmp_path: Path) -> None:
 @pytest.mark.services
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_a_worker_that_joins_gets_partitions_and_gives_them_back(tmp_path: Path) -> None:
     tmp_path.chmod(0o711)
     assert scale(tmp_path, print).count(": exact") == 2

@@ -2,7 +2,7 @@
 
 Prints a table, writes one JSON file a family (default `bench/results/`, not committed) and, with `--plots`, the figures as SVG and PNG.
 `--quick` leaves the rows out that start Spark unless `--spark` asks for them. A family that breaks off, as when the answers of two methods
-differ, is told and keeps the rows it had; the others go on, and the run fails. A missed target is told, not failed.
+differ, is reported and keeps the rows it had; the others go on, and the run fails. A missed target is shown, not failed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"\n{family}\n{'-' * len(family)}")
         module = importlib.import_module(MODULES[family])
         began = time.monotonic()
-        rows, whole = _told(module, size, spark=with_spark)
+        rows, whole = _with_targets(module, size, spark=with_spark)
         broken += [] if whole else [family]
         missed += [f"{family}: {row.workload}: {words}" for row in rows for words in row.missed]
         _write(options.out / f"{family}.json", family, size, rows, time.monotonic() - began)
@@ -52,12 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if broken else 0
 
 
-def _told(module: ModuleType, size: Size, *, spark: bool) -> tuple[list[Row], bool]:
+def _with_targets(module: ModuleType, size: Size, *, spark: bool) -> tuple[list[Row], bool]:
     """A family's rows, each printed once it is measured; whether they are all."""
     rows = []
     try:
         for row in _measured(module, size, spark=spark):
-            print(line(row, told=size is Size.FULL), flush=True)
+            print(line(row, with_targets=size is Size.FULL), flush=True)
             rows.append(row)
     except Exception:
         traceback.print_exc()
@@ -101,12 +101,12 @@ def _family(name: str) -> str:
     return name
 
 
-def line(row: Row, *, told: bool = True) -> str:
-    """The row as one line of the table: our value, each baseline with its ratio, facts and, if `told`, what is missed."""
+def line(row: Row, *, with_targets: bool = True) -> str:
+    """The row as one line of the table: our value, each baseline with its ratio, facts and, if `with_targets`, what is missed."""
     words = [f"{row.workload:<46} {row.layer.value:<6} {row.ours:>12,.4g} {row.unit:<12}"]
     words += [f"{name} {value:,.4g} ({row.ratio(name):.3g}x)" for name, value in row.baselines.items()]
     words += [f"{name} {value if isinstance(value, str) else format(value, ',.4g')}" for name, value in row.facts.items()]
-    words += [f"MISSED {missed}" for missed in row.missed if told]
+    words += [f"MISSED {missed}" for missed in row.missed if with_targets]
     return "  ".join(words)
 
 

@@ -383,7 +383,7 @@ def _garages(vehicles: int, garages: int, *, promised: bool) -> Row:
     def run() -> tuple[float, int, int]:
         last, waiting, met = LastTuples.empty(2), Waiting.empty(1), Met()
         last.reserve(vehicles)
-        work, events, told = np.zeros(4, np.int64), 0, 0
+        work, events, answer_count = np.zeros(4, np.int64), 0, 0
         begin = time.thread_time()
         for k, place in enumerate(places):
             t, seq = np.full(vehicles, 30_000 * k), np.arange(vehicles) + k * vehicles
@@ -392,14 +392,14 @@ def _garages(vehicles: int, garages: int, *, promised: bool) -> Row:
             waiting.reserve(len(moved))
             crossed = Events(region, entity[moved], code, t[moved], seq[moved], place[moved, 0], place[moved, 1])
             found = decide(crossed, 30_000 * k, groups, waiting.rings, waiting.facts)
-            events, told = events + len(moved), told + len(found[0])
-        return time.thread_time() - begin, events, told
+            events, answer_count = events + len(moved), answer_count + len(found[0])
+        return time.thread_time() - begin, events, answer_count
 
     run()
-    seconds, events, told = sorted(run() for _ in range(3))[1]
+    seconds, events, answer_count = sorted(run() for _ in range(3))[1]
     rate = vehicles * len(places) / seconds
     promise = {"real time": 300.0} if promised else {}
-    facts: dict[str, float | str] = {"in and out events": events, "transitions": told}
+    facts: dict[str, float | str] = {"in and out events": events, "transitions": answer_count}
     title = f"RTMQ {vehicles} vehicles, {garages} garages"
     return Row(title, Layer.KERNEL, rate, "tuples/s", {"real time": REAL_TIME}, promise, less_is_better=False, facts=facts)
 
@@ -427,13 +427,13 @@ def streams(quick: bool) -> Iterator[Row]:
         log = EventLog(Path(folder), FEED.name)
         write_log(log, max(5 * world.entities, 200_000), world)
         Evaluator.start(FEED, world.queries()).process(next(log.read(0, 1000)))
-        running, seconds, rows, told = Evaluator.start(FEED, world.queries()), 0.0, 0, 0
+        running, seconds, rows, answer_count = Evaluator.start(FEED, world.queries()), 0.0, 0, 0
         for table in log.read():
             begin = time.thread_time()
-            told += running.process(table).changes.num_rows
+            answer_count += running.process(table).changes.num_rows
             # The first round makes the dictionary and the state; what comes after it is the running of the feed.
             seconds, rows = (seconds + time.thread_time() - begin, rows + table.num_rows) if running.position >= world.entities else (0.0, 0)
-    facts: dict[str, float | str] = {"answers": told, "state bytes a stream": round(_state_bytes(running) / world.entities, 1)}
+    facts: dict[str, float | str] = {"answers": answer_count, "state bytes a stream": round(_state_bytes(running) / world.entities, 1)}
     title = f"RTMQ {world.entities} vehicles, 1000 garages (evaluator)"
     yield Row(title, Layer.ENGINE, rows / seconds, "rows/s", {"real time": REAL_TIME}, less_is_better=False, facts=facts)
 
@@ -449,33 +449,33 @@ def _state_bytes(running: Any) -> int:
 
 def _operator(batches: list[Any], queries: list[Any]) -> Row:
     stage, index = BorderOperator.keyed, BorderOperator().compile(queries, PLANE)
-    rates, told = [], 0
+    rates, answer_count = [], 0
     for _ in range(3):
-        state, dictionary, told = stage.initial(index), EntityDictionary(), 0
+        state, dictionary, answer_count = stage.initial(index), EntityDictionary(), 0
         begin = time.thread_time()
         for batch in batches:
             output = stage.step(index, state, Batch(batch, dictionary), batch.column("t")[-1].as_py())
-            state, told = output.state, told + output.changes.num_rows
+            state, answer_count = output.state, answer_count + output.changes.num_rows
         rates.append(sum(batch.num_rows for batch in batches) / (time.thread_time() - begin))
-    return Row(f"operator, {len(queries)} regions", Layer.ENGINE, sorted(rates)[1], "rows/s", less_is_better=False, facts={"answers": told})
+    return Row(f"operator, {len(queries)} regions", Layer.ENGINE, sorted(rates)[1], "rows/s", less_is_better=False, facts={"answers": answer_count})
 
 
 def _evaluator(batches: list[Any], queries: list[Any]) -> Row:
     from engine.runtime.evaluator import Evaluator
 
-    rates, told = [], 0
+    rates, answer_count = [], 0
     for _ in range(3):
-        running, told = Evaluator.start(PLANE, queries), 0
+        running, answer_count = Evaluator.start(PLANE, queries), 0
         begin = time.thread_time()
         for batch in batches:
-            told += running.process(pa.Table.from_batches([batch])).changes.num_rows
-        told += running.finish().changes.num_rows
+            answer_count += running.process(pa.Table.from_batches([batch])).changes.num_rows
+        answer_count += running.finish().changes.num_rows
         rates.append(sum(batch.num_rows for batch in batches) / (time.thread_time() - begin))
-    return Row(f"evaluator, {len(queries)} regions", Layer.ENGINE, sorted(rates)[1], "rows/s", less_is_better=False, facts={"answers": told})
+    return Row(f"evaluator, {len(queries)} regions", Layer.ENGINE, sorted(rates)[1], "rows/s", less_is_better=False, facts={"answers": answer_count})
 
 
 def registration(quick: bool) -> Iterator[Row]:
-    """Queries that come and go in a running evaluator: the whole list anew is the baseline; answers are those of the tests' state machine."""
+    """Queries that come and go in a running evaluator: the whole list again is the baseline; answers are those of the tests' state machine."""
     from engine.runtime.evaluator import Evaluator
 
     n = 2000 if quick else 100_000
@@ -483,7 +483,7 @@ def registration(quick: bool) -> Iterator[Row]:
     feed = replace(PLANE, columns={"v": ColumnType.FLOAT})
     begin = time.thread_time()
     running = Evaluator.start(feed, queries[:n])
-    anew = 1000 * (time.thread_time() - begin)
+    again = 1000 * (time.thread_time() - begin)
     running.register(queries[: n + 1], running.beside(queries[n : n + 1]))
     lists = {"1 added": queries[: n + 2], "100 added": queries[: n + 102], "1 removed": queries[1 : n + 102], "100 removed": queries[101 : n + 102]}
     have = n + 1
@@ -493,4 +493,4 @@ def registration(quick: bool) -> Iterator[Row]:
         running.register(wanted, side)
         spent = 1000 * (time.thread_time() - begin)
         have = len(wanted)
-        yield Row(f"registration, {words} at N={n}", Layer.ENGINE, spent, "ms", {"compiled anew": anew}, limit=None if quick else 200.0)
+        yield Row(f"registration, {words} at N={n}", Layer.ENGINE, spent, "ms", {"compiled anew": again}, limit=None if quick else 200.0)

@@ -3,7 +3,7 @@
 Rows over recordings need them: `VEDETTE_DATA` names their folder (default: `shared/data` beside the project); without them only the made fleet
 is measured. RTEC's times are those recorded with the recordings (SWI-Prolog 9.0.4, one thread, processor time of recognition without loading):
 another machine's. Where `RTEC_HOME` names a copy of RTEC and `swipl` is on the path, its own CAVIAR example runs beside ours, too (`bench.rtec`):
-both answers are compared before a time is told.
+both answers are compared before a time is shown.
 
 References: [dRTEC] 4, figures 3 and 4.
 """
@@ -186,14 +186,14 @@ def _caviar(size: Size) -> Iterator[Row]:
             f"CAVIAR, window {window // 1000} s, step {step // 1000} s", Layer.ENGINE, statistics.mean(times), "ms/window",
             {"RTEC (recorded)": _recorded("caviar")["caviar_original_40ms", window, step]} | (beside.times if beside else {}),
             {"RTEC (recorded)": 40.0} if window == step == 100_000 else {},
-            facts={"windows": len(times), "worst ms": max(times), "changes": run.answers} | (beside.told if beside else {}),
+            facts={"windows": len(times), "worst ms": max(times), "changes": run.answers} | (beside.notes if beside else {}),
         )  # fmt: skip
         if size is Size.QUICK:
             return
 
 
 class _Beside:
-    """RTEC over the windows of a document, taking turns with ours; nothing where it is not here. `told` says why if it should be.
+    """RTEC over the windows of a document, taking turns with ours; nothing where it is not here. `notes` says why if it should be.
 
     Answers are compared before a time is kept; raises AssertionError where they differ.
     """
@@ -201,22 +201,22 @@ class _Beside:
     def __init__(self, document: Mapping[str, Any], feed: Feed) -> None:
         self._document, self._feed = document, feed
         self._taken: dict[str, list[float]] = {}
-        self.told: dict[str, float | str] = {}
+        self.notes: dict[str, float | str] = {}
         self.rounds = 3 if os.environ.get("RTEC_HOME") else 1
 
     def once(self) -> None:
-        if self.told.get("RTEC not run"):
+        if self.notes.get("RTEC not run"):
             return
         for name, read_only in (("RTEC", False), ("RTEC, rows its rules read", True)):
             try:
                 found = rtec.caviar(self._document["window"], self._document["step"], read_only=read_only)
             except rtec.NotRun as reason:
-                self.told["RTEC not run"] = str(reason)
+                self.notes["RTEC not run"] = str(reason)
                 return
             if found is None:
                 return
             rtec.check_equal(self._facts, found.facts)
-            self.told["intervals equal"] = len(found.facts)
+            self.notes["intervals equal"] = len(found.facts)
             self._taken.setdefault(name, []).append(statistics.mean(found.times))
 
     @property

@@ -207,9 +207,9 @@ def logged(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([columns[name] if name in columns else rows.column(name) for name in schema.names], schema=schema)
 
 
-def in_form(stated: Ints) -> Ints:
+def in_form(asserted: Ints) -> Ints:
     """Detections (query, s, e) in one order."""
-    return stated[np.lexsort(stated.T[::-1])]
+    return asserted[np.lexsort(asserted.T[::-1])]
 
 
 def engine_seconds(stream: Stream, given: pa.RecordBatch) -> float:
@@ -240,7 +240,7 @@ class _Run:
         self.out.size[:] = 0
         return history, work
 
-    def stated(self) -> Ints:
+    def asserted(self) -> Ints:
         return self.out.rows[: self.out.size[0]][:, [0, 2, 3]].copy()
 
 
@@ -252,7 +252,7 @@ class Ours(_Run):
             begin(work)
             reason = advance(self.program.tables, history, heap, given, work, self.out, watermark, self.leaves, self.counters)
             assert reason == DONE, reason
-        return self.stated()
+        return self.asserted()
 
 
 class EveryLeaves(_Run):
@@ -267,4 +267,4 @@ class EveryLeaves(_Run):
             begin(work)
             done = advance_every_leaf(self.program.tables, history, given, work, self.tables, self.out, self.counters)
             assert done >= 0, done
-        return self.stated()
+        return self.asserted()

@@ -50,16 +50,16 @@ def _measured(cells: Cells, count: int, rows: int) -> Row:
     given = events(rng, rows, RATE, cells)
     seconds, answers = ours(queries(patterns, cells), given)
     rates = {}
-    told: dict[str, float | str] = {"detections": len(answers) / rows}
+    facts: dict[str, float | str] = {"detections": len(answers) / rows}
     classes = _class_path()
     if classes is None:
-        told["Flink CEP"] = "not installed"
+        facts["Flink CEP"] = "not installed"
     else:
         theirs, found = flink(classes, patterns, given, cells)
         assert np.array_equal(found, answers), f"Flink CEP gives {len(found)} answers that differ from {len(answers)}"
         rates["Flink CEP"] = rows / theirs
     title = f"{count} patterns of two parts, {cells.name} cells"
-    return Row(title, Layer.ENGINE, rows / seconds, "events/s", rates, less_is_better=False, facts=told)
+    return Row(title, Layer.ENGINE, rows / seconds, "events/s", rates, less_is_better=False, facts=facts)
 
 
 def queries(patterns: Patterns, cells: Cells) -> list[RegisteredQuery]:
@@ -81,8 +81,8 @@ def ours(queries: Sequence[RegisteredQuery], given: pa.RecordBatch) -> tuple[flo
     index = OPERATOR.compile(queries, FEED)
     for _ in range(PASSES):
         steps = list(stepped(index, given))
-        stated, took = [changes for changes, _ in steps if changes is not None], sum(seconds for _, seconds in steps)
-    return took, _in_form(np.concatenate([np.column_stack([one.column(name) for name in ("query", "start", "end")]) for one in stated]))
+        asserted, took = [changes for changes, _ in steps if changes is not None], sum(seconds for _, seconds in steps)
+    return took, _in_form(np.concatenate([np.column_stack([one.column(name) for name in ("query", "start", "end")]) for one in asserted]))
 
 
 def flink(classes: str, patterns: Patterns, given: pa.RecordBatch, cells: Cells) -> tuple[float, Ints]:
@@ -92,8 +92,8 @@ def flink(classes: str, patterns: Patterns, given: pa.RecordBatch, cells: Cells)
         subprocess.run(["javac", "-nowarn", "-cp", classes, "-d", place, str(_SOURCE)], check=True, capture_output=True)
         reader = np.array([int(one[1:]) for one in given.column("reader").to_pylist()])
         group = np.array([int(one[1:].split(".")[0]) for one in given.column("entity").to_pylist()])
-        told = np.column_stack([given.column("t"), reader * cells.groups + group])
-        (folder / "events").write_bytes(np.append(len(told), told.reshape(-1)).astype(">i8").tobytes())
+        rows_by_group = np.column_stack([given.column("t"), reader * cells.groups + group])
+        (folder / "events").write_bytes(np.append(len(rows_by_group), rows_by_group.reshape(-1)).astype(">i8").tobytes())
         (folder / "patterns").write_bytes(np.array([len(patterns)], ">i8").tobytes() + patterns.tobytes())
         opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
         files = [str(folder / name) for name in ("events", "patterns", "answers")]
@@ -103,8 +103,8 @@ def flink(classes: str, patterns: Patterns, given: pa.RecordBatch, cells: Cells)
     return float(found[:2].min()) / 1e9, _in_form(found[3:].reshape(-1, 3))
 
 
-def _in_form(stated: Ints) -> Ints:
-    return stated[np.lexsort(stated.T[::-1])]
+def _in_form(asserted: Ints) -> Ints:
+    return asserted[np.lexsort(asserted.T[::-1])]
 
 
 def _class_path() -> str | None:

@@ -42,17 +42,17 @@ def rows(quick: bool) -> Iterator[Row]:
         firsts, seconds, lasts = (part.tolist() for part in np.split(places, [stored, 2 * stored]))
         ours, expected = _ours(places, stored, 1 if quick else 5)
         each, facts = {}, {"solved": float(np.mean(expected))}
-        told: dict[str, float | str] = dict(facts)
+        shown: dict[str, float | str] = dict(facts)
         for name, module, solver in (("python-constraint2", "constraint", _with_python_constraint), ("OR-Tools CP-SAT", "ortools", _with_or_tools)):
             if importlib.util.find_spec(module) is None:
-                told[name] = f"not installed: {module}"
+                shown[name] = f"not installed: {module}"
                 continue
             solver(firsts, seconds, tuple(lasts[0]))  # Imported once.
             began = time.perf_counter()
             found = [solver(firsts, seconds, tuple(last)) for last in lasts]
             each[name] = (time.perf_counter() - began) / completing * 1e6
             assert found == expected, f"{name} answers otherwise"
-        yield Row(f"one search, {stored} values in each domain", Layer.KERNEL, ours, "us", each, facts=told)
+        yield Row(f"one search, {stored} values in each domain", Layer.KERNEL, ours, "us", each, facts=shown)
 
 
 def _ours(places: np.ndarray, stored: int, repeats: int) -> tuple[float, list[bool]]:

@@ -24,7 +24,7 @@ from engine.specification import check
 
 Floats = npt.NDArray[np.float64]
 OPERATOR = ConstraintOperator()
-BATCH, PORTION = 65_536, 11_264
+BATCH, CHUNK = 65_536, 11_264
 """Events of a batch of the operator, and of the kernel: about as many as make the rows that the operator takes at a time (100 queries at 1 %)."""
 BUOYS = 70
 MEASURED = ("sst", "air", "humidity", "zon_wind", "mer_wind")
@@ -149,8 +149,8 @@ class Kernel:
     def take(self, columns: Columns) -> list[tuple[Ints, Ints]]:
         """(queries, completing events) of the solutions of each portion of events."""
         found = []
-        for begin in range(0, len(columns.t), PORTION):
-            part = columns.slice(begin, begin + PORTION)
+        for begin in range(0, len(columns.t), CHUNK):
+            part = columns.slice(begin, begin + CHUNK)
             n = len(part.t)
             rows, queries, bits = passing(*self.index.ranges[2:], part.values, all_located(self.index.ranges, n), n)
             if not len(rows):

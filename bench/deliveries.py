@@ -71,8 +71,8 @@ def mail_server(receivers: Receivers, port: int) -> Iterator[None]:
 def webhook(receivers: Receivers) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            receivers.take("webhook", [alert["id"] for alert in told["data"]["alerts"]])
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            receivers.take("webhook", [alert["id"] for alert in body["data"]["alerts"]])
             self.send_response(204)
             self.end_headers()
 
@@ -139,8 +139,9 @@ async def probe(client: Client, given: argparse.Namespace, channels: list[int], 
     feed = client.call("GET", f"feeds/{given.feed}/")
     x, y = feed["view"]["center"][0] + 0.3, feed["view"]["center"][1] + 0.3
     document = {"family": "border", "version": 1, "region": square(x, y)}
-    told = {"feed": given.feed, "name": f"delivery probe {time.time():.0f}", "specification": document, "alert_kinds": ["in"], "severity": "critical"}
-    query = client.call("POST", "queries/", {**told, "channels": channels})["id"]
+    name = f"delivery probe {time.time():.0f}"
+    query_body = {"feed": given.feed, "name": name, "specification": document, "alert_kinds": ["in"], "severity": "critical"}
+    query = client.call("POST", "queries/", {**query_body, "channels": channels})["id"]
     token = client.call("POST", "tokens/", {"name": "delivery probe", "scopes": ["ingest"]})
     framed, starts, accepted = Arrivals(), dict[int, int](), dict[int, float]()
     listener = asyncio.create_task(alerts_framed(client, given.feed, query, framed, starts))
@@ -179,7 +180,7 @@ async def written(client: Client, given: argparse.Namespace, channels: list[int]
     try:
         await asyncio.sleep(SETTLE_S)
         for _ in range(given.alerts):
-            await asyncio.to_thread(world.open, 1, is_told=True, is_planned=False)
+            await asyncio.to_thread(world.open, 1, is_pushed=True, is_planned=False)
             await asyncio.sleep(2 * given.pause)
         await asyncio.sleep(SETTLE_S)
     finally:

@@ -89,8 +89,8 @@ class World:
         self.query = query_register(owner=owner, feed=self.feed, name="desk bench", specification=document, alert_kinds=["in"])
         self.severities, self.count = severities, 0
 
-    def open(self, count: int, *, is_told: bool, is_planned: bool = True) -> None:
-        """More alerts; `is_told`: to open pages, as a batch does; `is_planned`: no channel is to carry them."""
+    def open(self, count: int, *, is_pushed: bool, is_planned: bool = True) -> None:
+        """More alerts; `is_pushed`: to open pages, as a batch does; `is_planned`: no channel is to carry them."""
         from django.db import transaction
         from django.utils import timezone
 
@@ -114,7 +114,7 @@ class World:
                 )
                 for n in range(count)
             )
-            if is_told:
+            if is_pushed:
                 outbox_append(feed_id=self.feed.pk, alerts=alert_rows(made))
         self.count += count
 
@@ -155,7 +155,7 @@ class World:
 def measure(given: argparse.Namespace) -> None:
     world = World(given.user)
     try:
-        world.open(1, is_told=False)
+        world.open(1, is_pushed=False)
         world.copy(given.alerts - 1)
         _browse(given, world)
     finally:
@@ -254,7 +254,7 @@ def _send(rate: int, world: World, end: threading.Event, sent: list[int]) -> Non
 
     following = time.monotonic()
     while not end.is_set():
-        world.open(rate // 5, is_told=True)
+        world.open(rate // 5, is_pushed=True)
         sent.append(rate // 5)
         following += 0.2
         end.wait(max(0.0, following - time.monotonic()))

@@ -10,7 +10,7 @@ A probe car steps in and out of a square of its own while the feed's own traffic
     commit    evaluated -> the outbox row is committed (`created_at` of the transaction)
     push      committed -> the frame is here
 
-A step whose row comes late, further behind the other cars' than the feed's lateness, makes no crossing: such steps are counted and told, not
+A step whose row comes late, further behind the other cars' than the feed's lateness, makes no crossing: such steps are counted and shown, not
 measured, and more than a tenth of them, or more than the feed counted, is a failure.
 
 With `--pages` so many pages are open on the feed meanwhile, from another process: each follows all queries and the whole map, takes every frame and

@@ -26,8 +26,8 @@ from numba import njit
 from bench import Figure, Layer, Row, Size
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Crs, Feed, TimeUnit
+from engine.motion_patterns.batch_cache import BatchCache
 from engine.motion_patterns.operator import MotionOperator
-from engine.motion_patterns.sightings import Sightings
 from engine.motion_patterns.structure import Work
 from engine.operator import RegisteredQuery
 from engine.specification import check
@@ -336,7 +336,7 @@ class Ours:
             self.ranking = OPERATOR.relational.step(self.index, self.ranking, Batch(found.emitted, self.names), newest + 1).state
 
     def answer(self, queries: int) -> list[set[int]]:
-        """The matches that are stated and not ended."""
+        """The matches that are asserted and not ended."""
         found: list[set[int]] = [set() for _ in range(queries)]
         for began, number in ((self.state.open.began, int), (self.ranking.open.began, lambda e: int(self.names.names[e][1:]))):
             for q, e in zip(began.query.tolist(), began.entity.tolist(), strict=True):
@@ -352,9 +352,9 @@ class Kernel:
         self.rank = np.arange(objects)
 
     def take(self, batch: Batch, newest: int) -> None:
-        sightings = Sightings(batch)
+        cache = BatchCache(batch)
         for structure in self.structures:
-            structure.take(sightings)
+            structure.take(cache)
             structure.advance(newest, len(self.rank), self.rank)
 
     def answer(self, queries: int) -> list[set[int]]:

@@ -1,11 +1,11 @@
-"""Who meets whom, how many are there, who is about to arrive, and time added up: each beside what computes it anew.
+"""Who meets whom, how many are there, who is about to arrive, and time added up: each beside what computes it again.
 
 A plane of square kilometres on which objects move straight at up to 20 m/s and report once in ten seconds, each at a moment of its own.
 - `encounter`: pairs within 100 m every ten seconds, beside a KD-tree (scipy) over all places at each instant, its pairs compared with those before.
   The target is ten times real time for 150,000 objects, on a plane and on the earth.
 - `occupancy`: how often and how long at least so many are in a region, beside one compiled pass that counts up and down.
 - `arrival`: who will be in a region of forty corners within ten minutes, beside a program that takes row by row and asks shapely.
-- `total`: at least ten of the last thirty minutes inside, beside adding up the window of each object anew, compiled.
+- `total`: at least ten of the last thirty minutes inside, beside adding up the window of each object again, compiled.
 
 Times are processor times of all threads, and by the clock on the wall as facts: medians of runs in which both methods take turns; all answers are
 compared before. Every method begins with the same Arrow batches, looks their names up in the same dictionary, puts the rows in order, and ends with a
@@ -341,7 +341,7 @@ def _total_beside_rescan(of: World, minutes: int) -> Row:
 
 @njit(cache=True, nogil=True)
 def _rescanned(ends: Ints, t: Ints, x: Floats, y: Floats, low: float, high: float, window: int, least: int, every: int, last: int) -> Ints:
-    """Each object's window anew at each time of evaluation."""
+    """Each object's window again at each time of evaluation."""
     found = np.empty((len(t) + len(ends), 3), np.int64)
     n = 0
     for entity in range(len(ends) - 1):

@@ -61,7 +61,7 @@ def caviar(window: int, step: int, *, read_only: bool = False) -> Recognised | N
         times = [float(time) for time in _TIME.findall(run.stdout)]
         files = list(Path(results).glob("*recognised-intervals.txt"))
         if not times or len(files) != 1:
-            raise NotRun(f"RTEC_HOME={home} told no recognition times; its last words: {_last_words(run)!r}")
+            raise NotRun(f"RTEC_HOME={home} printed no recognition times; its last words: {_last_words(run)!r}")
         facts = set(_facts(files[0].read_text(), step))
     return Recognised(times, facts)
 
@@ -89,10 +89,10 @@ def _facts(text: str, step: int) -> Iterator[Fact]:
         if not line:
             query_time += step
             continue
-        told = _FACT.fullmatch(line)
-        if told is None:
+        fact = _FACT.fullmatch(line)
+        if fact is None:
             raise NotRun(f"its answers have a line that is not understood: {line[:100]!r}")
-        fluent, arguments, value, intervals = told.groups()
+        fluent, arguments, value, intervals = fact.groups()
         for start, end in _INTERVAL.findall(intervals):
             yield query_time, fluent, tuple(arguments.split(",")), value, int(start), int(end)
 

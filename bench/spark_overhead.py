@@ -79,7 +79,7 @@ class Memory:
 
 
 def shared_session(cores: int = 2, *, separate: bool = False) -> SparkSession:
-    """The one session of all that a run measures in Spark: in one JVM, or with so many separate executors. Started anew when another is wanted.
+    """The one session of all that a run measures in Spark: in one JVM, or with so many separate executors. Started again when another is wanted.
     `end_session` ends it."""
     folder = Path(tempfile.gettempdir(), "vedette-bench-executors")
     master, extra = local_cluster(cores, folder) if separate else (local_master(cores), {})

@@ -52,8 +52,8 @@ class Way:
 @contextmanager
 def ais(rate: int, count: int) -> Iterator[Way]:
     """We are the receiver."""
-    told = [{"type": 1, "mmsi": FIRST + n, "lat": 54.5, "lon": 10 + n % 97 / 100, "speed": n % 20} for n in range(min(count, rate * MERGED_S))]
-    messages = [encode_dict(one)[0].encode() + b"\r\n" for one in told]
+    reports = [{"type": 1, "mmsi": FIRST + n, "lat": 54.5, "lon": 10 + n % 97 / 100, "speed": n % 20} for n in range(min(count, rate * MERGED_S))]
+    messages = [encode_dict(one)[0].encode() + b"\r\n" for one in reports]
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield Way("ais-tcp", {"host": "127.0.0.1", "port": server.getsockname()[1]}, messages, lambda: server.accept()[0])
 
@@ -116,19 +116,19 @@ def measure(client: Client, protocol: str, rate: int, seconds: int) -> str:
         address = f"connectors/{made['id']}/"
         try:
             with way.open() as peer:
-                _until(client, address, lambda told: told["state"] == "running", "the connector runs")
+                _until(client, address, lambda status: status["state"] == "running", "the connector runs")
                 before = cpu_seconds(process)
                 took = send(peer, way.messages, rate, count)
                 begun = time.monotonic()
-                told = _until(client, address, lambda told: told["messages"] >= count, "all has come", rows=True)
+                status = _until(client, address, lambda status: status["messages"] >= count, "all has come", rows=True)
                 later, spent = time.monotonic() - begun, cpu_seconds(process) - before
                 # Whether something comes twice is seen a little later.
                 time.sleep(3)
-                told = client.call("GET", address)
+                status = client.call("GET", address)
         finally:
             client.call("DELETE", address)
             client.call("DELETE", f"feeds/{name}/", {"name": name})
-    found = (told["messages"], told["rows"], told["dead"], told["merged"])
+    found = (status["messages"], status["rows"], status["dead"], status["merged"])
     words = f"{protocol:7} {count:,} messages sent in {took:.1f} s; all in the log {later:.1f} s later; {spent:.1f} s of one core"
     assert found == (count, count, 0, 0), f"{words}; messages, rows, dead letters, merged: {found}"
     return words
@@ -136,13 +136,13 @@ def measure(client: Client, protocol: str, rate: int, seconds: int) -> str:
 
 def _until(client: Client, address: str, done: Any, what: str, *, rows: bool = False) -> dict[str, Any]:
     end, seen = time.monotonic() + PATIENCE_S, -1
-    while not done(told := client.call("GET", address)):
-        assert time.monotonic() < end, f"not within {PATIENCE_S:g} s: {what}; {told}"
-        if rows and told["rows"] > seen:
+    while not done(status := client.call("GET", address)):
+        assert time.monotonic() < end, f"not within {PATIENCE_S:g} s: {what}; {status}"
+        if rows and status["rows"] > seen:
             # As long as more come.
-            seen, end = told["rows"], time.monotonic() + 60
+            seen, end = status["rows"], time.monotonic() + 60
         time.sleep(0.1)
-    return dict(told)
+    return dict(status)
 
 
 def main() -> int:

@@ -131,7 +131,7 @@ class _Run:
     documents: Mapping[str, Mapping[str, Any]]
     plausibility: Plausibility
     counts: Counts = field(default_factory=Counts)
-    stated: Counter[str] = field(default_factory=Counter)
+    asserted: Counter[str] = field(default_factory=Counter)
 
 
 def backtest(options: argparse.Namespace) -> None:
@@ -140,7 +140,7 @@ def backtest(options: argparse.Namespace) -> None:
     feed = read_feed(options.feed)
     documents, queries = read_queries(options.query, feed, read_regions(options.regions, feed))
     from engine.plausibility import Plausibility
-    from engine.sinks.answers import AnswerFile, UnbalancedWithdrawal
+    from engine.sinks.answers import AnswerFile, UnbalancedRetraction
     from engine.sources.files import Columns, Unreadable, find_files
 
     run = _Run(options, feed, queries, documents, Plausibility(feed, queries, documents))
@@ -159,11 +159,11 @@ def backtest(options: argparse.Namespace) -> None:
                 if letters is not None:
                     letters.late(outcome.late, feed)
                 _count(run, outcome)
-                progress.show(run.counts.read, run.stated.total(), outcome.watermark)
+                progress.show(run.counts.read, run.asserted.total(), outcome.watermark)
             written = answers.close()
     except (Unreadable, OSError, ValueError) as error:
         raise Stop(str(error)) from error
-    except UnbalancedWithdrawal as error:
+    except UnbalancedRetraction as error:
         raise RuntimeError(f"{options.out}: {error}") from error
     seconds = time.monotonic() - started
     progress.end(run.counts.read, written, seconds)
@@ -230,7 +230,7 @@ def _count(run: _Run, outcome: Outcome) -> None:
     run.counts.accepted += outcome.processed
     run.counts.duplicate += outcome.duplicates
     run.counts.late += outcome.late.num_rows
-    run.stated["changes"] += outcome.changes.num_rows
+    run.asserted["changes"] += outcome.changes.num_rows
 
 
 def _batch_rows(options: argparse.Namespace) -> int:
@@ -239,7 +239,7 @@ def _batch_rows(options: argparse.Namespace) -> int:
 
 
 class _Runtime:
-    """Whoever evaluates, closed at the end if it has to be."""
+    """The evaluator, closed at the end if it has to be."""
 
     def __init__(self, options: argparse.Namespace, feed: Feed, queries: Sequence[RegisteredQuery]) -> None:
         self.options, self.feed, self.queries = options, feed, queries

@@ -22,7 +22,7 @@ MAX_NAME = 200
 class Context:
     """What a document is read against, and a cursor: the pointer to the part being read.
 
-    Readers give null (or an empty value) after noting a fault: whoever reads on must not note it again. The result of a family's
+    Readers give null (or an empty value) after noting a fault: later readers must not note it again. The result of a family's
     check counts only if no fault was noted.
     """
 

@@ -69,7 +69,7 @@ def revises(specification: Any) -> bool:
 
 
 def known_at(specification: Any, at: str) -> Callable[[pa.Table], pa.Array | pa.ChunkedArray]:
-    """When answers of an upstream query are known, at the latest: the event time after whose rows and timers each can be stated.
+    """When answers of an upstream query are known, at the latest: the event time after whose rows and timers each can be asserted.
 
     It is a function of the answer alone, so that what derives from it does not depend on batches. A calculus query takes the event as one that
     arrives then; for the others it is the event's own time, or the query was refused. When the places of an interpolated encounter were decided is

@@ -88,5 +88,5 @@ def summed(changes: pa.Table, *, evidence: bool = True) -> Counter[str]:
         if not evidence:
             row.pop("evidence")
         total[repr(sorted(row.items()))] += weight
-    assert all(count >= 0 for count in total.values()), "withdrawn but never stated"
+    assert all(count >= 0 for count in total.values()), "retracted but never asserted"
     return Counter({fact: count for fact, count in total.items() if count})

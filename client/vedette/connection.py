@@ -35,7 +35,7 @@ class Refused(Exception):
 
 
 class Forgotten(Refused):
-    """The server keeps the changes after this number no more: read the answers anew, and follow from now on."""
+    """The server keeps the changes after this number no more: read the answers again, and follow from now on."""
 
 
 class Away(ConnectionError):

@@ -68,7 +68,7 @@ class Feed:
         return Writer(self)
 
     def head(self) -> dict[str, Any]:
-        """The feed as the API tells it: its schema, counters, how far it has been processed. Needs the scope read."""
+        """The feed as the API shows it: its schema, counters, how far it has been processed. Needs the scope read."""
         found: dict[str, Any] = self._connection.get(f"feeds/{quote(self.name, safe='')}/")
         return found
 
@@ -77,13 +77,13 @@ class Feed:
         # The same bytes each time: that is how the server knows a repetition from another request under the same key.
         headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip", "Idempotency-Key": key}
         try:
-            told = self._connection.request("POST", f"feeds/{quote(self.name, safe='')}/events", body, headers)
+            receipt = self._connection.request("POST", f"feeds/{quote(self.name, safe='')}/events", body, headers)
         except Refused as refused:
             if refused.status != TOO_LARGE or len(batch) == 1:
                 raise
             half = len(batch) // 2
             return self._send(batch[:half], f"{key}a") + self._send(batch[half:], f"{key}b")
-        return Receipt(told["received"], told["appended"], told["dead"], told["late"], told["dead_letters"])
+        return Receipt(receipt["received"], receipt["appended"], receipt["dead"], receipt["late"], receipt["dead_letters"])
 
 
 class Writer:

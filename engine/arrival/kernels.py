@@ -13,7 +13,7 @@ NEVER = -(2**62)
 OPEN = 2**62
 """The end of an answer that holds."""
 SENT = -1
-"""Place of a prediction that was stated in an earlier step."""
+"""Place of a prediction that was asserted in an earlier step."""
 HITS, FALSE_ALARMS, MISSES, LEAD_OF_HITS = range(4)
 
 
@@ -45,14 +45,14 @@ def followed(entity: Any, t: Ints, inside: Any, predicts: Any, course: Course, g
     """Signed facts (entity, start, end, prediction, entered, weight) after samples in (entity, t) and the passing of time.
 
     `prediction` is the place of the sample that makes it, or SENT; `entered` that of the sample inside with which the answer ends, or -1. All that
-    is open when the step begins was stated, and all that is open in the end is. `course` and `record` move on.
+    is open when the step begins was asserted, and all that is open in the end is. `course` and `record` move on.
     """
     codes = len(course.last)
     room = 2 * len(t) + 3 * codes
     who, start, end = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
     made, entered, weight = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int8)
     by = np.full(codes, SENT)
-    stated = course.start != NEVER
+    asserted = course.start != NEVER
     n = 0
     for step in range(len(t) + codes):
         # After the samples every entity once, for its silence.
@@ -67,9 +67,9 @@ def followed(entity: Any, t: Ints, inside: Any, predicts: Any, course: Course, g
             elif is_sample and not predicts[r]:
                 ends = t[r]
         if ends != OPEN:
-            if stated[e]:
+            if asserted[e]:
                 who[n], start[n], end[n], made[n], entered[n], weight[n] = e, course.start[e], OPEN, SENT, -1, -1
-                stated[e] = False
+                asserted[e] = False
                 n += 1
             came = is_sample and inside[r] and ends == t[r]
             who[n], start[n], end[n], made[n], entered[n], weight[n] = e, course.start[e], ends, by[e], r if came else -1, 1
@@ -79,7 +79,7 @@ def followed(entity: Any, t: Ints, inside: Any, predicts: Any, course: Course, g
             course.start[e] = NEVER
         if not is_sample:
             if course.start[e] != NEVER and by[e] != SENT:
-                if stated[e]:
+                if asserted[e]:
                     who[n], start[n], end[n], made[n], entered[n], weight[n] = e, course.start[e], OPEN, SENT, -1, -1
                     n += 1
                 who[n], start[n], end[n], made[n], entered[n], weight[n] = e, course.start[e], OPEN, by[e], -1, 1

@@ -81,7 +81,7 @@ class ArrivalIndex:
 class Arriving:
     """Of one query: the samples that later courses may be made good from, tuples whose time is not over, and by entity code what holds.
 
-    `sent[e]` was stated of an entity that is arriving. `work`: lines drawn, lines that touch. `record` as _RECORD.
+    `sent[e]` was asserted of an entity that is arriving. `work`: lines drawn, lines that touch. `record` as _RECORD.
     """
 
     kept: Samples = _NO_SAMPLES
@@ -169,17 +169,17 @@ def _advanced(q: int, specification: ArrivalSpecification, own: Arriving, batch:
     found = followed(samples.entity, samples.t, inside, predicts, own.course, specification.gap, watermark, own.record)
     *facts, by = found
     who, _, _, made, _, _ = facts
-    stated = None
+    asserted = None
     if len(who):
         sent = made == SENT
         shown = _predictions(len(who))
         for column, old, fresh in zip(shown, own.sent, predictions, strict=True):
             column[sent], column[~sent] = old[who[sent]], fresh[made[~sent]]
-        stated = _changes(q, batch.entities, facts, shown, samples)
+        asserted = _changes(q, batch.entities, facts, shown, samples)
     revised = np.flatnonzero((by != SENT) & (own.course.start != NEVER))
     for old, fresh in zip(own.sent, predictions, strict=True):
         old[revised] = fresh[by[revised]]
-    return stated
+    return asserted
 
 
 def _tuples(specification: ArrivalSpecification, batch: Batch) -> Samples:

@@ -46,7 +46,7 @@ class Bounds(NamedTuple):
     Dimension j owns the entries `first[j]` to `first[j + 1]` of `bound` (ascending), `partner` (the other end) and `owner` (box k as k for its
     lower end, ~k for its upper). `directory[j]` gives, for each of its equal-width slots from `origin[j]` on, the first entry at or above the
     slot's start. `narrowest[k >> 5]` is the least width, in the entry's dimension, of the boxes of 32 entries: a shorter move crosses no
-    partner of theirs, so they are stated without looking at it. For the cross-check `across_low` and `across_high` have the ends in the dimension
+    partner of theirs, so they are asserted without looking at it. For the cross-check `across_low` and `across_high` have the ends in the dimension
     after j (cyclically) of each entry, which refutes most crossings without a jump in memory; in three dimensions and more the rest looks into
     `low`, `high` (n, d), and `partner` is empty. Unbounded ends are infinite. Columns of entries that are compared in lanes have `LANES` more,
     whatever they are, at their ends.
@@ -225,7 +225,7 @@ def crossings(begin, n, moves, index, last, boxes, work):  # type: ignore[no-unt
             for k in range(start, stop, LANES):
                 crossings = (np.int64(1) << min(stop - k, LANES)) - 1
                 if d == 2 and j == 1:
-                    # What crossed in both dimensions is stated by the first: the second wants the other one held throughout.
+                    # What crossed in both dimensions is asserted by the first: the second wants the other one held throughout.
                     crossings &= at_most(across_low, k, min(was_other, now_other)) & ~at_most(across_high, k, max(was_other, now_other))
                 elif d > 1:
                     ends = below(owner, k, np.int32(0))

@@ -63,14 +63,14 @@ class BorderStage(Stage[BorderIndex, BorderState]):
         watched = joined(optional) if optional else None
         if len(batch):
             state.position = max(state.position, int(batch.seq.max()))
-        stated = []
+        asserted = []
         if events is not None:
-            stated.append(_border_changes(index, events, batch))
+            asserted.append(_border_changes(index, events, batch))
         if watched is not None:
-            stated.append(_watched_changes(index, state, watched, batch.entities))
+            asserted.append(_watched_changes(index, state, watched, batch.entities))
         if len(index.group_within):
-            stated.append(_transition_changes(index, state, events, watched, batch, watermark))
-        return Output(state, concat(stated))
+            asserted.append(_transition_changes(index, state, events, watched, batch, watermark))
+        return Output(state, concat(asserted))
 
     def migrate(self, index: BorderIndex, parts: Sequence[tuple[BorderIndex, BorderState]]) -> BorderState:
         state = self.initial(index)
@@ -109,7 +109,7 @@ class BorderStage(Stage[BorderIndex, BorderState]):
             return file.getvalue()
 
     def load(self, index: BorderIndex, data: bytes) -> BorderState:
-        """Numbers of groups and monitors in the bytes are those of an index compiled anew. Raises ValueError for bytes of an older program."""
+        """Numbers of groups and monitors in the bytes are those of an index compiled again. Raises ValueError for bytes of an older program."""
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             if "format" not in arrays or int(arrays["format"][0]) != _FORMAT:
                 raise ValueError("the state of border queries was written by another version of this program")

@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 _MANY_GONE = 1024
-"""More numbers of monitors or queries that are gone than this, and than are alive: the index is compiled anew."""
+"""More numbers of monitors or queries that are gone than this, and than are alive: the index is compiled again."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class BorderIndex:
         return sum(part.nbytes for tuples in self.classes for part in tuples.parts)
 
     def group_order(self) -> npt.NDArray[np.int64]:
-        """The groups in the order in which the queries name them first: their numbers in an index compiled anew."""
+        """The groups in the order in which the queries name them first: their numbers in an index compiled again."""
         return _by_first(self.registry.group[self.slots])
 
     def monitor_order(self) -> npt.NDArray[np.int64]:

@@ -1,7 +1,7 @@
 """Index structures over the monitors of one tuple class: built once each, merged in larger steps as monitors come and go.
 
 A class holds a few structures, each at least `_STEP` times as large as the next. New monitors make a small one; those that have become too similar in
-size are rebuilt as one, and there the choice between sorted bounds and cells is made anew. So a monitor takes part in a logarithmic number of
+size are rebuilt as one, and there the choice between sorted bounds and cells is made again. So a monitor takes part in a logarithmic number of
 rebuilds, and a registration costs what is new and small. Monitors that are gone stay where they are, unheard, until they are half of a structure.
 
 References: [BMQ] 4.2 (insertion and deletion of queries). Departure: the paper changes its list in place; ours are immutable, sorted arrays.

@@ -6,7 +6,7 @@ distinct bound: events arrive in time order, so each ring is ordered by due time
 
 Memory decides the cost, so a waiting event is one packed record, the records of a ring lie one behind the other in chunks, and deletion is
 lazy: an event that is met or due only loses its mark. The table is not updated; an entry counts only if the record that it names has its key and
-is still marked. Dead entries go when the table is built anew, from the rings.
+is still marked. Dead entries go when the table is built again, from the rings.
 
 References: [BMQ] 6.4 (Tran-Seq, Fig. 8). Departures: one table and one ring for both directions; a stay is decided by the watermark, not
 by the next event of another stream; "within" includes its end (specification 5.2).
@@ -191,7 +191,7 @@ def _facts(room: int) -> Facts:
 
 
 def _places(events: int) -> int:
-    """Size of a table that takes at least four times as many events before it is built anew."""
+    """Size of a table that takes at least four times as many events before it is built again."""
     return max(64, 1 << int(8 * events - 1).bit_length())
 
 

@@ -8,7 +8,7 @@ both senses. So the cost follows the tuples of pairs, not the tuples of the feed
     stays(d)  = d at most max(hysteresis, accuracy(d)) from the region, and the condition holds at d
     inside(k) = stays(d(k)) if inside(k-1) else enters(d(k)); before the first tuple an entity is outside
 
-With a dwell D the in at t1 becomes one at t1 + D, unless an out has t2 <= t1 + D; then neither counts. A timer: it is stated once the watermark is
+With a dwell D the in at t1 becomes one at t1 + D, unless an out has t2 <= t1 + D; then neither counts. A timer: it is asserted once the watermark is
 beyond t1 + D.
 """
 

@@ -5,7 +5,7 @@ each of its classes and asks only the queries of which it is a trigger. A query 
 recently enough ([RFID] 3.2, the minimum condition; nothing negated is part of it) and its bitmaps agree. How recently follows from the spans of the
 operators between it and the trigger; the last times of all classes, side by side, answer most questions, for queries of single entities the slots
 the rest. Words are evaluated at most once a trigger and slot: since they hold all events of the slot, what they refute is refuted for every event of
-it. Where a query is evaluated by lists, the event waits once the primitives have come (see `portions`).
+it. Where a query is evaluated by lists, the event waits once the primitives have come (see `deferred`).
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from __future__ import annotations
 import numpy as np
 
 from engine.complex_events.bitmaps import beside, may_end, note
+from engine.complex_events.deferred import assert_waiting, oldest, wait
 from engine.complex_events.fragments import AT_ONCE, CHECKS, CHECKS_END, GUARDS, GUARDS_END, LAST_NODE, OFFSET, QUERY, TRIGGER_NODE
 from engine.complex_events.history import PLACE, SHIFT, History, append, find, slot_with_room
 from engine.complex_events.plan import FIRST_GUARDS, Tables
 from engine.complex_events.plan import Short as Guards
-from engine.complex_events.portions import oldest, state_waiting, wait
 from engine.complex_events.search import BEGIN, BY_TIMER, END, FAR, LAST_TRIGGER, NONE, SEQ, TRIGGER, Ints, T, Whole, kernel, latest, memory
 from engine.complex_events.searching import (
     ACCESSED,
     AHEAD,
+    ASSERTED,
     BY_LISTS,
     CONDITIONS,
     COUNT,
@@ -36,7 +37,6 @@ from engine.complex_events.searching import (
     NOTING,
     REASON,
     SLOT,
-    STATED,
     STEPS,
     Events,
     Found,
@@ -57,7 +57,7 @@ _WORD = 64
 """Triggers that are looked at together: bits of a word."""
 _MANY = 3 * MOST_WAITING // 4
 """Events that wait for a query: from here on, another one waits only if its whole minimum condition holds."""
-DONE, POOL_FULL, HEAP_FULL, OUTPUT_FULL, TOO_MUCH_WORK, _PORTION_FULL = range(6)
+DONE, POOL_FULL, HEAP_FULL, OUTPUT_FULL, TOO_MUCH_WORK, _CHUNK_FULL = range(6)
 
 
 @kernel()
@@ -80,15 +80,15 @@ def advance(
     """
     cursor = work.cursor
     while True:
-        if cursor[STATED] < 0:
+        if cursor[ASSERTED] < 0:
             cursor[REASON] = _take(tables, history, heap, events, work, out, watermark, most_items, counters)
-            cursor[STATED] = 0
-        if not state_waiting(tables, history, work, out, most_items, counters):
+            cursor[ASSERTED] = 0
+        if not assert_waiting(tables, history, work, out, most_items, counters):
             return OUTPUT_FULL
-        cursor[STATED] = -1
+        cursor[ASSERTED] = -1
         if cursor[GIVEN_UP] >= 0:
             return TOO_MUCH_WORK
-        if cursor[REASON] != _PORTION_FULL:
+        if cursor[REASON] != _CHUNK_FULL:
             return cursor[REASON]
 
 
@@ -156,7 +156,7 @@ def _stored(
     if heap.size[0] + asked > len(heap.due):
         return HEAP_FULL
     if work.waiting.size[2] or (len(work.waiting.candidates) and work.waiting.size[0] + asked > len(work.waiting.candidates)):
-        return _PORTION_FULL
+        return _CHUNK_FULL
     before = np.int64(-1)
     for k in range(events.ends[at], events.ends[at + 1]):
         kind = tables.kind[events.instances[k]]
@@ -238,7 +238,7 @@ def _may_wait(tables: Tables, work: Scratch, trigger: Whole, query: Whole, now: 
     """Whether all other guards of a trigger have come recently enough; the trigger's own line is looked at only if they are many.
 
     They are not asked while some event waits for the query already: its lists are made anyway, and say the same for less. Of a query for which many
-    wait they are, lest those that complete nothing take the room.
+    wait they are, so that those that complete nothing do not take the room.
     """
     if 0 < work.waiting.queries[query, COUNT] < _MANY:
         return True

@@ -122,14 +122,14 @@ def _detected(program: Program, state: CompositeState, events: Events, watermark
         state.work = scratch(tables, state.since, state.since_seq, state.last, state.bits)
     work = state.work
     begin(work)
-    stated: list[pa.RecordBatch] = []
+    asserted: list[pa.RecordBatch] = []
     while True:
         reason = advance(tables, state.history, state.timers, events, work, out, watermark, most_items, state.counters)
         if out.size[0]:
-            stated.append(_changes(program, out, dictionary))
+            asserted.append(_changes(program, out, dictionary))
             out.size[:] = 0
         if reason == DONE:
-            return concat(stated)
+            return concat(asserted)
         if reason == POOL_FULL:
             at = int(work.cursor[NEXT])
             state.history = _renewed(program, state.history, int(events.t[at]), len(events.t) - at)
@@ -307,11 +307,11 @@ class EntityStage(_Searching):
         ends, classes = state.cells.of(batch)
         row = np.repeat(np.arange(len(batch)), np.diff(ends))
         owner, instances = _expanded(index.keyed_ends, index.keyed_instances, classes)
-        stated = concat([])
+        asserted = concat([])
         if index.keyed.keys:
-            stated = _detected(index.keyed, state, _events(batch, row[owner], instances), watermark, batch.entities)
+            asserted = _detected(index.keyed, state, _events(batch, row[owner], instances), watermark, batch.entities)
         _reached(state, batch, watermark)
-        return Output(state, stated, _emitted(index, batch, row, classes))
+        return Output(state, asserted, _emitted(index, batch, row, classes))
 
 
 def _emitted(index: CompositeIndex, batch: Batch, row: Ints, classes: Ints) -> pa.RecordBatch | None:
@@ -349,9 +349,9 @@ class SharedStage(_Searching):
     def step(self, index: CompositeIndex, state: CompositeState, batch: Batch, watermark: int) -> Output[CompositeState]:
         if not index.relational.keys:
             return Output(state)
-        stated = _detected(index.relational, state, events_of_rows(batch), watermark, batch.entities)
+        asserted = _detected(index.relational, state, events_of_rows(batch), watermark, batch.entities)
         _reached(state, batch, watermark)
-        return Output(state, stated)
+        return Output(state, asserted)
 
 
 class CompositeOperator(Operator[CompositeIndex]):

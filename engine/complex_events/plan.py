@@ -5,7 +5,7 @@ A **class** is a set of conditions that some primitive has; primitives with equa
 the others are spread over GROUPS groups, each the work of one relational partition.
 
 The index is put together from the queries' fragments, in array operations over all of them. When the list of queries changes, fragments are made
-only for those that are new; what is put together is the same as if all had been compiled anew.
+only for those that are new; what is put together is the same as if all had been compiled again.
 """
 
 from __future__ import annotations

@@ -50,9 +50,9 @@ from engine.complex_events.search import (
 ACCESSED, CONDITIONS, WORK, DETECTED, EVENTS, SEARCHED, EVALUATED, STEPS, LISTED, ENTRIES = range(10)
 COUNTERS = 10
 # Places in cursor: next event; the timer that fired last; a query whose search was given up, and when; the first event that the bitmaps do not hold
-# yet; running numbers of slots and of events; of the waiting queries the next to be stated, and why events are not taken on meanwhile; whether the
+# yet; running numbers of slots and of events; of the waiting queries the next to be asserted, and why events are not taken on meanwhile; whether the
 # bitmaps are kept up: not while all queries are evaluated by lists.
-NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, GIVEN_UP_AT, AHEAD, SLOT, EVENT, STATED, REASON, NOTING = range(11)
+NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, GIVEN_UP_AT, AHEAD, SLOT, EVENT, ASSERTED, REASON, NOTING = range(11)
 CANDIDATES = 1_048_576
 """Events that wait at most, each counted for every query that it may complete."""
 MOST_WAITING = 256
@@ -142,7 +142,7 @@ def begin(work: Scratch) -> None:
     waiting = work.waiting
     waiting.queries[waiting.touched[: waiting.size[1]], COUNT] = 0
     waiting.size[:] = 0
-    work.cursor[[NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, AHEAD, STATED]] = 0, NONE, -1, -1, 0, -1
+    work.cursor[[NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, AHEAD, ASSERTED]] = 0, NONE, -1, -1, 0, -1
 
 
 def found(rows: int, items: int) -> Found:

@@ -19,7 +19,7 @@ LONGEST = 2**62
 
 @dataclass(frozen=True)
 class TimeBound:
-    """`V_end.t - V_start.t <= upper`, stated by constraint number `source` (from 0)."""
+    """`V_end.t - V_start.t <= upper`, asserted by constraint number `source` (from 0)."""
 
     start: int
     end: int

@@ -1,7 +1,7 @@
 """Eight numbers asked at a time, their answers as bits: what compilers do not find in a loop that sets bits.
 
 Written as LLVM's vectors, which every processor has code for; each lane computes exactly what the same line of Python does. Reads eight numbers:
-whoever calls sees to it that they are there and drops the bits that it did not ask for.
+the caller makes sure that they are there and drops the bits that it did not ask for.
 """
 
 from __future__ import annotations

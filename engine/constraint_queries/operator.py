@@ -79,9 +79,9 @@ class SearchStage(Stage[ConstraintIndex, Store]):
         return Store(index.graphs, index.slots)
 
     def step(self, index: ConstraintIndex, state: Store, batch: Batch, watermark: int) -> Output[Store]:
-        stated = [changes for share in _portions(batch) for changes in _taken(index, state, share)]
+        asserted = [changes for share in _chunks(batch) for changes in _taken(index, state, share)]
         state.settle(watermark)
-        return Output(state, concat(stated))
+        return Output(state, concat(asserted))
 
     def migrate(self, index: ConstraintIndex, parts: Sequence[tuple[ConstraintIndex, Store]]) -> Store:
         homes = {plan.query.key: (p, q) for p, (old, _) in reversed(list(enumerate(parts))) for q, plan in enumerate(old.plans)}
@@ -140,8 +140,8 @@ def _variables(index: ConstraintIndex, queries: Sequence[int]) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *(np.arange(first[q], first[q + 1]) for q in queries)])
 
 
-def _portions(batch: Batch) -> Iterator[Batch]:
-    """The rows in portions of about _CHUNK that do not part an event."""
+def _chunks(batch: Batch) -> Iterator[Batch]:
+    """The rows in chunks of about _CHUNK that do not part an event."""
     begin = 0
     while begin < len(batch):
         end = min(begin + _CHUNK, len(batch))

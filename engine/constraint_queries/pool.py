@@ -66,7 +66,7 @@ class Pool(NamedTuple):
     """Where the search writes.
 
     Candidates of the other variables while an event completes a tuple: `whole` (5, n) with EVENT, T and BITS as in the rings, RING, the place
-    there, and MARK, the level at which forward checking ruled it out, 0 while it has not; `place` (3, n). While it searches, `seats` (10, m) hold
+    there, and MARK, the level at which forward checking ruled it out, 0 while it has not; `place` (3, n). While it searches, `domains` (10, m) hold
     for each variable BEGIN and END of its candidates, how many are LEFT and which is CHOSEN (-1: none), for each level the variable that is NEXT
     and its CURSOR, the LAST time at which the new event is useful, and of a solution its OWN events and what TAKES them.
     `windows` (2, m, m): for V_i and V_j what of V_j's domain V_i's event reaches. Where that is little, candidates are the bits of `masks` (m, m):
@@ -75,7 +75,7 @@ class Pool(NamedTuple):
 
     whole: Ints
     place: Floats
-    seats: Ints
+    domains: Ints
     windows: Ints
     masks: Ints
 

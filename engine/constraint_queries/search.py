@@ -61,11 +61,11 @@ def solve(graphs: Graphs, events: Events, pool: Pool, found: Found, query: Numbe
     For `all` the smallest domain is next; for one witness variables come in their order and later events first, so that the witness does not
     depend on what happens to be stored. Gives the new numbers of solutions and of events in them, -1 when there is no room.
     """
-    m, only_first, seats = query.m, query.only_first, pool.seats
+    m, only_first, domains = query.m, query.only_first, pool.domains
     _open(pool, i, m)
     level = 1
     if m > 1:
-        seats[NEXT, 1], seats[CURSOR, 1] = _next_variable(seats, i, m, only_first), 0
+        domains[NEXT, 1], domains[CURSOR, 1] = _next_variable(domains, i, m, only_first), 0
     while level > 0:
         if m > 1:
             _forget(pool, i, m, level)
@@ -74,12 +74,12 @@ def solve(graphs: Graphs, events: Events, pool: Pool, found: Found, query: Numbe
                 continue
         if m == 1 or level == m - 1:
             before = count
-            count, filled = _stated(graphs, events, pool.whole, seats, found, query, i, new, count, filled)
+            count, filled = _asserted(graphs, events, pool.whole, domains, found, query, i, new, count, filled)
             if count < 0 or m == 1 or (count > before and (only_first or count > most)):
                 break
         elif _ruled_out(graphs, events, pool, query, i, level):
             level += 1
-            seats[NEXT, level], seats[CURSOR, level] = _next_variable(seats, i, m, only_first), 0
+            domains[NEXT, level], domains[CURSOR, level] = _next_variable(domains, i, m, only_first), 0
     return count, filled
 
 
@@ -87,18 +87,18 @@ def solve(graphs: Graphs, events: Events, pool: Pool, found: Found, query: Numbe
 def _open(pool: Pool, i: int, m: int) -> None:
     """Nothing is chosen, nothing is ruled out."""
     for j in range(m):
-        pool.seats[CHOSEN, j] = -1
+        pool.domains[CHOSEN, j] = -1
         if j != i:
-            pool.seats[LEFT, j] = pool.seats[END, j] - pool.seats[BEGIN, j]
-            for k in range(pool.seats[BEGIN, j], pool.seats[END, j]):
+            pool.domains[LEFT, j] = pool.domains[END, j] - pool.domains[BEGIN, j]
+            for k in range(pool.domains[BEGIN, j], pool.domains[END, j]):
                 pool.whole[MARK, k] = 0
 
 
 @inlined
-def _next_variable(seats: Ints, i: int, m: int, in_order: bool) -> Any:
+def _next_variable(domains: Ints, i: int, m: int, in_order: bool) -> Any:
     best = -1
     for j in range(m):
-        if j != i and seats[CHOSEN, j] < 0 and (best < 0 or (not in_order and seats[LEFT, j] < seats[LEFT, best])):
+        if j != i and domains[CHOSEN, j] < 0 and (best < 0 or (not in_order and domains[LEFT, j] < domains[LEFT, best])):
             best = j
     return best
 
@@ -106,50 +106,50 @@ def _next_variable(seats: Ints, i: int, m: int, in_order: bool) -> Any:
 @inlined
 def _forget(pool: Pool, i: int, m: int, level: int) -> None:
     """Takes back what was chosen at `level`, and what that ruled out."""
-    chosen = pool.seats[NEXT, level]
-    if pool.seats[CHOSEN, chosen] < 0:
+    chosen = pool.domains[NEXT, level]
+    if pool.domains[CHOSEN, chosen] < 0:
         return
     if level < m - 1:
         for j in range(m):
-            if j == i or pool.seats[CHOSEN, j] >= 0:
+            if j == i or pool.domains[CHOSEN, j] >= 0:
                 continue
-            for k in range(pool.seats[BEGIN, j], pool.seats[END, j]):
+            for k in range(pool.domains[BEGIN, j], pool.domains[END, j]):
                 if pool.whole[MARK, k] == level:
                     pool.whole[MARK, k] = 0
-                    pool.seats[LEFT, j] += 1
-    pool.seats[CHOSEN, chosen] = -1
+                    pool.domains[LEFT, j] += 1
+    pool.domains[CHOSEN, chosen] = -1
 
 
 @inlined
 def _choose(pool: Pool, level: int, only_first: bool) -> Any:
     """Chooses the next candidate of the level's variable that is not ruled out; false when there is none."""
-    seats = pool.seats
-    j = seats[NEXT, level]
-    begin, end, k = seats[BEGIN, j], seats[END, j], seats[CURSOR, level]
+    domains = pool.domains
+    j = domains[NEXT, level]
+    begin, end, k = domains[BEGIN, j], domains[END, j], domains[CURSOR, level]
     while k < end - begin and pool.whole[MARK, end - 1 - k if only_first else begin + k] != 0:
         k += 1
-    seats[CURSOR, level] = k + 1
+    domains[CURSOR, level] = k + 1
     if k == end - begin:
         return False
-    seats[CHOSEN, j] = end - 1 - k if only_first else begin + k
+    domains[CHOSEN, j] = end - 1 - k if only_first else begin + k
     return True
 
 
 @inlined
 def _ruled_out(graphs: Graphs, events: Events, pool: Pool, query: Numbers, i: int, level: int) -> Any:
     """Rules out what does not go with the event that was chosen at `level`; false when a domain becomes empty."""
-    m, seats, pooled, place = query.m, pool.seats, pool.whole, pool.place
-    one = seats[NEXT, level]
-    own = newcomer(pooled, place, seats[CHOSEN, one])
+    m, domains, pooled, place = query.m, pool.domains, pool.whole, pool.place
+    one = domains[NEXT, level]
+    own = newcomer(pooled, place, domains[CHOSEN, one])
     for j in range(m):
-        if j == i or seats[CHOSEN, j] >= 0:
+        if j == i or domains[CHOSEN, j] >= 0:
             continue
         asked = question(graphs, query.pairs + one * m + j, one < j)
-        for k in range(seats[BEGIN, j], seats[END, j]):
+        for k in range(domains[BEGIN, j], domains[END, j]):
             if pooled[MARK, k] == 0 and not _fits(graphs, events, pooled, place, asked, own, k):
                 pooled[MARK, k] = level
-                seats[LEFT, j] -= 1
-        if seats[LEFT, j] == 0:
+                domains[LEFT, j] -= 1
+        if domains[LEFT, j] == 0:
             return False
     return True
 
@@ -162,38 +162,38 @@ def solve_masks(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, found: Found, query: Numbers, i: int, new: Newcomer, count: int, filled: int, most: int
 ) -> Any:
     """The same as `solve` for at least two variables whose candidates are bits of `pool.masks`."""
-    m, only_first, seats, masks = query.m, query.only_first, pool.seats, pool.masks
+    m, only_first, domains, masks = query.m, query.only_first, pool.domains, pool.masks
     for j in range(m):
-        seats[CHOSEN, j] = -1
+        domains[CHOSEN, j] = -1
     level = 1
-    seats[NEXT, 1] = _next_masked(masks, seats, 0, i, m, only_first)
-    seats[CURSOR, 1] = masks[0, seats[NEXT, 1]]
+    domains[NEXT, 1] = _next_masked(masks, domains, 0, i, m, only_first)
+    domains[CURSOR, 1] = masks[0, domains[NEXT, 1]]
     while level > 0:
-        j, mask = seats[NEXT, level], seats[CURSOR, level]
+        j, mask = domains[NEXT, level], domains[CURSOR, level]
         if mask == 0:
-            seats[CHOSEN, j] = -1
+            domains[CHOSEN, j] = -1
             level -= 1
             continue
         k = highest_bit(mask) if only_first else lowest_bit(mask)
-        seats[CURSOR, level] = mask ^ (np.int64(1) << k)
-        seats[CHOSEN, j] = pool.windows[0, i, j] + k
+        domains[CURSOR, level] = mask ^ (np.int64(1) << k)
+        domains[CHOSEN, j] = pool.windows[0, i, j] + k
         if level == m - 1:
             before = count
-            count, filled = _stated(graphs, events, rings.whole, seats, found, query, i, new, count, filled)
+            count, filled = _asserted(graphs, events, rings.whole, domains, found, query, i, new, count, filled)
             if count < 0 or (count > before and (only_first or count > most)):
                 break
         elif _narrowed(graphs, events, rings, pool, query, i, level):
             level += 1
-            seats[NEXT, level] = _next_masked(masks, seats, level - 1, i, m, only_first)
-            seats[CURSOR, level] = masks[level - 1, seats[NEXT, level]]
+            domains[NEXT, level] = _next_masked(masks, domains, level - 1, i, m, only_first)
+            domains[CURSOR, level] = masks[level - 1, domains[NEXT, level]]
     return count, filled
 
 
 @inlined
-def _next_masked(masks: Ints, seats: Ints, level: int, i: int, m: int, in_order: bool) -> Any:
+def _next_masked(masks: Ints, domains: Ints, level: int, i: int, m: int, in_order: bool) -> Any:
     best, least = -1, 0
     for j in range(m):
-        if j == i or seats[CHOSEN, j] >= 0:
+        if j == i or domains[CHOSEN, j] >= 0:
             continue
         size, rest = 0, np.int64(0) if in_order else masks[level, j]
         while rest != 0:
@@ -207,14 +207,14 @@ def _next_masked(masks: Ints, seats: Ints, level: int, i: int, m: int, in_order:
 @inlined
 def _narrowed(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, level: int) -> Any:
     """What is left of each domain beside the event that was chosen at `level`, as the masks of that level; false when one becomes empty."""
-    m, only_first, seats, masks = query.m, query.only_first, pool.seats, pool.masks
-    one = seats[NEXT, level]
-    own = newcomer(rings.whole, rings.place, seats[CHOSEN, one])
+    m, only_first, domains, masks = query.m, query.only_first, pool.domains, pool.masks
+    one = domains[NEXT, level]
+    own = newcomer(rings.whole, rings.place, domains[CHOSEN, one])
     # Where one event is enough for the last variable, the rest need not be looked at: it is taken from the end that is taken first.
     enough = only_first and level == m - 2 and graphs.arranged[query.number] == graphs.arranged[query.number + 1]
     enough = enough and graphs.summed[query.number] == graphs.summed[query.number + 1]
     for j in range(m):
-        if j == i or seats[CHOSEN, j] >= 0:
+        if j == i or domains[CHOSEN, j] >= 0:
             continue
         asked = question(graphs, query.pairs + one * m + j, one < j)
         first, rest, left = pool.windows[0, i, j], masks[level - 1, j], np.int64(0)
@@ -249,8 +249,8 @@ def _fits(graphs: Graphs, events: Events, columns: Ints, place: Floats, asked: Q
 
 
 @inlined
-def _stated(
-    graphs: Graphs, events: Events, columns: Ints, seats: Ints, found: Found, query: Numbers, i: int, new: Newcomer, count: int, filled: int,
+def _asserted(
+    graphs: Graphs, events: Events, columns: Ints, domains: Ints, found: Found, query: Numbers, i: int, new: Newcomer, count: int, filled: int,
 ) -> Any:  # fmt: skip
     """Writes down the chosen events, places in `columns` (the pool's or the rings'), unless another arrangement of them comes first.
 
@@ -258,27 +258,27 @@ def _stated(
     """
     m = query.m
     for one in range(m):
-        seats[OWN, one], seats[TAKES, one] = new.event, new.bits
+        domains[OWN, one], domains[TAKES, one] = new.event, new.bits
         if one != i:
-            seats[OWN, one], seats[TAKES, one] = columns[EVENT, seats[CHOSEN, one]], columns[BITS, seats[CHOSEN, one]]
-    if graphs.summed[query.number] != graphs.summed[query.number + 1] and not _sums_hold(graphs, events, seats, query, -1):
+            domains[OWN, one], domains[TAKES, one] = columns[EVENT, domains[CHOSEN, one]], columns[BITS, domains[CHOSEN, one]]
+    if graphs.summed[query.number] != graphs.summed[query.number + 1] and not _sums_hold(graphs, events, domains, query, -1):
         return count, filled
-    if graphs.arranged[query.number] != graphs.arranged[query.number + 1] and not _is_least(graphs, events, seats, query):
+    if graphs.arranged[query.number] != graphs.arranged[query.number + 1] and not _is_least(graphs, events, domains, query):
         return count, filled
     if len(found.query) == count or len(found.event) < filled + m:
         return -1, -1
     found.query[count] = query.number
     for one in range(m):
-        found.event[filled + one] = seats[OWN, one]
+        found.event[filled + one] = domains[OWN, one]
     return count + 1, filled + m
 
 
 @bare
-def _sums_hold(graphs: Graphs, events: Events, seats: Ints, query: Numbers, at: int) -> Any:
+def _sums_hold(graphs: Graphs, events: Events, domains: Ints, query: Numbers, at: int) -> Any:
     """Whether the events satisfy all comparisons of sums, in the arrangement `at` (-1: as they are)."""
     for c in range(graphs.summed[query.number], graphs.summed[query.number + 1]):
-        left = _sum(graphs, events, seats, at, graphs.sides[2 * c], graphs.sides[2 * c + 1])
-        right = _sum(graphs, events, seats, at, graphs.sides[2 * c + 1], graphs.sides[2 * c + 2])
+        left = _sum(graphs, events, domains, at, graphs.sides[2 * c], graphs.sides[2 * c + 1])
+        right = _sum(graphs, events, domains, at, graphs.sides[2 * c + 1], graphs.sides[2 * c + 2])
         op = graphs.sum_ops[c]
         # The comparisons of doubles themselves: what is no number is unequal to everything.
         if op == EQUAL:
@@ -299,14 +299,14 @@ def _sums_hold(graphs: Graphs, events: Events, seats: Ints, query: Numbers, at: 
 
 
 @bare
-def _sum(graphs: Graphs, events: Events, seats: Ints, at: int, first: int, end: int) -> Any:
+def _sum(graphs: Graphs, events: Events, domains: Ints, at: int, first: int, end: int) -> Any:
     """Products are finished before they are added, all from left to right."""
     total, product, joined = 0.0, 0.0, JOIN_FIRST
     for f in range(first, end):
         op, variable, slot = graphs.factors[f, 0], graphs.factors[f, 1], graphs.factors[f, 2]
         value = graphs.constants[f]
         if variable >= 0:
-            event = seats[OWN, variable if at < 0 else graphs.arrangements[at + variable]]
+            event = domains[OWN, variable if at < 0 else graphs.arrangements[at + variable]]
             value = float(events.ints[slot, event]) if slot >= 0 else events.floats[~slot, event]
         if op == JOIN_TIMES:
             product = product * value
@@ -318,35 +318,35 @@ def _sum(graphs: Graphs, events: Events, seats: Ints, at: int, first: int, end: 
 
 
 @bare
-def _is_least(graphs: Graphs, events: Events, seats: Ints, query: Numbers) -> Any:
+def _is_least(graphs: Graphs, events: Events, domains: Ints, query: Numbers) -> Any:
     """Whether no other arrangement of the symmetric variables' events is a solution that comes first in (t, arrival), variable by variable."""
     m = query.m
     for at in range(graphs.arranged[query.number], graphs.arranged[query.number + 1], m):
-        if _comes_first(graphs.arrangements, seats, at, m) and _is_solution(graphs, events, seats, query, at):
+        if _comes_first(graphs.arrangements, domains, at, m) and _is_solution(graphs, events, domains, query, at):
             return False
     return True
 
 
 @inlined
-def _comes_first(arrangements: Ints, seats: Ints, at: int, m: int) -> Any:
+def _comes_first(arrangements: Ints, domains: Ints, at: int, m: int) -> Any:
     """Whether the first variable that takes another event takes an earlier one in the arrangement `at`."""
     for j in range(m):
         if arrangements[at + j] != j:
-            return seats[OWN, arrangements[at + j]] < seats[OWN, j]
+            return domains[OWN, arrangements[at + j]] < domains[OWN, j]
     return False
 
 
 @inlined
-def _is_solution(graphs: Graphs, events: Events, seats: Ints, query: Numbers, at: int) -> Any:
+def _is_solution(graphs: Graphs, events: Events, domains: Ints, query: Numbers, at: int) -> Any:
     """Whether the events satisfy everything in the arrangement `at`, too."""
     m = query.m
     for one in range(m):
-        if not (seats[TAKES, graphs.arrangements[at + one]] >> one) & 1:
+        if not (domains[TAKES, graphs.arrangements[at + one]] >> one) & 1:
             return False
     for one in range(m):
         for other in range(one + 1, m):
-            a, b = seats[OWN, graphs.arrangements[at + one]], seats[OWN, graphs.arrangements[at + other]]
+            a, b = domains[OWN, graphs.arrangements[at + one]], domains[OWN, graphs.arrangements[at + other]]
             pair, apart = query.pairs + one * m + other, events.t[b] - events.t[a]
             if not graphs.times[pair, EARLIEST] <= apart <= graphs.times[pair, LATEST] or not go_together(graphs, events, pair, True, a, b):
                 return False
-    return graphs.summed[query.number] == graphs.summed[query.number + 1] or _sums_hold(graphs, events, seats, query, at)
+    return graphs.summed[query.number] == graphs.summed[query.number + 1] or _sums_hold(graphs, events, domains, query, at)

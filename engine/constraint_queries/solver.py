@@ -110,7 +110,7 @@ def advance(
             stored += entries if not query.shared else min(entries, 1)
             if entries > 0 and stored > most_events:
                 stored = _kept(
-                    rings.whole, rings.heads, rings.tails, query.first, query.first + query.m, new.t, query.shared, pool.seats
+                    rings.whole, rings.heads, rings.tails, query.first, query.first + query.m, new.t, query.shared, pool.domains
                 )  # fmt: skip
             if entries > 0 and stored > most_events:
                 reason, figure = TOO_MANY_EVENTS, stored
@@ -128,7 +128,7 @@ def _begin(rings: Rings, pool: Pool, query: Numbers) -> Any:
     stored = 0
     for i in range(m):
         stored += rings.tails[v0 + i] - rings.heads[v0 + i]
-        pool.seats[ASKED, i] = NEVER
+        pool.domains[ASKED, i] = NEVER
         for j in range(m):
             pool.windows[0, i, j] = pool.windows[1, i, j] = rings.heads[v0 + j]
     return stored
@@ -150,7 +150,7 @@ def _enter(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, new: Newcom
         if (keep >> (v - v0)) & 1:
             k = rings.tails[v]
             rings.whole[EVENT, k], rings.whole[T, k], rings.whole[BITS, k] = new.event, new.t, new.bits
-            rings.whole[UNTIL, k] = pool.seats[LAST, v - v0]
+            rings.whole[UNTIL, k] = pool.domains[LAST, v - v0]
             rings.place[0, k], rings.place[1, k], rings.place[2, k] = new.x, new.y, new.z
             rings.tails[v] = k + 1
             entries += 1
@@ -169,22 +169,22 @@ def _taken_as_each(
     most_solutions: int,
 ) -> Any:  # fmt: skip
     """Adds the solutions that the event completes as any variable, renews what they wait for, and gives (the variables that keep it as bits, with
-    their last times in `seats`, candidates looked at, searches, solutions, events in them): solutions are -1 when there is no room."""
-    v0, m, seats = query.first, query.m, pool.seats
+    their last times in `domains`, candidates looked at, searches, solutions, events in them): solutions are -1 when there is no room."""
+    v0, m, domains = query.first, query.m, pool.domains
     keep, candidates, searches, before = np.int64(0), 0, 0, count
     for i in range(m):
         if not (new.bits >> i) & 1:
             continue
         if graphs.roles[v0 + i, IDLE] == 1:
             keep |= np.int64(1) << i
-            seats[LAST, i] = new.t + graphs.roles[v0 + i, KEPT]
+            domains[LAST, i] = new.t + graphs.roles[v0 + i, KEPT]
             continue
         look = _look(graphs, events, rings, pool, query, i, new, _moved(graphs, rings, pool, query, i, new.t))
         if not look.useful:
             continue
         if graphs.roles[v0 + i, SPAN] != NEVER:
             keep |= np.int64(1) << i
-            seats[LAST, i] = new.t + _useful_for(graphs, query, i, look.empty)
+            domains[LAST, i] = new.t + _useful_for(graphs, query, i, look.empty)
         search = look.empty == 0 and not (query.only_first and count > before)
         look = _list_rest(graphs, events, rings, pool, query, i, new, look, search and not look.few)
         candidates += look.top
@@ -227,8 +227,8 @@ def _moved(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, now
     v0, m, p, times = query.first, query.m, query.pairs + i * query.m, graphs.times
     ring, heads, tails, windows = rings.whole, rings.heads, rings.tails, pool.windows
     # At the same time again only events of that time are new.
-    later, empty, useful = pool.seats[ASKED, i] != now, np.int64(0), True
-    pool.seats[ASKED, i] = now
+    later, empty, useful = pool.domains[ASKED, i] != now, np.int64(0), True
+    pool.domains[ASKED, i] = now
     for j in range(m):
         if j == i:
             continue
@@ -312,7 +312,7 @@ def _list(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, v: int, i: int, j: int, asked: Question, new: Newcomer, top: int, mortal: bool, cells:
     bool,
 ) -> Any:  # fmt: skip
-    """Puts what of V_i's window of V_j's domain goes with the event into the pool from `top` on, and takes its seats. Gives the pool's new top."""
+    """Puts what of V_i's window of V_j's domain goes with the event into the pool from `top` on, and takes its domains. Gives the pool's new top."""
     a, b = pool.windows[0, i, j], pool.windows[1, i, j]
     if cells:
         end = from_cells(
@@ -322,7 +322,7 @@ def _list(
     else:
         end = within(rings.place, a, b, new.x, new.y, new.z, asked.reach, pool.whole, top)
     end = fitting(graphs, events, rings, pool, asked, new, top, end, mortal)
-    pool.seats[BEGIN, j], pool.seats[END, j] = top, end
+    pool.domains[BEGIN, j], pool.domains[END, j] = top, end
     return end
 
 
@@ -345,7 +345,7 @@ def _list_rest(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: 
 @inlined
 def _renew(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, look: Look) -> None:
     """The stored events that may take part with the new one stay as long as it, but never longer than their own role allows."""
-    v0, m, last = query.first, query.m, pool.seats[LAST, i]
+    v0, m, last = query.first, query.m, pool.domains[LAST, i]
     for j in range(m):
         if j == i or (look.empty >> j) & 1 or graphs.roles[v0 + j, RENEWED] == 0:
             continue
@@ -356,7 +356,7 @@ def _renew(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, loo
                 _stay(rings.whole, pool.windows[0, i, j] + lowest_bit(rest), last, span)
                 rest &= rest - 1
         else:
-            for k in range(pool.seats[BEGIN, j], pool.seats[END, j]):
+            for k in range(pool.domains[BEGIN, j], pool.domains[END, j]):
                 _stay(rings.whole, pool.whole[RING, k], last, span)
 
 
@@ -366,23 +366,23 @@ def _stay(ring: Ints, k: int, last: int, span: int) -> None:
 
 
 @bare
-def _kept(ring: Ints, heads: Ints, tails: Ints, first: int, last: int, now: int, shared: bool, seats: Ints) -> Any:
+def _kept(ring: Ints, heads: Ints, tails: Ints, first: int, last: int, now: int, shared: bool, domains: Ints) -> Any:
     """How many events the variables from `first` up to `last` keep at `now`; `shared`: together, else one for each that keeps it."""
     m = last - first
     count = 0
     for i in range(m):
-        seats[CURSOR, i] = heads[first + i]
+        domains[CURSOR, i] = heads[first + i]
     while True:
         event = np.int64(-1)
         for i in range(m):
-            while seats[CURSOR, i] < tails[first + i] and ring[UNTIL, seats[CURSOR, i]] < now:
-                seats[CURSOR, i] += 1
-            if seats[CURSOR, i] < tails[first + i] and (event < 0 or ring[EVENT, seats[CURSOR, i]] < event):
-                event = ring[EVENT, seats[CURSOR, i]]
+            while domains[CURSOR, i] < tails[first + i] and ring[UNTIL, domains[CURSOR, i]] < now:
+                domains[CURSOR, i] += 1
+            if domains[CURSOR, i] < tails[first + i] and (event < 0 or ring[EVENT, domains[CURSOR, i]] < event):
+                event = ring[EVENT, domains[CURSOR, i]]
         if event < 0:
             return count
         count += 1 if shared else 0
         for i in range(m):
-            if seats[CURSOR, i] < tails[first + i] and ring[EVENT, seats[CURSOR, i]] == event:
-                seats[CURSOR, i] += 1
+            if domains[CURSOR, i] < tails[first + i] and ring[EVENT, domains[CURSOR, i]] == event:
+                domains[CURSOR, i] += 1
                 count += 0 if shared else 1

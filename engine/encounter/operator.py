@@ -207,7 +207,7 @@ class MeetingStage(Stage[EncounterIndex, MeetingState]):
         return MeetingState([Pairs() for _ in index.queries])
 
     def step(self, index: EncounterIndex, state: MeetingState, batch: Batch, watermark: int) -> Output[MeetingState]:
-        stated = []
+        asserted = []
         for q, (specification, rows) in enumerate(zip(index.specifications, _by_query(batch, len(index.queries)), strict=True)):
             pairs = state.queries[q]
             if not len(rows) and not len(pairs.open.pair):
@@ -215,8 +215,8 @@ class MeetingStage(Stage[EncounterIndex, MeetingState]):
             met = _met(index, q, pairs, batch, rows)
             state.places += len(rows)
             state.meetings += len(met.pair)
-            stated.append(_advanced(q, specification, pairs, met, watermark, batch.entities))
-        return Output(state, concat(stated))
+            asserted.append(_advanced(q, specification, pairs, met, watermark, batch.entities))
+        return Output(state, concat(asserted))
 
     def migrate(self, index: EncounterIndex, parts: Sequence[tuple[EncounterIndex, MeetingState]]) -> MeetingState:
         known = _known([(old, state.queries) for old, state in parts])
@@ -311,9 +311,9 @@ def _advanced(q: int, specification: EncounterSpecification, pairs: Pairs, met: 
     fits = end - runs.first >= specification.lasting
     sent = ~np.isnan(runs.sent)
     news = fits & (ended | ~sent | (runs.least != runs.sent) | (runs.seq != runs.sent_seq).any(axis=1))
-    withdrawn = sent & news
+    retracted = sent & news
     pairs.open = runs.telling(news).take(~ended)
-    return _changes(q, specification, runs, withdrawn, news, ended, dictionary)
+    return _changes(q, specification, runs, retracted, news, ended, dictionary)
 
 
 def _decided(pairs: Pairs, pair: Ints, at: Ints, symmetric: bool) -> Bools:
@@ -356,10 +356,10 @@ def _has_place(kept: Kept, at: Ints, entity: Ints, role: int) -> Bools:
 
 
 def _changes(
-    q: int, specification: EncounterSpecification, runs: Runs, withdrawn: Bools, stated: Bools, ended: Bools, dictionary: EntityDictionary
+    q: int, specification: EncounterSpecification, runs: Runs, retracted: Bools, asserted: Bools, ended: Bools, dictionary: EntityDictionary
 ) -> pa.RecordBatch:
-    """Withdrawals of what was stated before, then what is stated now."""
-    gone, now = runs.take(withdrawn), runs.take(stated)
+    """Retractions of what was asserted before, then what is asserted now."""
+    gone, now = runs.take(retracted), runs.take(asserted)
     if not len(now.pair):
         return concat([])
     pair = np.concatenate([gone.pair, now.pair])
@@ -372,7 +372,7 @@ def _changes(
     n = len(pair)
     variable = pa.array(["a", "b"] * n, pa.string())
     evidence = Evidence(np.arange(n + 1) * 2, sides.reshape(-1), t.reshape(-1), x.reshape(-1), y.reshape(-1), seq.reshape(-1), variable)
-    closed = np.concatenate([np.zeros(len(gone.pair), np.bool_), ended[stated]])
+    closed = np.concatenate([np.zeros(len(gone.pair), np.bool_), ended[asserted]])
     return changes(
         dictionary,
         query=np.full(n, q, np.int32),

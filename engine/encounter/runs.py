@@ -15,7 +15,7 @@ SIDES = 2
 
 class Runs(NamedTuple):
     """Runs by `pair` (code of the first << 32 | code of the other) and first T. `least`: the least distance, with the tuples of both sides
-    (n, 2) that the places there came from. `sent`: the least distance that was stated, NaN where none was, with its tuples' numbers in
+    (n, 2) that the places there came from. `sent`: the least distance that was asserted, NaN where none was, with its tuples' numbers in
     `sent_t` and so on."""
 
     pair: Ints
@@ -36,7 +36,7 @@ class Runs(NamedTuple):
         return Runs._make(column[rows] for column in self)
 
     def telling(self, rows: Bools) -> Runs:
-        """The same after `rows` were stated as they are."""
+        """The same after `rows` were asserted as they are."""
         columns = self._asdict()
         for sent, own in (("sent", "least"), ("sent_t", "t"), ("sent_seq", "seq"), ("sent_x", "x"), ("sent_y", "y")):
             kept = columns[sent].copy()
@@ -52,7 +52,7 @@ def no_runs() -> Runs:
 
 
 def runs_of(pair: Ints, at: Ints, distance: Floats, t: Ints, seq: Ints, x: Floats, y: Floats) -> Runs:
-    """Each meeting as a run of one T that was not stated."""
+    """Each meeting as a run of one T that was not asserted."""
     untold = np.full(len(pair), np.nan)
     return Runs(pair, at, at, distance, t, seq, x, y, untold, np.zeros_like(t), np.zeros_like(seq), np.zeros_like(x), np.zeros_like(y))
 
@@ -67,7 +67,7 @@ def taken_on(runs: Runs, meetings: Runs, every: int) -> tuple[Runs, Bools]:
     begin = np.flatnonzero(np.concatenate([[True], ~goes_on]))
     end = np.append(begin[1:], len(joined.pair)) - 1
     group = np.repeat(np.arange(len(begin)), end - begin + 1)
-    # The first row of the least distance: what was stated of the run stands in its first row.
+    # The first row of the least distance: what was asserted of the run stands in its first row.
     nearest = np.lexsort((joined.first, joined.least, group))[begin]
     whole = joined.take(nearest)._replace(first=joined.first[begin], last=joined.last[end])
     sent = {name: getattr(joined, name)[begin] for name in ("sent", "sent_t", "sent_seq", "sent_x", "sent_y")}

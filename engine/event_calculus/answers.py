@@ -19,7 +19,7 @@ NEVER = -(1 << 62)
 
 @dataclass(frozen=True)
 class Change:
-    """Facts stated (+1) or withdrawn (-1) of one output at a query time; e is null for events (s is their time). `keys`: (columns, facts)."""
+    """Facts asserted (+1) or retracted (-1) of one output at a query time; e is null for events (s is their time). `keys`: (columns, facts)."""
 
     name: str
     keys: Ints
@@ -45,19 +45,19 @@ def spelt_keys(name: str, keys: Ints, symbols: Symbols) -> Ints:
 
 
 def revised(
-    name: str, before: FluentTable, now: FluentTable, low: int, first: int, withdrawn: FluentTable | None = None
+    name: str, before: FluentTable, now: FluentTable, low: int, first: int, retracted: FluentTable | None = None
 ) -> tuple[FluentTable, list[Change]]:
     """The answer after a window, and its change: what was decided before the window's first tick stays, from there on the window decides.
 
-    What ended at `low` or before no window can change: it is forgotten. `withdrawn`: what turned out to be wrong before the window.
+    What ended at `low` or before no window can change: it is forgotten. `retracted`: what turned out to be wrong before the window.
     """
     if before.n == 0:
         if not len(now.lists.s):
             return now, []
         return now, [Change(name, take_rows(now.keys, now.lists.owners()), now.lists.s, now.lists.e, np.ones(len(now.lists.s), np.int64))]
     stays = before.lists
-    if withdrawn is not None:
-        stays = subtract(stays, gather(withdrawn.lists, find_rows(withdrawn.keys, before.keys), NEVER))
+    if retracted is not None:
+        stays = subtract(stays, gather(retracted.lists, find_rows(retracted.keys, before.keys), NEVER))
     keys, ptr, s, e, changed, cs, ce, weight = _revised(before.keys, *before.lists, *stays, now.keys, *now.lists, low, first)
     return FluentTable(keys, Intervals(ptr, s, e)), [Change(name, changed, cs, ce, weight)] if len(cs) else []
 
@@ -106,7 +106,7 @@ def _revised(
 
 @jit
 def _difference(bk: Ints, bp: Ints, bs: Ints, be: Ints, at: Ints, keys: Ints, ptr: Ints, s: Ints, e: Ints, low: int) -> Any:
-    """Intervals withdrawn and stated; list i became list at[i] (-1: it is gone). What ended at `low` or before is neither."""
+    """Intervals retracted and asserted; list i became list at[i] (-1: it is gone). What ended at `low` or before is neither."""
     width = bk.shape[0]
     total = ptr[-1]
     come = np.ones(total, np.bool_)

@@ -16,9 +16,9 @@ from engine.event_calculus.tables import FluentTable
 
 @dataclass(frozen=True)
 class WindowContext:
-    """A plan over one window: what is known so far (`world`), what may be stated (`groundings`), what goes over the window's edges (`crossing`).
+    """A plan over one window: what is known so far (`world`), what may be asserted (`groundings`), what goes over the window's edges (`crossing`).
 
-    `withdrawn`: by fluent, what rules of speeds stated wrongly before the window. `share`: of what is spread only this is computed.
+    `retracted`: by fluent, what rules of speeds asserted wrongly before the window. `share`: of what is spread only this is computed.
     """
 
     plan: Plan
@@ -28,4 +28,4 @@ class WindowContext:
     crossing: Crossing
     exact: bool
     share: Share | None
-    withdrawn: dict[Indicator, FluentTable] = field(default_factory=dict)
+    retracted: dict[Indicator, FluentTable] = field(default_factory=dict)

@@ -12,12 +12,12 @@ import numpy as np
 from engine.event_calculus.conditions import LimitExceeded, World, named, satisfy
 from engine.event_calculus.context import WindowContext
 from engine.event_calculus.crossing import Crossing
-from engine.event_calculus.cut import Part, relation_of
 from engine.event_calculus.derived import DerivedFluents
 from engine.event_calculus.groundings import DeclaredGroundings
 from engine.event_calculus.intervals import Ints
 from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import Bounds, Groundings, Memory, SimpleCarry
+from engine.event_calculus.partitioning import Part, relation_of
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.sharing import Share
 from engine.event_calculus.simple_fluents import Points
@@ -51,7 +51,7 @@ class Evaluation:
     """Evaluates a plan over one window; `run` fills `fluents` and `events` (those of rules) and returns what the next window needs.
 
     Nothing that it holds refers to it, so a window's arrays go with it (left to the garbage collector they cost a tenth of a small window).
-    `withdrawn`: by fluent, what rules of speeds stated wrongly before the window. `part`: computes only its nodes; the tables of the others are
+    `retracted`: by fluent, what rules of speeds asserted wrongly before the window. `part`: computes only its nodes; the tables of the others are
     given or not needed. `share`: of what is spread computes only what belongs to this share.
     """
 
@@ -84,7 +84,7 @@ class Evaluation:
         self._carries: dict[Node, SimpleCarry] = {}
         world.fluents = tables.of
         self.context = WindowContext(plan, world, bounds, self.groundings, self.crossing, exact, share)
-        self.withdrawn = self.context.withdrawn
+        self.retracted = self.context.retracted
 
     def run(self) -> Memory:
         derived = DerivedFluents(self.context)

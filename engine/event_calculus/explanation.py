@@ -2,7 +2,7 @@
 
 Simple fluents: the initiatedAt, terminatedAt, fi or initially clause whose head matches at the moment before the edge, and its conditions with
 the values they had. Statically determined fluents: the holdsFor clause that gives the edge, and the state of the fluents it reads there. Inputs have
-no rule. Everything is derived anew from the window's own tables, so nothing is recorded while a query runs.
+no rule. Everything is derived again from the window's own tables, so nothing is recorded while a query runs.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class Explainer:
         return names[int(value)] if rows.kinds[term.name] == "symbol" else str(int(value))
 
     def _by_deadline(self, node: Node, key: Key, t: int, *, after: bool) -> Cause | None:
-        """The fi clause that stated (`after`) or ended a value at t; asked when no rule did."""
+        """The fi clause that asserted (`after`) or ended a value at t; asked when no rule did."""
         symbols = self.evaluation.world.symbols
         for deadline in self.evaluation.plan.deadlines.get(node, ()):
             if symbols.term(deadline.after if after else deadline.before) != key[-1]:  # type: ignore[arg-type]
@@ -172,8 +172,8 @@ class Explainer:
         for start in self.evaluation.plan.starts(node):
             given = {term.name: code for term, code in zip(start.fluent.terms, key, strict=True) if isinstance(term, Variable)}
             rows = Rows(1, {name: np.array([code]) for name, code in given.items()}, dict.fromkeys(given, SYMBOL))
-            stated = [self.evaluation.column(rows, term)[0] for term in start.fluent.terms]
-            if stated == list(key) and satisfy(self.evaluation.world, rows, start.body).n:
+            asserted = [self.evaluation.column(rows, term)[0] for term in start.fluent.terms]
+            if asserted == list(key) and satisfy(self.evaluation.world, rows, start.body).n:
                 return self._caused(start.place, t, ["initially"])
         return None
 

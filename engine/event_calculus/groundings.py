@@ -9,10 +9,10 @@ import numpy as np
 
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import World, as_symbols, match, named, satisfy
-from engine.event_calculus.cut import Relation
 from engine.event_calculus.intervals import Intervals, Ints
 from engine.event_calculus.keys import find_indexed, index_rows, number_rows, take_rows
 from engine.event_calculus.memory import Groundings, Listed
+from engine.event_calculus.partitioning import Relation
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.sharing import Key, Share
 from engine.event_calculus.syntax import Declared, Fact, Grounding

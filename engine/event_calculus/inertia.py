@@ -220,7 +220,7 @@ def _applied(points: Ints, parts: Ints, keys: Ints, limit: int) -> Any:
 
 
 @jit
-def _stated(keys: Ints, group: Ints, value: Ints, s: Ints, e: Ints) -> Any:
+def _asserted(keys: Ints, group: Ints, value: Ints, s: Ints, e: Ints) -> Any:
     """Runs in order of group as lists by (group, value)."""
     width, n = keys.shape[0], len(group)
     out, ptr = np.empty((width + 1, n), np.int64), np.zeros(n + 1, np.int64)
@@ -295,7 +295,7 @@ def simple_fluent(
         points, parts, carry_keys, carry_value, carry_start, carry_due, deadlines, delay, tick, query_time, snapshot, limit
     )
     _, group, held, s, e, value, start, due, _, _, _, _ = runs
-    out, out_ptr, out_s, out_e = _stated(keys, group, held, s, e)
+    out, out_ptr, out_s, out_e = _asserted(keys, group, held, s, e)
     n, rules = keys.shape[1], deadlines.shape[1]
     alive = np.empty(n, np.int64)
     m = 0

@@ -45,20 +45,20 @@ def made_by_two(plan: Plan, domain: Indicator, relations: Sequence[Indicator]) -
 
 
 def _always_open(plan: Plan, outputs: Sequence[str], rule: IntervalRule, domain: Indicator) -> bool:
-    """Whether a rule states when none of some lists holds, and those are stated, too, and make members of the same two."""
+    """Whether a rule states when none of some lists holds, and those are asserted, too, and make members of the same two."""
     *lists, last = rule.intervals
     if not isinstance(last, Construct) or last.operator != "complement_all" or last.out != rule.out or rule.conditions:
         return False
-    return _stated(plan.program, outputs, rule.head) and all(
+    return _asserted(plan.program, outputs, rule.head) and all(
         isinstance(part, Retrieve)
         and _names(part.fluent.terms) == _names(rule.head.terms)
-        and _stated(plan.program, outputs, part.fluent)
+        and _asserted(plan.program, outputs, part.fluent)
         and _makes_members(plan, part.fluent, domain)
         for part in lists
     )
 
 
-def _stated(program: Program, outputs: Sequence[str], fluent: FluentPattern) -> bool:
+def _asserted(program: Program, outputs: Sequence[str], fluent: FluentPattern) -> bool:
     """Whether all intervals of a fluent's value are among the answers."""
     if called(fluent.name) not in outputs or not program.outputs:
         return called(fluent.name) in outputs

@@ -13,10 +13,10 @@ from hashlib import blake2b
 
 from engine.event_calculus.answers import NEVER
 from engine.event_calculus.arrivals import InputRows
-from engine.event_calculus.brought import Message, written
-from engine.event_calculus.cut import Cut
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF
+from engine.event_calculus.local_results import Message, written
+from engine.event_calculus.partitioning import Partitioning
 from engine.event_calculus.state import WindowState
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import Symbols
@@ -40,9 +40,9 @@ class EntityState:
 class NonRelational:
     """Evaluates the keyed part of a cut program. Immutable: everything that changes is in the EntityState."""
 
-    def __init__(self, cut: Cut, windows: Windows) -> None:
+    def __init__(self, partitioning: Partitioning, windows: Windows) -> None:
         """`windows` are those of the keyed part; their outputs are the answers that it carries over a window's edge."""
-        self.cut = cut
+        self.partitioning = partitioning
         self.windows = windows
 
     def take(self, state: EntityState, rows: Mapping[Indicator, InputRows], seq: int, t: int) -> None:
@@ -56,7 +56,7 @@ class NonRelational:
         own, found = state.windows, []
         own.clock = max(own.clock, clock)
         for decision in self.windows.advance(own):
-            lists = written(self.cut, decision.evaluation, quiet=not any(len(part) for parts in own.rows.values() for part in parts))
+            lists = written(self.partitioning, decision.evaluation, quiet=not any(len(part) for parts in own.rows.values() for part in parts))
             digest = blake2b(lists, digest_size=_DIGEST_BYTES).digest()
             if digest != state.sent:
                 found.append(Message(decision.query_time, state.partition, lists))
@@ -66,11 +66,11 @@ class NonRelational:
         return found
 
     def _leaves(self, evaluation: Evaluation) -> bool:
-        """Whether something that was stated is over, so that a later window does not have it although nothing happens."""
-        tables = [evaluation.fluents[node] for node in self.cut.sent if node.kind != "event"]
-        tables += [evaluation.inputs[indicator] for indicator in self.cut.lists if indicator in evaluation.inputs]
+        """Whether something that was asserted is over, so that a later window does not have it although nothing happens."""
+        tables = [evaluation.fluents[node] for node in self.partitioning.sent if node.kind != "event"]
+        tables += [evaluation.inputs[indicator] for indicator in self.partitioning.lists if indicator in evaluation.inputs]
         return any((table.lists.e < INF).any() for table in tables) or any(
-            evaluation.events[node].n for node in self.cut.sent if node.kind == "event"
+            evaluation.events[node].n for node in self.partitioning.sent if node.kind == "event"
         )
 
     def ahead(self, state: EntityState) -> list[Message]:
@@ -80,4 +80,4 @@ class NonRelational:
             return []
         query_time = self.windows.next_query(own)
         evaluation, _ = self.windows.evaluate(own, query_time)
-        return [Message(query_time, state.partition, written(self.cut, evaluation, quiet=False))]
+        return [Message(query_time, state.partition, written(self.partitioning, evaluation, quiet=False))]

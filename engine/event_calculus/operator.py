@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.event_calculus.answers import NEVER, Change
-from engine.event_calculus.brought import Brought, Message
 from engine.event_calculus.conditions import LimitExceeded
-from engine.event_calculus.cut import Cut, Relation, cut, relation_of
 from engine.event_calculus.inputs import VALUE, read_rows
 from engine.event_calculus.intervals import INF
+from engine.event_calculus.local_results import LocalResults, Message
 from engine.event_calculus.nonrelational import EntityState, NonRelational
+from engine.event_calculus.partitioning import Partitioning, Relation, partitioning_of, relation_of
 from engine.event_calculus.sharing import Share, Sharing, shared
 from engine.event_calculus.specification import CalculusSpecification
 from engine.event_calculus.state import WindowState
@@ -78,9 +78,9 @@ class Compiled:
 
     def take(self, state: WindowState, rows: pa.RecordBatch) -> None:
         """Emitted rows of this query into its windows; the row without an event gives only the clock."""
-        if state.brought is not None:
+        if state.local_results is not None:
             lists = rows.column(LISTS).is_valid()
-            self._bring(state.brought, rows.filter(lists))
+            self._take_local_results(state.local_results, rows.filter(lists))
             rows = rows.filter(pc.invert(lists))
         arrived = np.asarray(rows.column(ARRIVED))
         seq, t = np.asarray(rows.column(SEQ)), np.asarray(rows.column(TIME))
@@ -93,11 +93,11 @@ class Compiled:
         self.windows.take(state, read, first, int(clocks.max()) if len(clocks) else NEVER, least)
 
     @staticmethod
-    def _bring(brought: Brought, rows: pa.RecordBatch) -> None:
+    def _take_local_results(local_results: LocalResults, rows: pa.RecordBatch) -> None:
         kinds = rows.column(EVENT).to_pylist()
         columns = (rows.column(TIME).to_pylist(), (np.asarray(rows.column(SEQ)) - FIRST_SEQ).tolist(), rows.column(LISTS).to_pylist())
         messages = [Message(*message) for message in zip(*columns, strict=True)]
-        brought.take(*([one for one, its in zip(messages, kinds, strict=True) if its == kind] for kind in (_SETTLED, _AHEAD)))
+        local_results.take(*([one for one, its in zip(messages, kinds, strict=True) if its == kind] for kind in (_SETTLED, _AHEAD)))
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         if compiled.first is not None:
             self._take(state, compiled, batch, picked, arrived)
             lists = self._lists(index, state, compiled, watermark, silent=False)
-            # The first row says where query times begin, whoever reads it.
+            # The first row says where query times begin, in every partition.
             picked = np.union1d(picked[:1], np.flatnonzero(_named(batch, compiled.passed, compiled)))
         return [*lists, _marked(index, batch, picked, arrived, compiled.route, begins if compiled.windows.settings.begin is None else -1)]
 
@@ -177,7 +177,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         assert compiled.first is not None
         own = state.entities.setdefault(compiled.route, EntityState())
         specification = compiled.specification
-        specs = [spec for spec in specification.inputs if spec.indicator in compiled.first.cut.keyed.inputs]
+        specs = [spec for spec in specification.inputs if spec.indicator in compiled.first.partitioning.keyed.inputs]
         rows = batch.rows if len(picked) == len(batch) else batch.rows.take(pa.array(picked))
         read = read_rows(rows, arrived[picked], specs, own.windows.symbols, specification.settings.tick)
         compiled.first.take(own, read, int(batch.seq[picked[0]]), int(batch.t[picked[0]]))
@@ -316,8 +316,8 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
                     decided += compiled.windows.conclude(own, watermark - 1)
             except LimitExceeded as error:
                 raise QueryStopped(compiled.query.key, str(error)) from error
-            if own.brought is not None:
-                own.brought.ahead = []
+            if own.local_results is not None:
+                own.local_results.ahead = []
             found += [changes_of(position, change, own.symbols) for decision in decided for change in decision.changes]
         return Output(state, changes=concat(found))
 
@@ -423,7 +423,7 @@ def _compiled(query: RegisteredQuery) -> Compiled:
     return Compiled(query, specification, windows, route, names, names, routes=(route,))
 
 
-def _cut(compiled: Compiled, parts: Cut | None) -> Compiled:
+def _cut(compiled: Compiled, parts: Partitioning | None) -> Compiled:
     """The query with what concerns one entity in the keyed stage, if it can be separated."""
     one = compiled.specification
     if parts is None or not _cut_off(one):
@@ -443,9 +443,9 @@ def _cut_off(one: CalculusSpecification) -> bool:
     return one.arrival is None and one.synopsis is None
 
 
-def _parts(one: CalculusSpecification) -> tuple[Cut | None, Sharing]:
+def _parts(one: CalculusSpecification) -> tuple[Partitioning | None, Sharing]:
     """What of a program is of one entity, and how the rest is spread."""
-    parts = cut(one.plan, one.inputs, one.outputs, one.settings.dialect)
+    parts = partitioning_of(one.plan, one.inputs, one.outputs, one.settings.dialect)
     return parts, shared(one.plan, parts, one.outputs, computed=_cut_off(one))
 
 

@@ -85,7 +85,7 @@ def clause_texts(text: str) -> dict[Place, str]:
 
 
 _NESTING = re.compile(r"%[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^'\\\n]|''|\\[^\n])*(?:'|\\?(?=\n|\Z))|[(\[]|[)\]]|\\\+|\n|[^%/'()\[\]\\\n]+|.", re.DOTALL)
-"""A name whose quote is not closed goes to the end of its line, lest each of many quotes look for its end."""
+"""A name whose quote is not closed goes to the end of its line, so that many quotes do not each look for their ends."""
 
 
 def _refuse_oversize(text: str) -> None:

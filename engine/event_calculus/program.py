@@ -15,7 +15,7 @@ EVENT, POINTS, INTERVALS = "event", "points", "intervals"
 
 @dataclass(frozen=True)
 class Output:
-    """outputEntity(...): an event, or a fluent with its value; what has its constants is stated."""
+    """outputEntity(...): an event, or a fluent with its value; what has its constants is asserted."""
 
     name: str
     terms: tuple[Term, ...]

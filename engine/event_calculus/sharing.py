@@ -20,9 +20,9 @@ from functools import cached_property
 
 import numpy as np
 
-from engine.event_calculus.cut import Cut, Relation, Rule, conditions_of, facts_of, head_of, reads_of, relation_of
 from engine.event_calculus.intervals import Bools, Ints
 from engine.event_calculus.members import lasting_domains, made_by_two
+from engine.event_calculus.partitioning import Partitioning, Relation, Rule, conditions_of, facts_of, head_of, reads_of, relation_of
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.spatial import Sides
 from engine.event_calculus.syntax import Construct, Indicator, IntervalRule
@@ -56,11 +56,11 @@ class Share:
         return self.number == 0 or relation not in self.sharing.together
 
     def states(self, relation: Relation) -> bool:
-        """Whether answers about it are stated here: what every share knows the first one states."""
+        """Whether answers about it are asserted here: what every share knows the first one states."""
         return self.number == 0 or relation in self.sharing.keys
 
     def remembers(self, relation: Relation) -> bool:
-        """Whether answers about it are kept here, because they are stated or because they make members."""
+        """Whether answers about it are kept here, because they are asserted or because they make members."""
         return self.states(relation) or (relation.fluent and bool(self.sharing.lasting))
 
     def own(self, relation: Relation, columns: Ints | Sequence[Ints], symbols: Symbols) -> Bools | None:
@@ -104,11 +104,11 @@ class Share:
         return Table(tuple(column[own] for column in table.columns), table.kinds, int(own.sum()), table.t[own])
 
 
-def shared(plan: Plan, cut: Cut | None, outputs: Sequence[str], *, computed: bool) -> Sharing:
+def shared(plan: Plan, partitioning: Partitioning | None, outputs: Sequence[str], *, computed: bool) -> Sharing:
     """How a program's relations are spread; `computed`: all but those that the stage before has computed, as the cut says."""
     lasting = lasting_domains(plan, outputs)
     while True:
-        sharing = _Sharer(plan, cut, computed, lasting).sharing
+        sharing = _Sharer(plan, partitioning, computed, lasting).sharing
         apart = [(relation.name, relation.arity) for relation in {**sharing.keys, **sharing.together} if relation.fluent]
         known = {domain: least for domain, least in lasting.items() if least == 1 or made_by_two(plan, domain, apart)}
         if known == lasting:
@@ -119,12 +119,12 @@ def shared(plan: Plan, cut: Cut | None, outputs: Sequence[str], *, computed: boo
 class _Sharer:
     """`lasting`: the domains whose members all shares are taken to know."""
 
-    def __init__(self, plan: Plan, cut: Cut | None, computed: bool, lasting: Mapping[Indicator, int]) -> None:
+    def __init__(self, plan: Plan, partitioning: Partitioning | None, computed: bool, lasting: Mapping[Indicator, int]) -> None:
         self.lasting = lasting
         self.plan = plan
-        self.of_one = frozenset[Relation]() if cut is None else frozenset(map(relation_of, cut.keyed.nodes))
+        self.of_one = frozenset[Relation]() if partitioning is None else frozenset(map(relation_of, partitioning.keyed.nodes))
         before = self.of_one if computed else frozenset[Relation]()
-        inputs = plan.program.inputs if cut is None or not computed else cut.lists
+        inputs = plan.program.inputs if partitioning is None or not computed else partitioning.lists
         self.listed = before | {Relation(True, *indicator) for indicator in inputs}
         self.rules: dict[Relation, list[Rule]] = {}
         for point in plan.program.point_rules:

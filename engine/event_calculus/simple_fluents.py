@@ -13,12 +13,12 @@ import numpy as np
 
 from engine.event_calculus.conditions import LimitExceeded, named, satisfy
 from engine.event_calculus.context import WindowContext
-from engine.event_calculus.cut import relation_of
 from engine.event_calculus.inertia import ANY_ARGUMENT, INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY, begun, initiations, simple_fluent
 from engine.event_calculus.intervals import Intervals, Ints
 from engine.event_calculus.keys import find_rows, take_rows
 from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import SimpleCarry
+from engine.event_calculus.partitioning import relation_of
 from engine.event_calculus.syntax import Deadline, PointRule
 from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, no_fluent, no_keys, one_row
 from engine.event_calculus.terms import Atom, Number, Place, Term, Variable

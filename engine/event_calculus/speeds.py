@@ -17,8 +17,8 @@ from engine.event_calculus.terms import Term
 class Speeds:
     """The speeds of one window.
 
-    An open interval counts as slow (speed 0): a delay is stated while it lasts. When it ends and was not slow after all, it is withdrawn as a
-    whole, also what lies before the window: the context's `withdrawn` gets, by fluent, what was stated there wrongly.
+    An open interval counts as slow (speed 0): a delay is asserted while it lasts. When it ends and was not slow after all, it is retracted as a
+    whole, also what lies before the window: the context's `retracted` gets, by fluent, what was asserted there wrongly.
     """
 
     def __init__(self, context: WindowContext) -> None:
@@ -54,7 +54,7 @@ class Speeds:
             metres = distance_m(*begin, *end)
             limit = np.broadcast_to(np.asarray(number(context.world, rows, construct.amount), np.float64), (rows.n,))[owner]
             slow = np.where(lists.e == INF, ~np.isnan(begin[0]) & (limit > 0), metres / (lists.e - lists.s) < limit)
-        self._withdraw(rule, rows, construct, owner[(lists.s < bounds.first) & ~slow], lists.s[(lists.s < bounds.first) & ~slow])
+        self._retract(rule, rows, construct, owner[(lists.s < bounds.first) & ~slow], lists.s[(lists.s < bounds.first) & ~slow])
         return keep(lists, slow)
 
     def _places(self, indicator: Indicator, entity: Ints, moments: Ints) -> Floats:
@@ -72,14 +72,14 @@ class Speeds:
             found[axis] = np.where(known, np.asarray(places.columns[1 + axis], np.float64)[order[at]], np.nan)
         return found
 
-    def _withdraw(self, rule: IntervalRule, rows: Rows, construct: Construct, owner: Ints, s: Ints) -> None:
-        """Notes what a rule stated before the window about intervals that were open then; only where the rule alone makes the fluent of them."""
+    def _retract(self, rule: IntervalRule, rows: Rows, construct: Construct, owner: Ints, s: Ints) -> None:
+        """Notes what a rule asserted before the window about intervals that were open then; only where the rule alone makes the fluent of them."""
         plan = self.context.plan
         if not len(owner) or construct.out != rule.out or plan.rules_beside(rule):
             return
         terms: tuple[Term, ...] = rule.head.terms
         keys = rows_of([self.context.groundings.column(rows, term)[owner] for term in terms], len(owner))
         whole = Intervals(np.arange(len(owner) + 1), s, np.full(len(owner), self.context.bounds.first))
-        found, withdrawn = grouped(keys, whole), self.context.withdrawn
-        others = withdrawn.get(rule.head.indicator)
-        withdrawn[rule.head.indicator] = found if others is None else united([others, found], len(terms))
+        found, retracted = grouped(keys, whole), self.context.retracted
+        others = retracted.get(rule.head.indicator)
+        retracted[rule.head.indicator] = found if others is None else united([others, found], len(terms))

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from engine.event_calculus.answers import NEVER
 from engine.event_calculus.arrivals import InputRows
-from engine.event_calculus.brought import Brought
 from engine.event_calculus.intervals import Ints
+from engine.event_calculus.local_results import LocalResults
 from engine.event_calculus.memory import Groundings, Memory
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import FluentTable, Symbols, Table
@@ -36,7 +36,7 @@ class WindowState:
 
     `rows` have arrived by the last query time, `waiting` after it; `first_time` is the t of the first row that came, `least` the least t of the
     feed's rows, also of those that no rule reads; `last_query` is the last query time decided; `clock` the feed's clock. NEVER stands for none.
-    `idle` counts query times without rows in a row. `brought`: the lists of fluents that the stage before has computed, where a program is cut.
+    `idle` counts query times without rows in a row. `local_results`: the lists of fluents that the stage before has computed, where a program is cut.
     `share`: which share of what is spread is kept here. `members` of domains at the last query time, where pairs are shared out (codes).
     `looked_at`: a query time whose rows have been counted although the clock has not passed it; it is decided again.
     """
@@ -56,7 +56,7 @@ class WindowState:
     windows: int = 0
     pairs_examined: int = 0
     groundings: int = 0
-    brought: Brought | None = None
+    local_results: LocalResults | None = None
     share: int = 0
     members: dict[Indicator, Ints] = field(default_factory=dict)
     allowed: Groundings = field(default_factory=dict, repr=False, compare=False)

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.event_calculus.arrivals import InputRows
-from engine.event_calculus.brought import Brought, Message
 from engine.event_calculus.intervals import Intervals
 from engine.event_calculus.levels import Node
+from engine.event_calculus.local_results import LocalResults, Message
 from engine.event_calculus.memory import Ended, Held, Memory, SimpleCarry
 from engine.event_calculus.state import WindowState
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table
@@ -60,13 +60,13 @@ def _described(state: WindowState, writer: _Writer) -> dict[str, Any]:
         "instants": [[name, writer.all(table.columns), writer.put(_times(table))] for name, table in state.instants.items()],
         "share": state.share,
         "members": [[*domain, writer.put(members)] for domain, members in state.members.items()],
-        "brought": None if state.brought is None else _messages(state.brought, writer),
+        "brought": None if state.local_results is None else _messages(state.local_results, writer),
     }
 
 
-def _messages(brought: Brought, writer: _Writer) -> list[list[list[int]]]:
-    now = [[partition, writer.put(np.frombuffer(message, np.uint8))] for partition, message in brought.now.items()]
-    return [now, [[moment, partition, writer.put(np.frombuffer(message, np.uint8))] for moment, partition, message in brought.later]]
+def _messages(local_results: LocalResults, writer: _Writer) -> list[list[list[int]]]:
+    now = [[partition, writer.put(np.frombuffer(message, np.uint8))] for partition, message in local_results.now.items()]
+    return [now, [[moment, partition, writer.put(np.frombuffer(message, np.uint8))] for moment, partition, message in local_results.later]]
 
 
 def _held(held: Held) -> tuple[Array, ...]:
@@ -101,8 +101,8 @@ def _loaded(entry: dict[str, Any], get: Any) -> WindowState:
     state.members = {(name, arity): get(place) for name, arity, place in entry.get("members", ())}
     if entry["brought"] is not None:
         now, later = entry["brought"]
-        state.brought = Brought({partition: get(place).tobytes() for partition, place in now})
-        state.brought.later = [Message(moment, partition, get(place).tobytes()) for moment, partition, place in later]
+        state.local_results = LocalResults({partition: get(place).tobytes() for partition, place in now})
+        state.local_results.later = [Message(moment, partition, get(place).tobytes()) for moment, partition, place in later]
     for name, value in zip(_COUNTERS, entry["counters"], strict=True):
         setattr(state, name, value)
     for key in ("rows", "waiting"):

@@ -22,15 +22,14 @@ import numpy as np
 from engine.event_calculus import spatial
 from engine.event_calculus.answers import NEVER, Change, revised
 from engine.event_calculus.arrivals import InputRows
-from engine.event_calculus.brought import Brought
 from engine.event_calculus.conditions import World, as_symbols
-from engine.event_calculus.cut import Cut, Relation
 from engine.event_calculus.evaluation import Evaluation
-from engine.event_calculus.given import Given
 from engine.event_calculus.intervals import INF, Bools, Ints
 from engine.event_calculus.keys import among, packed
 from engine.event_calculus.levels import Node
+from engine.event_calculus.local_results import LocalResults
 from engine.event_calculus.memory import Bounds, Memory
+from engine.event_calculus.partitioning import Partitioning, Relation
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, INTERVALS
 from engine.event_calculus.shapes import called
@@ -39,6 +38,7 @@ from engine.event_calculus.state import Settings, WindowState
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table, no_fluent, rows_of, united
 from engine.event_calculus.terms import Atom, Number, Term, Variable
+from engine.event_calculus.window_inputs import WindowInputs
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class _Stated:
+class _Asserted:
     """One output: the fluents (of one number of arguments) or the event that have its name, and the key of its answers."""
 
     key: str
@@ -81,36 +81,36 @@ class _Stated:
         return found
 
 
-def _declared(plan: Plan, stated: _Stated) -> _Stated | None:
+def _declared(plan: Plan, asserted: _Asserted) -> _Asserted | None:
     """With what the program declares as its outputs; null where it declares others only."""
     if not plan.program.outputs:
-        return stated
-    width = stated.arity + (not stated.event)
-    own = [one.terms for one in plan.program.outputs if one.name == stated.name and one.fluent != stated.event and len(one.terms) == width]
+        return asserted
+    width = asserted.arity + (not asserted.event)
+    own = [one.terms for one in plan.program.outputs if one.name == asserted.name and one.fluent != asserted.event and len(one.terms) == width]
     if not own:
         return None
-    return stated if any(all(isinstance(term, Variable) for term in terms) for terms in own) else replace(stated, wanted=tuple(own))
+    return asserted if any(all(isinstance(term, Variable) for term in terms) for terms in own) else replace(asserted, wanted=tuple(own))
 
 
-def _stated(plan: Plan, name: str) -> Iterator[_Stated]:
+def _asserted(plan: Plan, name: str) -> Iterator[_Asserted]:
     """The relations that have an output's name: several where their arguments have shapes."""
-    relations = [node.name for node in plan.nodes] + [given for given, _ in plan.program.inputs] + [one.fluent.name for one in plan.program.spatial]
+    relations = [node.name for node in plan.nodes] + [name for name, _ in plan.program.inputs] + [one.fluent.name for one in plan.program.spatial]
     for relation in dict.fromkeys(relations):
         if called(relation) == name:
             yield from _of_relation(plan, relation)
 
 
-def _of_relation(plan: Plan, name: str) -> Iterator[_Stated]:
+def _of_relation(plan: Plan, name: str) -> Iterator[_Asserted]:
     nodes = [node for node in plan.nodes if node.name == name]
-    given = {indicator[1] for indicator in plan.program.inputs if indicator[0] == name}
-    given |= {declared.fluent.indicator[1] for declared in plan.program.spatial if declared.fluent.name == name}
-    fluents = {node.arity: None for node in nodes if node.kind != "event"} | dict.fromkeys(sorted(given))
+    arities = {indicator[1] for indicator in plan.program.inputs if indicator[0] == name}
+    arities |= {declared.fluent.indicator[1] for declared in plan.program.spatial if declared.fluent.name == name}
+    fluents = {node.arity: None for node in nodes if node.kind != "event"} | dict.fromkeys(sorted(arities))
     for arity in fluents:
-        yield _Stated(f"{name}/{arity}", name, arity, tuple(node for node in nodes if node.kind != "event" and node.arity == arity))
+        yield _Asserted(f"{name}/{arity}", name, arity, tuple(node for node in nodes if node.kind != "event" and node.arity == arity))
     events = {node.arity: None for node in nodes if node.kind == "event"}
     for arity in events:
         own = tuple(node for node in nodes if node.kind == "event" and node.arity == arity)
-        yield _Stated(f"{name}/{arity}", name, arity, own, event=True)
+        yield _Asserted(f"{name}/{arity}", name, arity, own, event=True)
 
 
 class Windows:
@@ -123,7 +123,7 @@ class Windows:
         outputs: tuple[str, ...],
         areas: Mapping[str, spatial.Area] | None = None,
         made: frozenset[Indicator] = frozenset(),
-        parts: Cut | None = None,
+        parts: Partitioning | None = None,
         *,
         keyed: bool = False,
     ) -> None:
@@ -138,17 +138,17 @@ class Windows:
         self.made = made
         self.settings = settings
         self.outputs = outputs
-        self.given = Given(plan, settings, dict(areas or {}), self.part)
+        self.inputs = WindowInputs(plan, settings, dict(areas or {}), self.part)
         self._outputs = [
             declared
             for name in outputs
-            for stated in _stated(plan, name)
-            if (not keyed or self._all_here(stated.nodes)) and (declared := _declared(plan, stated)) is not None
+            for asserted in _asserted(plan, name)
+            if (not keyed or self._all_here(asserted.nodes)) and (declared := _declared(plan, asserted)) is not None
         ]
 
     def initial(self) -> WindowState:
         second = self.parts is not None and self.part is self.parts.relational
-        return WindowState(Symbols(), brought=Brought() if second else None)
+        return WindowState(Symbols(), local_results=LocalResults() if second else None)
 
     def shared(self, shares: Sequence[Share]) -> Windows:
         """The same windows where each state has one of these shares of what is spread."""
@@ -203,8 +203,8 @@ class Windows:
         if state.idle < 2 or any(name.startswith("rule") for name in state.memory.held) or self._deadline_set(state):
             return following
         arrivals = [int(part.arrived.min()) for parts in state.waiting.values() for part in parts if len(part)]
-        if state.brought is not None:
-            arrivals += state.brought.awaited()
+        if state.local_results is not None:
+            arrivals += state.local_results.awaited()
         if state.looked_at != NEVER:
             arrivals.append(state.looked_at)
         return max(following, self.query_after(min([*arrivals, state.clock])))
@@ -249,12 +249,12 @@ class Windows:
             edge_after = bounds.low
         world = World(state.symbols, settings.tick, edge_after, offset, bounds.first, lambda pattern: [], max_rows=settings.max_rows)
         world.max_work = settings.max_work
-        if state.brought is not None:
-            state.brought.advance(query_time)
+        if state.local_results is not None:
+            state.local_results.advance(query_time)
         share = self.share_of(state)
         evaluation = Evaluation(self.plan, world, bounds, state.memory, settings.exact, state.allowed, self.part, share)
-        lists = None if state.brought is None or self.parts is None else state.brought.lists(self.parts, state.symbols, share)
-        self.given.fill(evaluation, self._counted(state, bounds, final), state, lists)
+        lists = None if state.local_results is None or self.parts is None else state.local_results.lists(self.parts, state.symbols, share)
+        self.inputs.fill(evaluation, self._counted(state, bounds, final), state, lists)
         memory = evaluation.run()
         state.groundings = sum(table.n for table in evaluation.fluents.values())
         return evaluation, memory
@@ -281,7 +281,7 @@ class Windows:
 
     def _reach_back(self, indicator: Indicator) -> int:
         """How long before a window rows of an input are looked at."""
-        return self.given.reach_back(indicator[0]) if indicator[0] in self.given.positions else 0
+        return self.inputs.reach_back(indicator[0]) if indicator[0] in self.inputs.positions else 0
 
     def _when(self, indicator: Indicator, rows: InputRows) -> Ints:
         """By which time rows belong to a window."""
@@ -306,9 +306,9 @@ class Windows:
                 changed = self._event_changes(state, output, evaluation.world.events[output.name, output.arity], bounds)
             else:
                 before = state.answers.get(output.key) or no_fluent(output.arity + 1)
-                withdrawn = evaluation.withdrawn.get((output.name, output.arity))
+                retracted = evaluation.retracted.get((output.name, output.arity))
                 state.answers[output.key], changed = revised(
-                    output.name, before, self._current(evaluation, output), bounds.low, bounds.first, withdrawn
+                    output.name, before, self._current(evaluation, output), bounds.low, bounds.first, retracted
                 )
             if share is None or share.states(relation):
                 changes += changed
@@ -318,7 +318,7 @@ class Windows:
         decision = Decision(query_time, changes, dict(state.answers), dict(state.instants), evaluation)
         if commit:
             quiet = not changes and not any(len(part) for parts in state.rows.values() for part in parts)
-            quiet = quiet and (state.brought is None or state.brought.quiet)
+            quiet = quiet and (state.local_results is None or state.local_results.quiet)
             # What ends at the edge is remembered for one window more.
             quiet = quiet and memory.equals(state.memory)
             state.idle = state.idle + 1 if quiet else 0
@@ -329,16 +329,16 @@ class Windows:
             self._forget(state, bounds)
         return decision
 
-    def _current(self, evaluation: Evaluation, output: _Stated) -> FluentTable:
+    def _current(self, evaluation: Evaluation, output: _Asserted) -> FluentTable:
         tables = [evaluation.fluents[node] for node in output.nodes]
-        given = evaluation.inputs.get((output.name, output.arity))
-        if given is not None:
-            tables.append(given)
+        own_input = evaluation.inputs.get((output.name, output.arity))
+        if own_input is not None:
+            tables.append(own_input)
         table = tables[0] if len(tables) == 1 else united(tables, output.arity + 1)
         wanted = output.picked(table.keys, evaluation.world.symbols)
         return table if wanted is None else table.picked(np.flatnonzero(wanted))
 
-    def _event_changes(self, state: WindowState, output: _Stated, table: Table, bounds: Bounds) -> list[Change]:
+    def _event_changes(self, state: WindowState, output: _Asserted, table: Table, bounds: Bounds) -> list[Change]:
         assert table.t is not None
         columns = [
             as_symbols(World(state.symbols, 1, 0, 0, 0, lambda pattern: []), column, kind)
@@ -366,7 +366,7 @@ class Windows:
 
     def _forget(self, state: WindowState, bounds: Bounds) -> None:
         """Drops rows no later window can see. No row is of a time after its arrival."""
-        if bounds.next_low >= bounds.query_time and not self.given.positions:
+        if bounds.next_low >= bounds.query_time and not self.inputs.positions:
             state.rows.clear()
         for indicator, parts in state.rows.items():
             rows = InputRows.together(parts)

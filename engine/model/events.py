@@ -1,6 +1,6 @@
-"""Rows of a feed: from what somebody sent to checked, stamped rows.
+"""Rows of a feed: from what was sent to checked, stamped rows.
 
-`check_rows` is the one place that decides which rows are events; whoever brings rows (ingest, files) sends them through it. Whole columns are
+`check_rows` is the one place that decides which rows are events; ingest and files send their rows through it. Whole columns are
 checked at once; only refused rows are looked at one by one.
 """
 

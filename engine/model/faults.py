@@ -1,4 +1,4 @@
-"""What is wrong with a document somebody wrote, and where."""
+"""What is wrong with a document, and where."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def unknown_among(names: Iterable[str], known: Container[str]) -> list[str]:
 
 
 def unknown_name(name: object, known: Iterable[str], *, what: str) -> str:
-    """A sentence for a name nobody declared: the nearest known one, then all of them.
+    """A sentence for an undeclared name: the nearest known one, then all of them.
 
     >>> unknown_name("widht", ["width", "height"], what="column")
     "unknown column 'widht'; did you mean 'width'? Known: height, width"

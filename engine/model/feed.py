@@ -59,7 +59,7 @@ class Feed:
 
     `lateness` and `tick` are in the unit of `t` (milliseconds on an `ms` feed, ticks otherwise); `columns` are the
     attributes beyond the core ones, with their types, in declared order. `ahead` (null: without bound) is how far one row may move the clock
-    on; whoever brings rows refuses those beyond (engine/model/clock.py), so what a feed has accepted does not depend on it any more.
+    on; the code that reads rows refuses those beyond (engine/model/clock.py), so what a feed has accepted does not depend on it any more.
     """
 
     name: str

@@ -1,9 +1,9 @@
 """Bit planes: one bit an entity, for each predicate and bucket of time ([CMP] 5.2 with a bitmap for its table of objects).
 
 A **bucket** ((b - 1) g, b g] of time that has samples with hits (`sample_store`) is entered into the planes at the first evaluation after its end:
-for each track a plane with a bit for each entity that has a hit there. All windows and evaluation times of a group are whole numbers of buckets and
-half-open on the same side, so that "some sample in the window satisfies" is the OR of whole planes: a **series**' words.
-A bucket with few hits of a track for its number of entities has the entities themselves in the plane's place, its run-length form.
+for each sequence a plane with a bit for each entity that has a hit there. All windows and evaluation times of a group are whole numbers of
+buckets and half-open on the same side, so that "some sample in the window satisfies" is the OR of whole planes: a **series**' words.
+A bucket with few hits of a sequence for its number of entities has the entities themselves in the plane's place, its run-length form.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Planes(NamedTuple):
     """Buckets with hits are numbered from 0 for ever in order of time; number j has the slot `j % slots`. `bounds`: [buckets made, the first sample
     that is in none]. `bucket`, `first`, `stop`: its number by time, its first sample and the one past the last.
 
-    `counts[slot, p]`: hits of track p, those one after the other of an entity as one; with `dense[slot, p]` they are the bits `bits[p, slot]`, else
-    this begins with their entities.
+    `counts[slot, p]`: hits of sequence p, those one after the other of an entity as one; with `dense[slot, p]` they are the bits `bits[p,
+    slot]`, else this begins with their entities.
     `latest[slot, e]`: how far the last sample of e that hits is from `first`, if e has one there. `words[s]`: OR over the window of series s, the
     buckets `left[s]` to `entered[s]`.
     """
@@ -52,20 +52,20 @@ class Planes(NamedTuple):
     left: Ints
 
 
-def no_planes(tracks: int, slots: int, series: int, words: int) -> Planes:
+def no_planes(sequences: int, slots: int, series: int, words: int) -> Planes:
     """Empty planes. Memory of planes that are never written is never taken."""
     return Planes(
         np.zeros(2, np.int64), np.zeros(slots, np.int64), np.zeros(slots, np.int64), np.zeros(slots, np.int64),
-        np.zeros((slots, tracks), np.int64), np.zeros((slots, tracks), np.bool_),
-        np.zeros((tracks, slots, words), np.uint64), np.zeros((slots, words * 64), np.int32), np.zeros((series, words), np.uint64),
+        np.zeros((slots, sequences), np.int64), np.zeros((slots, sequences), np.bool_),
+        np.zeros((sequences, slots, words), np.uint64), np.zeros((slots, words * 64), np.int32), np.zeros((series, words), np.uint64),
         np.zeros(series, np.int64), np.zeros(series, np.int64),
     )  # fmt: skip
 
 
 def with_words(planes: Planes, words: int) -> Planes:
     """The same planes, `words` wide."""
-    tracks, slots, had = planes.bits.shape
-    wide = no_planes(tracks, slots, len(planes.words), words)
+    sequences, slots, had = planes.bits.shape
+    wide = no_planes(sequences, slots, len(planes.words), words)
     there = planes.counts.T > 0
     wide.bits[there, :had] = planes.bits[there]
     used = planes.counts.any(axis=1)
@@ -76,8 +76,8 @@ def with_words(planes: Planes, words: int) -> Planes:
 
 def emptied(planes: Planes, words: int) -> Planes:
     """The same buckets and windows without their hits, `words` wide: for `fill_again`."""
-    tracks, slots, _ = planes.bits.shape
-    empty = no_planes(tracks, slots, len(planes.words), words)
+    sequences, slots, _ = planes.bits.shape
+    empty = no_planes(sequences, slots, len(planes.words), words)
     return planes._replace(counts=empty.counts, dense=empty.dense, bits=empty.bits, latest=empty.latest, words=empty.words)
 
 
@@ -103,32 +103,32 @@ def fill(store, planes, width, at, words):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, inline="always")
 def _fill_bucket(store, planes, j, words):  # type: ignore[no-untyped-def]
     """Planes, lists and last samples of bucket j."""
-    slots, tracks, most = len(planes.bucket), len(planes.bits), words // _RARE
+    slots, sequences, most = len(planes.bucket), len(planes.bits), words // _RARE
     slot, before = j % slots, (j - 1) % slots
     first, stop = planes.first[slot], planes.stop[slot]
-    # What a track had in the bucket before foretells what it has in this one.
+    # What a sequence had in the bucket before foretells what it has in this one.
     dense = _RARE * planes.counts[before] >= words
     planes.counts[slot] = 0
     planes.dense[slot] = dense
-    for p in range(tracks):
+    for p in range(sequences):
         if dense[p]:
             planes.bits[p, slot, :words] = 0
     _set(store, first, stop, planes.counts[slot], planes.dense[slot], planes.bits[:, slot], planes.latest[slot], most)
-    for p in range(tracks):
+    for p in range(sequences):
         if not planes.dense[slot, p] and planes.counts[slot, p] > most:
             planes.dense[slot, p] = True
             _set_plane(store, first, stop, p, planes.bits[p, slot, :words])
 
 
 @njit(cache=True, nogil=True)
-def fill_again(store, planes, track, words):  # type: ignore[no-untyped-def]
+def fill_again(store, planes, sequence, words):  # type: ignore[no-untyped-def]
     """All buckets that windows see or may yet see, and the words of each series, when the entities of stored samples are called otherwise."""
     made = planes.bounds[0]
     for j in range(max(made - len(planes.bucket), 0), made):
         if planes.first[j % len(planes.bucket)] >= store.bounds[0]:
             _fill_bucket(store, planes, j, words)
-    for s in range(len(track)):
-        gather(planes, s, track[s], words)
+    for s in range(len(sequence)):
+        gather(planes, s, sequence[s], words)
 
 
 @njit(cache=True, nogil=True)
@@ -141,7 +141,7 @@ def _first_hit(store, number, stop):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _set(store, first, stop, counts, dense, bits, latest, most):  # type: ignore[no-untyped-def]
-    """Hits of the samples `first` to `stop` into the planes `bits[p]` of one bucket. A track that is not `dense` gets up to `most` entities.
+    """Hits of the samples `first` to `stop` into the planes `bits[p]` of one bucket. A sequence that is not `dense` gets up to `most` entities.
 
     Samples are written by how many hits they have: then it can be foretold where each ends.
     """
@@ -199,7 +199,7 @@ def _write(who, hits, counts, dense, bits, most):  # type: ignore[no-untyped-def
 
 @njit(cache=True, nogil=True)
 def _set_plane(store, first, stop, p, plane):  # type: ignore[no-untyped-def]
-    """The bits of track p alone."""
+    """The bits of sequence p alone."""
     mask, own = len(store.t) - 1, np.uint64(1) << np.uint64(p)
     plane[:] = 0
     for number in range(first, stop):
@@ -210,7 +210,7 @@ def _set_plane(store, first, stop, p, plane):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def pass_buckets(planes, s, p, from_, to, width, at, work):  # type: ignore[no-untyped-def]
-    """The window of series s on track p moves to `at` over the buckets that are made: whether a hit entered or left; `work` counts both."""
+    """The window of series s on sequence p moves to `at` over the buckets that are made: whether a hit entered or left; `work` counts both."""
     slots, made = len(planes.bucket), planes.bounds[0]
     moved = False
     entered, left = planes.entered[s], planes.left[s]
@@ -231,7 +231,7 @@ def pass_buckets(planes, s, p, from_, to, width, at, work):  # type: ignore[no-u
 
 @njit(cache=True, nogil=True)
 def first_with(planes, p, low, high):  # type: ignore[no-untyped-def]
-    """The first of the buckets `low` to `high` with a hit of track p, or `high`."""
+    """The first of the buckets `low` to `high` with a hit of sequence p, or `high`."""
     slots = len(planes.bucket)
     while low < high and planes.counts[low % slots, p] == 0:
         low += 1
@@ -240,7 +240,7 @@ def first_with(planes, p, low, high):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def gather(planes, s, p, words):  # type: ignore[no-untyped-def]
-    """`words[s]` becomes the OR of track p over the window's buckets."""
+    """`words[s]` becomes the OR of sequence p over the window's buckets."""
     slots, bits = len(planes.bucket), planes.bits[p]
     found = planes.words[s]
     several = np.empty(_AT_ONCE, np.int64)
@@ -294,7 +294,7 @@ def expect_latest(planes, s, p, entities):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def latest(store, planes, s, p, entities, samples):  # type: ignore[no-untyped-def]
-    """`samples[i]`: the latest sample of `entities[i]` (negative: nobody) in the window of series s that hits track p, or -1.
+    """`samples[i]`: the latest sample of `entities[i]` (negative: nobody) in the window of series s that hits sequence p, or -1.
 
     Many are asked for at a time, each somewhere else in memory: what one needs is fetched while others are looked for.
     """
@@ -330,7 +330,7 @@ def latest(store, planes, s, p, entities, samples):  # type: ignore[no-untyped-d
 
 @njit(cache=True, nogil=True)
 def _latest_from(store, planes, p, e, newest, oldest):  # type: ignore[no-untyped-def]
-    """The latest sample of entity e that hits track p in the buckets `newest` down to `oldest`, or -1."""
+    """The latest sample of entity e that hits sequence p in the buckets `newest` down to `oldest`, or -1."""
     slots, places = len(planes.bucket), len(store.t) - 1
     for j in range(newest, oldest - 1, -1):
         slot = j % slots
@@ -369,13 +369,13 @@ def check(store: Store, planes: Planes) -> None:
                 assert sorted(plane[: len(who)].tolist()) == sorted(who)
 
 
-def _entering(entity: Int32s, word: Words, tracks: int) -> list[list[int]]:
-    """For each track the entities with a hit of it, at each sample that hits it when the entity's hitting sample before did not."""
-    found: list[list[int]] = [[] for _ in range(tracks)]
+def _entering(entity: Int32s, word: Words, sequences: int) -> list[list[int]]:
+    """For each sequence the entities with a hit of it, at each sample that hits it when the entity's hitting sample before did not."""
+    found: list[list[int]] = [[] for _ in range(sequences)]
     last: dict[int, int] = {}
     for e, own in zip(entity.tolist(), word.tolist(), strict=True):
         if own:
-            for p in range(tracks):
+            for p in range(sequences):
                 if own >> p & 1 and not last.get(e, 0) >> p & 1:
                     found[p].append(e)
             last[e] = own

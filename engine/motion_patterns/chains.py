@@ -37,7 +37,7 @@ def no_chains(queries: int, words: int) -> Chains:
 
 @njit(cache=True, nogil=True)
 def _last_hit(store, planes, slot, p, e, before, reads):  # type: ignore[no-untyped-def]
-    """The latest sample of entity e earlier than `before` that hits track p in the bucket of `slot`, or -1; counts `reads` on."""
+    """The latest sample of entity e earlier than `before` that hits sequence p in the bucket of `slot`, or -1; counts `reads` on."""
     mask, own, first = len(store.t) - 1, np.uint64(1) << np.uint64(p), planes.first[slot]
     number = first + planes.latest[slot, e]
     if number >= planes.stop[slot] or store.entity[number & mask] != e:
@@ -64,7 +64,7 @@ def solve(sweep, store, planes, q, e, pick, bucket):  # type: ignore[no-untyped-
     word, shift = e >> 6, np.uint64(e & 63)
     for n in range(sweep.chain_first[q + 1] - 1, first - 1, -1):
         s = sweep.chain[n]
-        p, j, before, number = sweep.track[s], planes.entered[s] - 1, NEVER, np.int64(-1)
+        p, j, before, number = sweep.sequence[s], planes.entered[s] - 1, NEVER, np.int64(-1)
         for side in range(2):
             follower = sweep.chain_after[n, side]
             if follower >= 0:
@@ -93,7 +93,7 @@ def _may_begin(sweep, store, planes, entered, q, e):  # type: ignore[no-untyped-
         if not sweep.chain_opens[n]:
             continue
         s = sweep.chain[n]
-        p = sweep.track[s]
+        p = sweep.sequence[s]
         for j in range(max(entered[s], planes.left[s]), planes.entered[s]):
             slot = j % slots
             if planes.counts[slot, p] == 0:

@@ -23,11 +23,11 @@ Floats = npt.NDArray[np.float64]
 NEVER = np.iinfo(np.int64).max
 UNSOLVED = np.iinfo(np.int64).min
 """Before all evaluation numbers, those of times before 0 too."""
-START, END, CANDIDATE, WITHDRAWN = 1, -1, 2, -2
+START, END, CANDIDATE, RETRACTED = 1, -1, 2, -2
 """What happens to (query, entity) at T: matches from T on, no more; for ranked queries: is among the partition's best with this score, no more."""
 
 
-class Standing(NamedTuple):
+class Status(NamedTuple):
     """What was found so far. `holds[q, e]`: matches (ranked: was last reported a candidate); `chain_until[q, e]`: evaluation number up to which
     (exclusive) the chain is known to be satisfied; `score[r, e]`: of ranked query r, NaN when e does not qualify."""
 
@@ -37,7 +37,7 @@ class Standing(NamedTuple):
 
 
 class Events(NamedTuple):
-    """What happened, in order: `what` is START ... WITHDRAWN; witnesses of predicate j in column j (seq -1: none)."""
+    """What happened, in order: `what` is START ... RETRACTED; witnesses of predicate j in column j (seq -1: none)."""
 
     query: Ints
     entity: Ints
@@ -246,9 +246,9 @@ def _move(plan, points, series, due, k, touched_series, touched_entity, work):  
 
 
 @njit(cache=True, nogil=True)
-def _rank(plan, points, standing, q, at, entities, rank, marked, events, n, pick):  # type: ignore[no-untyped-def]
-    """The best of ranked query q, of which the `marked` entities were looked at, are stated from event n on: (events, n)."""
-    scores, holds, chosen = standing.score[plan.ranking[q]], standing.holds[q], np.empty(entities, np.bool_)
+def _rank(plan, points, status, q, at, entities, rank, marked, events, n, pick):  # type: ignore[no-untyped-def]
+    """The best of ranked query q, of which the `marked` entities were looked at, are asserted from event n on: (events, n)."""
+    scores, holds, chosen = status.score[plan.ranking[q]], status.holds[q], np.empty(entities, np.bool_)
     best(scores[:entities], plan.ranks[q], plan.k[q], rank, chosen)
     for e in range(entities):
         if chosen[e] == holds[e] and not (chosen[e] and marked[e]):
@@ -256,14 +256,14 @@ def _rank(plan, points, standing, q, at, entities, rank, marked, events, n, pick
         holds[e] = chosen[e]
         if n == len(events.query):
             events = grown(events, n, 2 * n)
-        _note(events, n, plan, points, q, e, at, CANDIDATE if chosen[e] else WITHDRAWN, scores[e], pick)
+        _note(events, n, plan, points, q, e, at, CANDIDATE if chosen[e] else RETRACTED, scores[e], pick)
         n += 1
     marked[:] = False
     return events, n
 
 
 @njit(cache=True, nogil=True)
-def advance(plan, points, standing, series, queries, every, last, forced, entities, rank, width, switches, on):  # type: ignore[no-untyped-def]
+def advance(plan, points, status, series, queries, every, last, forced, entities, rank, width, switches, on):  # type: ignore[no-untyped-def]
     """Evaluate one clock at all multiples of `every` up to `last`: gives (events, points entered, points left, evaluations).
 
     `series`, `queries`: those of the clock. `forced`: a time; at the first multiple after it everything is evaluated (NEVER: not). `entities`: codes
@@ -279,14 +279,14 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
     touched_series = np.empty(256, np.int64)
     touched_entity = np.empty(256, np.int64)
     pick = np.empty(width, np.int64)
-    rankings = standing.score.shape[0]
+    rankings = status.score.shape[0]
     moved, marked = np.zeros(rankings, np.bool_), np.zeros((rankings, entities), np.bool_)
     # Names for what the loop over pairs reads: taking an array out of a tuple each time costs more than reading it.
     head, extremum, measure_of = points.head, points.extremum, plan.measure
     users_first, users_of = plan.users_first, plan.users
     needs_first, needs, bars_first, bars, sums_first, sums = plan.needs_first, plan.needs, plan.bars_first, plan.bars, plan.sums_first, plan.sums
     totals_first, totals, reached = plan.totals_first, plan.totals, plan.reached
-    chain_first, chain_until, holds, scores = plan.chain_first, standing.chain_until, standing.holds, standing.score
+    chain_first, chain_until, holds, scores = plan.chain_first, status.chain_until, status.holds, status.score
     decides_of, ranking_of, bound_of = plan.decides, plan.ranking, plan.bound
     forced_k = NEVER if forced == NEVER else forced // every + 1
     switched = 0
@@ -368,6 +368,6 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
         for q in queries:
             r = ranking_of[q]
             if r >= 0 and moved[r]:
-                events, n = _rank(plan, points, standing, q, at, entities, rank, marked[r], events, n, pick)
+                events, n = _rank(plan, points, status, q, at, entities, rank, marked[r], events, n, pick)
                 moved[r] = False
     return first_of(events, n), work[0], work[1], evaluations

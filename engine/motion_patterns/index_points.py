@@ -247,7 +247,7 @@ def live(points: Points) -> tuple[Ints, dict[str, npt.NDArray[np.generic]]]:
 
 
 def rebuilt(counts: Ints, entered: Ints, columns: dict[str, npt.NDArray[np.generic]], measure: Ints, sign: Ints, entities: int) -> Points:
-    """Points as `live` gave them, of which the first `entered` of each series are in their windows; numbered anew."""
+    """Points as `live` gave them, of which the first `entered` of each series are in their windows; numbered again."""
     points = _with_rings(2 * counts, int(measure.max(initial=-1)) + 1, entities)
     t, seq, x, y, value, entity = (columns[name] for name in COLUMNS)
     _fill(points, counts, entered, t, seq, x, y, value, entity, measure, sign)

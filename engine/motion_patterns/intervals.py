@@ -1,4 +1,4 @@
-"""From starts and ends to signed changes: maximal intervals, open ones stated at once, withdrawn and restated closed."""
+"""From starts and ends to signed changes: maximal intervals, open ones asserted at once, retracted and restated closed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def widened(events: Events, width: int) -> Events:
 
 
 def state_changes(open_matches: OpenMatches, events: Events, dictionary: EntityDictionary) -> tuple[OpenMatches, pa.RecordBatch]:
-    """The open matches after `events` (STARTs and ENDs; those of one pair alternate in order of time) and what is to be stated."""
+    """The open matches after `events` (STARTs and ENDs; those of one pair alternate in order of time) and what is to be asserted."""
     if len(events.query) == 0:
         return open_matches, NO_CHANGES
     # Most matches go on: only those that something happens to are looked at.
@@ -92,15 +92,15 @@ def state_changes(open_matches: OpenMatches, events: Events, dictionary: EntityD
     ended[ended] = (key[following[ended]] == key[begins[ended]]) & (every.what[following[ended]] != START)
     ends[ended] = every.at[following[ended]]
     was_open = order[begins] < held
-    withdrawn, closed, opened = begins[was_open & ended], ended, ~ended & ~was_open
-    rows = np.concatenate([withdrawn, begins[closed], begins[opened]])
-    end = np.concatenate([np.zeros(len(withdrawn), np.int64), ends[closed], np.zeros(opened.sum(), np.int64)])
-    no_end = np.concatenate([np.ones(len(withdrawn), np.bool_), np.zeros(closed.sum(), np.bool_), np.ones(opened.sum(), np.bool_)])
+    retracted, closed, opened = begins[was_open & ended], ended, ~ended & ~was_open
+    rows = np.concatenate([retracted, begins[closed], begins[opened]])
+    end = np.concatenate([np.zeros(len(retracted), np.int64), ends[closed], np.zeros(opened.sum(), np.int64)])
+    no_end = np.concatenate([np.ones(len(retracted), np.bool_), np.zeros(closed.sum(), np.bool_), np.ones(opened.sum(), np.bool_)])
     weight = np.ones(len(rows), np.int8)
-    weight[: len(withdrawn)] = -1
-    stated = match_changes(taken(every, rows), pa.array(end, pa.int64(), mask=no_end), weight, dictionary)
+    weight[: len(retracted)] = -1
+    asserted = match_changes(taken(every, rows), pa.array(end, pa.int64(), mask=no_end), weight, dictionary)
     fresh = taken(every, begins[~ended])
-    return OpenMatches(_merged(keys, open_matches.began, touched, keys_of(fresh), fresh)), stated
+    return OpenMatches(_merged(keys, open_matches.began, touched, keys_of(fresh), fresh)), asserted
 
 
 @njit(cache=True, nogil=True)

@@ -15,20 +15,20 @@ import pyarrow.compute as pc
 from engine.model.arrays import pack_arrays, unpack_arrays
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Feed
-from engine.motion_patterns.evaluation import CANDIDATE, WITHDRAWN, Events
+from engine.motion_patterns.batch_cache import BatchCache
+from engine.motion_patterns.evaluation import CANDIDATE, RETRACTED, Events
 from engine.motion_patterns.intervals import OpenMatches, joined, none_of, state_changes, taken
 from engine.motion_patterns.plan import MotionIndex, compile_index
 from engine.motion_patterns.plane_sweep import PlaneSweep
 from engine.motion_patterns.point_series import PointSeries
 from engine.motion_patterns.ranking import RankingStage, emitted_rows, renumbered, unsent
-from engine.motion_patterns.sightings import Sightings
 from engine.motion_patterns.structure import Arrays, Structure, Work
 from engine.operator import Operator, Output, RegisteredQuery, Stage
 
 Ints = npt.NDArray[np.int64]
 
 STATE_VERSION = 6
-"""Of what `dump` writes: a state of another version is refused and made anew from the log."""
+"""Of what `dump` writes: a state of another version is refused and made again from the log."""
 
 
 @dataclass
@@ -69,14 +69,14 @@ class MotionStage(Stage[MotionIndex, MotionState]):
     def step(self, index: MotionIndex, state: MotionState, batch: Batch, watermark: int) -> Output[MotionState]:
         if len(batch):
             state.work.samples += len(batch)
-            sightings = Sightings(batch)
+            cache = BatchCache(batch)
             for structure in state.structures:
-                structure.take(sightings)
+                structure.take(cache)
         events = _evaluated(index, state, watermark - 1, batch.entities)
-        ranked = (events.what == CANDIDATE) | (events.what == WITHDRAWN)
-        state.open, stated = state_changes(state.open, taken(events, ~ranked), batch.entities)
+        ranked = (events.what == CANDIDATE) | (events.what == RETRACTED)
+        state.open, asserted = state_changes(state.open, taken(events, ~ranked), batch.entities)
         state.sent, fresh = unsent(state.sent, taken(events, ranked))
-        return Output(state, stated, emitted_rows(fresh, _routes(index), batch.entities))
+        return Output(state, asserted, emitted_rows(fresh, _routes(index), batch.entities))
 
     def migrate(self, index: MotionIndex, parts: Sequence[tuple[MotionIndex, MotionState]]) -> MotionState:
         done = max((part.done for _, part in parts if part.done is not None), default=None)

@@ -1,5 +1,5 @@
 """Which queries go by planes, and what they share: a **group** is queries with equal conditions, `every` and bucket width, as many as have no more
-than 64 tracks together, so that a word says which of them a sample hits.
+than 64 sequences together, so that a word says which of them a sample hits.
 
 A query goes by planes when its windows are few buckets long; the bucket is the greatest span of which `every` and all the query's windows are whole
 multiples. A predicate without a window has that of the horizon: planes say who satisfies each predicate of an order, `chains` who does in order. All
@@ -29,14 +29,14 @@ from engine.operator import RegisteredQuery
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-MOST_TRACKS = 64
+MOST_SEQUENCES = 64
 """Of a group."""
 _MOST_SLABBED = 16
 """Groups of boxes with equal conditions that look at each row for themselves; when there are more they share a grid."""
 MOST_BUCKETS = 128
 """Of a window: so many planes are combined at each evaluation, and kept."""
 
-TrackKey = tuple[str, Region | Place | None]
+SequenceKey = tuple[str, Region | Place | None]
 GroupKey = tuple[Conditions, int, int]
 
 
@@ -53,15 +53,15 @@ class Bits:
 
 @dataclass(frozen=True)
 class PlaneGroup:
-    """`queries`: positions in the index. `tracks`: (test, target) of each, the bits of words. `measured`: targets whose distances are kept with the
-    samples, because no kernel measures them. `keeps_all`: every sample is stored, not only those that hit. `slabs`: given when only samples in some
-    of few boxes are, box r for track r; else `bits`, and `grid`, which groups of equal conditions share."""
+    """`queries`: positions in the index. `sequences`: (test, target) of each, the bits of words. `measured`: targets whose distances are
+    kept with the samples, because no kernel measures them. `keeps_all`: every sample is stored, not only those that hit. `slabs`: given
+    when only samples in some of few boxes are, box r for sequence r; else `bits`, and `grid`, which groups of equal conditions share."""
 
     where: Conditions
     every: int
     width: int
     queries: Ints
-    tracks: tuple[TrackKey, ...]
+    sequences: tuple[SequenceKey, ...]
     sweep: Sweep
     measures: Measures
     measured: tuple[Region | Place, ...]
@@ -91,8 +91,8 @@ class PlaneGroup:
 
     @property
     def extent(self) -> tuple[float, float, float, float]:
-        """West, south, east, north of a box that holds all regions of the tracks."""
-        bounds = np.array([target.bounds for _, target in self.tracks if isinstance(target, Region)])
+        """West, south, east, north of a box that holds all regions of the sequences."""
+        bounds = np.array([target.bounds for _, target in self.sequences if isinstance(target, Region)])
         (west, south), (east, north) = bounds[:, :2].min(axis=0).tolist(), bounds[:, 2:].max(axis=0).tolist()
         return west, south, east, north
 
@@ -113,8 +113,8 @@ def bucket_width(specification: MotionSpecification) -> int | None:
     if any(predicate.total is not None for predicate in specification.predicates):
         return None
     windows = [predicate.window or (specification.horizon or 0, 0) for predicate in specification.predicates]
-    # A query of nothing but foralls has a track more than predicates.
-    if len(windows) >= MOST_TRACKS:
+    # A query of nothing but foralls has a sequence more than predicates.
+    if len(windows) >= MOST_SEQUENCES:
         return None
     spans = [span for window in windows for span in window]
     width = math.gcd(specification.every, *spans)
@@ -145,42 +145,42 @@ def _asks_all(specification: MotionSpecification) -> bool:
 
 
 def _parts(series: Sequence[SeriesKey], plan: Plan, queries: Sequence[int]) -> list[list[int]]:
-    """The queries in parts of at most MOST_TRACKS tracks, those with tracks in common together where that is possible."""
+    """The queries in parts of at most MOST_SEQUENCES sequences, those with sequences in common together where that is possible."""
     parts: list[list[int]] = []
-    tracks: list[set[TrackKey]] = []
-    seen: dict[TrackKey, int] = {}
+    sequences: list[set[SequenceKey]] = []
+    seen: dict[SequenceKey, int] = {}
     for q in queries:
-        own = {_track(series[p]) for p in (*_row(plan.needs_first, plan.needs, q), *_row(plan.bars_first, plan.bars, q))}
-        known = sorted({seen[track] for track in own if track in seen} | ({len(parts) - 1} if parts else set()))
-        fits = [n for n in known if len(tracks[n] | own) <= MOST_TRACKS]
+        own = {_sequence(series[p]) for p in (*_row(plan.needs_first, plan.needs, q), *_row(plan.bars_first, plan.bars, q))}
+        known = sorted({seen[sequence] for sequence in own if sequence in seen} | ({len(parts) - 1} if parts else set()))
+        fits = [n for n in known if len(sequences[n] | own) <= MOST_SEQUENCES]
         if not fits:
             fits = [len(parts)]
             parts.append([])
-            tracks.append(set())
-        best = max(fits, key=lambda n: len(tracks[n] & own))
+            sequences.append(set())
+        best = max(fits, key=lambda n: len(sequences[n] & own))
         parts[best].append(q)
-        tracks[best] |= own
+        sequences[best] |= own
         seen |= dict.fromkeys(own, best)
     return parts
 
 
-def _track(key: SeriesKey) -> TrackKey:
+def _sequence(key: SeriesKey) -> SequenceKey:
     return key.test, key.target
 
 
 class _Group:
-    """Numbers a group's tracks, series and measures in order of first appearance."""
+    """Numbers a group's sequences, series and measures in order of first appearance."""
 
     def __init__(self, series: Sequence[SeriesKey], plan: Plan, key: GroupKey, queries: Sequence[int], keeps_all: bool) -> None:
         self.keys, self.plan, self.key, self.queries, self.keeps_all = series, plan, key, queries, keeps_all
-        self.tracks: dict[TrackKey, int] = {}
+        self.sequences: dict[SequenceKey, int] = {}
         self.series: dict[int, int] = {}
         self.measures: dict[int, int] = {}
         self.measured: dict[Region | Place, int] = {}
         self.needs = [[self._series(p) for p in _row(plan.needs_first, plan.needs, q)] for q in queries]
         self.bars = [[self._series(p) for p in _row(plan.bars_first, plan.bars, q)] for q in queries]
         self.sums = [[self.measures.setdefault(p, len(self.measures)) for p in _row(plan.sums_first, plan.sums, q)] for q in queries]
-        self.regions = list(dict.fromkeys(target for _, target in self.tracks if isinstance(target, Region)))
+        self.regions = list(dict.fromkeys(target for _, target in self.sequences if isinstance(target, Region)))
         self.boxes = not keeps_all and all_boxes(self.regions)
 
     @property
@@ -188,7 +188,7 @@ class _Group:
         return self.key[0]
 
     def _series(self, p: int) -> int:
-        self.tracks.setdefault(_track(self.keys[p]), len(self.tracks))
+        self.sequences.setdefault(_sequence(self.keys[p]), len(self.sequences))
         return self.series.setdefault(p, len(self.series))
 
     def compiled(self, grid: RegionGrid | None) -> PlaneGroup:
@@ -199,7 +199,7 @@ class _Group:
             every=every,
             width=width,
             queries=np.array(self.queries, np.int64),
-            tracks=tuple(self.tracks),
+            sequences=tuple(self.sequences),
             measures=self._measures(),
             measured=tuple(self.measured),
             sweep=self._sweep(),
@@ -213,7 +213,7 @@ class _Group:
         number = {region: r for r, region in enumerate(grid.regions)} if grid else {}
         holds, misses = dict.fromkeys(self.regions, 0), dict.fromkeys(self.regions, 0)
         always = 0
-        for (test, target), p in self.tracks.items():
+        for (test, target), p in self.sequences.items():
             if test == "inside" and isinstance(target, Region):
                 holds[target] |= 1 << p
             else:
@@ -241,14 +241,14 @@ class _Group:
 
     def _sweep(self) -> Sweep:
         plan, keys = self.plan, [self.keys[p] for p in self.series]
-        track = _ints([self.tracks[_track(key)] for key in keys])
+        sequence = _ints([self.sequences[_sequence(key)] for key in keys])
         start = _ints([key.start for key in keys])
         witnesses = [_row(plan.witness_first, plan.witness, q) for q in self.queries]
         measures = self._measures()
         q = list(self.queries)
         return Sweep(
             clock=_ints(self.key[1:]),
-            track=track,
+            sequence=sequence,
             start=start,
             end=_ints([key.end for key in keys]),
             needs_first=_first(self.needs),

@@ -1,6 +1,6 @@
 """The queries of one group by planes: stored samples, planes and columns (see `plane_groups`, `sweep`).
 
-Only samples, which know what they hit, and who matches are state; planes, columns and cursors follow from them and are made anew after a restart.
+Only samples, which know what they hit, and who matches are state; planes, columns and cursors follow from them and are made again after a restart.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy.typing as npt
 from numba import njit
 
 from engine.index.bits import how_many
-from engine.motion_patterns import bit_planes, box_slabs, chains, distance_columns, sample_store, seats, sliding
+from engine.motion_patterns import bit_planes, box_slabs, chains, compact_ids, distance_columns, sample_store, sliding
+from engine.motion_patterns.batch_cache import BatchCache
 from engine.motion_patterns.box_slabs import BoxSlabs
+from engine.motion_patterns.compact_ids import CompactIds
 from engine.motion_patterns.distances import distances_to
 from engine.motion_patterns.evaluation import NEVER, Events
 from engine.motion_patterns.plan import MotionIndex
-from engine.motion_patterns.plane_groups import PlaneGroup, TrackKey
-from engine.motion_patterns.seats import Seats
-from engine.motion_patterns.sightings import Sightings
+from engine.motion_patterns.plane_groups import PlaneGroup, SequenceKey
 from engine.motion_patterns.structure import Arrays, Structure
 from engine.motion_patterns.sweep import advance
 from engine.motion_patterns.windows import move
@@ -30,49 +30,50 @@ Words = npt.NDArray[np.uint64]
 
 _WORD = 64
 _FEW = 4096
-"""Seats that stay in the caches, whoever has them."""
+"""So many compact ids stay in the caches."""
 _TELLING = 4096
 """Newest samples from which the order of rows is learnt."""
 _REST = 4
-"""Between two looks at the seats there come so many times the samples that are kept. To change seats takes a seventh of the time these take."""
+"""Between two looks at the compact ids there come so many times the samples that are kept. To change compact ids takes a seventh of the
+time these take."""
 _VACANT = 4
-"""Times as many seats as those with samples take: then there are too many vacant ones."""
+"""Times as many compact ids as those with samples take: then there are too many vacant ones."""
 
 
 class PlaneSweep(Structure):
     """One group's samples and answers. `holds[q, word]`: who matches, by the group's numbers of its queries.
 
-    In all of these entities go by their `seats`, outside of them by their numbers; where every sample is kept everyone goes by his number (null).
-    Once sample number `looks_at` has come it is looked whether other seats would be better.
+    In all of these entities go by their `compact_ids`, outside of them by their numbers; where every sample is kept everyone goes by his
+    number (null). Once sample number `looks_at` has come it is looked whether other compact ids would be better.
     """
 
     def __init__(self, index: MotionIndex, group: PlaneGroup) -> None:
         super().__init__()
         self.index, self.group = index, group
         self.forced = NEVER
-        self.seats, self.looks_at = None if group.keeps_all else seats.no_seats(), 0
-        tracks, series = len(group.tracks), len(group.sweep.track)
+        self.compact_ids, self.looks_at = None if group.keeps_all else compact_ids.no_ids(), 0
+        sequences, series = len(group.sequences), len(group.sweep.sequence)
         self.store = sample_store.no_samples(len(group.measured), 0)
-        self.planes = bit_planes.no_planes(tracks, group.slots, series, 0)
+        self.planes = bit_planes.no_planes(sequences, group.slots, series, 0)
         self.columns = distance_columns.no_columns(len(group.measures.start), group.column_slots, 0)
         self.chains = chains.no_chains(len(group.queries), 0)
         self.holds = np.zeros((len(group.queries), 0), np.uint64)
 
-    def take(self, sightings: Sightings) -> None:
-        self._make_room(sightings.entities)
+    def take(self, cache: BatchCache) -> None:
+        self._make_room(cache.entities)
         tail = int(self.store.bounds[1])
         if self.group.slabs is not None:
-            self._take_boxes(self.group.slabs, sightings)
+            self._take_boxes(self.group.slabs, cache)
         else:
-            self._take_regions(sightings)
-        self._seat_samples(tail)
-        if self.seats is not None and self.store.bounds[1] >= self.looks_at:
-            self._look_at_seats(self.seats)
+            self._take_regions(cache)
+        self._number_samples(tail)
+        if self.compact_ids is not None and self.store.bounds[1] >= self.looks_at:
+            self._consider_renumbering(self.compact_ids)
 
-    def _take_boxes(self, slabs: BoxSlabs, sightings: Sightings) -> None:
+    def _take_boxes(self, slabs: BoxSlabs, cache: BatchCache) -> None:
         """As `take` where only samples in some of few boxes are kept."""
-        batch = sightings.batch
-        x, y = sightings.places(self.group.where)
+        batch = cache.batch
+        x, y = cache.places(self.group.where)
         rows = (x, y, batch.t, batch.seq, batch.entity)
         begin, hits = box_slabs.take(0, rows, slabs.arrays, self.store)
         self.work.index_points += hits
@@ -81,13 +82,13 @@ class PlaneSweep(Structure):
             begin, hits = box_slabs.take(begin, rows, slabs.arrays, self.store)
             self.work.index_points += hits
 
-    def _take_regions(self, sightings: Sightings) -> None:
+    def _take_regions(self, cache: BatchCache) -> None:
         """As `take` by the grid."""
-        group, batch = self.group, sightings.batch
-        x, y = sightings.places(group.where)
+        group, batch = self.group, cache.batch
+        x, y = cache.places(group.where)
         word = np.full(len(x), group.bits.always, np.uint64)
         if group.grid is not None:
-            _mark(word, *sightings.inside(group.where, group.grid), group.bits.regions, group.bits.holds, group.bits.misses)
+            _mark(word, *cache.inside(group.where, group.grid), group.bits.regions, group.bits.holds, group.bits.misses)
         rows = np.flatnonzero(~(np.isnan(x) | np.isnan(y)) if group.keeps_all else word).astype(np.int32)
         self.store = sample_store.with_room(self.store, len(rows))
         tail = int(self.store.bounds[1])
@@ -104,8 +105,8 @@ class PlaneSweep(Structure):
 
     def _make_room(self, entities: int) -> None:
         """For entities numbered below `entities`."""
-        if self.seats is not None:
-            self.seats = seats.with_entities(self.seats, entities)
+        if self.compact_ids is not None:
+            self.compact_ids = compact_ids.with_entities(self.compact_ids, entities)
         elif entities > self._room:
             self._widen(entities)
 
@@ -124,44 +125,44 @@ class PlaneSweep(Structure):
         self.chains = chains.no_chains(len(self.holds), words if len(self.group.sweep.chain) else 0)
         self.holds = np.hstack([self.holds, np.zeros((len(self.holds), words - self.holds.shape[1]), np.uint64)])
 
-    def _seat_samples(self, first: int) -> None:
-        """The entities of samples from number `first` on, stored by number, take seats."""
-        self._sit(self.store.entity, first, int(self.store.bounds[1]), len(self.store.t) - 1)
+    def _number_samples(self, first: int) -> None:
+        """The entities of samples from number `first` on, stored by number, take compact ids."""
+        self._assign(self.store.entity, first, int(self.store.bounds[1]), len(self.store.t) - 1)
 
-    def _sit(self, entity: npt.NDArray[np.int32], first: int, stop: int, mask: int) -> None:
-        """Entities in the places `number & mask` give way to their seats."""
-        if self.seats is not None:
-            seats.sit(self.seats, entity, first, stop, mask)
-            if self.seats.taken[0] > self._room:
-                self._widen(int(self.seats.taken[0]))
+    def _assign(self, entity: npt.NDArray[np.int32], first: int, stop: int, mask: int) -> None:
+        """Entities in the places `number & mask` give way to their compact ids."""
+        if self.compact_ids is not None:
+            compact_ids.assign(self.compact_ids, entity, first, stop, mask)
+            if self.compact_ids.taken[0] > self._room:
+                self._widen(int(self.compact_ids.taken[0]))
 
-    def _look_at_seats(self, now: Seats) -> None:
+    def _consider_renumbering(self, now: CompactIds) -> None:
         """Entities are renumbered if it pays."""
         left, tail = self.store.bounds.tolist()
         self.looks_at = tail + _REST * (tail - left)
         if now.taken[0] < _FEW:
             return
         newest = self.store.entity[np.arange(max(left, tail - _TELLING), tail) & (len(self.store.t) - 1)]
-        cells = seats.cells(now, self.store, self.group.extent)
-        there, in_order = cells != seats.NOWHERE, seats.in_order(now.entity[newest])
-        if len(there) > _VACANT * np.count_nonzero(there) or (not in_order and seats.scattered(cells[there])):
+        cells = compact_ids.cells(now, self.store, self.group.extent)
+        there, in_order = cells != compact_ids.NOWHERE, compact_ids.in_order(now.entity[newest])
+        if len(there) > _VACANT * np.count_nonzero(there) or (not in_order and compact_ids.scattered(cells[there])):
             self._renumber(now, now.entity[: len(there)] if in_order else cells, there)
 
-    def _renumber(self, now: Seats, keys: npt.NDArray[Any], there: npt.NDArray[np.bool_]) -> None:
-        """Those who are `there` sit in the order of their `keys`; what goes by seat is made anew."""
+    def _renumber(self, now: CompactIds, keys: npt.NDArray[Any], there: npt.NDArray[np.bool_]) -> None:
+        """Entities that are `there` get ids in the order of their `keys`; what is indexed by id is made again."""
         query, entity = self.held()
-        self.seats, moved = seats.renumbered(now, keys, there)
-        seats.change(self.store, moved)
-        words = -(-int(self.seats.taken[0]) // _WORD)
+        self.compact_ids, moved = compact_ids.renumbered(now, keys, there)
+        compact_ids.change(self.store, moved)
+        words = -(-int(self.compact_ids.taken[0]) // _WORD)
         self.planes = bit_planes.emptied(self.planes, words)
-        bit_planes.fill_again(self.store, self.planes, self.group.sweep.track, words)
+        bit_planes.fill_again(self.store, self.planes, self.group.sweep.sequence, words)
         self.chains = chains.no_chains(len(self.holds), words if len(self.group.sweep.chain) else 0)
         self.holds = np.zeros((len(self.holds), words), np.uint64)
         self.hold(query, entity)
 
     def advance(self, last: int, entities: int, rank: Ints) -> Events:
         group = self.group
-        entities = min(entities, self._room) if self.seats is None else int(self.seats.taken[0])
+        entities = min(entities, self._room) if self.compact_ids is None else int(self.compact_ids.taken[0])
         events: Events
         events, work = advance(
             group.sweep, group.measures, self.store, self.planes, self.columns, self.chains, self.holds, group.queries,
@@ -174,27 +175,27 @@ class PlaneSweep(Structure):
         self.work.negative_updates += left
         self.work.evaluations += evaluations
         self.work.samples_read += samples_read
-        return events if self.seats is None else events._replace(entity=self._entities_of(events.entity))
+        return events if self.compact_ids is None else events._replace(entity=self._entities_of(events.entity))
 
-    def _seats_of(self, entity: Ints) -> npt.NDArray[np.int32]:
-        seat = entity.astype(np.int32)
-        self._sit(seat, 0, len(seat), -1)
-        return seat
+    def _ids_of(self, entity: Ints) -> npt.NDArray[np.int32]:
+        compact_id = entity.astype(np.int32)
+        self._assign(compact_id, 0, len(compact_id), -1)
+        return compact_id
 
-    def _entities_of(self, seat: npt.NDArray[Any]) -> Ints:
-        return (seat if self.seats is None else self.seats.entity[seat]).astype(np.int64)
+    def _entities_of(self, compact_id: npt.NDArray[Any]) -> Ints:
+        return (compact_id if self.compact_ids is None else self.compact_ids.entity[compact_id]).astype(np.int64)
 
     def force(self, after: int) -> None:
         self.forced = after
 
     def held(self) -> tuple[Ints, Ints]:
         bits = np.unpackbits(self.holds.view(np.uint8), axis=1, bitorder="little")
-        query, seat = np.nonzero(bits)
-        return self.group.queries[query], self._entities_of(seat)
+        query, compact_id = np.nonzero(bits)
+        return self.group.queries[query], self._entities_of(compact_id)
 
     def hold(self, query: Ints, entity: Ints) -> None:
         for q, number in enumerate(self.group.queries):
-            own = self._seats_of(entity[query == number])
+            own = self._ids_of(entity[query == number])
             np.bitwise_or.at(self.holds[q], own // _WORD, np.uint64(1) << (own % _WORD).astype(np.uint64))
 
     def dump(self) -> Arrays:
@@ -209,7 +210,7 @@ class PlaneSweep(Structure):
     @property
     def _numbered(self) -> int:
         """Entities have numbers below this."""
-        return self._room if self.seats is None else len(self.seats.of)
+        return self._room if self.compact_ids is None else len(self.compact_ids.of)
 
     def _samples(self) -> Arrays:
         """Stored samples, by entity."""
@@ -232,7 +233,7 @@ class PlaneSweep(Structure):
         found = cls(index, group)
         found._make_room(max((part._numbered for part in parts), default=0))
         lives = [part._samples() for part in parts]
-        words = [_translated(live["word"], part.group.tracks, group.tracks) for part, live in zip(parts, lives, strict=True)]
+        words = [_translated(live["word"], part.group.sequences, group.sequences) for part, live in zip(parts, lives, strict=True)]
         columns = _united(lives, words)
         wanted = np.full(len(columns["t"]), True) if group.keeps_all else columns["word"] != 0
         if done is not None:
@@ -246,10 +247,10 @@ class PlaneSweep(Structure):
         self.store = sample_store.with_room(self.store, count)
         sample_store.append(self.store, np.arange(count, dtype=np.int32), *(columns[name] for name in sample_store.COLUMNS))
         self._measure(np.arange(count))
-        self._seat_samples(0)
+        self._number_samples(0)
         if done is not None:
             group, entities = self.group, self._room
-            series = len(group.sweep.track)
+            series = len(group.sweep.sequence)
             moved = np.empty(series, np.bool_), np.empty(len(group.measures.start), np.bool_), np.empty(series, np.int64)
             at = done // group.every * group.every
             move(group.sweep, group.measures, self.store, self.planes, self.columns, at, entities, True, *moved, np.zeros(4, np.int64))
@@ -259,22 +260,22 @@ class PlaneSweep(Structure):
 
     def check(self, done: int | None) -> None:
         bit_planes.check(self.store, self.planes)
-        sliding.check(self.planes, self.group.sweep.track)
+        sliding.check(self.planes, self.group.sweep.sequence)
         columns = sample_store.live(self.store)
         assert (np.diff(columns["t"]) >= 0).all()
-        if self.seats is not None:
-            assert (self.seats.of[self.seats.entity[: self.seats.taken[0]]] == np.arange(self.seats.taken[0])).all()
-            assert np.count_nonzero(self.seats.of >= 0) == self.seats.taken[0] <= self._room
+        if self.compact_ids is not None:
+            assert (self.compact_ids.of[self.compact_ids.entity[: self.compact_ids.taken[0]]] == np.arange(self.compact_ids.taken[0])).all()
+            assert np.count_nonzero(self.compact_ids.of >= 0) == self.compact_ids.taken[0] <= self._room
         if done is not None and self.kept():
             # Memory is bounded by the longest window: a sample goes at the first evaluation after it left.
             assert int(columns["t"][0]) + self.group.reach > done - self.group.every
 
 
-def _translated(word: npt.NDArray[Any], tracks: Sequence[TrackKey], wanted: Sequence[TrackKey]) -> Words:
-    """Words by `tracks` as words by the `wanted` tracks."""
+def _translated(word: npt.NDArray[Any], sequences: Sequence[SequenceKey], wanted: Sequence[SequenceKey]) -> Words:
+    """Words by `sequences` as words by the `wanted` sequences."""
     place = {key: p for p, key in enumerate(wanted)}
     found = np.zeros(len(word), np.uint64)
-    for p, key in enumerate(tracks):
+    for p, key in enumerate(sequences):
         if key in place:
             found |= (word >> np.uint64(p) & np.uint64(1)) << np.uint64(place[key])
     return found

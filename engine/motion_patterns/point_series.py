@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.motion_patterns.evaluation import NEVER, UNSOLVED, Events, Standing, advance
+from engine.motion_patterns.batch_cache import BatchCache
+from engine.motion_patterns.evaluation import NEVER, UNSOLVED, Events, Status, advance
 from engine.motion_patterns.index_points import COLUMNS, append, live, no_points, rebuilt, with_entities, with_room
 from engine.motion_patterns.intervals import joined, none_of
 from engine.motion_patterns.plan import MotionIndex
 from engine.motion_patterns.samples import hits
 from engine.motion_patterns.series import SeriesKey
-from engine.motion_patterns.sightings import Sightings
 from engine.motion_patterns.structure import Arrays, Structure
 from engine.motion_patterns.totals import Switches, Totals
 
@@ -29,13 +29,13 @@ class PointSeries(Structure):
         super().__init__()
         self.index = index
         self.points = no_points(len(index.series), index.measures)
-        self.standing = _nothing_stands(index, 0)
+        self.status = _no_status(index, 0)
         self.forced = np.full(len(index.clocks), NEVER, np.int64)
         self.totals = Totals(index.totals)
 
-    def take(self, sightings: Sightings) -> None:
-        batch = sightings.batch
-        self._make_room(sightings.entities)
+    def take(self, cache: BatchCache) -> None:
+        batch = cache.batch
+        self._make_room(cache.entities)
         found = hits(self.index, self.index.point_classes, batch)
         self.points = with_room(self.points, np.bincount(found.series, minlength=len(self.index.series)))
         append(self.points, found.series, found.row, found.value, batch.t, batch.seq, batch.x, batch.y, batch.entity)
@@ -46,10 +46,10 @@ class PointSeries(Structure):
         room = self.points.head.shape[1]
         self.points = with_entities(self.points, entities)
         if self.points.head.shape[1] > room:
-            grown = _nothing_stands(self.index, self.points.head.shape[1])
-            for before, after in zip(self.standing, grown, strict=True):
+            grown = _no_status(self.index, self.points.head.shape[1])
+            for before, after in zip(self.status, grown, strict=True):
                 after[:, :room] = before
-            self.standing = grown
+            self.status = grown
 
     def advance(self, last: int, entities: int, rank: Ints) -> Events:
         index = self.index
@@ -60,7 +60,7 @@ class PointSeries(Structure):
         for clock, every in enumerate(index.clocks):
             series, queries, forced = index.clock_series[clock], index.clock_queries[clock], int(self.forced[clock])
             events, entered, left, evaluations = advance(
-                index.plan, self.points, self.standing, series, queries, every, last, forced, entities, rank, index.widest,
+                index.plan, self.points, self.status, series, queries, every, last, forced, entities, rank, index.widest,
                 _together([switches[number] for number in index.clock_totals[clock]]), on,
             )  # fmt: skip
             if forced != NEVER and (forced // every + 1) * every <= last:
@@ -75,16 +75,16 @@ class PointSeries(Structure):
         self.forced[:] = after
 
     def held(self) -> tuple[Ints, Ints]:
-        query, entity = np.nonzero(self.standing.holds)
+        query, entity = np.nonzero(self.status.holds)
         return query.astype(np.int64), entity.astype(np.int64)
 
     def hold(self, query: Ints, entity: Ints) -> None:
         own = np.isin(query, np.concatenate([np.empty(0, np.int64), *self.index.clock_queries]))
-        self.standing.holds[query[own], entity[own]] = True
+        self.status.holds[query[own], entity[own]] = True
 
     def dump(self) -> Arrays:
         counts, columns = live(self.points)
-        scored = np.nonzero(~np.isnan(self.standing.score))
+        scored = np.nonzero(~np.isnan(self.status.score))
         return {
             "counts": counts,
             "entered": self.points.entered - self.points.left,
@@ -92,7 +92,7 @@ class PointSeries(Structure):
             "forced": self.forced,
             "held": np.vstack(self.held()),
             "scored": np.vstack(scored),
-            "scores": self.standing.score[scored],
+            "scores": self.status.score[scored],
             **{f"point_{name}": column for name, column in columns.items()},
             **self.totals.dump(),
         }
@@ -103,9 +103,9 @@ class PointSeries(Structure):
         found, entities = cls(index), int(arrays["entities"][0])
         columns = {name: arrays[f"point_{name}"] for name in COLUMNS}
         found.points = rebuilt(arrays["counts"], arrays["entered"], columns, index.plan.measure, index.plan.sign, entities)
-        found.standing = _nothing_stands(index, entities)
-        found.standing.holds[tuple(arrays["held"])] = True
-        found.standing.score[tuple(arrays["scored"])] = arrays["scores"]
+        found.status = _no_status(index, entities)
+        found.status.holds[tuple(arrays["held"])] = True
+        found.status.score[tuple(arrays["scored"])] = arrays["scores"]
         found.forced = arrays["forced"]
         found.totals = Totals.load(index.totals, arrays)
         return found
@@ -134,7 +134,7 @@ class PointSeries(Structure):
         empty = live(no_points(0, 0))[1]
         joined_columns = {name: np.concatenate([empty[name], *pieces[name]]) for name in COLUMNS}
         found.points = rebuilt(counts, entered, joined_columns, index.plan.measure, index.plan.sign, entities)
-        found.standing = _nothing_stands(index, entities)
+        found.status = _no_status(index, entities)
         found.totals = Totals.merged(index.totals, [part.totals for part in parts])
         return found
 
@@ -162,9 +162,9 @@ def _together(switches: Sequence[Switches]) -> Switches:
     return Switches._make(column[order] for column in joined)
 
 
-def _nothing_stands(index: MotionIndex, entities: int) -> Standing:
+def _no_status(index: MotionIndex, entities: int) -> Status:
     queries = len(index.queries)
-    return Standing(
+    return Status(
         holds=np.zeros((queries, entities), np.bool_),
         chain_until=np.full((queries if len(index.plan.chain) else 0, entities), UNSOLVED, np.int64),
         score=np.full((len(index.rankings), entities), np.nan),

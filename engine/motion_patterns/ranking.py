@@ -65,9 +65,9 @@ class RankingStage(Stage[MotionIndex, RankingState]):
             index.plan.k,
         )
         decided = taken(known, refs)._replace(at=at, what=what)
-        state.open, stated = state_changes(state.open, decided, batch.entities)
+        state.open, asserted = state_changes(state.open, decided, batch.entities)
         state.candidates = taken(known, latest[latest >= 0])
-        return Output(state, stated)
+        return Output(state, asserted)
 
     def migrate(self, index: MotionIndex, parts: Sequence[tuple[MotionIndex, RankingState]]) -> RankingState:
         state = self.initial(index)
@@ -98,7 +98,7 @@ class RankingStage(Stage[MotionIndex, RankingState]):
 
 
 def emitted_rows(events: Events, routes: Ints, dictionary: EntityDictionary) -> pa.RecordBatch | None:
-    """CANDIDATE and WITHDRAWN events as rows for this stage; `routes[q]` is stable over registrations."""
+    """CANDIDATE and RETRACTED events as rows for this stage; `routes[q]` is stable over registrations."""
     if len(events.query) == 0:
         return None
     columns = {
@@ -119,7 +119,7 @@ def emitted_rows(events: Events, routes: Ints, dictionary: EntityDictionary) -> 
 def unsent(sent: Events, events: Events) -> tuple[Events, Events]:
     """(what was last sent to the stage of each candidate after `events`, those of `events` with something new).
 
-    `events`: CANDIDATE and WITHDRAWN, those of a pair in order of time. `sent`: CANDIDATE, sorted by (query, entity).
+    `events`: CANDIDATE and RETRACTED, those of a pair in order of time. `sent`: CANDIDATE, sorted by (query, entity).
     """
     if len(events.query) == 0:
         return sent, events

@@ -1,9 +1,9 @@
 """Samples of all entities that some predicate still needs, each kept once: a ring in order of (t, arrival), linked by entity.
 
 Samples are numbered from 0 for ever; number n lies in ring place `n & (size - 1)`. `head[e]` is the latest sample of entity e, `back` the distance in
-numbers to the entity's sample before (0: none), `word` has a bit for each track that the sample **hits**: a track is a predicate without its window.
-Numbers below `left` are gone: a link that leads there leads nowhere. A store without heads is not **linked**: its `back` is for planes to write,
-and its entities may be called by their `seats`.
+numbers to the entity's sample before (0: none), `word` has a bit for each sequence that the sample **hits**: a sequence is a predicate
+without its window. Numbers below `left` are gone: a link that leads there leads nowhere. A store without heads is not **linked**: its
+`back` is for planes to write, and its entities may be called by their `compact_ids`.
 """
 
 from __future__ import annotations

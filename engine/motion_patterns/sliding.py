@@ -19,7 +19,7 @@ def is_worth_it(planes, s, left):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def take_out(planes, s, p, low, words):  # type: ignore[no-untyped-def]
-    """`words[s]` loses what only the buckets from `low` up to the window of series s have of track p; what the window has else stays."""
+    """`words[s]` loses what only the buckets from `low` up to the window of series s have of sequence p; what the window has else stays."""
     slots, bits, found = len(planes.bucket), planes.bits[p], planes.words[s]
     high, made = planes.left[s], planes.entered[s]
     kept = np.empty(made - high, np.int64)
@@ -73,7 +73,7 @@ def _put_in_list(planes, p, slot, found):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def put_in(planes, s, p, low, words):  # type: ignore[no-untyped-def]
-    """`words[s]` gets what the buckets of the window of series s from `low` on have of track p."""
+    """`words[s]` gets what the buckets of the window of series s from `low` on have of sequence p."""
     slots, bits, found = len(planes.bucket), planes.bits[p], planes.words[s]
     for j in range(max(low, planes.left[s]), planes.entered[s]):
         slot = j % slots
@@ -85,10 +85,10 @@ def put_in(planes, s, p, low, words):  # type: ignore[no-untyped-def]
                 found[w] |= plane[w]
 
 
-def check(planes: Planes, track: np.ndarray) -> None:
+def check(planes: Planes, sequence: np.ndarray) -> None:
     """Assert that each series' words are the OR of its window."""
     slots = len(planes.bucket)
-    for s, p in enumerate(track):
+    for s, p in enumerate(sequence):
         found = np.zeros(planes.words.shape[1], np.uint64)
         for j in range(planes.left[s], planes.entered[s]):
             if planes.dense[j % slots, p] and planes.counts[j % slots, p] > 0:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from engine.motion_patterns.batch_cache import BatchCache
 from engine.motion_patterns.evaluation import Events
-from engine.motion_patterns.sightings import Sightings
 
 Ints = npt.NDArray[np.int64]
 Arrays = dict[str, npt.NDArray[Any]]
@@ -39,7 +39,7 @@ class Structure(ABC):
         self.work = Work()
 
     @abstractmethod
-    def take(self, sightings: Sightings) -> None:
+    def take(self, cache: BatchCache) -> None:
         """Keep what the queries need of the batch's rows, which are sorted by (t, seq) and later than those before."""
 
     @abstractmethod

@@ -12,7 +12,7 @@ from numba import njit
 from engine.index.bits import how_many, lowest_bit
 from engine.motion_patterns import bit_planes
 from engine.motion_patterns.chains import keep_solved, solve
-from engine.motion_patterns.evaluation import CANDIDATE, END, NEVER, START, WITHDRAWN, first_of, grown, no_events
+from engine.motion_patterns.evaluation import CANDIDATE, END, NEVER, RETRACTED, START, first_of, grown, no_events
 from engine.motion_patterns.scores import approximate, choose, contenders, exact_score, within
 from engine.motion_patterns.theta import LOCAL_AT_LEAST, LOCAL_AT_MOST, RANKED
 from engine.motion_patterns.windows import forget, move, next_evaluation
@@ -58,12 +58,12 @@ def _witnesses(sweep, measures, store, planes, q, at, events, low, high, trail, 
     for j in range(sweep.witness_first[q + 1] - first):
         s = sweep.witness[first + j]
         if not (sweep.witness_measured[first + j] or sweep.witness_node[first + j] >= 0):
-            bit_planes.expect_latest(planes, s, sweep.track[s], who)
+            bit_planes.expect_latest(planes, s, sweep.sequence[s], who)
     for j in range(sweep.witness_first[q + 1] - first):
         if sweep.witness_measured[first + j] or sweep.witness_node[first + j] >= 0:
             continue
         s = sweep.witness[first + j]
-        bit_planes.latest(store, planes, s, sweep.track[s], who, samples)
+        bit_planes.latest(store, planes, s, sweep.sequence[s], who, samples)
         reads = _prove(events.t[low:high, j], events.seq[low:high, j], events.x[low:high, j], events.y[low:high, j], store, samples, reads)
     if sweep.chain_first[q] < sweep.chain_first[q + 1]:
         for i in range(len(who)):
@@ -157,8 +157,8 @@ def advance(sweep, measures, store, planes, columns, chains, holds, query_of, la
     every, words = sweep.clock[0], (entities + 63) >> 6
     events, n = no_events(64, width), 0
     work = np.zeros(4, np.int64)
-    moved, measure_moved = np.zeros(len(sweep.track), np.bool_), np.zeros(len(measures.start), np.bool_)
-    entered = np.zeros(len(sweep.track), np.int64)
+    moved, measure_moved = np.zeros(len(sweep.sequence), np.bool_), np.zeros(len(measures.start), np.bool_)
+    entered = np.zeros(len(sweep.sequence), np.int64)
     trail, pick, bucket = np.empty(64, np.int64), np.empty(width, np.int64), np.empty(width, np.int64)
     binary, found = np.empty(words, np.uint64), np.empty(words, np.uint64)
     total = np.empty(entities)
@@ -198,7 +198,7 @@ def advance(sweep, measures, store, planes, columns, chains, holds, query_of, la
             if len(who):
                 if n + len(who) > len(events.query):
                     events = grown(events, n, 2 * (n + len(who)))
-                _tell(query_of[q], CANDIDATE if ranked else START, WITHDRAWN if ranked else END, at, who, events, n)
+                _tell(query_of[q], CANDIDATE if ranked else START, RETRACTED if ranked else END, at, who, events, n)
                 trail, reads = _witnesses(sweep, measures, store, planes, q, at, events, n, n + len(who), trail, pick)
                 work[3] += reads
                 n += len(who)

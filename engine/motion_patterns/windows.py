@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 class Sweep(NamedTuple):
     """What a group's queries ask, as arrays; `x_first[i]` to `x_first[i + 1]` are the entries of i.
 
-    `clock`: [every, bucket width]. Series s is `track[s]` seen through the window `start[s]`, `end[s]`.
+    `clock`: [every, bucket width]. Series s is `sequence[s]` seen through the window `start[s]`, `end[s]`.
     Queries by their number in the group: `needs` and `bars` (series with and without a bit), `sums` (measures), `decides` ... `k` as in Plan, for
     each predicate the `witness`: a series, or if `witness_measured` a measure, and its member of the chain, `witness_node` (or -1); `since`: its
     longest start; `radii`: sum of its measures' radii. Member n of a chain is of series `chain[n]`, the members `chain_after[n]` (or -1) follow it,
@@ -27,7 +27,7 @@ class Sweep(NamedTuple):
     """
 
     clock: Ints
-    track: Ints
+    sequence: Ints
     start: Ints
     end: Ints
     needs_first: Ints
@@ -58,10 +58,10 @@ def next_evaluation(sweep, measures, store, planes, columns):  # type: ignore[no
     due = NEVER
     every, width, slots, mask = sweep.clock[0], sweep.clock[1], len(planes.bucket), len(store.t) - 1
     waiting = NEVER
-    if len(sweep.track) and planes.bounds[1] < store.bounds[1]:
+    if len(sweep.sequence) and planes.bounds[1] < store.bounds[1]:
         waiting = multiple(store.t[planes.bounds[1] & mask], width) * width
-    for s in range(len(sweep.track)):
-        p = sweep.track[s]
+    for s in range(len(sweep.sequence)):
+        p = sweep.sequence[s]
         entering = bit_planes.first_with(planes, p, planes.entered[s], planes.bounds[0])
         if entering < planes.bounds[0]:
             due = min(due, multiple(planes.bucket[entering % slots] * width + sweep.end[s], every))
@@ -83,25 +83,25 @@ def move(sweep, measures, store, planes, columns, at, entities, all_of_them, mov
     """All windows move to `at`; `moved[s]`, `measure_moved[m]`: whether what they hold changed, `entered[s]`: the first bucket that came into that of
     series s. `work` counts what [entered, left]."""
     width, words = sweep.clock[1], (entities + 63) >> 6
-    if len(sweep.track):
+    if len(sweep.sequence):
         # What no window sees any more makes room for the new buckets.
-        afresh = np.full(len(sweep.track), all_of_them)
-        for s in range(len(sweep.track)):
+        afresh = np.full(len(sweep.sequence), all_of_them)
+        for s in range(len(sweep.sequence)):
             left = planes.left[s]
             entered[s] = planes.entered[s]
-            moved[s] = bit_planes.pass_buckets(planes, s, sweep.track[s], sweep.start[s], sweep.end[s], width, at, work)
+            moved[s] = bit_planes.pass_buckets(planes, s, sweep.sequence[s], sweep.start[s], sweep.end[s], width, at, work)
             afresh[s] |= not sliding.is_worth_it(planes, s, left)
             if moved[s] and not afresh[s]:
-                sliding.take_out(planes, s, sweep.track[s], left, words)
+                sliding.take_out(planes, s, sweep.sequence[s], left, words)
         bit_planes.fill(store, planes, width, at, words)
-    for s in range(len(sweep.track)):
+    for s in range(len(sweep.sequence)):
         left = planes.left[s]
-        moved[s] |= bit_planes.pass_buckets(planes, s, sweep.track[s], sweep.start[s], sweep.end[s], width, at, work)
+        moved[s] |= bit_planes.pass_buckets(planes, s, sweep.sequence[s], sweep.start[s], sweep.end[s], width, at, work)
         moved[s] |= all_of_them
         if moved[s] and (afresh[s] or planes.left[s] > left):
-            bit_planes.gather(planes, s, sweep.track[s], words)
+            bit_planes.gather(planes, s, sweep.sequence[s], words)
         elif moved[s]:
-            sliding.put_in(planes, s, sweep.track[s], entered[s], words)
+            sliding.put_in(planes, s, sweep.sequence[s], entered[s], words)
     for m in range(len(measures.start)):
         before, left = columns.entered[m], columns.left[m]
         entered = sample_store.first_after(store, before, store.bounds[1], at - measures.end[m])
@@ -117,10 +117,10 @@ def move(sweep, measures, store, planes, columns, at, entities, all_of_them, mov
 def forget(sweep, store, planes, columns):  # type: ignore[no-untyped-def]
     """Frees what no window will see again."""
     needed = store.bounds[1]
-    if len(sweep.track):
+    if len(sweep.sequence):
         needed = planes.bounds[1]
-    for s in range(len(sweep.track)):
-        oldest = bit_planes.first_with(planes, sweep.track[s], planes.left[s], planes.bounds[0])
+    for s in range(len(sweep.sequence)):
+        oldest = bit_planes.first_with(planes, sweep.sequence[s], planes.left[s], planes.bounds[0])
         if oldest < planes.bounds[0]:
             needed = min(needed, planes.first[oldest % len(planes.bucket)])
     for m in range(len(columns.left)):

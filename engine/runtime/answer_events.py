@@ -127,7 +127,7 @@ class _Heard:
         return pa.table(columns, schema=_WAITING)
 
     def _fresh(self, rows: pa.Table) -> Bools:
-        """Which of these intervals begin: an interval begins once, and one that has ended is not stated again."""
+        """Which of these intervals begin: an interval begins once, and one that has ended is not asserted again."""
         before = self.open.num_rows
         both = pa.concat_tables([self.open, pa.table([rows.column(name) for name in _OPEN.names], schema=_OPEN)])
         is_open = np.concatenate([np.ones(before, np.bool_), pc.is_null(rows.column("end")).to_numpy()])

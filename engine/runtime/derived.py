@@ -5,7 +5,7 @@
       +-- gate: sorted rows before the watermark ----------------------------+--------------------------------+
 
 Every query that derives gets rows up to, and not including, the watermark: an event of an answer stands after all rows of its time, of which more
-may come while the watermark is there. An answer has been stated once the watermark has passed the time at which it is known, so all queries of the
+may come while the watermark is there. An answer has been asserted once the watermark has passed the time at which it is known, so all queries of the
 graph are evaluated in one pass, in its order, within one batch.
 """
 
@@ -169,20 +169,20 @@ class DerivedQuery:
 
     def step(self, rows: pa.RecordBatch, watermark: int, *, last: bool = False) -> pa.Table:
         """Changes after `rows`, those of the feed before `watermark`, and the events that are known by then; `last`: the input has ended."""
-        # At the end of the input whatever has been stated is known.
+        # At the end of the input whatever has been asserted is known.
         events, known = self.events.take(watermark, all_known=last)
         added = self._numbered(events)
         if self.running.operator.delivery is Delivery.ORDERED:
             batch = merged([self._widened(rows), added])
         else:
             batch = self._in_arrival(self._widened(rows), added, np.minimum(known, watermark - 1), watermark)
-        stated = [self._evaluated(batch, watermark)]
+        asserted = [self._evaluated(batch, watermark)]
         if last:
-            stated.append(self._evaluated(batch.slice(0, 0), watermark))
-        return pa.concat_tables(stated)
+            asserted.append(self._evaluated(batch.slice(0, 0), watermark))
+        return pa.concat_tables(asserted)
 
     def with_all(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """`rows`, all of the feed's, together with all events heard of, sorted and numbered anew."""
+        """`rows`, all of the feed's, together with all events heard of, sorted and numbered again."""
         batch = merged([self._widened(rows), self._numbered(self.events.take_all())])
         return batch.set_column(batch.schema.get_field_index(SEQ), SEQ, pa.array(np.arange(len(batch)), pa.int64()))
 
@@ -221,11 +221,11 @@ class DerivedQuery:
         with blamed(name):
             output = running.operator.keyed.step(running.index, self.keyed.states[name], Batch(rows, self.keyed.dictionary), watermark)
         self.keyed.states[name] = output.state
-        stated = [output.changes]
+        asserted = [output.changes]
         if running.operator.relational is not None:
             emitted = [output.emitted] if output.emitted is not None and output.emitted.num_rows else []
-            stated += self.relational.take({name: emitted}, watermark).values()
-        return pa.concat_tables([ANSWERS.empty_table(), *(answers(one, *running.keys) for one in stated if one.num_rows)])
+            asserted += self.relational.take({name: emitted}, watermark).values()
+        return pa.concat_tables([ANSWERS.empty_table(), *(answers(one, *running.keys) for one in asserted if one.num_rows)])
 
     # -- states -------------------------------------------------------------------------------------------------------------------
 
@@ -294,7 +294,7 @@ class GraphEvaluator:
         return cls.start(feed, queries, lambda plain: Evaluator.start(feed, plain, partitions))
 
     def beside(self, queries: Sequence[RegisteredQuery]) -> GraphEvaluator:
-        """As Evaluator.beside. It evaluates anew what `queries` derive from, and states what they themselves find."""
+        """As Evaluator.beside. It evaluates again what `queries` derive from, and states what they themselves find."""
         together = with_upstream(queries, self.queries)
         return GraphEvaluator(self.feed, self.base.beside(_plain(together)), together, {query.key for query in queries})
 
@@ -348,11 +348,11 @@ class GraphEvaluator:
         assert self._rows is not None
         self._watermark = watermark
         rows = self._rows.before(watermark)
-        stated = outcome.changes
+        asserted = outcome.changes
         for one in self.derived:
-            one.hear(stated)
-            stated = pa.concat_tables([stated, one.step(rows, watermark, last=last)])
-        return replace(outcome, changes=stated)
+            one.hear(asserted)
+            asserted = pa.concat_tables([asserted, one.step(rows, watermark, last=last)])
+        return replace(outcome, changes=asserted)
 
     def _of_fresh(self, outcome: Outcome) -> Outcome:
         if self._only is None or {query.key for query in self.queries} == self._only:

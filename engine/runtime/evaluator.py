@@ -123,12 +123,12 @@ class Evaluator:
             if accepted.num_rows:
                 newest = pc.max(accepted.column(TIME)).as_py()
                 self.last_t = newest if self.last_t is None else max(self.last_t, newest)
-        stated = [(name, changes) for output in outputs for name, changes in output.changes.items()]
+        asserted = [(name, changes) for output in outputs for name, changes in output.changes.items()]
         emitted = {name: [output.emitted[name] for output in outputs if name in output.emitted] for name in self.plan}
         for part, share in zip(self._relational, self._by_route(emitted), strict=True):
-            stated += part.take(share, watermark).items()
+            asserted += part.take(share, watermark).items()
         return Outcome(
-            pa.concat_tables([ANSWERS.empty_table(), *(self._answers(name, changes) for name, changes in stated if changes.num_rows)]),
+            pa.concat_tables([ANSWERS.empty_table(), *(self._answers(name, changes) for name, changes in asserted if changes.num_rows)]),
             pa.concat_tables([output.admitted.late for output in outputs]),
             sum(output.admitted.accepted.num_rows for output in outputs),
             sum(output.admitted.duplicates for output in outputs),
@@ -167,7 +167,7 @@ class Evaluator:
         if caught_up is not None:
             if caught_up._keyed[0].dictionary is not self._keyed[0].dictionary or caught_up.position != self.position:
                 raise ValueError(f"the evaluator to be joined must be made by beside() and stand at row {self.position}, not {caught_up.position}")
-            # Queries that it has evaluated anew only because others derive from them go on here.
+            # Queries that it has evaluated again only because others derive from them go on here.
             own_keys = {query.key for query in self.queries}
             if any(query.key in own_keys for query in caught_up.queries):
                 caught_up.register([query for query in caught_up.queries if query.key not in own_keys])

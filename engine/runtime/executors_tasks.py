@@ -178,10 +178,10 @@ def _found(outputs: Sequence[KeyedOutput]) -> Iterator[Message]:
     yield ("counts", "", json.dumps(counts).encode())
     if late:
         yield ("late", "", table_bytes(pa.concat_tables(late)))
-    yield from _stated([output.changes for output in outputs])
+    yield from _asserted([output.changes for output in outputs])
 
 
-def _stated(changes: Iterable[Mapping[str, pa.RecordBatch]]) -> Iterator[Message]:
+def _asserted(changes: Iterable[Mapping[str, pa.RecordBatch]]) -> Iterator[Message]:
     found: dict[str, list[pa.RecordBatch]] = {}
     for one in changes:
         for name, batch in one.items():
@@ -233,12 +233,12 @@ def _stepped_relational(queries: Queries, work: Work, p: int, emitted: _Emitted)
             return
         part = RelationalPartition.load(plan, _file(work, "relational", p).read_bytes())
         yield ("loaded", "", b"")
-    stated = []
+    asserted = []
     for step, span in enumerate((*replayed, *work.fresh), -len(replayed)):
         changes = part.take(emitted.get(step, {}), span.max_t - feed.lateness)
         if step >= 0:
-            stated.append(changes)
-    yield from _stated(stated)
+            asserted.append(changes)
+    yield from _asserted(asserted)
     if work.dump:
         write(Path(work.folder, work.dump, f"relational-{p}"), part.dump())
     _HERE.states[key] = (work.after, part)

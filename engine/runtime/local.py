@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 
 class Runtime(Protocol):
-    """What a backtest needs of whoever evaluates: the Evaluator itself, or one that has its partitions elsewhere."""
+    """What a backtest needs of an evaluator: the Evaluator itself, or one whose partitions are elsewhere."""
 
     def process(self, stamped: pa.Table) -> Outcome: ...
 
@@ -38,8 +38,8 @@ def evaluate(
 ) -> pa.Table:
     """All changes (ANSWERS) of `queries` over stamped batches, to the end of the input."""
     evaluator = Evaluator.start(feed, queries, partitions)
-    stated = [evaluator.process(batch).changes for batch in batches]
-    return pa.concat_tables([ANSWERS.empty_table(), *stated, evaluator.finish(until).changes])
+    asserted = [evaluator.process(batch).changes for batch in batches]
+    return pa.concat_tables([ANSWERS.empty_table(), *asserted, evaluator.finish(until).changes])
 
 
 def read_ahead(items: Iterable[Item], depth: int = 2) -> Iterator[Item]:

@@ -19,8 +19,8 @@ from engine.families import family_of
 from engine.model.feed import Feed
 from engine.operator import OperatorFailed, QueryStopped, RegisteredQuery
 from engine.runtime import steps
+from engine.runtime.bisection import failing_queries
 from engine.runtime.catch_up import CatchUp
-from engine.runtime.culprits import culprits
 from engine.runtime.derived import GraphEvaluator, in_graph_order, with_upstream, without_upstream
 from engine.runtime.evaluator import Evaluator, Outcome
 from engine.runtime.snapshots import Snapshot, Snapshots, SnapshotUnusable
@@ -103,7 +103,7 @@ class FeedProcessor:
             raise
         except Exception as error:
             # Whatever an operator makes of the state that another release wrote: the log says the same.
-            self.store.tell("rebuilt", f"{self.feed.name}: the state is being rebuilt from the log ({error}).")
+            self.store.report_event("rebuilt", f"{self.feed.name}: the state is being rebuilt from the log ({error}).")
             return self._from_start(queries)
         if len(queries) < len(self._known):
             evaluator.register(queries)
@@ -203,7 +203,7 @@ class FeedProcessor:
     # -- queries that cannot be evaluated -----------------------------------------------------------------------------------------
 
     def _give_up(self, *stopped: Stopped) -> None:
-        """Goes on without these queries. Stored with the next commit: whoever repeats what led here finds the same, or finds them stopped."""
+        """Goes on without these queries. Stored with the next commit: a repetition of what led here finds the same, or finds them stopped."""
         for one in stopped:
             self.queries.pop(one.key, None)
             self._stopped_ever.add(one.key)
@@ -216,7 +216,7 @@ class FeedProcessor:
         """Gives up the queries that led to the failure; False when there are none: it did not come again."""
         suspects = [query for query in self.queries.values() if family_of(query.specification).operator().families[0] == failure.name]
         try:
-            found = culprits(suspects, lambda queries: self._failure(queries, span))
+            found = failing_queries(suspects, lambda queries: self._failure(queries, span))
         except QueryStopped as stop:
             found = [Stopped(stop.key, stop.reason)]
         self._give_up(*found)
@@ -306,13 +306,13 @@ class FeedProcessor:
     def _read_history(self, version: int, wanted: Mapping[QueryKey, RegisteredQuery], fresh: Sequence[RegisteredQuery]) -> None:
         """`fresh` answer for the history and join.
 
-        Given up, for `follow` to begin anew, when the queries change meanwhile or the process is to stop.
+        Given up, for `follow` to begin again, when the queries change meanwhile or the process is to stop.
         """
         beside = self.evaluator
         side = self._at_oldest(beside.beside(fresh))
 
         def still_wanted() -> bool:
-            # When a query was stopped meanwhile, the others have begun anew from a snapshot.
+            # When a query was stopped meanwhile, the others have begun again from a snapshot.
             return not self.stopping.is_set() and self.evaluator is beside and self.store.version() == version
 
         reading = CatchUp(side, fresh, self.log, still_wanted, self._keep_history, self.store.catching_up)

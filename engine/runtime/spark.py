@@ -43,7 +43,7 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        # Whoever reaches the driver's ports from this machine needs a secret too; on one machine Spark makes it up.
+        # Clients of the driver's ports need a secret on this machine too; on one machine Spark makes it up.
         "spark.authenticate": "true",
         "spark.network.crypto.enabled": "true",
         "spark.driver.memory": memory,
@@ -132,7 +132,7 @@ class LogStream:
     """The one streaming query of a job. In each of its micro-batches `take` evaluates what the logs have, and what comes meanwhile.
 
     The rows are not Spark's to say (decision 21): `take` finds what each log has beyond the stored rows. So Spark's checkpoint may be empty at
-    each start, and its source does nothing but count. `take` is told how long the micro-batch lasts; what it raises ends the query.
+    each start, and its source does nothing but count. `take` gets the length of the micro-batch; what it raises ends the query.
     """
 
     def __init__(self, spark: SparkSession, folder: Path, take: Callable[[float], None]) -> None:
@@ -170,7 +170,7 @@ class LogStream:
         return str(reason).splitlines()[0] if reason is not None else "the streaming query ended"
 
     def stop(self) -> None:
-        """Ends the query. Whoever calls it has seen to it that `take` returns."""
+        """Ends the query. The caller makes sure that `take` returns."""
         if self.query is not None and self.query.isActive:
             try:
                 self.query.stop()

@@ -73,5 +73,5 @@ class Store(Protocol):
     def catching_up(self, report: Mapping[str, Any]) -> None:
         """How far new queries have read the history; empty when none is reading."""
 
-    def tell(self, kind: str, text: str) -> None:
+    def report_event(self, kind: str, text: str) -> None:
         """Something that users should know."""

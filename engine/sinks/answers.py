@@ -1,7 +1,7 @@
 """Final answers into a file: signed changes summed, sorted, written as Parquet, CSV or JSON lines (specification 6 and 7).
 
-Changes are kept as sorted runs, on disk when they are many. Only withdrawals stay in memory, as fingerprints: most families state nothing that they
-withdraw.
+Changes are kept as sorted runs, on disk when they are many. Only retractions stay in memory, as fingerprints: most families state nothing that they
+retract.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _NO_END = 2**63 - 1
 FORMATS = (".parquet", ".csv", ".jsonl")
 
 
-class UnbalancedWithdrawal(RuntimeError):
-    """Something was withdrawn that had not been stated: an operator broke the law of signed changes."""
+class UnbalancedRetraction(RuntimeError):
+    """Something was retracted that had not been asserted: an operator broke the law of signed changes."""
 
 
 class AnswerFile:
@@ -43,7 +43,7 @@ class AnswerFile:
             raise ValueError(f"{path}: answers are written as {', '.join(FORMATS)}; the name must end in one of them")
         self.path = path
         self._sort = ExternalSort(_SORT)
-        self._withdrawn: Counter[tuple[int, int]] = Counter()
+        self._retracted: Counter[tuple[int, int]] = Counter()
         self._scores = self._texts = False
         self.written: Counter[str] = Counter()
 
@@ -61,7 +61,7 @@ class AnswerFile:
         weight = changes.column("weight").to_numpy()
         if (weight < 0).any():
             gone = rows.filter(pa.array(weight < 0))
-            self._withdrawn.update(_identities(gone, -weight[weight < 0]))
+            self._retracted.update(_identities(gone, -weight[weight < 0]))
             rows, weight = rows.filter(pa.array(weight > 0)), weight[weight > 0]
         if (weight > 1).any():
             rows = rows.take(pa.array(np.repeat(np.arange(len(weight)), weight)))
@@ -70,7 +70,7 @@ class AnswerFile:
         self._sort.add(rows)
 
     def close(self) -> int:
-        """Writes the file; the number of answers. Raises OSError and UnbalancedWithdrawal."""
+        """Writes the file; the number of answers. Raises OSError and UnbalancedRetraction."""
         value = pa.float64() if self._scores and not self._texts else pa.string()
         temporary = self.path.with_name(f".{self.path.name}.part")
         try:
@@ -79,23 +79,23 @@ class AnswerFile:
                     for query, count in zip(*np.unique(rows.column("query").to_pylist(), return_counts=True), strict=True):
                         self.written[str(query)] += int(count)
                     writer.write(_shown(rows, value))
-            if +self._withdrawn:
-                raise UnbalancedWithdrawal(f"{sum(self._withdrawn.values())} withdrawn facts had not been stated")
+            if +self._retracted:
+                raise UnbalancedRetraction(f"{sum(self._retracted.values())} retracted facts had not been asserted")
             temporary.replace(self.path)
         finally:
             temporary.unlink(missing_ok=True)
         return self.written.total()
 
     def _remaining(self) -> Iterator[pa.Table]:
-        """What was stated and not withdrawn, sorted."""
+        """What was asserted and not retracted, sorted."""
         for rows in self._sort.sorted():
-            if not self._withdrawn:
+            if not self._retracted:
                 yield rows
                 continue
             keep = np.ones(rows.num_rows, np.bool_)
             for position, identity in enumerate(_identities(rows)):
-                if self._withdrawn.get(identity, 0) > 0:
-                    self._withdrawn[identity] -= 1
+                if self._retracted.get(identity, 0) > 0:
+                    self._retracted[identity] -= 1
                     keep[position] = False
             yield rows.filter(pa.array(keep))
 

@@ -16,7 +16,7 @@ _compact = json.JSONEncoder(separators=(",", ":")).encode
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact as it stands after the batch: `weight` 1 stated, 0 withdrawn; `evidence` is JSON text, None for interval algebra."""
+    """A fact as it stands after the batch: `weight` 1 asserted, 0 retracted; `evidence` is JSON text, None for interval algebra."""
 
     key: bytes
     query_id: int
@@ -33,7 +33,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What other applications learn about a fact that was just stored: `new` says that its row was not there, or withdrawn, before."""
+    """What other applications learn about a fact that was just stored: `new` says that its row was not there, or retracted, before."""
 
     key: bytes
     query_id: int
@@ -50,8 +50,8 @@ class Stored:
 def facts_of(changes: pa.Table) -> list[Fact]:
     """The facts that `changes` (ANSWERS schema) leave behind, in order of first mention.
 
-    Changes of equal key are summed whatever their order: what is stated in sum wins over what is withdrawn (an interval that was
-    open and is closed now), and a fact stated and withdrawn alike within the batch is withdrawn, lest an earlier batch stated it.
+    Changes of equal key are summed whatever their order: what is asserted in sum wins over what is retracted (an interval that was
+    open and is closed now), and a fact asserted and retracted alike within the batch is retracted, in case an earlier batch asserted it.
     """
     weights = changes.column("weight").to_pylist()
     rows: dict[bytes, list[tuple[Fact, int]]] = {}
@@ -69,9 +69,9 @@ def _settle(versions: list[tuple[Fact, int]]) -> Fact:
         content = (fact.value, fact.score, fact.end, fact.evidence)
         sums[content] = sums.get(content, 0) + weight
         facts[content] = fact
-    stated = [content for content, total in sums.items() if total > 0]
-    last = facts[stated[-1]] if stated else versions[-1][0]
-    return _with_weight(last, 1 if stated else 0)
+    asserted = [content for content, total in sums.items() if total > 0]
+    last = facts[asserted[-1]] if asserted else versions[-1][0]
+    return _with_weight(last, 1 if asserted else 0)
 
 
 def _with_weight(fact: Fact, weight: int) -> Fact:

@@ -38,5 +38,5 @@ def natural_key(
 
 
 def may_be_revised(kind: str, has_evidence: bool) -> bool:
-    """Whether a fact may be an interval, whose end is stated later."""
+    """Whether a fact may be an interval, whose end is asserted later."""
     return not has_evidence or kind in ENDS_LATER or kind in REVISED

@@ -1,6 +1,6 @@
-"""A log without rows that should never have been accepted: their places stay, as rows that are no events, and the clocks are stamped anew.
+"""A log without rows that should never have been accepted: their places stay, as rows that are no events, and the clocks are stamped again.
 
-Whoever amends a log sees to it that no job reads it meanwhile. Numbers stay what they were, so receipts and evidence go on naming their rows.
+The caller makes sure that no job reads the log meanwhile. Numbers stay what they were, so receipts and evidence go on naming their rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEAST = 1 - LARGEST_TIME
 
 
 def without_later(tables: Iterable[pa.Table], to: int) -> Iterator[pa.Table]:
-    """Stamped rows from the oldest on, those with `t` beyond `to` turned into heartbeats that move no clock, the others stamped anew."""
+    """Stamped rows from the oldest on, those with `t` beyond `to` turned into heartbeats that move no clock, the others stamped again."""
     stamper: Stamper | None = None
     for table in tables:
         if stamper is None and table.num_rows:

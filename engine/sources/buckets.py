@@ -1,4 +1,4 @@
-"""Rows of large segments grouped by a hash of their entity, so that whoever needs some entities reads those row groups alone.
+"""Rows of large segments grouped by a hash of their entity, so that a reader of some entities reads those row groups alone.
 
 An entity has one of BUCKETS buckets, by the CRC-32 of its name. A segment of many rows is written with a row group for each group of buckets, the
 rows of a group in order of seq; its metadata says how many groups there are. A segment of few rows is one group, in order: decoding it costs less

@@ -109,7 +109,7 @@ class _Reader:
             if parsed is not None:
                 return parsed
             return self._as_text(block, first_line)
-        # Without refused rows nobody asks for line numbers.
+        # Line numbers are asked for only where rows are refused.
         parsed = self._parsed(block, first_line, self._types(), None)
         return parsed if parsed is not None and not parsed.dead_count else self._by_line(block, first_line)
 

@@ -93,7 +93,7 @@ class EventLog:
         with self._queue_lock:
             self._queue.append(waiting)
         with self._turn:
-            # Whoever held the turn before may have committed these rows together with its own.
+            # The holder of the turn before may have committed these rows together with its own.
             if not waiting.settled:
                 self._commit_queue()
         if waiting.error is not None:
@@ -411,7 +411,7 @@ class EventLog:
     def entries(self, from_seq: int = 0) -> Iterator[Entry]:
         """The appends of live segments that end beyond `from_seq`, in order; heartbeats and other writers' included.
 
-        Raises FileNotFoundError when one of them is compacted meanwhile (nobody is to compact what is still asked for), and LogDamaged.
+        Raises FileNotFoundError when one of them is compacted meanwhile (the caller prevents that), and LogDamaged.
         """
         for segment in self._live_beyond(from_seq):
             yield from self._entries_of(segment)
@@ -421,7 +421,7 @@ class EventLog:
             return list(entries_of(file.schema_arrow.metadata or {}))
 
     def verify(self, from_seq: int, to_seq: int) -> None:
-        """Raises LogDamaged when a live segment of these rows is not as it was written: whoever read it otherwise is to ask before it believes."""
+        """Raises LogDamaged when a live segment of these rows is not as it was written: readers of other copies ask first."""
         for segment in self._live_beyond(from_seq):
             if segment.first_seq < to_seq:
                 # Compaction has verified what it took away.

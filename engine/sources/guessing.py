@@ -1,4 +1,4 @@
-"""What somebody's file probably is: how it is written, which columns say who, when and where, and what that says about the feed.
+"""What an unknown file probably is: how it is written, which columns say who, when and where, and what that says about the feed.
 
 Everything here is a proposal: a person sees it beside a sample of the rows, and changes what is wrong.
 """
@@ -495,7 +495,7 @@ def _about(good: pa.Table, reading: Reading) -> dict[str, Any]:
     chosen = placed[np.linspace(0, len(placed) - 1, min(len(placed), SHOWN_PLACES)).astype(int)] if len(placed) else placed
     lag = int(np.max(np.maximum.accumulate(t) - t))
     span = int(t.max() - t.min())
-    # Files that list one thing after the other begin anew with each: that is no lateness.
+    # Files that list one thing after the other begin again with each: that is no lateness.
     grouped = lag > max(span // 4, 1)
     return {
         "places": np.column_stack([x[chosen], y[chosen]]).round(6).tolist(),

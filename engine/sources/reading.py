@@ -1,4 +1,4 @@
-"""What the columns of somebody's file mean, and the rows that a feed gets from them: times in its unit, places in its coordinates."""
+"""What the columns of a file mean, and the rows that a feed gets from them: times in its unit, places in its coordinates."""
 
 from __future__ import annotations
 

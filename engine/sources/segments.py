@@ -111,7 +111,7 @@ class Segment:
             self._verified()
 
     def expect(self, crc: int) -> None:
-        """Raises LogDamaged when `crc`, that of the file as somebody read it, is not the one that it was written with."""
+        """Raises LogDamaged when `crc`, that of the file as it was read, is not the one that it was written with."""
         if self.crc not in (None, crc):
             raise self.damaged(f"its check sum is {crc:08x}")
 

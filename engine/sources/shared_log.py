@@ -37,8 +37,8 @@ from engine.sources.store import Files, StoreAway, files_of
 
 LIVE, HISTORY, DAMAGED = "live", "history", "damaged"
 REPLACED_S = 3_600
-"""A file that a larger one replaced, or that retention took, is still there for so long: whoever has just looked reads it, and the longest batch is
-much shorter."""
+"""A file that a larger one replaced, or that retention took, is still there for so long: a reader that has just looked reads it, and the
+longest batch is much shorter."""
 ORPHANED_S = 86_400
 """A file that has been there for so long without a row gets none any more."""
 TAKEN_S = ORPHANED_S / 4
@@ -212,7 +212,7 @@ class SharedLog(SharedReader):
         place, began = self.order.place(), time.time()
         judged, segment = self._put(group, place)
         failpoint("log.before_order")
-        # Whatever breaks the transaction off: its row may be there or not, so the file stays. Whoever asks again with the same key learns it.
+        # Whatever breaks the transaction off: its row may be there or not, so the file stays. A repetition with the same key learns it.
         with self.order.turn() as turn:
             if turn.place != place or time.time() - began > TAKEN_S:
                 self._discard(segment)

@@ -25,7 +25,7 @@ const provider = new Provider(issuer, {
     claims: () => ({ sub: id, email: `${id}@example.org`, email_verified: !id.startsWith("unverified"), preferred_username: id, name: `${id} Example` }),
   }),
 });
-// Its own pages ask for a name alone and say nothing of how somebody proved who they are.
+// Its own pages ask for a name alone and say nothing of how a person proved who they are.
 const { loginAccount } = provider.Session.prototype;
 provider.Session.prototype.loginAccount = function (details) {
   const amr = details.accountId.startsWith("strong") ? ["pwd", "otp", "mfa"] : ["pwd"];

@@ -105,7 +105,7 @@ const server = createServer(async (request, response) => {
   const theme = /theme=(\w+)/.exec(request.headers.cookie ?? "")?.[1] ?? "";
   try {
     if (url.pathname === "/mock/plan.svg") return response.writeHead(200, { "Content-Type": "image/svg+xml" }).end(PLAN);
-    if (url.pathname === "/mock/register") { world.addStranger(); const made = queries.at(-1); const d = world.makeDetection(made.id, "in", [world.anyone("city").id], Date.now(), Date.now()); history.city.push(d); publish("city", [d], []); return response.writeHead(204).end(); }
+    if (url.pathname === "/mock/register") { world.addForeignQuery(); const made = queries.at(-1); const d = world.makeDetection(made.id, "in", [world.anyone("city").id], Date.now(), Date.now()); history.city.push(d); publish("city", [d], []); return response.writeHead(204).end(); }
     if (url.pathname === "/mock/drop") { for (const socket of wss.clients) socket.terminate(); return response.writeHead(204).end(); }
     if (url.pathname.startsWith("/static/")) {
       const file = join(ROOT, url.pathname.replace(/\.\./g, ""));
@@ -169,7 +169,7 @@ setInterval(() => {
     for (const socket of wss.clients) if (socket.feed === name) send(socket, { type: "status", feed: name, watermark: now - 2000, max_t: now, rate: 912.4, job: "running" });
   }
 }, 1500);
-// RATE crossings a second in ten frames, and now and then a fluent that is revised or withdrawn.
+// RATE crossings a second in ten frames, and now and then a fluent that is revised or retracted.
 const rate = Number(process.env.RATE ?? 0);
 const border = queries.filter((item) => item.feed === "city" && item.family === "border");
 const inside = new Set();

@@ -51,8 +51,8 @@ addQuery("plaza", "At the fountain", "border", { region: { region: "fountain" } 
 addQuery("city", "Convoy", "constraint", { variables: { V1: {}, V2: {}, V3: {} }, constraints: [] }, "info", [], "Tells when three cars pass one place within a minute.", ["match"]);
 addQuery("plaza", "Who moves with whom", "calculus", { program: "", outputs: ["moving", "activity"], window: 1000, step: 250 }, "info", [], "Tells who moves together and what each does.", ["moving", "activity"]);
 
-/** As if somebody else registered a query now. */
-export const addStranger = () => addQuery("city", `Registered at ${new Date().toLocaleTimeString("en-GB")}`, "border", { region: { region: "old town" } }, "info", [], "Tells when something enters or leaves old town.", ["in", "out"]);
+/** As if another user registered a query now. */
+export const addForeignQuery = () => addQuery("city", `Registered at ${new Date().toLocaleTimeString("en-GB")}`, "border", { region: { region: "old town" } }, "info", [], "Tells when something enters or leaves old town.", ["in", "out"]);
 
 const movers = { city: [], strait: [], plaza: [] };
 const many = Number(process.env.CARS ?? 1200);

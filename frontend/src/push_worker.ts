@@ -1,5 +1,5 @@
 /**
- * Runs by itself, whether a page is open or not: shows what the server pushed, and opens the page behind it when somebody presses it.
+ * Runs by itself, whether a page is open or not: shows what the server pushed, and opens the page behind it when it is pressed.
  * It controls no page: below its own address there is none. It imports nothing, as not every browser takes modules here.
  */
 
@@ -31,7 +31,7 @@ interface Scope {
     openWindow(address: string): Promise<unknown>;
   };
 }
-interface Told {
+interface Message {
   title: string;
   body: string;
   link: string;
@@ -42,7 +42,7 @@ const scope = self as unknown as Scope;
 const RENEWAL = "/api/v1/channels/push-renewal";
 /** In the reader's language, in this script's own address; English in one that was registered without them. */
 const WORDS = new URLSearchParams(scope.location.search);
-const ENDED: Told = {
+const ENDED: Message = {
   title: WORDS.get("ended") ?? "Alerts reach this browser no longer",
   body: WORDS.get("again") ?? "The browser ended its subscription. Open your account and press “Notify this browser”.",
   link: "/account/",
@@ -50,21 +50,21 @@ const ENDED: Told = {
 };
 
 /** What a message says; a browser takes it ill if nothing is shown, so one that cannot be read says that there is news. */
-function read(text: string): Told {
+function read(text: string): Message {
   const usual = { title: "Vedette", body: WORDS.get("news") ?? "There are new alerts.", link: "/alerts/", tag: "alerts" };
   try {
-    const told = JSON.parse(text) as Record<string, unknown>;
-    const of = (name: keyof Told): string => (typeof told[name] === "string" ? told[name] : usual[name]);
+    const message = JSON.parse(text) as Record<string, unknown>;
+    const of = (name: keyof Message): string => (typeof message[name] === "string" ? message[name] : usual[name]);
     return { title: of("title"), body: of("body"), link: of("link"), tag: of("tag") };
   } catch {
     return usual;
   }
 }
 
-function show(told: Told): Promise<void> {
+function show(message: Message): Promise<void> {
   // `renotify` is missing in TypeScript's types: a message about the same alert takes the place of the one before, and calls again.
-  const options = { body: told.body, tag: told.tag, renotify: true, icon: "/static/icons/favicon.svg", data: told.link };
-  return scope.registration.showNotification(told.title, options);
+  const options = { body: message.body, tag: message.tag, renotify: true, icon: "/static/icons/favicon.svg", data: message.link };
+  return scope.registration.showNotification(message.title, options);
 }
 
 /** A page of this site alone; the one that shows it already, if there is one. */

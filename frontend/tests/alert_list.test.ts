@@ -42,7 +42,7 @@ describe("the list of alerts", () => {
     );
   });
 
-  it("moves nothing while somebody points at it, and brings rows up to date in their places", () => {
+  it("moves nothing while the pointer is on it, and brings rows up to date in their places", () => {
     const list = new AlertList((row) => row.state === "new");
     list.put(one(1, 1));
     list.put(one(2, 2), true);

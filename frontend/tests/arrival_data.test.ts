@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fromDocument, toDocument, toldInForm } from "../src/data/arrival_data";
+import { fromDocument, toDocument, faultInForm } from "../src/data/arrival_data";
 import { columnsWords, givers } from "../src/data/derive_data";
 import { feed, queryRow } from "../src/lib/shapes";
 
@@ -32,11 +32,11 @@ describe("who is about to arrive", () => {
 
   it("begins with times and says at its field what is missing", () => {
     expect(toDocument(fromDocument({}, PLAZA))).toEqual({ family: "arrival", version: 1, within: "PT10M", over: "PT3M", gap: "PT2M" });
-    expect(toldInForm({ pointer: "", message: "the key 'region' is missing" })).toEqual({
+    expect(faultInForm({ pointer: "", message: "the key 'region' is missing" })).toEqual({
       pointer: "/region",
       message: "No region yet: draw one on the map, choose a stored one or bring a file.",
     });
-    expect(toldInForm({ pointer: "/over", message: "must be at least 1, not 0" }).message).toBe("must be at least 1, not 0");
+    expect(faultInForm({ pointer: "/over", message: "must be at least 1, not 0" }).message).toBe("must be at least 1, not 0");
   });
 
   it("gives events to queries that derive", () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { type Known, SILENT_MS, standing } from "../src/data/connection_data";
+import { type Known, SILENT_MS, connectionStatus } from "../src/data/connection_data";
 
 const WELL: Known = { connection: "open", isLoaded: true, isClockLive: true, silentMs: 900, job: "running", lagMs: 400, latenessMs: 2_000 };
-const stands = (facts: Partial<Known>): string => standing({ ...WELL, ...facts });
+const stands = (facts: Partial<Known>): string => connectionStatus({ ...WELL, ...facts });
 
 describe("what the page says of its connection", () => {
   it("is live while all is well, also right after a start of the job", () => {

@@ -117,7 +117,7 @@ describe("how records are read", () => {
 });
 
 describe("what the API tells", () => {
-  const told = {
+  const sent = {
     id: 7,
     name: "mast",
     kind: "ais-tcp",
@@ -137,14 +137,14 @@ describe("what the API tells", () => {
   };
 
   test("a connector, and one without a field is refused", () => {
-    const read = connector(told);
+    const read = connector(sent);
     expect([read.id, read.rate, read.last_error_at, read.last_message_at]).toEqual(["7", 0.5, Date.UTC(2026, 0, 2, 3, 4, 5), null]);
     expect(STATES[read.state]?.[0]).toBe("Waits, then tries again");
-    expect(() => connector({ ...told, rows: undefined })).toThrow(/rows/);
+    expect(() => connector({ ...sent, rows: undefined })).toThrow(/rows/);
   });
 
   test("what came in is counted otherwise than what went out", () => {
-    const read = connector(told);
+    const read = connector(sent);
     expect(counted(read, "in", "1 s ago")).toEqual(["0.5 messages/s", "3 messages", "1 merged", "1 row", "1 dead letter", "last 1 s ago"]);
     expect(counted(read, "out", null)).toEqual(["0.5 answers/s", "3 records sent", "nothing sent yet"]);
   });

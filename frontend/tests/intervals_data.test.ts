@@ -112,15 +112,15 @@ describe("fluents, and what later events change", () => {
     ]);
   });
 
-  it("keeps a withdrawn interval in sight but does not count it, until it is stated again", () => {
+  it("keeps a retracted interval in sight but does not count it, until it is asserted again", () => {
     const data = new IntervalsData(() => true);
     const row = fluent("1", "moving", "true", ["a"], 0, 5);
     data.put(row);
-    data.withdraw("1", 9);
-    expect([data.of("7").intervals[0]?.isWithdrawn, data.of("7").count, data.find("1")?.isWithdrawn]).toEqual([true, 0, true]);
+    data.retract("1", 9);
+    expect([data.of("7").intervals[0]?.isRetracted, data.of("7").count, data.find("1")?.isRetracted]).toEqual([true, 0, true]);
     data.put(row);
-    expect([data.of("7").intervals.map((one) => one.isWithdrawn), data.of("7").count]).toEqual([[false], 1]);
-    data.withdraw("1", 9);
+    expect([data.of("7").intervals.map((one) => one.isRetracted), data.of("7").count]).toEqual([[false], 1]);
+    data.retract("1", 9);
     data.remove("1");
     expect(data.of("7").intervals).toEqual([]);
   });
@@ -128,33 +128,33 @@ describe("fluents, and what later events change", () => {
   it("ends an open interval where it was taken back", () => {
     const data = new IntervalsData(() => true);
     data.put(fluent("1", "moving", "true", ["a"], 3, null));
-    expect(data.withdraw("1", 9)).toMatchObject({ id: "1", end: 9 });
-    expect(data.find("1")).toMatchObject({ start: 3, end: 9, isWithdrawn: true });
-    expect([data.withdraw("1", 10), data.withdraw("unknown", 10)]).toEqual([null, null]);
+    expect(data.retract("1", 9)).toMatchObject({ id: "1", end: 9 });
+    expect(data.find("1")).toMatchObject({ start: 3, end: 9, isRetracted: true });
+    expect([data.retract("1", 10), data.retract("unknown", 10)]).toEqual([null, null]);
   });
 
   it("takes over what was taken back earlier, unless it holds again or is a crossing", () => {
     const data = new IntervalsData((query) => query === "7");
     data.put(fluent("1", "moving", "true", ["a"], 0, 5));
-    data.putWithdrawn(fluent("1", "moving", "true", ["a"], 0, 5));
-    data.putWithdrawn(fluent("2", "moving", "true", ["a"], 7, 8));
-    data.putWithdrawn(crossing("3", "in", 2));
-    expect([data.find("1")?.isWithdrawn, data.find("2")?.isWithdrawn, data.find("3")]).toEqual([false, true, null]);
+    data.putRetracted(fluent("1", "moving", "true", ["a"], 0, 5));
+    data.putRetracted(fluent("2", "moving", "true", ["a"], 7, 8));
+    data.putRetracted(crossing("3", "in", 2));
+    expect([data.find("1")?.isRetracted, data.find("2")?.isRetracted, data.find("3")]).toEqual([false, true, null]);
     expect(data.of("7").count).toBe(1);
     data.put(fluent("2", "moving", "true", ["a"], 7, 9));
-    expect(data.of("7").intervals.map((one) => [one.start, one.end, one.isWithdrawn])).toEqual([
+    expect(data.of("7").intervals.map((one) => [one.start, one.end, one.isRetracted])).toEqual([
       [0, 5, false],
       [7, 9, false],
     ]);
   });
 
-  it("takes a withdrawn crossing out of its stay", () => {
+  it("takes a retracted crossing out of its stay", () => {
     const data = store([crossing("1", "in", 2), crossing("2", "out", 6)]);
-    data.withdraw("2", 9);
+    data.retract("2", 9);
     expect(data.of("1").intervals.map(brief)).toEqual(["stay 2..open 1"]);
   });
 
-  it("remembers the end that was told before, but not that an open interval ended", () => {
+  it("remembers the end that was reported before, but not that an open interval ended", () => {
     const data = new IntervalsData(() => true);
     data.put(fluent("1", "moving", "true", ["a"], 0, null));
     data.put(fluent("1", "moving", "true", ["a"], 0, 8));

@@ -4,7 +4,7 @@ import { Latest } from "../src/lib/latest";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Asks that answer only when told to; what was shown, and what went wrong. */
+/** Asks that answer only when released; what was shown, and what went wrong. */
 function questions() {
   const answers = new Map<string, { resolve: () => void; reject: (error: Error) => void }>();
   const shown: string[] = [];
@@ -50,7 +50,7 @@ describe("the latest question", () => {
     expect(said).toEqual([false, true, true, false, false]);
   });
 
-  it("drops the one before, whose answer then is neither shown nor told as a fault", async () => {
+  it("drops the one before, whose answer then is neither shown nor reported as a fault", async () => {
     const { latest, answers, shown, faults } = questions();
     void latest.now("first");
     void latest.now("second");

@@ -30,8 +30,8 @@ const row = (id: string, query: number, start: number, end: number | null, weigh
   detection({ id, query, kind: "moving", entities: ["a"], value: "true", start, end, weight, detected_at: NOW });
 const news = (change: Partial<News>): News => ({ isSnapshot: false, changed: [], removed: [], alerts: [], queries: [], ...change });
 
-/** As a session does: the rows are among the data when the model is told. */
-function told(model: LiveModel, rows: Detection[]): void {
+/** As a session does: the rows are among the data when the model is notified. */
+function deliver(model: LiveModel, rows: Detection[]): void {
   for (const one of rows) model.data.detections.set(one.id, one);
   model.take(news({ changed: rows }));
 }
@@ -50,18 +50,18 @@ async function loaded(answers: Record<string, unknown>): Promise<{ model: LiveMo
 describe("queries that were registered since the page was opened", () => {
   it("are asked for once, when their first answer comes, and their answers are drawn as theirs", async () => {
     const { model, asked } = await loaded({ "queries/?id=2": { results: [RULES], next: null } });
-    told(model, [row("x", 2, 5, 9), row("y", 1, 5, 9)]);
-    expect([model.hasStrangers, model.queryName("2")]).toEqual([true, "Query 2"]);
-    expect(await model.meetQueries()).toBe(true);
-    expect([model.queryName("2"), model.hasStrangers, asked]).toEqual(["Who moves", false, ["queries/?id=2"]]);
+    deliver(model, [row("x", 2, 5, 9), row("y", 1, 5, 9)]);
+    expect([model.hasUnknown, model.queryName("2")]).toEqual([true, "Query 2"]);
+    expect(await model.fetchUnknown()).toBe(true);
+    expect([model.queryName("2"), model.hasUnknown, asked]).toEqual(["Who moves", false, ["queries/?id=2"]]);
     expect(model.intervals.of("2").lanes).toEqual(["moving(a)"]);
   });
 
   it("are left alone when they were removed or may not be seen, and the server is asked for nothing that is not there", async () => {
     const { model, asked } = await loaded({ "queries/?id=3": { results: [], next: null } });
     for (const id of ["x", "y"]) {
-      told(model, [row(id, 3, 5, 9)]);
-      if (model.hasStrangers) expect(await model.meetQueries()).toBe(false);
+      deliver(model, [row(id, 3, 5, 9)]);
+      if (model.hasUnknown) expect(await model.fetchUnknown()).toBe(false);
     }
     expect(asked).toEqual(["queries/?id=3"]);
   });
@@ -70,14 +70,14 @@ describe("queries that were registered since the page was opened", () => {
 describe("queries that are edited or switched off while the page is open", () => {
   it("end what was open where the job left them, stays too, and go on when they run again", async () => {
     const { model } = await loaded({ "queries/?id=1": { results: [{ ...BORDER, enabled: false, left_at: 500 }], next: null } });
-    told(model, [{ ...row("i", 1, 100, 100), kind: "in" }, row("o", 1, 300, null)]);
+    deliver(model, [{ ...row("i", 1, 100, 100), kind: "in" }, row("o", 1, 300, null)]);
     const shown = (): unknown[] => model.intervals.of("1").intervals.map((one) => [one.key, one.end, one.isCut]);
     expect(shown()).toEqual([
       ["i", null, false],
       ["o", null, false],
     ]);
     model.take(news({ queries: ["1"] }));
-    expect([model.hasStrangers, await model.meetQueries(), model.hasStrangers]).toEqual([true, true, false]);
+    expect([model.hasUnknown, await model.fetchUnknown(), model.hasUnknown]).toEqual([true, true, false]);
     expect([shown(), model.intervals.of("1").openCount]).toEqual([
       [
         ["i", 500, true],
@@ -87,16 +87,16 @@ describe("queries that are edited or switched off while the page is open", () =>
     ]);
     server({ "queries/?id=1": { results: [BORDER], next: null } });
     model.take(news({ queries: ["1"] }));
-    await model.meetQueries();
+    await model.fetchUnknown();
     expect(model.intervals.of("1").openCount).toBe(2);
   });
 
   it("show the answers of the newest version alone", async () => {
     const { model } = await loaded({ "queries/?id=1": { results: [{ ...BORDER, version: 2 }], next: null } });
-    told(model, [row("old", 1, 100, null)]);
-    told(model, [{ ...row("new", 1, 100, 400), version: 2 }]);
-    expect([model.intervals.of("1").intervals.map((one) => one.key), model.hasStrangers]).toEqual([["old"], true]);
-    await model.meetQueries();
+    deliver(model, [row("old", 1, 100, null)]);
+    deliver(model, [{ ...row("new", 1, 100, 400), version: 2 }]);
+    expect([model.intervals.of("1").intervals.map((one) => one.key), model.hasUnknown]).toEqual([["old"], true]);
+    await model.fetchUnknown();
     expect([model.intervals.of("1").intervals.map((one) => one.key), model.queries.length]).toEqual([["new"], 1]);
   });
 });
@@ -107,9 +107,9 @@ describe("what later events took back", () => {
       "detections/": { results: [row("gone", 1, 100, 200, 0), row("open", 1, 300, null, 0), row("back", 1, 400, 500, 0)], next: null },
     };
     const { model, asked } = await loaded(answers);
-    told(model, [row("back", 1, 400, 500)]);
-    await model.loadWithdrawn(model.window()[0]);
-    const shown = model.intervals.of("1").intervals.map((one) => [one.key, one.end, one.isWithdrawn]);
+    deliver(model, [row("back", 1, 400, 500)]);
+    await model.loadRetracted(model.window()[0]);
+    const shown = model.intervals.of("1").intervals.map((one) => [one.key, one.end, one.isRetracted]);
     expect(shown).toEqual([
       ["gone", 200, true],
       ["open", NOW, true],
@@ -120,26 +120,26 @@ describe("what later events took back", () => {
 
   it("is asked for once for each stretch of time, and again after the connection was lost", async () => {
     const { model, asked } = await loaded({ "detections/": { results: [], next: null } });
-    await model.loadWithdrawn(5000);
-    await model.loadWithdrawn(6000);
-    await model.loadWithdrawn(1000);
+    await model.loadRetracted(5000);
+    await model.loadRetracted(6000);
+    await model.loadRetracted(1000);
     expect(asked.map((path) => new URLSearchParams(path.split("?")[1])).map((at) => [at.get("from"), at.get("to")])).toEqual([
       ["5000", null],
       ["1000", "5000"],
     ]);
     model.take(news({ isSnapshot: true }));
-    await model.loadWithdrawn(5000);
+    await model.loadRetracted(5000);
     expect(asked.length).toBe(3);
   });
 
   it("stays in sight through a new snapshot and tells what it was", async () => {
     const { model } = await loaded({});
-    told(model, [row("x", 1, 100, 200)]);
+    deliver(model, [row("x", 1, 100, 200)]);
     model.data.detections.delete("x");
     model.take(news({ removed: ["x"] }));
     model.take(news({ isSnapshot: true }));
     const found = model.intervals.find("x");
-    expect([found?.isWithdrawn, found === null ? [] : model.detections(found).map((one) => one.id)]).toEqual([true, ["x"]]);
+    expect([found?.isRetracted, found === null ? [] : model.detections(found).map((one) => one.id)]).toEqual([true, ["x"]]);
   });
 });
 
@@ -151,7 +151,7 @@ describe("what the query asked when it gave an answer", () => {
     expect([model.rulesOf("1", 1, () => undefined), asked]).toEqual([{ version: 1, specification: {}, sentence: "", unchanged: true }, []]);
   });
 
-  it("is asked for of another version, once, and told when it is here", async () => {
+  it("is asked for of another version, once, and notified when it is here", async () => {
     const { model, asked } = await loaded({ "queries/1/versions/3": OLD });
     await new Promise<void>((come) => expect([model.rulesOf("1", 3, come), model.rulesOf("1", 3, come)]).toEqual(["coming", "coming"]));
     expect([model.rulesOf("1", 3, () => undefined), asked]).toEqual([OLD, ["queries/1/versions/3"]]);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { columnsWords, freshEvent, giverOf, givers, readDerive, withAnswers, writtenDerive } from "../src/data/derive_data";
 import * as encounter from "../src/data/encounter_data";
-import { extremeWords, fromDocument, isAsked, levelsOf, steppedPath, toDocument, toldInForm } from "../src/data/occupancy_data";
+import { extremeWords, fromDocument, isAsked, levelsOf, steppedPath, toDocument, faultInForm } from "../src/data/occupancy_data";
 import { feed, queryRow } from "../src/lib/shapes";
 
 const PLAZA = feed({ name: "plaza", crs: "planar", time: "ms", columns: { speed: "float" } });
@@ -32,11 +32,11 @@ describe("how many are there", () => {
 
   it("says at its field what is missing", () => {
     const entries = { ...fromDocument({}, PLAZA), count: "" };
-    expect(toldInForm({ pointer: "/count/1", message: "must be a number" }, entries)).toEqual({
+    expect(faultInForm({ pointer: "/count/1", message: "must be a number" }, entries)).toEqual({
       pointer: "/count/1",
       message: "No number yet: say how many.",
     });
-    expect(toldInForm({ pointer: "", message: "must have either 'region' or 'ranges'" }, entries).pointer).toBe("/region");
+    expect(faultInForm({ pointer: "", message: "must have either 'region' or 'ranges'" }, entries).pointer).toBe("/region");
   });
 
   it("draws a level from each step to the next, within the stretch that is shown", () => {
@@ -102,8 +102,8 @@ describe("who meets whom", () => {
   });
 
   it("says at its field what is missing", () => {
-    expect(encounter.toldInForm({ pointer: "", message: "the key 'gap' is missing" }).pointer).toBe("/gap");
-    expect(encounter.toldInForm({ pointer: "/every", message: "must be at least 1, not 0" }).message).toBe("must be at least 1, not 0");
+    expect(encounter.faultInForm({ pointer: "", message: "the key 'gap' is missing" }).pointer).toBe("/gap");
+    expect(encounter.faultInForm({ pointer: "/every", message: "must be at least 1, not 0" }).message).toBe("must be at least 1, not 0");
   });
 });
 

@@ -10,7 +10,7 @@ import {
   SPAN_UNITS,
   toConditions,
   toDuration,
-  toldInForm,
+  faultInForm,
   toSpecification,
   TRANSITIONS,
   unitName,
@@ -151,13 +151,13 @@ describe("the form for borders and transitions", () => {
 
 describe("what is missing in the form for borders and transitions", () => {
   const say = (pointer: string, message: string, change: Partial<ReturnType<typeof emptyEntries>>) =>
-    toldInForm({ pointer, message }, { ...emptyEntries("transition", "ms"), ...change });
+    faultInForm({ pointer, message }, { ...emptyEntries("transition", "ms"), ...change });
   // As engine/border_monitoring/specification.py and engine/specification.py write them.
   const NO_PLACE = "must have either 'region' or 'ranges'";
   const NO_TIME = "the key 'within' is missing";
   const NO_RANGE = 'must be an object from column to [lo, hi], for example {"price": [10, null]}';
 
-  it("is told in the words of the page, at the field to fill", () => {
+  it("is given in the words of the page, at the field to fill", () => {
     expect(say("", NO_PLACE, {})).toEqual({
       pointer: "/region",
       message: "No region yet: draw one on the map, choose a stored one or bring a file.",

@@ -88,7 +88,7 @@ describe("the live socket", () => {
     expect(FakeSocket.all).toHaveLength(1);
   });
 
-  it("opens anew after a frame that is none", () => {
+  it("reopens after a frame that is none", () => {
     const frames: string[] = [];
     open(frames);
     last().stand();

@@ -3,7 +3,7 @@ import { countsText } from "../src/data/team_data";
 import { toBytes, toText } from "../src/lib/base64url";
 import { creationOptions } from "../src/views/passkey_view";
 
-test("what was transferred is told in words", () => {
+test("what was transferred is put into words", () => {
   expect(countsText({ query: 2, feed: 1 })).toBe("2 queries, 1 feed");
   expect(countsText({})).toBe("nothing");
 });

@@ -16,12 +16,12 @@ def test_a_smoke_run_of_each_family_writes_its_rows(family, tmp_path, capsys):
     document = json.loads((tmp_path / f"{family}.json").read_text())
     assert document["size"] == Size.QUICK.value
     assert document["rows"]
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for row in document["rows"]:
         assert row["ours"] >= 0
         assert set(row["ratios"]) == set(row["baselines"])
         assert row["layer"] in {layer.value for layer in Layer}
-        assert row["workload"] in told
+        assert row["workload"] in printed
 
 
 def test_methods_that_disagree_are_never_timed():

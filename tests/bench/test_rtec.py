@@ -1,4 +1,4 @@
-"""RTEC beside ours: what it prints is read window by window, other answers are refused, and what hinders it is told."""
+"""RTEC beside ours: what it prints is read window by window, other answers are refused, and what hinders it is reported."""
 
 from __future__ import annotations
 
@@ -88,25 +88,25 @@ def test_without_it_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rtec.caviar(100, 100) is None
 
 
-def test_a_wrong_home_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_wrong_home_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RTEC_HOME", str(tmp_path / "nothing"))
     with pytest.raises(rtec.NotRun, match=r"nothing has no 'execution scripts/run_rtec.sh'"):
         rtec.caviar(100, 100)
 
 
-def test_without_prolog_it_is_told(rtec_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_prolog_it_is_reported(rtec_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(rtec.NotRun, match="swipl is not on the path"):
         rtec.caviar(100, 100)
 
 
-def test_its_own_error_is_told(rtec_home: Path) -> None:
+def test_its_own_error_is_reported(rtec_home: Path) -> None:
     (rtec_home / "run_rtec.sh").write_text("echo Compiling; echo 'compile.sh: line 61: dot: command not found' >&2; exit 1\n")
     with pytest.raises(rtec.NotRun, match="dot: command not found"):
         rtec.caviar(100, 100)
 
 
-def test_an_answer_that_is_not_understood_is_told(rtec_home: Path) -> None:
+def test_an_answer_that_is_not_understood_is_reported(rtec_home: Path) -> None:
     (rtec_home / "intervals").write_text("recognitions(predictions,person,id0,true,40,60).\n\n")
     with pytest.raises(rtec.NotRun, match="not understood"):
         rtec.caviar(100, 100)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Answering:
-    """Evaluates what the log of a feed (the world's, or another) holds, as far as it was not evaluated before, and stores and tells the answers."""
+    """Evaluates what the log of a feed (the world's, or another) holds and was not evaluated before; stores and publishes the answers."""
 
     def __init__(self, world: World, feed: Feed | None = None) -> None:
         self.feed = feed or world.feed

@@ -73,7 +73,7 @@ class Site:
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
 
     def _heard(self, message: Any) -> None:
-        # A server that is away on purpose is told in the console too; so is one that is too busy for a trial, which is asked again.
+        # A server that is away on purpose is reported in the console too; so is one that is too busy for a trial, which is asked again.
         expected = ("ERR_CONNECTION", "WebSocket connection", "status of 503")
         if message.type == "error" and not any(text in message.text for text in expected):
             self.faults.append(f"{message.text} {message.location.get('url', '')}".strip())

@@ -44,7 +44,7 @@ def make(site: Site, count: int, first: int = 0) -> list[Alert]:
 
 
 def come(site: Site, count: int, first: int) -> None:
-    """New alerts, told to open pages."""
+    """New alerts, sent to open pages."""
     with transaction.atomic():
         outbox_append(feed_id=site.world.feed.pk, alerts=alert_rows(make(site, count, first)))
 
@@ -93,7 +93,7 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     page.locator(".steps").get_by_text("acknowledged it").wait_for()
     assert [(step.action, step.text) for step in newest.steps.all()] == [("seen", ""), ("acknowledged", "On it")]
 
-    # Somebody else was faster: the page says who, and shows what they did.
+    # Someone else was faster: the page says who, and shows what they did.
     page.keyboard.press("j")
     page.get_by_role("heading", name=f"walker {OPEN + 38}: entered").wait_for()
     other = User.objects.create_superuser("grace")

@@ -16,7 +16,7 @@ def _feature(name: str, ring: list[list[int]]) -> dict[str, object]:
     return {"type": "Feature", "properties": {"name": name}, "geometry": {"type": "Polygon", "coordinates": [ring]}}
 
 
-def test_the_regions_of_a_file_become_queries_and_the_faulty_one_is_told(site: Site) -> None:
+def test_the_regions_of_a_file_become_queries_and_the_faulty_one_is_reported(site: Site) -> None:
     from webapp.queries.models import Query
 
     squares = [_feature(f"cell {n}", [[2 * n, 0], [2 * n + 1, 0], [2 * n + 1, 1], [2 * n, 1], [2 * n, 0]]) for n in range(3)]

@@ -104,7 +104,7 @@ def _save(site: Site) -> None:
 
 
 def _look_back(site: Site) -> None:
-    """Who asks for the rules behind an answer of an earlier version sees those, and is told that there are newer ones."""
+    """A user who asks for the rules behind an answer of an earlier version sees those, and a note that there are newer ones."""
     from webapp.queries.models import Query
     from webapp.queries.services import query_edit
 

@@ -149,7 +149,7 @@ def _tried(site: Site, query: Query) -> Any:
 
 def _saved_unchanged(site: Site, query: Query) -> None:
     before = query.specification
-    # The page begins anew with what is stored.
+    # The page starts again with what is stored.
     with site.page.expect_navigation(), site.page.expect_response(lambda answer: answer.request.method == "PATCH") as saved:
         site.page.locator("#save-query").click()
     assert saved.value.status == 200, query.name

@@ -34,7 +34,7 @@ def test_both_directions_are_on_the_page_and_a_removal_names_what_would_stop(sit
     asked.wait_for()
     page.get_by_role("button", name="Cancel").last.click()
     assert Query.objects.filter(pk=visits.pk, deleted_at=None).exists()
-    # The refusal is told in the console, as every 400 is.
+    # The refusal is reported in the console, as every 400 is.
     site.faults.clear()
 
 

@@ -139,7 +139,7 @@ def _encounter_by_keyboard(site: Site) -> None:
 
 
 def _arrival_by_mouse(site: Site) -> None:
-    """Whoever will be in a stored region within two seconds, by course and speed over the last one and a half."""
+    """Everything that will be in a stored region within two seconds, by course and speed over the last one and a half."""
     page = new_query(site, "arrival")
     page.locator("#region-stored").fill("square")
     page.locator("#region-stored").blur()

@@ -34,7 +34,7 @@ CSV = f"Schiff;Zeit;lon;lat;Knoten\n{BOATS}x;bald;1;2;3\n"
 
 
 def track(first: int, points: int) -> str:
-    """Somebody who walks north, from a second after ten o'clock on."""
+    """Someone who walks north, from a second after ten o'clock on."""
     seconds = range(first, first + points)
     found = "".join(f'<trkpt lat="{52 + n / 1000}" lon="13.4"><time>2026-01-02T10:{n // 60:02}:{n % 60:02}Z</time></trkpt>' for n in seconds)
     return f"<gpx><trk><name>Ada</name><trkseg>{found}</trkseg></trk></gpx>"

@@ -105,7 +105,7 @@ def _acknowledge(site: Site) -> None:
     page.get_by_role("region", name="Alert").get_by_role("button", name="Acknowledge").click()
     page.get_by_role("region", name="Alert").get_by_text("acknowledged it").wait_for()
     row = Alert.objects.get(pk=chosen)
-    # What it tells of may have ended before: then that resolves it.
+    # What it reports may have ended before: then that resolves it.
     assert row.state == ("acknowledged" if row.over_at is None else "resolved")
     assert row.acknowledged_by is not None and row.acknowledged_by.username == "ada"
 

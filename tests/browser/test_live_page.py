@@ -163,10 +163,12 @@ def test_pointing_at_an_answer_shows_the_way_of_its_entity_and_choosing_it_its_e
     row.get_by_role("button").click()
     details = page.get_by_role("complementary", name="Details")
     details.get_by_text("Events that explain it").wait_for()
-    told = details.locator(".evidence-number").all_inner_texts()
-    assert told == [str(n + 1) for n in range(len(told))] and len(told) >= 3
+    shown_numbers = details.locator(".evidence-number").all_inner_texts()
+    assert shown_numbers == [str(n + 1) for n in range(len(shown_numbers))] and len(shown_numbers) >= 3
     # The map shows the same numbers, near ones together: "1, 2" or "3–5".
-    live.world.wait(lambda: _numbers(page.locator(EVIDENCE).get_attribute("data-evidence")) == {int(n) for n in told}, 20, "the events on the map")
+    live.world.wait(
+        lambda: _numbers(page.locator(EVIDENCE).get_attribute("data-evidence")) == {int(n) for n in shown_numbers}, 20, "the events on the map"
+    )
     for width, height in ((1440, 900), (1000, 700), (390, 844)):
         page.set_viewport_size({"width": width, "height": height})
         assert covered_by_messages(live, ".live-drawer") == [], f"{width} wide"

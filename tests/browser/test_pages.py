@@ -118,7 +118,7 @@ def test_the_chosen_theme_is_in_the_page_as_it_comes(site: Site) -> None:
     assert site.page.evaluate("getComputedStyle(document.body).colorScheme") == "dark"
 
 
-def test_a_wrong_password_is_told_and_nothing_else(site: Site) -> None:
+def test_a_wrong_password_is_reported_and_nothing_else(site: Site) -> None:
     site.page.goto(site.address + "/alerts/")
     site.page.fill("#username", "ada")
     site.page.fill("#password", "guessed")

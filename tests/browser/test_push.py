@@ -76,8 +76,8 @@ def test_a_browser_is_notified_while_no_page_is_open(service: PushService, site:
     shot(site, "channels")
     card.get_by_role("button", name="Test", exact=True).click()
     page.get_by_text("answered 201.").wait_for()
-    ((_, told),) = browser.got
-    assert told["link"] == "/account/"
+    ((_, message),) = browser.got
+    assert message["link"] == "/account/"
 
     # What came is shown by the worker without any page of the site.
     cdp = site.context.new_cdp_session(page)
@@ -87,16 +87,16 @@ def test_a_browser_is_notified_while_no_page_is_open(service: PushService, site:
     site.world.wait(lambda: page.wait_for_timeout(50) or registrations != [], 60, "the worker is registered")
     (scope,) = {one["scopeURL"] for one in registrations}
     assert scope == f"{site.address}/static/build/", "it controls no page"
-    told |= {"link": "/alerts/7", "tag": "alert-7"}
-    pushed = {"origin": site.address, "registrationId": registrations[0]["registrationId"], "data": json.dumps(told)}
+    message |= {"link": "/alerts/7", "tag": "alert-7"}
+    pushed = {"origin": site.address, "registrationId": registrations[0]["registrationId"], "data": json.dumps(message)}
     page.goto("about:blank")
     cdp.send("ServiceWorker.deliverPushMessage", pushed)
     page.goto(site.address + "/account/")
     page.wait_for_function(f"async () => (await ({SHOWN})()).length === 1")
-    assert page.evaluate(SHOWN) == [{"title": told["title"], "body": told["body"], "tag": "alert-7"}]
+    assert page.evaluate(SHOWN) == [{"title": message["title"], "body": message["body"], "tag": "alert-7"}]
     assert site.context.service_workers[0].evaluate(PRESSED) == [f"{site.address}/alerts/7"]
 
-    # The push service gives the browser another address: its worker tells the server, without a page and without a log-in.
+    # The push service gives the browser another address: its worker notifies the server, without a page and without a log-in.
     fresh = service.subscribe()
     subscriptions = {name: {"endpoint": service.address_of(one), "keys": one.keys} for name, one in (("old", browser), ("fresh", fresh))}
     site.context.service_workers[0].evaluate(CHANGED, subscriptions)

@@ -19,7 +19,7 @@ def shot(site: Site, name: str) -> None:
         site.page.screenshot(path=f"{folder}/{name}.png")
 
 
-def test_somebody_is_invited_promoted_relieved_and_removed(site: Site) -> None:
+def test_a_user_is_invited_promoted_relieved_and_removed(site: Site) -> None:
     from webapp.accounts.models import Membership, Role, Team, User
     from webapp.feeds.services import region_create
 
@@ -27,7 +27,7 @@ def test_somebody_is_invited_promoted_relieved_and_removed(site: Site) -> None:
     site.log_in()
     page = site.page
     page.goto(f"{site.address}/teams/")
-    page.get_by_role("button", name="Invite somebody to watch").click()
+    page.get_by_role("button", name="Invite someone to watch").click()
     page.get_by_label("E-mail address").fill("no address")
     page.get_by_role("button", name="Invite", exact=True).click()
     page.get_by_text("valid email").wait_for()

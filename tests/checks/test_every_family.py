@@ -46,15 +46,15 @@ def answer(
     rows = world.stamped() if rows is None else rows
     queries = world.queries()
     evaluator = Evaluator.start(world.feed, queries, partitions)
-    stated = [ANSWERS.empty_table()]
+    asserted = [ANSWERS.empty_table()]
     for batch in cut(rows, chance):
-        stated.append(evaluator.process(batch).changes)
+        asserted.append(evaluator.process(batch).changes)
         evaluator.check()
         if reload:
             evaluator = Evaluator.load(world.feed, queries, evaluator.dump())
             evaluator.check()
-    stated.append(evaluator.finish().changes)
-    return summed(pa.concat_tables(stated))
+    asserted.append(evaluator.finish().changes)
+    return summed(pa.concat_tables(asserted))
 
 
 def in_worlds(test: object) -> object:
@@ -113,14 +113,14 @@ def test_a_query_that_joins_caught_up_answers_as_if_from_the_start(world: World,
     first = queries[: chance.randint(0, len(queries) - 1)]
     middle = chance.randint(0, rows.num_rows)
     main = Evaluator.start(world.feed, first, partitions)
-    stated = [main.process(batch).changes for batch in cut(rows.slice(0, middle), chance)]
+    asserted = [main.process(batch).changes for batch in cut(rows.slice(0, middle), chance)]
     side = main.beside([query for query in queries if query not in first])
-    stated += [side.process(batch).changes for batch in cut(rows.slice(0, middle), chance)]
+    asserted += [side.process(batch).changes for batch in cut(rows.slice(0, middle), chance)]
     main.register(queries, side)
     main.check()
-    stated += [main.process(batch).changes for batch in cut(rows.slice(middle), chance)]
-    stated.append(main.finish().changes)
-    assert summed(pa.concat_tables([ANSWERS.empty_table(), *stated])) == answer(world)
+    asserted += [main.process(batch).changes for batch in cut(rows.slice(middle), chance)]
+    asserted.append(main.finish().changes)
+    assert summed(pa.concat_tables([ANSWERS.empty_table(), *asserted])) == answer(world)
 
 
 @in_worlds
@@ -129,12 +129,12 @@ def test_the_other_queries_do_not_notice_one_that_leaves(world: World, chance: r
     staying = queries[1:]
     middle = chance.randint(0, rows.num_rows)
     evaluator = Evaluator.start(world.feed, queries)
-    stated = [evaluator.process(batch).changes for batch in cut(rows.slice(0, middle), chance)]
+    asserted = [evaluator.process(batch).changes for batch in cut(rows.slice(0, middle), chance)]
     evaluator.register(staying)
     evaluator.check()
-    stated += [evaluator.process(batch).changes for batch in cut(rows.slice(middle), chance)]
-    stated.append(evaluator.finish().changes)
-    found = summed(pa.concat_tables([ANSWERS.empty_table(), *stated]))
+    asserted += [evaluator.process(batch).changes for batch in cut(rows.slice(middle), chance)]
+    asserted.append(evaluator.finish().changes)
+    found = summed(pa.concat_tables([ANSWERS.empty_table(), *asserted]))
     assert of(found, staying) == of(answer(world), staying)
 
 

@@ -38,12 +38,12 @@ def test_what_set_up_compiles_is_where_services_that_cannot_write_to_the_code_lo
 
 
 def test_root_runs_commands_as_the_user_that_owns_the_files() -> None:
-    """git refuses root a folder of somebody else's, and what root writes no service may change."""
+    """git refuses root a folder of someone else's, and what root writes no service may change."""
     assert "setpriv --reuid=vedette" in PAGE and not re.search(
         r"^(\.venv|manage|python)", "\n".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)), re.M
     )
     assert all("su - vedette -c" in line for line in PAGE.splitlines() if "git " in line and not line.startswith(("|", "As ")))
 
 
-def test_who_copies_a_command_into_a_unit_is_told_of_the_percent_sign() -> None:
+def test_the_percent_sign_is_explained_to_users_who_copy_a_command_into_a_unit() -> None:
     assert "deliveries@%%h" in PAGE

@@ -63,7 +63,7 @@ for kind, topic in (("kafka", "rows"), ("kafka-answers", "answers")):
     connector_create(feed=feed, name=topic, kind=kind, settings={{"servers": "SERVERS", "topic": topic}}, set_by=owner)
 print(token_create(user=owner, name="driver", scopes=[Scope.INGEST, Scope.READ]).text)
 """
-STANDING = """
+STATUS = """
 import django; django.setup()
 import json
 from webapp.feeds.logs import event_log
@@ -86,7 +86,7 @@ import json
 from webapp.detections.models import Detection
 print(json.dumps({bytes(key).hex(): end for key, end in Detection.objects.filter(feed__name="dock", weight=1).values_list("key", "end")}))
 """
-Standing = dict[str, Any]
+Status = dict[str, Any]
 
 
 class Cluster:
@@ -213,7 +213,7 @@ class Sender(threading.Thread):
 
 
 class Writer(threading.Thread):
-    """Writes rows to the topic until `stopping`; the broker has each of them once, whoever dies."""
+    """Writes rows to the topic until `stopping`; the broker has each of them once, even when a process dies."""
 
     def __init__(self, broker: dict[str, Any], stopping: threading.Event) -> None:
         super().__init__(daemon=True)
@@ -267,9 +267,9 @@ class Load:
         refused = dict(self.senders[0].refused + self.senders[1].refused)
         self.say(f"{rows['yard']:,} rows posted in {deliveries} deliveries, {tries} tries; refused: {refused}; {rows['dock']:,} rows by Kafka")
 
-        def settled(found: Standing) -> bool:
-            standing = [found[name][what] == rows[name] for name in rows for what in ("received", "log", "done")]
-            return all(standing) and found["dock"]["unsent"] == 0
+        def settled(found: Status) -> bool:
+            arrived = [found[name][what] == rows[name] for name in rows for what in ("received", "log", "done")]
+            return all(arrived) and found["dock"]["unsent"] == 0
 
         settle(self.cluster, settled, self.say)
 
@@ -283,7 +283,7 @@ class Load:
 
 
 def last_values(broker: dict[str, Any], topic: str) -> dict[str, Any]:
-    """The `end` of each answer that somebody has who keeps the last record of each key."""
+    """The `end` of each answer that someone has who keeps the last record of each key."""
     found: dict[str, Any] = {}
     for message in messages_of(broker, topic, PARTITIONS):
         if message.value() is None:
@@ -357,12 +357,12 @@ def wait_for_places(cluster: Cluster, executors: int, say: Say) -> None:
         time.sleep(0.5)
 
 
-def settle(cluster: Cluster, done: Callable[[Standing], bool], say: Say) -> None:
+def settle(cluster: Cluster, done: Callable[[Status], bool], say: Say) -> None:
     """Waits until the job has come so far."""
     give_up, before = time.monotonic() + SETTLES_S, ""
     while time.monotonic() < give_up:
         try:
-            said = cluster.python(STANDING)
+            said = cluster.python(STATUS)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             said = f"? {str(error)[-200:]}"
         if said != before:

@@ -54,7 +54,7 @@ class Web:
 
 
 def walk(rounds: int, first: int) -> list[dict[str, Any]]:
-    """Somebody who goes into the square and out of it, again and again."""
+    """Someone who goes into the square and out of it, again and again."""
     return [{"entity": "ada", "t": first + 1_000 * n, "x": 5.0 if n % 2 else 0.0, "y": 5.0} for n in range(rounds)]
 
 

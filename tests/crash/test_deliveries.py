@@ -107,8 +107,8 @@ def test_every_alert_is_mailed_whenever_the_sender_is_killed(world: World, monke
     assert len(digests) == 2 and len({mail["Message-ID"] for mail in digests}) == 1, "sent again under the id that it had"
     assert all("and 12 more" in str(mail.get_body(("plain",))) for mail in digests)
     assert digest.notifications.count() == 32 and digest.deliveries.count() == 1, "each alert in the one digest"
-    told = {(mail["Message-ID"], alert) for mail in mails for alert in re.findall(r"/alerts/(\d+)", str(mail.get_body(("plain",))))}
-    assert sorted(int(alert) for _, alert in told) == sorted(Alert.objects.values_list("pk", flat=True)), "each in one message"
+    delivered = {(mail["Message-ID"], alert) for mail in mails for alert in re.findall(r"/alerts/(\d+)", str(mail.get_body(("plain",))))}
+    assert sorted(int(alert) for _, alert in delivered) == sorted(Alert.objects.values_list("pk", flat=True)), "each in one message"
     repeated = [count for count in Counter(mail["Message-ID"] for mail in mails).values() if count > 1]
     sys.stdout.write(f"{len(mails)} mails for 32 alerts; {len(repeated)} came more than once, under one id\n")
     assert len(repeated) >= 2, "two senders were killed while the server had the mail and they did not know"

@@ -194,7 +194,7 @@ def test_queries_come_and_go_while_the_job_runs_and_is_killed(world: World) -> N
 
 
 def test_a_query_is_edited_while_others_derive_from_it(world: World) -> None:
-    """What derives from it begins anew with it, from the log; the job is killed before the new versions have joined."""
+    """What derives from it starts again with it, from the log; the job is killed before the new versions have joined."""
     world.append(2000)
     world.start_job("join.before_commit=killgroup@2")
     world.wait_caught_up()
@@ -211,10 +211,10 @@ def test_a_query_is_edited_while_others_derive_from_it(world: World) -> None:
     world.wait_caught_up()
     connection.close()
     old = Detection.objects.exclude(query=world.stays).filter(version=1)
-    told = {bytes(row.key).hex() for row in old}
-    assert told
+    reported = {bytes(row.key).hex() for row in old}
+    assert reported
     old.delete()
-    world.check(alerts=False, forgotten=told)
+    world.check(alerts=False, forgotten=reported)
 
 
 def test_every_form_of_query_goes_on_after_its_job_was_killed(world: World) -> None:

@@ -59,7 +59,7 @@ def asked(address: str, data: bytes | None = None, token: str = "") -> tuple[int
         return error.code, error.headers["Retry-After"], error.read().decode(), time.monotonic() - began
 
 
-def test_a_database_that_hangs_is_told_within_seconds(own_server: EmbeddedPostgres, world: World) -> None:
+def test_a_database_that_hangs_is_reported_within_seconds(own_server: EmbeddedPostgres, world: World) -> None:
     token = token_create(user=a_user(), name="sender", scopes=[Scope.INGEST]).text
     reservation = PortReservation()
     reservation.release()
@@ -131,7 +131,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(folder)], check=False)
 
 
-def test_a_full_disk_is_told_as_a_full_disk(world: World, small_disk: Path, settings: Any) -> None:
+def test_a_full_disk_is_reported_as_a_full_disk(world: World, small_disk: Path, settings: Any) -> None:
     settings.EVENT_LOG_ROOT = small_disk
     token = token_create(user=a_user(), name="sender", scopes=[Scope.INGEST]).text
 

@@ -71,11 +71,11 @@ PLAIN_START_S, PLAIN_BATCH_S = 15.0, 1.0
 GIVEN_UP_S = 240.0
 """How long a test waits before it says that something never happens."""
 
-Told = tuple[str, str, tuple[str, ...], int, int | None]
+Published = tuple[str, str, tuple[str, ...], int, int | None]
 
 
 class World:
-    """One feed with two queries, and whoever works on it. `close` ends all processes that are left. `deriving`: with two more, made of these."""
+    """One feed with two queries, and the processes that work on it. `close` ends those that are left. `deriving`: with two more, made of these."""
 
     def __init__(self, folder: Path, *, redis_url: str = "", deriving: bool = False) -> None:
         self.folder = folder
@@ -141,7 +141,7 @@ class World:
         return child
 
     def start_job(self, failpoints: str = "", *, job: str = "main", **environment: str) -> subprocess.Popen[bytes]:
-        """A job by hand: it takes over from whoever ran it."""
+        """A job by hand: it takes over from the process that ran it."""
         marks = {processes.JOB: job, processes.TOKEN: f"hand-{len(self.children)}"}
         log = "job" if job == "main" else f"job-{job}"
         return self.start(sys.executable, "manage.py", "run_job", job, name=log, VEDETTE_FAILPOINTS=failpoints, **marks, **environment)
@@ -237,15 +237,15 @@ class World:
     def _check_outbox(self, head: FeedHead, stored: dict[bytes, Detection], removed: Collection[int], forgotten: Collection[str]) -> None:
         rows = list(Outbox.objects.order_by("seq"))
         assert [row.seq for row in rows] == list(range(1, head.outbox_seq + 1))
-        told = [detection for row in rows for detection in row.payload["detections"] if detection["query"] not in removed]
-        told = [detection for detection in told if detection["id"] not in forgotten]
-        # A fact that was withdrawn was said before.
-        last = {detection["id"]: detection["weight"] for detection in told}
+        published = [detection for row in rows for detection in row.payload["detections"] if detection["query"] not in removed]
+        published = [detection for detection in published if detection["id"] not in forgotten]
+        # A fact that was retracted was published before.
+        last = {detection["id"]: detection["weight"] for detection in published}
         assert {key for key, weight in last.items() if weight > 0} == {key.hex() for key in stored}
-        # What a query finds in history may be told again after a crash; what it finds live is told once, and once more when an open answer has ended.
+        # What a query finds in history may be published again after a crash; what it finds live is published once, again when an open answer ends.
         live = {key.hex() for key, row in stored.items() if not row.backfill}
         counted = Counter(
-            (detection["id"], detection["end"], detection["value"], detection["weight"]) for detection in told if detection["id"] in live
+            (detection["id"], detection["end"], detection["value"], detection["weight"]) for detection in published if detection["id"] in live
         )
         again = [key for key, count in counted.items() if count > 1]
         assert not again, [(row.seq, one) for row in rows for one in row.payload["detections"] if one["id"] in {key for key, *_ in again}]

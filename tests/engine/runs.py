@@ -23,17 +23,17 @@ def final_answers(
     """The facts that are left at the end of the input, `query` as the position of its document; `rows` come in order of time."""
     queries = [RegisteredQuery(str(i), 1, check(document, feed)) for i, document in enumerate(documents)]
     evaluator = Evaluator.start(feed, queries, chance.randint(1, 3) if chance else 1)
-    table, stated, begin = stamped([dict(row) for row in rows], feed), [ANSWERS.empty_table()], 0
+    table, asserted, begin = stamped([dict(row) for row in rows], feed), [ANSWERS.empty_table()], 0
     while begin < table.num_rows:
         size = chance.randint(1, 7) if chance else table.num_rows
-        stated.append(evaluator.process(table.slice(begin, size)).changes)
+        asserted.append(evaluator.process(table.slice(begin, size)).changes)
         evaluator.check()
         begin += size
         if chance and chance.random() < 0.25:
             evaluator = Evaluator.load(feed, queries, evaluator.dump())
-    stated.append(evaluator.finish().changes)
+    asserted.append(evaluator.finish().changes)
     evaluator.check()
-    return _left(pa.concat_tables(stated))
+    return _left(pa.concat_tables(asserted))
 
 
 def _left(changes: pa.Table) -> list[dict[str, Any]]:

@@ -201,15 +201,15 @@ def test_a_feed_may_bound_the_future_and_the_order_of_delivery_changes_nothing(f
     assert "future" in [letter["reason"] for letter in letters]
 
 
-def test_what_makes_answers_improbable_is_told(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_makes_answers_improbable_is_reported(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     folder.write("events.csv", "entity,t,event\na,1700000000,arrive\na,1700000060,leave\n")
     folder.write("gone.json", {**BORDER, "name": "gone", "where": [["event", "in", ["arive", "leave"]]]})
     assert folder.run(queries=("box.json", "gone.json")) == 0
-    told = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
-    assert len(told) == 3, told
-    assert "no row has a place" in told[0] and "--map x=...,y=..." in told[0]
-    assert "look like seconds since 1970 (1700000000 to 1700000060)" in told[1]
-    assert "gone: no row is an event 'arive'" in told[2] and "did you mean 'arrive'" in told[2]
+    warned = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    assert len(warned) == 3, warned
+    assert "no row has a place" in warned[0] and "--map x=...,y=..." in warned[0]
+    assert "look like seconds since 1970 (1700000000 to 1700000060)" in warned[1]
+    assert "gone: no row is an event 'arive'" in warned[2] and "did you mean 'arrive'" in warned[2]
 
 
 def test_rows_that_can_be_what_is_asked_for_are_not_warned_of(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
@@ -217,11 +217,11 @@ def test_rows_that_can_be_what_is_asked_for_are_not_warned_of(folder: Folder, ca
     assert "warning" not in capsys.readouterr().err
 
 
-def test_an_input_event_of_a_program_that_never_occurs_is_told(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_input_event_of_a_program_that_never_occurs_is_reported(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     program = "initiatedAt(inside(P)=true, T) :- happensAt(enter(P), T).\nterminatedAt(inside(P)=true, T) :- happensAt(exit(P), T).\n"
     inputs = {"enter": {"args": ["entity"]}, "exit": {"args": ["entity"]}}
     folder.write("rules.json", {"family": "calculus", "version": 1, "program": program, "window": 100, "step": 10, "inputs": inputs})
     folder.write("events.csv", "entity,t,event\na,1,enter\na,2,exxit\n")
     assert folder.run(queries=("rules.json",)) == 0
-    (told,) = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
-    assert "rules: no row is an event 'exit'" in told and "did you mean 'exxit'" in told
+    (warned,) = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    assert "rules: no row is an event 'exit'" in warned and "did you mean 'exxit'" in warned

@@ -40,8 +40,8 @@ class Progress:
 
     def __post_init__(self) -> None:
         if self.file.exists():
-            told = json.loads(self.file.read_text())
-            self.known = told["kinds"] if told["seed"] == self.seed else {}
+            kept = json.loads(self.file.read_text())
+            self.known = kept["kinds"] if kept["seed"] == self.seed else {}
 
     def done(self, kind: str) -> int:
         """How many requests of a kind were sent, those before `begin` by others."""
@@ -99,7 +99,7 @@ def main() -> int:
 
 
 def _run(campaign: Campaign, given: argparse.Namespace) -> int:
-    from tests.fuzz.campaign import WARM, Memory, kinds, told
+    from tests.fuzz.campaign import WARM, Memory, as_text, kinds
 
     chosen = [kind for kind in given.kinds.split(",") if kind] or list(kinds())
     for kind in chosen:  # The server loads its code.
@@ -112,7 +112,7 @@ def _run(campaign: Campaign, given: argparse.Namespace) -> int:
             break
         numbers = range(progress.done(kind), min(progress.done(kind) + ROUND, given.count))
         bad += _round(campaign, kind, numbers, progress, memory, given.keep)
-    print(f"the web process grew by {told(memory.growth)}, from {told(memory.first)}")
+    print(f"the web process grew by {as_text(memory.growth)}, from {as_text(memory.first)}")
     return int(bool(bad) or memory.growth > GROWTH_BYTES)
 
 
@@ -124,7 +124,7 @@ def _turns(chosen: list[str], progress: Progress, count: int) -> Iterator[str]:
 
 def _round(campaign: Campaign, kind: str, numbers: range, progress: Progress, memory: Memory, folder: Path) -> int:
     """Sends the requests with these numbers; how many were answered badly."""
-    from tests.fuzz.campaign import keep, told
+    from tests.fuzz.campaign import as_text, keep
 
     started = time.monotonic()
     report = campaign.run(kind, numbers, progress.seed)
@@ -133,7 +133,7 @@ def _round(campaign: Campaign, kind: str, numbers: range, progress: Progress, me
     memory.look()
     keep(report, folder)
     progress.add(report, memory.growth)
-    print(f"{numbers.stop:,} of {report}; {len(numbers) / took:.1f}/s; web process {told(memory.most)}", flush=True)
+    print(f"{numbers.stop:,} of {report}; {len(numbers) / took:.1f}/s; web process {as_text(memory.most)}", flush=True)
     return len(report.bad)
 
 

@@ -66,8 +66,8 @@ class Report:
                 self.bad.append((status, took, sent))
 
     def __str__(self) -> str:
-        told = ", ".join(f"{count:,} x {status}" for status, count in sorted(self.statuses.items()))
-        return f"{self.kind}: {sum(self.statuses.values()):,} requests ({told}); slowest {self.slowest:.2f} s; {len(self.bad)} bad" + (
+        statuses = ", ".join(f"{count:,} x {status}" for status, count in sorted(self.statuses.items()))
+        return f"{self.kind}: {sum(self.statuses.values()):,} requests ({statuses}); slowest {self.slowest:.2f} s; {len(self.bad)} bad" + (
             f"; {self.excused} late beside others, in time alone" if self.excused else ""
         )
 
@@ -277,5 +277,5 @@ def keep(report: Report, folder: Path) -> None:
         (folder / name).write_bytes(sent.path.encode() + b"\n" + sent.body)
 
 
-def told(value: Any) -> str:
+def as_text(value: Any) -> str:
     return f"{value / 1e6:,.0f} MB"

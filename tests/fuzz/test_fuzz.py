@@ -14,7 +14,7 @@ import pytest
 from django.db import connection
 
 from tests.fuzz import corpus
-from tests.fuzz.campaign import Campaign, Memory, Sent, feed, kinds, told
+from tests.fuzz.campaign import Campaign, Memory, Sent, as_text, feed, kinds
 from tests.fuzz.server import answers, running
 from webapp.platform.postgres import with_database
 
@@ -50,7 +50,7 @@ def test_whatever_is_sent_is_answered_soon_without_a_fault_of_the_server(campaig
         assert sum(report.statuses.values()) == count, report
         bad |= {str(report): report.bad[:3]} if report.bad else {}
     assert not bad
-    assert memory.growth < GROWTH_BYTES, told(memory.growth)
+    assert memory.growth < GROWTH_BYTES, as_text(memory.growth)
 
 
 def test_the_server_stays_quick_while_thousands_of_rules_are_checked(campaign: Campaign) -> None:

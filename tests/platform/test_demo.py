@@ -1,4 +1,4 @@
-"""The demo's starter over a stand-in for the application: it comes up, tells where it is, and leaves nothing behind."""
+"""The demo's starter over a stand-in for the application: it comes up, says where it is, and leaves nothing behind."""
 
 import http.client
 import os
@@ -79,9 +79,9 @@ class Demo:
             [sys.executable, "-m", "webapp.platform.demo"], cwd=root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         assert self.popen.stdout is not None
-        self.told = ""
+        self.output = ""
         for line in self.popen.stdout:
-            self.told += line
+            self.output += line
             if "Ctrl-C" in line:
                 break
         self.tree = psutil.Process(self.popen.pid).children(recursive=True) if self.popen.poll() is None else []
@@ -101,7 +101,7 @@ class Demo:
         """The exit status after the signal."""
         self.popen.send_signal(number)
         assert self.popen.stdout is not None
-        self.told += self.popen.stdout.read() if number != signal.SIGKILL else ""
+        self.output += self.popen.stdout.read() if number != signal.SIGKILL else ""
         status = self.popen.wait(60)
         self.popen.stdout.close()
         return status
@@ -137,23 +137,23 @@ def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
 
 def test_it_comes_up_says_where_and_stops_everything(project: Path, start: Callable[[], Demo]) -> None:
     demo = start()
-    assert ("this runs as root" in demo.told) == (os.geteuid() == 0)
-    address = re.search(r"http://127\.0\.0\.1:(\d+)/", demo.told)
-    assert address is not None, demo.told
+    assert ("this runs as root" in demo.output) == (os.geteuid() == 0)
+    address = re.search(r"http://127\.0\.0\.1:(\d+)/", demo.output)
+    assert address is not None, demo.output
     connection = http.client.HTTPConnection("127.0.0.1", int(address[1]), timeout=5)
     connection.request("GET", "/healthz")
     assert connection.getresponse().status == 200
     connection.close()
     password = project / "var" / "analyst-password"
-    assert f"Log in as analyst with {password.read_text().strip()}" in demo.told
+    assert f"Log in as analyst with {password.read_text().strip()}" in demo.output
     assert password.stat().st_mode & 0o777 == 0o600
     assert (project / "var" / "log" / "players.log").read_text() == "works\n"
     assert (project / "var" / "log").stat().st_mode & 0o777 == 0o700
     second = start()
-    assert "runs already" in second.told
+    assert "runs already" in second.output
     assert second.popen.wait(10) == 1
     tree = [*demo.tree, demo.job()]
-    assert demo.end(signal.SIGINT) == 0, demo.told
+    assert demo.end(signal.SIGINT) == 0, demo.output
     assert alive(tree) == []
 
 
@@ -166,7 +166,7 @@ def test_after_kill_9_it_starts_again_with_its_data_at_the_same_address(project:
     job.kill()
     port = (project / "var" / "postgres" / "port").read_text()
     second = start()
-    assert "is ready" in second.told
+    assert "is ready" in second.output
     assert (project / "var" / "postgres" / "port").read_text() == port
     assert second.end(signal.SIGTERM) == 0
     assert (project / "var" / "log" / "seed.log").exists()

@@ -71,16 +71,16 @@ def requirements(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_known_vulnerability_of_a_python_package_is_told(index: str, requirements: Path) -> None:
+def test_a_known_vulnerability_of_a_python_package_is_reported(index: str, requirements: Path) -> None:
     assert python_audit(requirements, ("-s", "osv", "--osv-url", f"{index}/v1/query")) == ["vulnerable-thing 1.0: PYSEC-1, mended in 1.1"]
 
 
-def test_a_known_vulnerability_of_the_front_end_is_told(index: str) -> None:
+def test_a_known_vulnerability_of_the_front_end_is_reported(index: str) -> None:
     found = node_audit("--registry", index)
     assert [line for line in found if line.startswith("leaflet ") and line.endswith(": high")], found
 
 
-def test_an_index_that_cannot_be_asked_is_told_and_no_failure(
+def test_an_index_that_cannot_be_asked_is_reported_and_no_failure(
     index: str, requirements: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(Index, "answers", False)

@@ -40,7 +40,7 @@ def test_the_next_port_is_taken_when_a_server_has_the_first(listener: int) -> No
     reservation.release()
 
 
-def test_a_kept_port_is_taken_again_and_replaced_when_somebody_has_it(tmp_path: Path, listener: int) -> None:
+def test_a_kept_port_is_taken_again_and_replaced_when_another_process_has_it(tmp_path: Path, listener: int) -> None:
     first = kept_port(tmp_path / "port")
     first.release()
     again = kept_port(tmp_path / "port")

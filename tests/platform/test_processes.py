@@ -132,11 +132,11 @@ def test_a_crashed_process_starts_again_and_an_ended_player_does_not(tmp_path: P
     with manager(tmp_path, program) as started:
         assert started.wait(20) == 0
         assert started.stderr is not None
-        told = started.stderr.read()
+        output = started.stderr.read()
     # At 0, 0.5, 1.5 and 3.5 seconds: the delay doubles.
     assert 3 <= (tmp_path / "crashing.log").read_text().count("start") <= 4
-    assert "crashing ended with status 3; starts again in 0.5 s" in told
-    assert "starts again in 1 s" in told
+    assert "crashing ended with status 3; starts again in 0.5 s" in output
+    assert "starts again in 1 s" in output
     assert (tmp_path / "player.log").read_text() == "done\n"
 
 

@@ -23,10 +23,10 @@ def test_it_never_throws_keys_away_and_keeps_nothing_on_disk(tmp_path: Path) -> 
 
 
 def test_the_server_is_one_that_is_maintained(tmp_path: Path) -> None:
-    """Redis 6.2 up to 6.2.19 lets whoever may run Lua run code of their own (CVE-2025-49844); Valkey mended it in 7.2.11, 8.0.6 and 8.1.4."""
+    """Redis 6.2 up to 6.2.19 lets users who may run Lua run code of their own (CVE-2025-49844); Valkey mended it in 7.2.11, 8.0.6 and 8.1.4."""
     with EmbeddedRedis(tmp_path).running() as url, redis.Redis.from_url(url) as client:
-        told = client.info("server")
-        assert told["server_name"] == "valkey" and tuple(map(int, told["valkey_version"].split("."))) >= (9, 1)
+        info = client.info("server")
+        assert info["server_name"] == "valkey" and tuple(map(int, info["valkey_version"].split("."))) >= (9, 1)
 
 
 def test_nobody_enters_without_the_password(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def behind_tls(port: int, certificates: Path, *, asked_first: bool = False, of_o
         listener.close()
 
 
-def told(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """What the program says, run with our settings and these variables."""
     variables = {**os.environ, "DJANGO_SETTINGS_MODULE": "webapp.config.settings", "SECRET_KEY": "x", **environment}
     return subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=variables, capture_output=True, text=True, check=False, timeout=60)
@@ -138,9 +138,9 @@ def test_postgresql_is_spoken_to_over_tls_and_only_with_our_certificate(postgres
     assert parts.port is not None
     with behind_tls(parts.port, certificates, asked_first=True) as port:
         url = f"postgres://{parts.netloc.rpartition('@')[0]}@localhost:{port}{parts.path}?sslmode=verify-full&sslrootcert={certificates}"
-        done = told(POSTGRES, DATABASE_URL=f"{url}/ca.pem")
+        done = run(POSTGRES, DATABASE_URL=f"{url}/ca.pem")
         assert done.stdout.startswith("True TLSv1."), done.stderr
-        refused = told(POSTGRES, DATABASE_URL=f"{url}/other.pem")
+        refused = run(POSTGRES, DATABASE_URL=f"{url}/other.pem")
     assert refused.returncode != 0 and "certificate verify failed" in refused.stderr
 
 
@@ -149,9 +149,9 @@ def test_redis_is_spoken_to_over_tls_by_cache_layer_broker_and_positions(redis_u
     assert parts.port is not None
     with behind_tls(parts.port, certificates) as port:
         url = f"rediss://{parts.netloc.rpartition('@')[0]}@localhost:{port}/0?ssl_cert_reqs=required&ssl_ca_certs={certificates}"
-        done = told(REDIS, REDIS_URL=f"{url}/ca.pem")
+        done = run(REDIS, REDIS_URL=f"{url}/ca.pem")
         assert done.stdout.strip() == "of the cache of.the.layer of the broker True", done.stderr
-        refused = told(REDIS, REDIS_URL=f"{url}/other.pem")
+        refused = run(REDIS, REDIS_URL=f"{url}/other.pem")
     assert refused.returncode != 0 and "CERTIFICATE_VERIFY_FAILED" in refused.stderr
 
 
@@ -165,9 +165,9 @@ def test_our_processes_show_certificates_where_the_urls_name_them(postgres_url: 
         behind_tls(redis.port, certificates, of_ours=True) as redis_port,
     ):
         url = f"postgres://{database.netloc.rpartition('@')[0]}@localhost:{port}{database.path}?sslmode=verify-full&sslrootcert={certificates}/ca.pem"
-        assert told(POSTGRES, DATABASE_URL=url).returncode != 0
-        done = told(POSTGRES, DATABASE_URL=f"{url}&sslcert={client}&sslkey={client}")
+        assert run(POSTGRES, DATABASE_URL=url).returncode != 0
+        done = run(POSTGRES, DATABASE_URL=f"{url}&sslcert={client}&sslkey={client}")
         assert done.stdout.startswith("True TLSv1."), done.stderr
         url = f"rediss://{redis.netloc.rpartition('@')[0]}@localhost:{redis_port}/0?ssl_cert_reqs=required&ssl_ca_certs={certificates}/ca.pem"
-        found = told(REDIS, REDIS_URL=f"{url}&ssl_certfile={client}&ssl_keyfile={client}")
+        found = run(REDIS, REDIS_URL=f"{url}&ssl_certfile={client}&ssl_keyfile={client}")
         assert found.stdout.strip() == "of the cache of.the.layer of the broker True", found.stderr

@@ -54,11 +54,11 @@ def answers(name: str, document: dict[str, Any], frame: pd.DataFrame, last: int 
     if document["family"] == "border":
         return [(name, kind, entity, t, t) for entity, t, kind in found]
     last = int(frame["t"].max()) if last is None else last
-    stated: list[Fact] = []
+    asserted: list[Fact] = []
     for (entity, t, kind), following in zip(found, [*found, None][1:], strict=True):
         done, silent = ("passed", "stayed_in") if kind == "in" else ("returned", "stayed_out")
         if following is not None and following[0] == entity and following[1] - t <= WITHIN:
-            stated.append((name, done, entity, t, following[1]))
+            asserted.append((name, done, entity, t, following[1]))
         elif t + WITHIN <= last:
-            stated.append((name, silent, entity, t, t + WITHIN))
-    return stated
+            asserted.append((name, silent, entity, t, t + WITHIN))
+    return asserted

@@ -11,8 +11,8 @@ def server_entry() -> Any:
     from psycopg2 import extensions
 
     from webapp.config.asgi import application
-    from webapp.config.postgresql.base import SPARES
+    from webapp.config.postgresql.base import IDLE_CONNECTIONS
 
     extensions.set_wait_callback(None)
-    SPARES.limit = 0
+    IDLE_CONNECTIONS.limit = 0
     return application

@@ -69,13 +69,13 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     """Log-in by OpenID Connect."""
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
-        """Whoever the provider vouches for gets an account, unless its settings say no (`sign_up`)."""
+        """A user whom the provider vouches for gets an account, unless its settings say no (`sign_up`)."""
         return bool(sociallogin.provider.app.settings["sign_up"])
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """An address that an account here has already does not open that account, unless the provider is trusted with addresses."""
-        app, told = sociallogin.provider.app, sociallogin.account.extra_data.get("id_token", {})
-        note_provider(request, app.provider_id, told, app.settings["second_factor"])
+        app, claims = sociallogin.provider.app, sociallogin.account.extra_data.get("id_token", {})
+        note_provider(request, app.provider_id, claims, app.settings["second_factor"])
         if sociallogin.is_existing or request.user.is_authenticated:
             return
         taken = next((one.email for one in sociallogin.email_addresses if filter_users_by_email(one.email)), None)

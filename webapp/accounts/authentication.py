@@ -58,7 +58,7 @@ class LoggedInWithinScope(BasePermission):
 
 
 def person(request: Request) -> User:
-    """Whoever is asking, in views that only the logged-in reach."""
+    """The user who asks, in views that only the logged-in reach."""
     user = request.user
     assert isinstance(user, User)
     return user

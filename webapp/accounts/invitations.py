@@ -20,7 +20,7 @@ from webapp.config.opened_links import is_opened, note_opened
 
 
 class NewAccountForm(forms.ModelForm[User]):
-    """Name and password of somebody who is new here."""
+    """Name and password of someone who is new here."""
 
     password = forms.CharField(
         label=gettext_lazy("Password"),

@@ -87,7 +87,7 @@ class Membership(models.Model):
 
 
 class Invitation(models.Model):
-    """An offer to join a team, good once and for a while. Whoever holds the link may take it; only its SHA-256 is kept."""
+    """An offer to join a team, good once and for a while. A user who has the link may take it; only its SHA-256 is kept."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="invitations")
     email = models.EmailField(help_text="To whom the link was given.")

@@ -19,7 +19,7 @@ class TokensEnd:
         """Any password will do."""
 
     def password_changed(self, password: str, user: Any = None) -> None:
-        """Whoever knew the old password may have made tokens with it."""
+        """A user who knew the old password may have made tokens with it."""
         if user is not None and user.pk is not None:
             ApiToken.objects.filter(user=user).delete()
 

@@ -53,7 +53,7 @@ class OwnedQuerySet(models.QuerySet[OwnedModel]):
 
 
 class Owned(models.Model):
-    """Somebody's object, perhaps shared with a team or with everyone."""
+    """Someone's object, perhaps shared with a team or with everyone."""
 
     edit_role: ClassVar[Role] = Role.ANALYST
     inside: ClassVar[tuple[str, ...]] = ()

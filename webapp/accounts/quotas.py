@@ -1,4 +1,4 @@
-"""How much one user, and one team, may have. Who is over a quota is told which, and how much of it is used.
+"""How much one user, and one team, may have. A user over a quota is shown which, and how much of it is used.
 
 The server's settings hold for everybody for whom an administrator has set nothing else.
 """
@@ -66,8 +66,8 @@ def quota_check(name: str, *, held: Held, more: int, user: User | None = None, t
 def _check(name: str, whose: str, limit: int, used: int, more: int) -> None:
     if used + more > limit:
         remedy = "Try again later" if name in BY_TIME else "Remove some"
-        told = f"{whose} is {limit:,}: {used:,} are there, {more:,} more are too many. {remedy}, or ask an administrator for more."
-        raise OverQuota([Fault("", told)])
+        message = f"{whose} is {limit:,}: {used:,} are there, {more:,} more are too many. {remedy}, or ask an administrator for more."
+        raise OverQuota([Fault("", message)])
 
 
 def quota_room(name: str, *, held: Held, user: User, team: Team | None = None) -> float:

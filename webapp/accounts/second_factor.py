@@ -17,7 +17,7 @@ from webapp.config.middleware import OPEN_PATHS
 
 Next = Callable[[HttpRequest], HttpResponseBase]
 STILL_OPEN = (*OPEN_PATHS, "/logout/", "/account/security/", "/account/confirm/", "/account/password/")
-"""What somebody without the second factor reaches: the pages that set one up, and what needs no log-in."""
+"""What someone without the second factor reaches: the pages that set one up, and what needs no log-in."""
 PROVED = "provider_proved"
 """In the session: the provider that said in this log-in that it had asked for two factors."""
 TRUSTED = "trusted"
@@ -35,7 +35,7 @@ def is_missing(request: HttpRequest) -> bool:
     return proved is None or proved not in used
 
 
-def are_two(told: Mapping[str, Any], wanted: str | Collection[str]) -> bool:
+def are_two(claims: Mapping[str, Any], wanted: str | Collection[str]) -> bool:
     """Whether a provider's ID token says that two factors were proved: by its `amr` (RFC 8176) or `acr`, which has one of the values `wanted`.
 
     >>> are_two({"amr": ["pwd", "mfa"]}, ["mfa"]), are_two({"amr": ["pwd"]}, ["mfa"]), are_two({"acr": "gold"}, ["gold"]), are_two({}, ["mfa"])
@@ -43,8 +43,8 @@ def are_two(told: Mapping[str, Any], wanted: str | Collection[str]) -> bool:
     """
     if wanted == TRUSTED:
         return True
-    methods = told.get("amr")
-    values = {one for one in (*(methods if isinstance(methods, list) else [methods]), told.get("acr")) if isinstance(one, str)}
+    methods = claims.get("amr")
+    values = {one for one in (*(methods if isinstance(methods, list) else [methods]), claims.get("acr")) if isinstance(one, str)}
     return not values.isdisjoint(wanted)
 
 

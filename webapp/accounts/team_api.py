@@ -89,7 +89,7 @@ class TeamSerializer(serializers.ModelSerializer[Team]):
 
 
 class HeirSerializer(serializers.Serializer[Any]):
-    """Who gets what somebody owns."""
+    """Who gets what someone owns."""
 
     to = serializers.PrimaryKeyRelatedField(queryset=User.objects.filter(is_active=True))
 
@@ -220,7 +220,7 @@ class MemberView(_TeamView):
 
 
 class PersonSerializer(serializers.ModelSerializer[User]):
-    """Somebody with an account, as administrators of the server see them."""
+    """Someone with an account, as administrators of the server see them."""
 
     name = serializers.CharField(source="username", read_only=True)
     active = serializers.BooleanField(source="is_active", required=False)
@@ -271,7 +271,7 @@ class PeopleView(GenericViewSet[User]):
 
     @extend_schema(request=HeirSerializer, responses=TRANSFERRED)
     def transfer(self, request: Request, pk: int) -> Response:
-        """Gives everything that somebody owns to another person."""
+        """Gives everything that someone owns to another person."""
         serializer = HeirSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         return Response({"counts": teams.ownership_transfer(owner=self.get_object(), heir=serializer.validated_data["to"], team=None)})
@@ -351,7 +351,7 @@ class TeamQuotasView(_QuotasView):
 
 
 class PersonQuotasView(_QuotasView):
-    """Somebody's, seen by administrators of the server."""
+    """Someone's, seen by administrators of the server."""
 
     def holder(self) -> User:
         require_administrator(self.request)

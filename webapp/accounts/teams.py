@@ -1,6 +1,6 @@
 """What changes teams: members and their roles, invitations, who owns what. Callers have checked that the person who acts may do so.
 
-Two rules hold for everybody: a team with members keeps an admin, and what somebody owns never loses its owner.
+Two rules hold for everybody: a team with members keeps an admin, and what someone owns never loses its owner.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def member_set_role(*, member: Membership, role: Role) -> Membership:
 
 @transaction.atomic
 def member_remove(*, member: Membership, heir: User | None) -> None:
-    """Takes somebody out of the team. What they own in it goes to `heir`, or stays theirs. Raises Refused for the only admin."""
+    """Takes someone out of the team. What they own in it goes to `heir`, or stays theirs. Raises Refused for the only admin."""
     _check_other_admin(member)
     if heir is not None:
         ownership_transfer(owner=member.user, heir=heir, team=member.team)
@@ -107,7 +107,7 @@ def user_set_active(*, user: User, active: bool) -> None:
 
 @transaction.atomic
 def user_set_administrator(*, user: User, administrator: bool) -> None:
-    """Makes somebody an administrator of the server, or no longer one. Raises Refused for the only one."""
+    """Makes someone an administrator of the server, or no longer one. Raises Refused for the only one."""
     if not administrator and not User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk).exists():
         raise Refused([Fault("/administrator", "This is the server's only administrator. Make somebody else one first.")])
     user.is_superuser = user.is_staff = administrator
@@ -147,20 +147,20 @@ def invitation_revoke(*, invitation: Invitation) -> None:
 
 def invitation_find(text: str) -> Invitation | None:
     """The invitation that the text opens, null when there is none or it has expired."""
-    return _standing(digest__in=digests_of(text))
+    return _valid(digest__in=digests_of(text))
 
 
 def invitation_get(pk: int) -> Invitation | None:
     """The same by its key, for who has opened it."""
-    return _standing(pk=pk)
+    return _valid(pk=pk)
 
 
-def _standing(**wanted: Any) -> Invitation | None:
+def _valid(**wanted: Any) -> Invitation | None:
     found = Invitation.objects.select_related("team", "invited_by").filter(expires_at__gt=timezone.now(), **wanted).first()
-    return found if found is not None and _still_stands(found) else None
+    return found if found is not None and _still_valid(found) else None
 
 
-def _still_stands(invitation: Invitation) -> bool:
+def _still_valid(invitation: Invitation) -> bool:
     """Whether who invited may still do so: an admin who has left leaves no doors open."""
     by = invitation.invited_by
     return by.is_active and (by.is_superuser or Membership.objects.filter(user=by, team=invitation.team, role=Role.ADMIN).exists())
@@ -181,7 +181,7 @@ def invitation_accept(*, invitation: Invitation, user: User) -> Membership:
 
 @transaction.atomic
 def invited_user_create(*, invitation: Invitation, username: str, password: str) -> User:
-    """An account for somebody who is new here, as a member of the team. The caller has checked name and password."""
+    """An account for someone who is new here, as a member of the team. The caller has checked name and password."""
     user = User.objects.create_user(username, email=invitation.email, password=password)
     record("user.create", user, actor=user)
     invitation_accept(invitation=invitation, user=user)

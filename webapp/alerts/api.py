@@ -136,7 +136,7 @@ SEVERITY_COUNTS = inline_serializer("SeverityCounts", {name: serializers.Integer
 
 
 class FeedbackSerializer(serializers.ModelSerializer[Feedback]):
-    """What somebody says about the answer behind an alert."""
+    """What someone says about the answer behind an alert."""
 
     author = serializers.CharField(source="author.username", read_only=True)
 

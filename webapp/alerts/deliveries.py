@@ -1,7 +1,7 @@
 """From an alert to a message at its receiver: planned, grouped, sent and then marked as sent.
 
 Each step is safe to repeat and to run twice at once: an alert is planned under its row's lock, a message is made under its channel's,
-and sent by whoever hits its row with a conditional update. A crash between sending and marking sends again with the same id.
+and sent by the process that claims its row with a conditional update. A crash between sending and marking sends again with the same id.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from webapp.queries.models import Query
 
 PLAN_AT_ONCE = 2_000
 PLANNER = 7_230_023
-"""The advisory lock of whoever plans."""
+"""The advisory lock of the process that plans."""
 OPENED, DIGEST = "alerts.opened", "alerts.digest"
 LISTED_IN_ONE_MESSAGE = 100
 RETRY_AFTER = [timedelta(seconds=s) for s in (5, 30, 300, 1_800, 7_200, 28_800, 86_400)]
@@ -47,7 +47,7 @@ BROKEN_AFTER = 5
 
 @transaction.atomic
 def notifications_plan(now: datetime | None = None) -> int:
-    """Decides for new alerts which channels they go to and when, unless somebody muted them; how many alerts were looked at.
+    """Decides for new alerts which channels they go to and when, unless someone muted them; how many alerts were looked at.
 
     One caller at a time, so that what belongs together is seen together; another's turn comes with the next tick.
     """
@@ -92,7 +92,7 @@ def deliveries_prepare(now: datetime | None = None) -> int:
 
 
 def _needless(now: datetime) -> QuerySet[Notification]:
-    """Escalations that nobody needs any more, as somebody has acknowledged the alert or it is resolved, and what was muted while it waited."""
+    """Escalations that nobody needs any more, as someone has acknowledged the alert or it is resolved, and what was muted while it waited."""
     done = Q(alert__acknowledged_at__isnull=False) | Q(alert__state=AlertState.RESOLVED)
     waited = Q(gathered=True) | Q(after_minutes__gt=0)
     return Notification.objects.filter(Q(done, after_minutes__gt=0) | Q(waited, alert__mute__isnull=False), delivery=None, due_at__lte=now)
@@ -124,12 +124,12 @@ def _prepare_kind(channel: Channel, due: QuerySet[Notification], kind: str, budg
     if kind == OPENED and waiting[: budget // 2 + 1].count() <= budget // 2:
         alone = list(waiting)
         for one in alone:
-            _make(channel, Notification.objects.filter(pk=one.pk), message([_told(one)], kind=kind, count=1, now=now), now)
+            _make(channel, Notification.objects.filter(pk=one.pk), message([_row_of(one)], kind=kind, count=1, now=now), now)
         return len(alone)
     last = waiting.values_list("pk", flat=True).last()
     rows = due.filter(pk__lte=last)
-    told = [_told(one) for one in waiting[:LISTED_IN_ONE_MESSAGE]]
-    _make(channel, rows, message(told, kind=kind, count=rows.count(), now=now), now)
+    listed = [_row_of(one) for one in waiting[:LISTED_IN_ONE_MESSAGE]]
+    _make(channel, rows, message(listed, kind=kind, count=rows.count(), now=now), now)
     return 1
 
 
@@ -137,7 +137,7 @@ def _make(channel: Channel, rows: QuerySet[Notification], body: str, now: dateti
     rows.update(delivery=Delivery.objects.create(channel=channel, body=body, created_at=now, next_at=now))
 
 
-def _told(notification: Notification) -> dict[str, Any]:
+def _row_of(notification: Notification) -> dict[str, Any]:
     alert, rule = notification.alert, notification.rule
     by = {"rule": None if rule is None else rule.name, "after_minutes": notification.after_minutes}
     return {**alert_row(alert, query_name=alert.query.name), "feed": alert.feed.name, **by}
@@ -330,7 +330,7 @@ def channel_update(*, channel: Channel, user: User, queries: Sequence[Query] | N
         channel.disabled_reason, channel.failures, channel.not_before = "", 0, None
     channel.save()
     if queries is not None:
-        # Anew: what was read before may be limited to what somebody sees.
+        # Again: what was read before may be limited to what someone sees.
         Channel.objects.get(pk=channel.pk).queries.set(queries)
     return channel
 

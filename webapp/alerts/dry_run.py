@@ -30,9 +30,9 @@ def dry_run(*, user: User, hours: int, now: datetime, rule: Terms | None = None)
     for planned in schedule([route for route in routes if route.channel.pk in seen], {}):
         route = planned.route
         groups[route.channel.pk, route.after_minutes, route.rule_id or 0].append(planned)
-    told = [_group(groups[key], rule is not None or key[2] in rules) for key in sorted(groups)]
+    results = [_group(groups[key], rule is not None or key[2] in rules) for key in sorted(groups)]
     reached = {planned.route.alert.pk for group in groups.values() for planned in group}
-    return {"alerts": len(alerts), "unreached": sum(pk not in reached for pk in heard), "results": told}
+    return {"alerts": len(alerts), "unreached": sum(pk not in reached for pk in heard), "results": results}
 
 
 def _group(group: Sequence[Planned], is_seen: bool) -> dict[str, Any]:
@@ -44,10 +44,10 @@ def _group(group: Sequence[Planned], is_seen: bool) -> dict[str, Any]:
         "after_minutes": first.after_minutes,
         "count": len(group),
         "messages": at_once + len({one.due_at for one in group if one.gathered}),
-        "alerts": [_told(one) for one in group[-LISTED:]],
+        "alerts": [_row_of(one) for one in group[-LISTED:]],
     }
 
 
-def _told(planned: Planned) -> dict[str, Any]:
+def _row_of(planned: Planned) -> dict[str, Any]:
     alert = planned.route.alert
     return {"id": alert.pk, "query_name": alert.query.name, "entities": alert.entities, "severity": alert.severity}

@@ -78,7 +78,7 @@ class AlertFilter(django_filters.FilterSet):  # type: ignore[misc]
         return found.filter(entities__contains=[value])
 
     def of_verdicts(self, found: QuerySet[Alert], name: str, value: list[str]) -> QuerySet[Alert]:
-        """Alerts about whose answer somebody said one of these."""
+        """Alerts about whose answer someone said one of these."""
         return found.filter(pk__in=Feedback.objects.filter(verdict__in=value).values("alert"))
 
     def of_assignee(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:

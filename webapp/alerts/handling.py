@@ -1,6 +1,6 @@
-"""What people do with alerts: each decision one step with its person, time and comment, told to everybody who looks on.
+"""What people do with alerts: each decision one step with its person, time and comment, published to everybody who looks on.
 
-A decision is taken under the lock of the feed's head row, so of two people who act at once one is first. The other is told who it was.
+A decision is taken under the lock of the feed's head row, so of two people who act at once one is first. The other one sees who it was.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from engine.model.faults import Fault, refuse
 from webapp.accounts.models import User
 from webapp.alerts.models import OPEN_STATES, Alert, AlertState, AlertStep, Feedback, Resolution, Step
 from webapp.alerts.selectors import handlers_of
-from webapp.alerts.services import BATCH, alerts_tell, head_lock
+from webapp.alerts.services import BATCH, alerts_publish, head_lock
 from webapp.config.faults import Overtaken
 
 FROM: Mapping[Step, Sequence[str]] = {
@@ -49,7 +49,7 @@ class Decision:
 def alert_decide(*, alert: Alert, decision: Decision, revision: int | None = None) -> None:
     """Takes one step with one alert. `revision`: the one that the person saw.
 
-    Raises Overtaken, with who did what, when somebody decided since or the alert's state does not permit the step any more.
+    Raises Overtaken, with who did what, when someone decided since or the alert's state does not permit the step any more.
     Who repeats their own step changes nothing.
     """
     _check_assignee([alert], decision)
@@ -78,7 +78,7 @@ def alerts_decide(*, alerts: Sequence[Alert], decision: Decision) -> list[int]:
 
 
 def alert_comment(*, alert: Alert, user: User, text: str) -> AlertStep:
-    """Adds what somebody said about the alert."""
+    """Adds what someone said about the alert."""
     return AlertStep.objects.create(alert=alert, author=user, text=text, action=Step.COMMENTED)
 
 
@@ -98,7 +98,7 @@ def _decide(feed_id: int, ids: Sequence[int], decision: Decision) -> list[int]:
             AlertStep(alert_id=pk, action=decision.step, author=decision.user, assignee=decision.assignee, text=decision.comment) for pk in changed
         ]
         AlertStep.objects.bulk_create(steps, batch_size=BATCH)
-        alerts_tell(feed_id, changed)
+        alerts_publish(feed_id, changed)
     return changed
 
 

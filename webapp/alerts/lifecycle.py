@@ -1,12 +1,12 @@
 """Which answers open an alert, and which end it. One open interval is one alert.
 
 - `border`: being inside is an interval; `in` opens, the next `out` of the same entity ends. The same the other way round, for who wants
-  to be told of everything that leaves.
+  to know of everything that leaves.
 - Families that answer with intervals: the alert is open while the answer's end is null.
 - All others are instants or closed already: the alert waits for a person.
 
-What has ended stays on the desk until somebody has acknowledged it; what had been acknowledged before is resolved by its end. What was
-withdrawn never held: it is resolved at once.
+What has ended stays on the desk until someone has acknowledged it; what had been acknowledged before is resolved by its end. What was
+retracted never held: it is resolved at once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Change(Protocol):
     def weight(self) -> int: ...
     @property
     def new(self) -> bool:
-        """Whether it was not stated before: what was found in history and ends now opens no alert."""
+        """Whether it was not asserted before: what was found in history and ends now opens no alert."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Ledger:
     steps: list[AlertStep] = field(default_factory=list)
 
     def take(self, fact: Change) -> None:
-        """Opens, ends, withdraws or opens again what `fact` says."""
+        """Opens, ends, retracts or opens again what `fact` says."""
         rule = self.rules.get(fact.query_id)
         if rule is None:
             return
@@ -106,9 +106,9 @@ class Ledger:
             self.open.setdefault((fact.query_id, fact.kind, tuple(fact.entities)), []).append(alert)
 
     def _revise(self, alert: Alert, fact: Change) -> None:
-        """The fact was stated before: it may have ended, been withdrawn, or hold again."""
+        """The fact was asserted before: it may have ended, been retracted, or hold again."""
         if not fact.weight:
-            self._withdraw(alert)
+            self._retract(alert)
         elif alert.resolution == Resolution.WITHDRAWN or (fact.end is None and alert.resolution == Resolution.ENDED and alert.closing_key is None):
             self._reopen(alert, fact.end)
         elif alert.closing_key is None and fact.end != alert.end and fact.end is not None and alert.end is None:
@@ -118,7 +118,7 @@ class Ledger:
         alert.end, alert.closing_key = end, closing_key
         self._note(alert, end_by_itself(alert, Resolution.ENDED))
 
-    def _withdraw(self, alert: Alert) -> None:
+    def _retract(self, alert: Alert) -> None:
         alert.closing_key = None
         step = None
         if alert.state != AlertState.RESOLVED:
@@ -139,7 +139,7 @@ class Ledger:
 
 
 def end_by_itself(alert: Alert, why: Resolution) -> AlertStep | None:
-    """What the alert tells of is over: whoever had acknowledged it needs do no more, else it waits for somebody. None: a person was done with it."""
+    """What the alert reports is over: resolved if someone had acknowledged it, else it waits for someone. None: a person was done with it."""
     if alert.state == AlertState.RESOLVED:
         return None
     alert.over_at, alert.resolution = timezone.now(), why
@@ -149,5 +149,5 @@ def end_by_itself(alert: Alert, why: Resolution) -> AlertStep | None:
 
 
 def in_order(facts: Sequence[Change]) -> list[Change]:
-    """By time; facts of equal time in the order in which the operator stated them."""
+    """By time; facts of equal time in the order in which the operator asserted them."""
     return sorted(facts, key=lambda fact: fact.start)

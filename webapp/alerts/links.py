@@ -1,4 +1,4 @@
-"""Links in messages: to an alert, and one that acknowledges what a message tells of, without a log-in.
+"""Links in messages: to an alert, and one that acknowledges what a message reports, without a log-in.
 
 The link is signed and good for a week. Following it changes nothing, as mail programs and scanners follow links by themselves: the page
 behind it has the button. It acts in the name of the channel's owner, and only while they may handle the alerts.
@@ -27,7 +27,7 @@ def alert_link(alert_id: int) -> str | None:
 
 
 def acknowledging_link(delivery: Delivery) -> str | None:
-    """The page that acknowledges what the message tells of."""
+    """The page that acknowledges what the message reports."""
     token = signing.dumps(str(delivery.webhook_id), salt=SALT)
     return f"{settings.PUBLIC_URL}{link_to('acknowledge', token)}" if settings.PUBLIC_URL else None
 

@@ -81,13 +81,13 @@ class Mute(Owned):
 
 
 class Alert(models.Model):
-    """One open interval, or one instant, that a person must be told about.
+    """One open interval, or one instant, that a person must know about.
 
     `detection_key` is the natural key of the detection that opened it, `closing_key` of the one that ended it. `over_at`: when we learnt
-    that what it tells of has ended; `resolution` then says why. It stays on the desk until somebody acknowledges it: only both together
+    that what it reports has ended; `resolution` then says why. It stays on the desk until someone acknowledges it: only both together
     resolve it. `start` and `end` are event time, `opened_at` and `over_at` the wall clock.
 
-    `revision` counts what people decided: whoever decides names the one they saw, and learns who was faster.
+    `revision` counts what people decided: a user who decides names the one they saw, and learns who was faster.
     """
 
     query = models.ForeignKey(Query, models.CASCADE, related_name="alerts")
@@ -189,7 +189,7 @@ class Feedback(models.Model):
 
 
 class SavedView(Owned):
-    """A name for what somebody looks at on the desk: the parameters of its address. Whoever may see alerts may keep one."""
+    """A name for what someone looks at on the desk: the parameters of its address. Users who may see alerts may keep one."""
 
     edit_role = Role.VIEWER
 
@@ -331,7 +331,7 @@ class RoutingRule(Paced, Owned):
 
     What is empty asks for nothing. An alert matches that is of `feed`, of one of `queries`, of a query with one of `tags` or that names one of
     `regions`, is grave enough, and was opened at one of `days` (0: Monday) between `from_time` and `until_time` of `zone`. It goes to
-    `channels`, to those of `teams`, and to those that `people` and whoever is on call in `shifts` keep for themselves; with `after_minutes` only if
+    `channels`, to those of `teams`, and to those that `people` and users on call in `shifts` keep for themselves; with `after_minutes` only if
     nobody has acknowledged it by then.
     """
 

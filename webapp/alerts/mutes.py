@@ -22,7 +22,7 @@ from engine.model.faults import refuse
 from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser
 from webapp.alerts.models import Alert, AlertState, Mute
-from webapp.alerts.services import alerts_tell, head_lock
+from webapp.alerts.services import alerts_publish, head_lock
 from webapp.audit.services import record
 from webapp.feeds.models import Feed
 from webapp.queries.models import Query
@@ -141,7 +141,7 @@ def _end(mute: Mute) -> None:
 def _change(feed_id: int, alerts: QuerySet[Alert], **fields: Any) -> None:
     ids = list(alerts.values_list("pk", flat=True))
     Alert.objects.filter(pk__in=ids).update(**fields)
-    alerts_tell(feed_id, ids)
+    alerts_publish(feed_id, ids)
 
 
 def _matching(mute: Mute) -> QuerySet[Alert]:

@@ -75,7 +75,7 @@ class Terms:
         return not self.days or day.weekday() in self.days
 
     def sends_to(self, channel: Channel, alert: Alert, roster: Roster) -> bool:
-        """Whether the channel is one of those that the rule names, or of somebody who is on call when the alert comes to them."""
+        """Whether the channel is one of those that the rule names, or of someone who is on call when the alert comes to them."""
         if channel.pk in self.channels or channel.team_id in self.teams:
             return True
         if channel.team_id is not None:

@@ -41,7 +41,7 @@ class RoutingRuleSerializer(OwnedSerializer):
     channels = ByKey(many=True, required=False, queryset=Channel.objects.none())
     teams = ByKey(many=True, required=False, queryset=Team.objects.none())
     people = ByName(many=True, required=False, slug_field="username", queryset=User.objects.none())
-    shifts = ByKey(many=True, required=False, queryset=Shift.objects.none(), help_text="Whoever is on call in them.")
+    shifts = ByKey(many=True, required=False, queryset=Shift.objects.none(), help_text="Who is on call in them.")
     after_minutes = serializers.IntegerField(required=False, min_value=0, max_value=LONGEST_WAIT_MINUTES)
 
     class Meta:

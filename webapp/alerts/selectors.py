@@ -43,7 +43,7 @@ def handlers_of(query: Query) -> QuerySet[User]:
     return people_who_change(query)
 
 
-def alerts_told(*, ids: list[int]) -> list[Alert]:
+def alerts_by_id(*, ids: list[int]) -> list[Alert]:
     """Alerts with everything that `alert_row` reads, in order of their ids."""
     return list(Alert.objects.filter(pk__in=ids).select_related("acknowledged_by", "assignee").order_by("pk"))
 
@@ -131,16 +131,16 @@ def deliveries_of(alert: Alert, *, user: AnyUser) -> list[dict[str, Any]]:
 
 
 def channels_held(whose: dict[str, Any]) -> int:
-    """How many channels somebody has."""
+    """How many channels someone has."""
     return Channel.objects.filter(**whose).count()
 
 
 def rules_held(whose: dict[str, Any]) -> int:
-    """How many routing rules somebody has."""
+    """How many routing rules someone has."""
     return RoutingRule.objects.filter(**whose).count()
 
 
 def messages_held(whose: dict[str, Any], now: datetime | None = None) -> int:
-    """How many messages there were for somebody's channels within the last hour, tests among them."""
+    """How many messages there were for someone's channels within the last hour, tests among them."""
     since = (now or timezone.now()) - timedelta(hours=1)
     return Delivery.objects.filter(channel__in=Channel.objects.filter(**whose).values("pk"), created_at__gt=since).count()

@@ -12,7 +12,7 @@ from engine.model.faults import Fault, Refused, refuse
 from webapp.accounts.models import User
 from webapp.alerts.lifecycle import ENDED_BY, Change, Ledger, OpenKey, Rule, end_by_itself, in_order
 from webapp.alerts.models import Alert, AlertState, AlertStep, Channel, Mute, Resolution, Step
-from webapp.alerts.selectors import alert_rows, alerts_told, choosing_channels
+from webapp.alerts.selectors import alert_rows, alerts_by_id, choosing_channels
 from webapp.detections.services import outbox_append
 from webapp.queries.models import Query
 
@@ -21,7 +21,7 @@ CHANGED_FIELDS = ["end", "state", "resolution", "resolved_at", "over_at", "closi
 
 
 def alerts_record(*, feed_id: int, changes: Sequence[Change]) -> list[dict[str, Any]]:
-    """Opens, ends and withdraws alerts for facts that the sink has just stored, and returns them as frames carry them.
+    """Opens, ends and retracts alerts for facts that the sink has just stored, and returns them as frames carry them.
 
     To be called in the sink's transaction, under the lock of the feed's head row.
     """
@@ -42,7 +42,7 @@ def alerts_record(*, feed_id: int, changes: Sequence[Change]) -> list[dict[str, 
 
 
 def _mute(feed_id: int, opening: Sequence[Alert]) -> None:
-    """Marks those of the alerts about to be opened for which somebody wants no call."""
+    """Marks those of the alerts about to be opened for which someone wants no call."""
     now = timezone.now()
     present = Mute.objects.filter(feed=feed_id, ended_at=None, window_from__lte=now).exclude(window_until__lte=now) if opening else []
     for mute in present:
@@ -87,7 +87,7 @@ def alerts_end_with_queries(*, feed_id: int, query_ids: Sequence[int], **_: Any)
     waiting = list(Alert.objects.filter(~Q(state=AlertState.RESOLVED), query__in=query_ids).values_list("pk", flat=True))
     Alert.objects.filter(pk__in=waiting).update(state=AlertState.RESOLVED, resolution=Resolution.REMOVED, resolved_at=timezone.now())
     AlertStep.objects.bulk_create([AlertStep(alert_id=pk, action=Step.REMOVED) for pk in waiting], batch_size=BATCH)
-    alerts_tell(feed_id, waiting)
+    alerts_publish(feed_id, waiting)
 
 
 def alerts_end_with_versions(*, feed_id: int, keys: set[tuple[int, int]], at: int) -> list[dict[str, Any]]:
@@ -138,7 +138,7 @@ def head_lock(feed_id: int) -> None:
     outbox_append(feed_id=feed_id)
 
 
-def alerts_tell(feed_id: int, ids: Sequence[int]) -> None:
+def alerts_publish(feed_id: int, ids: Sequence[int]) -> None:
     """Puts the alerts as they are now into the feed's outbox."""
     if ids:
-        outbox_append(feed_id=feed_id, alerts=alert_rows(alerts_told(ids=list(ids))))
+        outbox_append(feed_id=feed_id, alerts=alert_rows(alerts_by_id(ids=list(ids))))

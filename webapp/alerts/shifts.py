@@ -25,7 +25,7 @@ from webapp.accounts.models import Membership, Team, User
 from webapp.accounts.permissions import AnyUser
 from webapp.alerts.models import Shift, Turn
 from webapp.alerts.shift_calendars import AHEAD, FILE_BYTES
-from webapp.cage.spares import PARSERS, TookTooLong, Work
+from webapp.cage.warm_pool import PARSERS, TookTooLong, Work
 
 logger = logging.getLogger(__name__)
 SECONDS = 4.0
@@ -88,7 +88,7 @@ def shifts_warn(now: datetime | None = None) -> int:
             if not settings.EMAIL_GIVEN or not shift.owner.email or not shift.owner.is_active:
                 continue
             with translation.override(language_of(shift.owner.language)):
-                # Said anew, in the language of who reads it.
+                # Said again, in the language of who reads it.
                 is_mailed = _mailed(shift, (warning_of(shift, moment) or warning).text)
             if not is_mailed:
                 continue

@@ -1,4 +1,4 @@
-"""Sending one signed message to an address somebody typed in (Standard Webhooks), without becoming a way into our own network.
+"""Sending one signed message to an address someone typed in (Standard Webhooks), without becoming a way into our own network.
 
 The host is resolved once; every address it has must be public (or in a network that the operator of this installation named), and
 the connection goes to the address that was checked. No redirects, no more than 64 KB read, ten seconds in all.

@@ -1,4 +1,4 @@
-"""How many refusals are written down: whoever is refused must not be able to fill the disk."""
+"""How many refusals are written down: a client that is refused must not be able to fill the disk."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from webapp.audit.services import entry_write, entry_write_or_log
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
 REFUSALS = (401, 403, 404, 429)
 MALFORMED = (400, 405, 413, 415)
-"""What no page of ours sends: somebody tries what a check lets through (OWASP ASVS 5, 16.3.3), or types. Bound more narrowly."""
+"""What no page of ours sends: someone tries what a check lets through (OWASP ASVS 5, 16.3.3), or types. Bound more narrowly."""
 VERBS = {"partial_update": "change", "update": "change", "destroy": "remove"}
 """Of the actions that views share with all of their kind; other actions have good names already."""
 METHODS = {"POST": "create", "PUT": "change", "PATCH": "change", "DELETE": "remove"}
@@ -56,7 +56,7 @@ CHANGE_NOTHING = frozenset(
 WAITS_FOR_OTHERS = frozenset({"api-channel-test"})
 """What asks other machines holds no transaction meanwhile: the entry follows in one of its own."""
 READS_RECORDED = frozenset({"api-detections-export", "api-regions-export", "api-dead-letters-csv", "api-audit-export"})
-"""Whoever takes much away at once is recorded too."""
+"""Reading much at once is recorded too."""
 
 
 class Audit:

@@ -77,7 +77,7 @@ def of_request(request: HttpRequest, actor: Any = None) -> dict[str, Any]:
 
 
 def _path(request: HttpRequest) -> str:
-    """The address without those of its parts that open something for whoever knows them."""
+    """The address without those of its parts that open something for anyone who knows them."""
     parts = request.resolver_match.kwargs if request.resolver_match is not None else {}
     path = request.path
     for name in SECRET_PARTS:

@@ -33,7 +33,7 @@ def record_all(action: str, things: Sequence[models.Model]) -> None:
     """The same of many things of one kind: an entry for each, in one statement."""
     who = origin(None)
     entries = [Entry(**_texts({"action": action, "outcome": Outcome.DONE, "detail": {}, **who, **described(thing)})) for thing in things]
-    _tell(Entry.objects.bulk_create(entries, batch_size=1_000))
+    _write_lines_on_commit(Entry.objects.bulk_create(entries, batch_size=1_000))
     count_entry()
 
 
@@ -52,10 +52,10 @@ def described(thing: models.Model | None) -> dict[str, Any]:
 
 def entry_write(**fields: Any) -> None:
     """Adds one entry."""
-    _tell([Entry.objects.create(**_texts(fields))])
+    _write_lines_on_commit([Entry.objects.create(**_texts(fields))])
 
 
-def _tell(entries: Sequence[Entry]) -> None:
+def _write_lines_on_commit(entries: Sequence[Entry]) -> None:
     """Writes the entries as lines as well, where the operator wants them, when they are stored for good."""
     if settings.AUDIT_FILE:
         transaction.on_commit(partial(_write_lines, entries, datetime.now(UTC).isoformat(timespec="milliseconds")))
@@ -68,7 +68,7 @@ def _write_lines(entries: Sequence[Entry], at: str) -> None:
 
 
 def _texts(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """PostgreSQL's texts hold no NUL: an address that somebody asked for may."""
+    """PostgreSQL's texts hold no NUL: an address that someone asked for may."""
     return {name: value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in fields.items()}
 
 

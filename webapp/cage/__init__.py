@@ -1,1 +1,1 @@
-"""Child processes for work on what strangers send: an empty environment, no network, no secrets, and bounds on memory, time and files."""
+"""Child processes for work on untrusted input: an empty environment, no network, no secrets, and bounds on memory, time and files."""

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 from webapp.cage import kernel
 from webapp.cage.confinement import confine, kernel_caches
-from webapp.cage.spares import READY
+from webapp.cage.warm_pool import READY
 
 
 @dataclass(frozen=True)

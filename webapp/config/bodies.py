@@ -1,6 +1,6 @@
 """How long a request's body may be: decided while it comes, because the web server hands a request over only when all of it is there.
 
-Whoever brings neither a token nor a session may send as much as a log-in needs; the others what the largest upload needs. The views
+A client with neither a token nor a session may send as much as a log-in needs; the others what the largest upload needs. The views
 refuse what is too long for them, and who may not send anything.
 """
 

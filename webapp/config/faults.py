@@ -8,7 +8,7 @@ class InUse(Refused):
 
 
 class Overtaken(Refused):
-    """Somebody else was faster: the fault says who did what (HTTP 409)."""
+    """Someone else was faster: the fault says who did what (HTTP 409)."""
 
 
 class OverQuota(Refused):

@@ -1,4 +1,4 @@
-"""How lines of the process's log are written: times in UTC, and each message one line, whatever text of strangers it quotes."""
+"""How lines of the process's log are written: times in UTC, and each message one line, whatever untrusted text it quotes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class OneLine(logging.Formatter):
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:
-        """The lines of a trace are moved in: none of them can pass for an entry, though the error quotes what somebody sent."""
+        """The lines of a trace are moved in: none of them can pass for an entry, though the error quotes what someone sent."""
         return "\n".join(f"  {_escaped(line)}" for line in super().formatException(ei).splitlines())
 
 

@@ -49,7 +49,7 @@ class NoNul:
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
-    """Serves static files, also those of a front end that was built anew after this process had looked which there are."""
+    """Serves static files, also those of a front end that was rebuilt after this process had looked which there are."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         path = request.path_info
@@ -62,7 +62,7 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
 
 
 class LoginRequired:
-    """Sends whoever is not logged in to the log-in page, from every page that is not open on purpose."""
+    """Sends users who are not logged in to the log-in page, from every page that is not open on purpose."""
 
     def __init__(self, get_response: Next) -> None:
         self.get_response = get_response

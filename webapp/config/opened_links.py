@@ -1,4 +1,4 @@
-"""Links that open something for whoever has them: a live view, an invitation, a message's alerts, a new password.
+"""Links that open something for anyone who has them: a live view, an invitation, a message's alerts, a new password.
 
 The secret of such a link stands behind its `#`. Browsers keep that to themselves: it comes into no log of a server or proxy and into no
 `Referer` (OWASP ASVS 5, 14.2.1). The page that the link leads to sends it once, in a body; what it opens is noted in the session, and the

@@ -1,4 +1,4 @@
-"""Which addresses this installation talks to when somebody typed them in: public ones, and those in networks that its operator named."""
+"""Which addresses this installation talks to when someone typed them in: public ones, and those in networks that its operator named."""
 
 from __future__ import annotations
 

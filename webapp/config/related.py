@@ -11,7 +11,7 @@ MOST = 1_000
 
 
 def _check_length(data: Any, most: int) -> None:
-    """Before the values: what is wrong with each of a million is not told."""
+    """Before the values: what is wrong with each of a million is not listed."""
     if isinstance(data, list) and len(data) > most:
         raise serializers.ValidationError(f"At most {most:,}; these are {len(data):,}.")
 

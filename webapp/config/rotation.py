@@ -1,4 +1,4 @@
-"""All that is encrypted in the database: read to see whether the keys fit, written anew after a new key."""
+"""All that is encrypted in the database: read to see whether the keys fit, rewritten after a new key."""
 
 from __future__ import annotations
 

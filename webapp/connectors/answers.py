@@ -37,7 +37,7 @@ def numbers_of(text: str) -> frozenset[int]:
 def answers_of(connector: Connector, offset: Mapping[str, Any] | None) -> Iterator[Part]:
     """Without end; a part is empty where nothing is new. Raises Away while nobody answers for what would go out.
 
-    Stored answers come in the order of their keys, those that were withdrawn among them: what changes meanwhile has a number greater than the one
+    Stored answers come in the order of their keys, those that were retracted among them: what changes meanwhile has a number greater than the one
     that was noted before, and comes behind. They come again when changes were forgotten before they could be sent.
     """
     feed, chosen = connector.feed, numbers_of(connector.settings["queries"])
@@ -82,5 +82,5 @@ def _changed(feed: Feed, at: Mapping[str, Any], wanted: frozenset[int]) -> Part:
 
 
 def _keyed(feed: Feed, row: dict[str, Any]) -> Keyed:
-    told = {"feed": feed.name, **row}
-    return Keyed(row["id"], json.dumps(told, separators=(",", ":")) if row["weight"] > 0 else None, row["seq"])
+    record = {"feed": feed.name, **row}
+    return Keyed(row["id"], json.dumps(record, separators=(",", ":")) if row["weight"] > 0 else None, row["seq"])

@@ -29,7 +29,7 @@ NO_PROCESS = "The process that runs connectors (manage.py connect) does not run.
 
 
 class ConnectorSerializer(serializers.ModelSerializer[Connector]):
-    """A connector: `settings` (without the secret ones) and `reading` for whoever may change it, and how it does for all who see the feed."""
+    """A connector: `settings` (without the secret ones) and `reading` for users who may change it, and how it does for all who see the feed."""
 
     feed = FeedNameField()
     settings = serializers.DictField(required=False)
@@ -52,12 +52,12 @@ class ConnectorSerializer(serializers.ModelSerializer[Connector]):
         return bool(getattr(connector, "editable", False))
 
     def to_representation(self, connector: Connector) -> dict[str, Any]:
-        told = super().to_representation(connector)
-        if not told["editable"]:
-            told |= {"settings": {}, "reading": {}}
+        shown = super().to_representation(connector)
+        if not shown["editable"]:
+            shown |= {"settings": {}, "reading": {}}
         if connector.enabled and _is_silent(connector):
-            told |= {"state": ConnectorState.STOPPED, "rate": 0.0, "last_error": NO_PROCESS}
-        return told
+            shown |= {"state": ConnectorState.STOPPED, "rate": 0.0, "last_error": NO_PROCESS}
+        return shown
 
 
 def _is_silent(connector: Connector) -> bool:

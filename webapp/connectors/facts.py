@@ -1,4 +1,4 @@
-"""What streams say of entities that is no event (a ship's name, its size), on its way to whoever keeps it."""
+"""What streams say of entities that is no event (a ship's name, its size), on its way to the registry."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ from webapp.feeds.rates import BUCKETS, row_limits_of
 
 log = logging.getLogger(__name__)
 
-LOOK_S, TELL_S, AWAY_S = 1.0, 2.0, 1.0
+LOOK_S, REPORT_S, AWAY_S = 1.0, 2.0, 1.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 WELL_AFTER_S = 30.0
-"""A connector that ran for so long, or stored something, begins its pauses anew."""
+"""A connector that ran for so long, or stored something, begins its pauses again."""
 RATE_S = 10.0
 
 Signature = tuple[Any, ...]
@@ -99,7 +99,7 @@ class Run(threading.Thread):
         self.connector, self.signature = connector, signature_of(connector)
         self.over = threading.Event()
         self._failures = 0
-        self._told = 0.0
+        self._reported_at = 0.0
         self._came: deque[tuple[float, int]] = deque()
         self._last_message: Any = None
         self._deliveries = 0
@@ -115,13 +115,13 @@ class Run(threading.Thread):
                 self._failures = 1 if time.monotonic() - begun > WELL_AFTER_S else self._failures + 1
                 self._pause(error)
         finally:
-            self._tell(ConnectorState.STOPPED)
+            self._report(ConnectorState.STOPPED)
             connection.close()
 
     def _attempt(self) -> str | None:
         """Runs until `over` (null), or until something is wrong."""
         try:
-            self._tell(ConnectorState.STARTING)
+            self._report(ConnectorState.STARTING)
             ended_well = False
             with kept_apart(self.connector.feed):
                 kind = kind_of(self.connector.kind)
@@ -136,7 +136,7 @@ class Run(threading.Thread):
             close_old_connections()
             return f"The database is away: {error}"
         except Exception as error:
-            # A source of somebody else may raise anything; only this connector stands still.
+            # A source of someone else may raise anything; only this connector stands still.
             log.exception("connector %s", self.connector.pk)
             return f"{type(error).__name__}: {error}"
 
@@ -161,7 +161,7 @@ class Run(threading.Thread):
                 self._count(len(part.records))
                 if self.over.is_set():
                     return
-                self._tell_now_and_then()
+                self._report_now_and_then()
                 give_back()
 
     def _follow(self, kind: SourceKind) -> None:
@@ -184,7 +184,7 @@ class Run(threading.Thread):
                     source.acknowledge(batch.offset)
                 if self.over.is_set():
                     return
-                if self._tell_now_and_then():
+                if self._report_now_and_then():
                     facts.store()
                 # There may be more connectors than PostgreSQL has places.
                 give_back()
@@ -213,7 +213,7 @@ class Run(threading.Thread):
     def _wait_for_quota(self, rows: int) -> None:
         for limit in row_limits_of(self.connector.feed.owner, self.connector.feed):
             while (wait := BUCKETS.wait(limit)) and not self.over.wait(min(wait, LOOK_S)):
-                self._tell_now_and_then()
+                self._report_now_and_then()
             BUCKETS.take(limit, rows)
 
     def _count(self, messages: int) -> None:
@@ -224,16 +224,16 @@ class Run(threading.Thread):
         if messages:
             self._last_message = timezone.now()
 
-    def _tell_now_and_then(self) -> bool:
-        """Says how it goes every TELL_S; whether it did."""
-        is_due = time.monotonic() - self._told > TELL_S
+    def _report_now_and_then(self) -> bool:
+        """Says how it goes every REPORT_S; whether it did."""
+        is_due = time.monotonic() - self._reported_at > REPORT_S
         if is_due:
-            self._tell(ConnectorState.RUNNING)
+            self._report(ConnectorState.RUNNING)
         return is_due
 
-    def _tell(self, state: ConnectorState, **more: Any) -> None:
+    def _report(self, state: ConnectorState, **more: Any) -> None:
         """Says in the database how it goes; that it cannot be said now stops nothing."""
-        self._told = time.monotonic()
+        self._reported_at = time.monotonic()
         rate = sum(count for _, count in self._came) / RATE_S if state is ConnectorState.RUNNING else 0.0
         values = {"state": state, "rate": round(rate, 1), "failures": self._failures, **more}
         if self._last_message is not None:
@@ -252,12 +252,12 @@ class Run(threading.Thread):
         """Waits twice as long after each failure, a little more or less, so that not all come back at once."""
         seconds = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._failures - 1, 10)) * random.uniform(0.8, 1.2)  # noqa: S311  no secret
         now = timezone.now()
-        self._tell(
+        self._report(
             ConnectorState.BACKOFF,
             last_error=error.replace("\x00", " ")[:1_000],
             last_error_at=now,
             next_try_at=now + timedelta(seconds=seconds),
         )
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0 and not self.over.wait(min(left, TELL_S)):
+        while (left := end - time.monotonic()) > 0 and not self.over.wait(min(left, REPORT_S)):
             self._write(seen_at=timezone.now())

@@ -80,7 +80,7 @@ def connector_create(
 
 @transaction.atomic
 def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None = None, set_by: User | None = None, **changes: Any) -> Connector:
-    """Changes what is given; secret settings that are left out stay. Another address or topic begins anew, without an offset. Raises Refused.
+    """Changes what is given; secret settings that are left out stay. Another address or topic starts again, without an offset. Raises Refused.
 
     `set_by`: who gives the settings.
     """
@@ -112,7 +112,7 @@ def connector_delete(*, connector: Connector) -> None:
 
 
 def kept_secrets(kind: Kind, before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored secrets that are not typed in again. Raises Refused where they would go elsewhere now: whoever set them up alone knows them."""
+    """The stored secrets that are not typed in again. Raises Refused where they would go elsewhere now: only the user who set them up knows them."""
     hidden = [one for one in kind.fields if one.type is FieldType.SECRET and _applies(one, kind, given)]
     kept = {one: before[one.name] for one in hidden if before.get(one.name) and one.name not in given}
     directing = [one for one in kind.fields if one.directs] or [one for one in kind.fields if one.type is not FieldType.SECRET]
@@ -203,7 +203,7 @@ def _check_queries(connector: Connector) -> None:
 
 
 def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> dict[str, Any]:
-    """Connects, takes the first records, and tells what they would become; nothing is stored, or sent. Takes TRIAL_S at most. Raises Refused."""
+    """Connects, takes the first records, and says what they would become; nothing is stored, or sent. Takes TRIAL_S at most. Raises Refused."""
     chosen = kind_of(kind)
     checked = checked_settings(chosen, settings)
     if not _trials.acquire(blocking=False):
@@ -216,7 +216,7 @@ def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading
         raise refuse("", str(error) or type(error).__name__) from error
     finally:
         _trials.release()
-    return {**_NOTHING, **_meaning(records, reading, chosen, feed), "records": [_told(one) for one in records[:TRIAL_RECORDS]]}
+    return {**_NOTHING, **_meaning(records, reading, chosen, feed), "records": [_shown(one) for one in records[:TRIAL_RECORDS]]}
 
 
 _NOTHING: dict[str, Any] = {"columns": [], "reading": {}, "records": [], "rows": [], "dead": [], "faults": [], "said": ""}
@@ -277,7 +277,7 @@ def _likely(whole: list[dict[str, Any]], columns: list[str], feed: Any) -> dict[
     return {**kept, "attributes": attributes}
 
 
-def _told(one: Record | Broken) -> dict[str, Any]:
+def _shown(one: Record | Broken) -> dict[str, Any]:
     if isinstance(one, Broken):
         return {"problem": one.problem, "text": one.text}
     return {

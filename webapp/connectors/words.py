@@ -32,12 +32,12 @@ TEXTS = (
     gettext_noop("Columns of CSV, separated by commas"),
     gettext_noop("Connection to the brokers"),
     gettext_noop(
-        "Each change of an answer at least once (quality 1), in the order in which it was stored, whoever dies. The last message of each "
+        "Each change of an answer at least once (quality 1), in the order in which it was stored, even when a process dies. The last message of each "
         "topic is the answer as it is stored; an empty one says that it was taken back. Subscribers that were away get what their own "
         "session keeps."
     ),
     gettext_noop(
-        "Each change of an answer at least once, in the order in which it was stored, whoever dies. The last record of each key is the "
+        "Each change of an answer at least once, in the order in which it was stored, even when a process dies. The last record of each key is the "
         "answer as it is stored; one without a value says that it was taken back."
     ),
     gettext_noop("Empty: none. Of all that subscribe with the name of the same group, each message goes to one."),
@@ -46,7 +46,7 @@ TEXTS = (
     gettext_noop(
         "Exactly once for what the address still shows: what was in the last answer is known again. What it shows only while nobody asks is missing."
     ),
-    gettext_noop("Exactly once: the offsets of all partitions are stored in one step with the rows, whoever dies."),
+    gettext_noop("Exactly once: the offsets of all partitions are stored in one step with the rows, even when a process dies."),
     gettext_noop("GTFS-realtime: vehicle positions of public transport"),
     gettext_noop("Group of a shared subscription"),
     gettext_noop("Header Authorization"),

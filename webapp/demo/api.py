@@ -54,7 +54,7 @@ class SamplesView(APIView):
 
     @extend_schema(summary="The samples that are here", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
-        return Response({"results": [_told(sample) for sample in sample_list()]})
+        return Response({"results": [_row_of(sample) for sample in sample_list()]})
 
     @extend_schema(
         summary="Make a feed of a sample",
@@ -75,7 +75,7 @@ class SamplesView(APIView):
         return Response(UploadSerializer(upload, context={"request": request}).data, status=201)
 
 
-def _told(sample: Sample) -> dict[str, Any]:
+def _row_of(sample: Sample) -> dict[str, Any]:
     return {
         "name": sample.name,
         "title": sample.title,

@@ -1,7 +1,7 @@
 """Compiles the engine's kernels once, at set-up: `python -m webapp.demo.kernels`. They are kept beside their modules, or where
 NUMBA_CACHE_DIR says.
 
-Else the first job after set-up would do it, and whoever opened the page would wait for that.
+Else the first job after set-up would do it, and users who opened the page would wait for that.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from webapp.feeds.selectors import feed_head
 from webapp.queries.selectors import query_list
 
 SLACK_MS = 60_000
-"""An answer may begin or end this much outside of what it tells of: receivers report now and then only."""
+"""An answer may begin or end this much outside of what it reports: receivers report now and then only."""
 
 PAUSE_MS = 10_000
 """No demo world is silent for as long: where its feed is, nobody sent it."""
@@ -30,11 +30,11 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Score:
-    """`found` of the `happened` things were told of; `right` of the `told` answers speak of something that happened."""
+    """`found` of the `happened` things were reported; `right` of the `reported` answers speak of something that happened."""
 
     happened: int
     found: int
-    told: int
+    reported: int
     right: int
     missed: tuple[Happening, ...]
     wrong: tuple[str, ...]
@@ -44,10 +44,10 @@ class Score:
         return {
             "happened": self.happened,
             "found": self.found,
-            "told": self.told,
+            "reported": self.reported,
             "right": self.right,
             "recall": self.found / self.happened if self.happened else None,
-            "precision": self.right / self.told if self.told else None,
+            "precision": self.right / self.reported if self.reported else None,
             "missed": [{"entities": list(one.entities), "start": one.start, "end": one.end} for one in self.missed],
             "wrong": list(self.wrong),
         }
@@ -57,7 +57,7 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, A
     """A score for each demo query on the last `span_ms` of the feed; empty for a feed that is not of the demo or has no answers yet.
 
     Only what lies between the feed's beginning and its watermark counts: of the rest nothing can be known yet. Nor does what was missed while the
-    world was not sent: queries cannot tell of what no row told them.
+    world was not sent: queries cannot report what no row shows them.
     """
     head = feed_head(feed)
     queries = {query.name: query.pk for query in query_list(user=user).filter(feed=feed)}
@@ -71,18 +71,18 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, A
     happenings = [one for one in place.truth(begin, end) if one.start >= begin and one.end + SLACK_MS <= end]
     silent = cache(partial(pauses, feed, begin, end))
     rows = []
-    for tellers in truth_of(feed.name, queries):
-        kind = tellers.happening
-        ids = [queries[name] for name, _ in tellers.queries]
-        wanted = {(queries[name], answers) for name, answers in tellers.queries}
-        told = [
+    for reporting in truth_of(feed.name, queries):
+        kind = reporting.happening
+        ids = [queries[name] for name, _ in reporting.queries]
+        wanted = {(queries[name], answers) for name, answers in reporting.queries}
+        reported = [
             answer
             for answer in detection_list(feed_id=feed.pk, query_ids=ids, from_t=begin, to_t=end)
             if not wanted.isdisjoint({(answer.query_id, answer.kind), (answer.query_id, None)})
         ]
         everything = [one for one in place.truth(begin - span_ms, end + span_ms) if one.kind == kind]
-        score = compare([one for one in happenings if one.kind == kind], everything, told, silent)
-        rows.append({"kind": kind, "family": tellers.family, "queries": ids, "from": begin, "to": end, **score.as_row()})
+        score = compare([one for one in happenings if one.kind == kind], everything, reported, silent)
+        rows.append({"kind": kind, "family": reporting.family, "queries": ids, "from": begin, "to": end, **score.as_row()})
     return rows
 
 
@@ -101,16 +101,19 @@ def nothing_silent() -> list[Span]:
 
 
 def compare(
-    happened: Sequence[Happening], everything: Sequence[Happening], told: Iterable[Detection], silent: Callable[[], Sequence[Span]] = nothing_silent
+    happened: Sequence[Happening],
+    everything: Sequence[Happening],
+    reported: Iterable[Detection],
+    silent: Callable[[], Sequence[Span]] = nothing_silent,
 ) -> Score:
-    """`happened` must be told of, unless it touches one of the `silent` spans, which are asked for when something was not told of; an answer is right
+    """`happened` must be reported, unless it touches one of the `silent` spans, which are read when something was not reported; an answer is right
     when it speaks of any of `everything`, settled or not."""
-    told = list(told)
-    unseen = [one for one in happened if not any(speaks_of(answer, one) for answer in told)]
+    reported = list(reported)
+    unseen = [one for one in happened if not any(speaks_of(answer, one) for answer in reported)]
     missed = tuple(one for one in unseen if all(one.end < begin or end < one.start for begin, end in silent()))
-    wrong = tuple(bytes(answer.key).hex() for answer in told if not any(speaks_of(answer, one) for one in everything))
+    wrong = tuple(bytes(answer.key).hex() for answer in reported if not any(speaks_of(answer, one) for one in everything))
     found = len(happened) - len(unseen)
-    return Score(found + len(missed), found, len(told), len(told) - len(wrong), missed, wrong)
+    return Score(found + len(missed), found, len(reported), len(reported) - len(wrong), missed, wrong)
 
 
 def speaks_of(answer: Detection, happening: Happening) -> bool:

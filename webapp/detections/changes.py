@@ -1,6 +1,6 @@
-"""Answers followed one change after the other: what was stated, revised and withdrawn after a number, each once and in order.
+"""Answers followed one change after the other: what was asserted, revised and retracted after a number, each once and in order.
 
-The outbox is numbered for each feed without gaps in the order of the commits, so whoever has read up to a number has missed nothing
+The outbox is numbered for each feed without gaps in the order of the commits, so a reader who has read up to a number has missed nothing
 before it and gets nothing twice.
 """
 
@@ -28,7 +28,7 @@ class NotKept(ValueError):
 
 @dataclass(frozen=True)
 class Wanted:
-    """Of which changes somebody wants to know; no `kinds`: of all."""
+    """Of which changes someone wants to know; no `kinds`: of all."""
 
     queries: frozenset[int]
     entity: str | None = None

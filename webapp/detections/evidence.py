@@ -25,7 +25,7 @@ SHOWN_ANSWERS = 50
 
 
 def detection_get(*, feed: Feed, key: bytes) -> Detection | None:
-    """The newest answer under a natural key, withdrawn or not."""
+    """The newest answer under a natural key, retracted or not."""
     return with_ends(Detection.objects.filter(feed=feed, key=key)).order_by("-start").first()
 
 

@@ -11,9 +11,9 @@ from webapp.queries.models import Query
 
 
 class Detection(models.Model):
-    """One fact that a query stated. The table is partitioned by `start` (`webapp.detections.partitions`).
+    """One fact that a query asserted. The table is partitioned by `start` (`webapp.detections.partitions`).
 
-    `key` is the natural key (`engine.sinks.keys`); `end` null: it still holds; `weight` 1, or 0 once withdrawn; `backfill`: found
+    `key` is the natural key (`engine.sinks.keys`); `end` null: it still holds; `weight` 1, or 0 once retracted; `backfill`: found
     in history when the query joined; `seq` is the outbox number it was last pushed under. No foreign keys in the database: millions
     of rows a day pay for each one, and rows are written by the job alone.
     """
@@ -45,7 +45,7 @@ class Detection(models.Model):
 class AnswerCount(models.Model):
     """How many answers of a version of a query, of one kind, begin in `[bucket, bucket + width)`.
 
-    Kept by triggers of the detections table, for widths of a minute and an hour. Withdrawn answers do not count. Widths are in the feed's unit,
+    Kept by triggers of the detections table, for widths of a minute and an hour. Retracted answers do not count. Widths are in the feed's unit,
     whatever it is.
     """
 

@@ -93,7 +93,7 @@ def detections_recent(*, feed_id: int, query_ids: Sequence[int] | None, from_t: 
 
 
 def answers_by_key(*, feed_id: int, query_ids: Sequence[int], after: bytes, limit: int) -> list[Detection]:
-    """All answers of these queries whose key is greater than `after`, in the order of their keys; those that were withdrawn too."""
+    """All answers of these queries whose key is greater than `after`, in the order of their keys; those that were retracted too."""
     found = with_ends(Detection.objects.filter(feed_id=feed_id, query_id__in=query_ids, key__gt=after))
     return list(found.order_by("key")[:limit])
 

@@ -70,14 +70,14 @@ class RegistryFileSerializer(serializers.Serializer[Any]):
 
 
 class EntityView(GenericViewSet[Any]):
-    """An entity of a feed: whoever sees the feed sees it."""
+    """An entity of a feed: users who see the feed see it."""
 
     queryset = Record.objects.none()
     serializer_class = RecordSerializer
     throttle_action: str | None = None
 
     def feed(self, *, to_change: bool = False) -> Feed:
-        """The feed of the address. Raises Http404, and PermissionDenied when it is to be changed by somebody who may not."""
+        """The feed of the address. Raises Http404, and PermissionDenied when it is to be changed by someone who may not."""
         feed: Any = get_object_or_404(feed_list(user=person(self.request)), name=self.kwargs["name"])
         if to_change and not feed.editable:
             raise PermissionDenied("You may see this feed but not change its registry.")

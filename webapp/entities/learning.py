@@ -38,7 +38,7 @@ def registry_learn(*, feed: Feed, facts: Facts) -> int:
     there = set(Record.objects.filter(feed=feed, entity__in=facts).values_list("entity", flat=True))
     if new := [entity for entity in facts if entity not in there]:
         room = max(0, RECORDS - Record.objects.filter(feed=feed).count())
-        # Somebody may write the same entity's record just now.
+        # Someone may write the same entity's record just now.
         Record.objects.bulk_create([Record(feed=feed, entity=entity) for entity in new[:room]], ignore_conflicts=True)
     changed = []
     for record in Record.objects.select_for_update().filter(feed=feed, entity__in=facts).order_by("entity"):
@@ -60,7 +60,7 @@ def _take_up(record: Record, facts: Mapping[str, str]) -> None:
 
 
 def _is_possible(entity: str, facts: Mapping[str, str]) -> bool:
-    """Whether the registry takes it. A source of somebody else may say anything."""
+    """Whether the registry takes it. A source of someone else may say anything."""
     try:
         checked(entity, facts.get(NAME, ""), {key: value for key, value in facts.items() if key != NAME})
     except ValueError as error:

@@ -31,7 +31,7 @@ class Record(models.Model):
 
 
 class Note(models.Model):
-    """What somebody wrote about an entity; everybody who sees the feed reads it."""
+    """What someone wrote about an entity; everybody who sees the feed reads it."""
 
     feed = models.ForeignKey(Feed, models.CASCADE, related_name="notes")
     entity = models.CharField(max_length=ENTITY_LENGTH)
@@ -48,7 +48,7 @@ class Note(models.Model):
 
 
 class Watch(models.Model):
-    """Somebody wants to know when an entity reports again: a row of it beyond `since`."""
+    """Someone wants to know when an entity reports again: a row of it beyond `since`."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="watches")
     feed = models.ForeignKey(Feed, models.CASCADE, related_name="+")

@@ -1,4 +1,4 @@
-"""A registry in somebody's file: CSV with a column `entity`, or GeoJSON whose features have a property `entity`."""
+"""A registry in someone's file: CSV with a column `entity`, or GeoJSON whose features have a property `entity`."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def watch_end(*, user: User, feed: Feed, entity: str) -> None:
 
 
 def watches_look() -> None:
-    """Looks for reports of all entities that somebody waits for: in each feed's log, the rows that came since the last look."""
+    """Looks for reports of all entities that someone waits for: in each feed's log, the rows that came since the last look."""
     waiting = Watch.objects.filter(reported_t=None)
     for feed in Feed.objects.filter(pk__in=waiting.values("feed")):
         _look(feed, list(waiting.filter(feed=feed)))

@@ -76,19 +76,19 @@ class FeedSerializer(OwnedSerializer):
         read_only_fields = ("query_version", "created_at")
 
     def to_internal_value(self, data: Any) -> Any:
-        """The checked values, spans as numbers. Whatever is wrong is told together, by pointers. Raises Refused."""
+        """The checked values, spans as numbers. Whatever is wrong is reported together, by pointers. Raises Refused."""
         given = data if isinstance(data, dict) else {}
-        schema, faults = read_schema({**self._standing(), **given})
+        schema, faults = read_schema({**self._stored_schema(), **given})
         try:
             values = super().to_internal_value(data)
         except ValidationError as error:
-            told = {fault.pointer for fault in faults}
-            faults = [*faults, *(fault for fault in serializer_faults(error.detail) if fault.pointer not in told)]
+            reported = {fault.pointer for fault in faults}
+            faults = [*faults, *(fault for fault in serializer_faults(error.detail) if fault.pointer not in reported)]
         if faults or schema is None:
             raise Refused(faults)
         return {**values, **{name: getattr(schema, name) for name in SPANS if name in given}}
 
-    def _standing(self) -> dict[str, Any]:
+    def _stored_schema(self) -> dict[str, Any]:
         """The schema that a change is made to."""
         return {} if self.instance is None else {name: getattr(self.instance, name) for name in (*KEYS, "view", "plan_bounds")}
 

@@ -50,7 +50,7 @@ def read_stream(body: bytes, limits: Limits, wanted: Collection[str]) -> pa.Tabl
             raise StreamRefused("Two columns have the same name.")
         table = _without_nested(table, wanted)
         _count_shared(table, limits)
-        # Offsets that point outside would be followed by whoever reads the rows. This reads each row's own text: not before they are counted.
+        # Offsets that point outside would be followed by the code that reads the rows. This reads each row's own text: not before they are counted.
         table.validate(full=True)
         return pa.table({field.name: _plain(column) for field, column in zip(table.schema, table.columns, strict=True)})
     except (pa.ArrowException, OSError, struct.error, OverflowError, UnicodeDecodeError) as error:

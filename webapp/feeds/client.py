@@ -30,12 +30,12 @@ class Rejected(RuntimeError):
 
 @dataclass
 class IngestClient:
-    """One connection to one server, kept open. `told` hears of each failed attempt; `patience_s` bounds all attempts for one request."""
+    """One connection to one server, kept open. `on_fault` is called for each failed attempt; `patience_s` bounds all attempts for one request."""
 
     url: str
     token: str
     patience_s: float = 600.0
-    told: Callable[[str], None] = lambda text: None
+    on_fault: Callable[[str], None] = lambda text: None
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -71,7 +71,7 @@ class IngestClient:
                     raise Rejected(status, fault)
             if time.monotonic() + pause > give_up:
                 raise ConnectionError(fault)
-            self.told(fault)
+            self.on_fault(fault)
             time.sleep(pause)
             pause = min(LONGEST_PAUSE_S, pause * 2)
 

@@ -78,7 +78,7 @@ def csv_rows(block: bytes, header: Sequence[str], feed: Feed) -> pa.Table | None
 
 
 def _is_plain_json(block: bytes, lines: int) -> bool:
-    """Whether each line is one flat object, as far as signs tell, of values that mean the same to all readers.
+    """Whether each line is one flat object, as far as its characters show, of values that mean the same to all readers.
 
     A line break inside an object is an error for Arrow too: then a line would begin or end with another sign.
     """

@@ -11,7 +11,7 @@ from engine.model.events import stamped_schema
 from engine.sources.repair import Reach, Repaired, repair, replace_damaged
 from engine.sources.segments import LogDamaged
 from engine.sources.shared_log import SharedLog
-from webapp.feeds.heads import feed_status, feed_tell
+from webapp.feeds.heads import feed_event_add, feed_status
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed, IngestCounter, LogDamage
 
@@ -22,7 +22,7 @@ def feed_set_aside(*, feed: Feed, damage: LogDamaged) -> None:
     with transaction.atomic():
         found, is_new = LogDamage.objects.get_or_create(feed=feed, defaults={"file": file, "reason": damage.reason})
         if is_new:
-            feed_tell(feed, "damaged", str(found))
+            feed_event_add(feed, "damaged", str(found))
 
 
 def feeds_set_aside() -> set[int]:
@@ -49,19 +49,19 @@ def feed_repair(*, feed: Feed, give_up: bool = False) -> list[Repaired]:
     Files of a store may have copies there: what they held is given up only with `give_up`, else raises Lost.
     """
     counter = IngestCounter.objects.get_or_create(feed=feed)[0]
-    standing = feed_status(feed_id=feed.pk)
-    last_seq = standing["last_seq"]
-    reach = Reach(max(counter.log_seq, last_seq + 1), standing["max_t"], last_seq + 1)
+    status = feed_status(feed_id=feed.pk)
+    last_seq = status["last_seq"]
+    reach = Reach(max(counter.log_seq, last_seq + 1), status["max_t"], last_seq + 1)
     done = _mended(feed, reach, give_up)
     with transaction.atomic():
         counter = IngestCounter.objects.select_for_update().get(feed=feed)
         last_seq = feed_status(feed_id=feed.pk)["last_seq"]
-        # Rows of a file that tells of its deliveries are counted as received; of others, those that had been counted before.
+        # Rows of a file that lists its deliveries are counted as received; of others, those that had been counted before.
         counter.lost += sum(seq > last_seq and (one.counted or seq < counter.log_seq) for one in done for seq in one.lost)
         counter.save(update_fields=["lost"])
         LogDamage.objects.filter(feed=feed).delete()
         for one in done:
-            feed_tell(feed, "repaired", told(one))
+            feed_event_add(feed, "repaired", sentence_of(one))
     return done
 
 
@@ -85,7 +85,7 @@ def _verified(log: SharedLog) -> list[Repaired]:
     return []
 
 
-def told(one: Repaired) -> str:
+def sentence_of(one: Repaired) -> str:
     """What was done, in a sentence."""
     rows = f"rows {one.first_seq} to {one.next_seq - 1}"
     lost = f"{len(one.lost)} lost ({_ranges(one.lost)})" if one.lost else "none lost"

@@ -1,4 +1,4 @@
-"""Feeds and regions as somebody wrote them, checked by the engine's own rules."""
+"""Feeds and regions as someone wrote them, checked by the engine's own rules."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import shapely.geometry
 from pyproj import Geod
 
 from engine.model.faults import Fault, Refused, refuse
-from webapp.cage.spares import PARSERS, TookTooLong, Work
+from webapp.cage.warm_pool import PARSERS, TookTooLong, Work
 from webapp.config.tables import harmless
 from webapp.feeds.region_files import FILE_BYTES, Feature
 

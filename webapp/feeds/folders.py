@@ -1,6 +1,6 @@
-"""Files that somebody drops into `var/inbox/<feed>/`: each row of each file once, whenever this process dies.
+"""Files that someone drops into `var/inbox/<feed>/`: each row of each file once, whenever this process dies.
 
-Files are to be renamed into the folder when they are complete. One that somebody still has open for writing, or that has just
+Files are to be renamed into the folder when they are complete. One that someone still has open for writing, or that has just
 changed, is left alone; so are hidden ones and `*.part`, `*.tmp`. When all of a file is in the log it is moved to `done/`; one that cannot be read
 goes to `failed/`, with the reason in a file beside it: what could be read before the fault stays in the log.
 

@@ -12,7 +12,7 @@ from webapp.accounts.models import Membership, Role, User
 from webapp.accounts.permissions import AnyUser
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead, Job, JobEvent, ObservedState
-from webapp.jobs.services import job_default, job_tell
+from webapp.jobs.services import job_default, job_event_add
 
 
 def feed_head_ensure(feed: Feed) -> FeedHead:
@@ -50,7 +50,7 @@ def feed_reopen(*, feed: Feed, why: str) -> None:
     FeedHead.objects.filter(feed=feed).update(epoch=0)
     running = Job.objects.filter(pk=head.job_id, observed_state__in=(ObservedState.STARTING, ObservedState.RUNNING))
     if running.update(observed_state=ObservedState.STOPPING, suspect_since=None):
-        job_tell(head.job, JobEvent.Kind.REQUESTED, f"Starts again: {why}")
+        job_event_add(head.job, JobEvent.Kind.REQUESTED, f"Starts again: {why}")
 
 
 def feed_head_keeps_to_team(feed: Feed) -> None:
@@ -59,7 +59,7 @@ def feed_head_keeps_to_team(feed: Feed) -> None:
         feed_place(feed=feed, job=job_default())
 
 
-def feed_tell(feed: Feed, kind: JobEvent.Kind | str, text: str) -> None:
+def feed_event_add(feed: Feed, kind: JobEvent.Kind | str, text: str) -> None:
     """Writes down what happened to one feed, for users: on its page and on its job's."""
     JobEvent.objects.create(job=feed_head_ensure(feed).job, feed=feed, kind=kind, text=text)
 

@@ -30,9 +30,9 @@ from webapp.feeds.models import DeadLetter, Feed, IngestCounter, IngestReceipt
 from webapp.feeds.offsets import connector_reached
 
 SHOWN = 10
-"""So many dead letters are told in the answer itself."""
+"""So many dead letters are shown in the answer itself."""
 KEPT = 1_000
-"""So many dead letters of one request are kept one by one; the rest is told in one more for each reason."""
+"""So many dead letters of one request are kept one by one; the rest is counted in one more for each reason."""
 DETAIL_CHARACTERS, ROW_CHARACTERS = 500, 2_000
 
 
@@ -49,7 +49,7 @@ class Delivery:
     source: str = ""
     key: str | None = None
     digest: str = ""
-    """Of the body: tells a repetition from another body under the same key."""
+    """Of the body: distinguishes a repetition from another body under the same key."""
     reached: Mapping[str, Any] | None = None
     """Of a connector: which one, and how far it is with this delivery (`feeds/offsets.py`)."""
 
@@ -76,7 +76,7 @@ def ingest(feed: Feed, delivery: Delivery) -> Receipt:
     """Appends the delivery's rows and keeps its dead letters; all of it is durable when this returns.
 
     A delivery with the key of an earlier one gets that one's receipt and changes nothing. Raises KeyReused, and OSError or a database
-    error when a disk or PostgreSQL is away: then it may have been stored or not, and the same key tells.
+    error when a disk or PostgreSQL is away: then it may have been stored or not, and the same key shows which.
     """
     since = settle(feed)
     known = _receipt_of(feed, delivery)
@@ -177,10 +177,10 @@ def _without_rows(feed: Feed, delivery: Delivery) -> Receipt:
         counter.save(update_fields=["received", "dead"])
         DeadLetter.objects.bulk_create(_letters(feed, note), batch_size=1_000)
         connector_reached(feed, note, 0)
-        told = note["letters"][:SHOWN]
+        listed = note["letters"][:SHOWN]
         if delivery.key is not None:
-            IngestReceipt.objects.create(feed=feed, key=delivery.key, digest=delivery.digest, dead=len(delivery.dead), dead_letters=told)
-    return Receipt(delivery.received, 0, len(delivery.dead), None, None, told)
+            IngestReceipt.objects.create(feed=feed, key=delivery.key, digest=delivery.digest, dead=len(delivery.dead), dead_letters=listed)
+    return Receipt(delivery.received, 0, len(delivery.dead), None, None, listed)
 
 
 def _receipt_of(feed: Feed, delivery: Delivery) -> Receipt | None:
@@ -206,7 +206,7 @@ def _receipt_of(feed: Feed, delivery: Delivery) -> Receipt | None:
 
 def _note(delivery: Delivery) -> dict[str, Any]:
     """What the log remembers of a delivery beside its rows."""
-    letters = [_as_told(refusal) for refusal in delivery.dead[:KEPT]]
+    letters = [_letter_of(refusal) for refusal in delivery.dead[:KEPT]]
     more = Counter(refusal.reason for refusal in delivery.dead[KEPT:])
     letters += [{"reason": reason, "detail": f"and {count} more rows of this delivery", "line": None, "row": None} for reason, count in more.items()]
     note = {
@@ -220,11 +220,11 @@ def _note(delivery: Delivery) -> dict[str, Any]:
 
 
 def shown(dead: Sequence[Refusal]) -> list[dict[str, Any]]:
-    """The first dead letters as an answer tells them."""
-    return [_as_told(refusal) for refusal in dead[:SHOWN]]
+    """The first dead letters as an answer shows them."""
+    return [_letter_of(refusal) for refusal in dead[:SHOWN]]
 
 
-def _as_told(refusal: Refusal) -> dict[str, Any]:
+def _letter_of(refusal: Refusal) -> dict[str, Any]:
     """A dead letter as JSON, its parts no longer than they are worth."""
     row = None if refusal.row is None else _as_json(refusal.row)
     if len(json.dumps(row)) > ROW_CHARACTERS:

@@ -46,7 +46,7 @@ WAITING = 100
 KEY_CHARACTERS = 200
 RETRY_AFTER_S = 1
 DAMAGED_RETRY_S = 60
-"""Somebody has to run a command first."""
+"""Someone has to run a command first."""
 OTHER_FEED = "The token is for another feed alone."
 T = TypeVar("T")
 
@@ -163,7 +163,7 @@ def in_pool(work: Callable[[], T]) -> T:
         log.error("ingest: the disk fails: %s", error)
         raise away("The disk of the event log is full." if is_full(error) else "The log cannot be written.") from error
     except DatabaseError as error:
-        # What was appended is settled by whoever comes next; the same key then finds it.
+        # What was appended is settled by the next request; the same key then finds it.
         log.exception("ingest: the database refuses")
         raise away("The database refuses.") from error
 

@@ -163,7 +163,7 @@ class Notices:
             self._thread.join()
 
     def grown_since(self, feed: str, look_ns: int) -> bool:
-        """By name: a feed that was made anew under it is heard too."""
+        """By name: a feed that was made again under that name is noticed too."""
         return self._deaf or self._grown.get(feed, 0) >= look_ns
 
     def _listen(self) -> None:

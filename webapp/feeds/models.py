@@ -100,7 +100,7 @@ class UploadState(models.TextChoices):
 
 
 class Upload(Owned):
-    """A file that somebody sends to make a feed of it, and how far that has come.
+    """A file that someone sends to make a feed of it, and how far that has come.
 
     The file lies in `<var>/uploads/<id>/`; its size there is how much of it has come. Rows before `position` are in the feed's log, those up to
     `sending` were being appended: under the same idempotency key they are appended again, once (`uploads/loading.py`).
@@ -149,7 +149,7 @@ class ConnectorState(models.TextChoices):
 
 
 class ConnectorQuerySet(models.QuerySet["Connector"]):
-    """Whoever sees a feed sees its connectors; whoever changes the feed changes them."""
+    """Users who see a feed see its connectors; users who change the feed change them."""
 
     def visible_to(self, user: AnyUser) -> ConnectorQuerySet:
         return self.filter(feed__in=Feed.objects.visible_to(user))
@@ -217,7 +217,7 @@ class IngestCounter(models.Model):
 
 
 class LogHead(models.Model):
-    """Where a feed's log on shared storage ends. Its row is locked by whoever puts the next segment in its place."""
+    """Where a feed's log on shared storage ends. Its row is locked by the process that puts the next segment in its place."""
 
     feed = models.OneToOneField(Feed, models.CASCADE, primary_key=True, related_name="log_head")
     next_seq = models.BigIntegerField(default=0)

@@ -117,11 +117,11 @@ class Recording:
     feed: Feed
     renamed: Mapping[str, str]
 
-    def rows(self, told: Callable[[int], None] = lambda dead: None) -> Iterator[pa.Table]:
-        """Readable rows in file order; `told` hears how many were not. Raises engine.sources.files.Unreadable."""
+    def rows(self, on_dead: Callable[[int], None] = lambda dead: None) -> Iterator[pa.Table]:
+        """Readable rows in file order; `on_dead` is called with how many were not. Raises engine.sources.files.Unreadable."""
         for piece in read_files(find_files(self.path), Columns(self.feed, self.renamed)):
             if piece.dead_count:
-                told(piece.dead_count)
+                on_dead(piece.dead_count)
             if piece.rows.num_rows:
                 yield piece.rows
 
@@ -157,7 +157,7 @@ class Player:
         """
         progress = Progress.resumed(self.notes)
         position, began = 0, None
-        anew = in_step and now_ms is not None and progress.end > 0
+        restarts = in_step and now_ms is not None and progress.end > 0
         for rows in self.recording.rows(self.unread):
             first, position = position, position + rows.num_rows
             if position <= progress.begin:
@@ -171,9 +171,9 @@ class Player:
                 self.advanced(progress.begin - first, 0)
             while progress.begin < position:
                 rest = rows.slice(progress.begin - first)
-                if anew and progress.end <= progress.begin and now_ms is not None:
+                if restarts and progress.end <= progress.begin and now_ms is not None:
                     # The clock has gone on since the run was interrupted. What was being sent then is repeated as it was.
-                    progress.move, anew = replace(progress.move, since=rest.column(TIME)[0].as_py(), to=now_ms), False
+                    progress.move, restarts = replace(progress.move, since=rest.column(TIME)[0].as_py(), to=now_ms), False
                 began = began or (self.clock(), pc.min(rest.column(TIME)).as_py())
                 self._send(progress, rest, began)
         self.notes.unlink(missing_ok=True)

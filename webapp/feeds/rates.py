@@ -22,7 +22,7 @@ BURST_S = 10.0
 """So many seconds' worth may come at once."""
 KEPT = 10_000
 NEVER_S = 3600.0
-"""Who may send nothing at all is told to come again after so long."""
+"""Clients that may send nothing at all are asked to come again after so long."""
 PERIODS = {"s": 1, "sec": 1, "min": 60, "m": 60, "hour": 3600, "h": 3600, "d": 86_400, "day": 86_400}
 
 

@@ -188,11 +188,11 @@ class RegionImportView(RegionView):
 
 def _import_answer(imported: services.Imported, stored: bool) -> dict[str, Any]:
     refused = [{"row": row, "name": name, **faults_body(faults)} for row, name, faults in imported.refused]
-    told = [{"pointer": fault.pointer, "message": f"Row {row}: {fault.message}"} for row, _, faults in imported.refused for fault in faults]
+    all_faults = [{"pointer": fault.pointer, "message": f"Row {row}: {fault.message}"} for row, _, faults in imported.refused for fault in faults]
     created = [
         {**({"id": region.pk} if stored else {}), "name": region.name, "geometry": region.geometry, "bbox": region.bbox}
         for region in imported.regions
     ]
     answer: dict[str, Any] = {"created": created, "refused": refused}
     # The one shape of refusals, for those who look only at that.
-    return {**answer, "faults": told} if told else answer
+    return {**answer, "faults": all_faults} if all_faults else answer

@@ -1,7 +1,7 @@
-"""The regions in somebody's file: GeoJSON, KML, KMZ, GPX, a Shapefile in a zip, GeoPackage, CSV with a column of WKT.
+"""The regions in someone's file: GeoJSON, KML, KMZ, GPX, a Shapefile in a zip, GeoPackage, CSV with a column of WKT.
 
 This is read in a caged process (`webapp/cage/child.py`), in memory, by readers that do nothing but read: no library here knows other formats,
-follows references, or runs what a file brings along. What a file is, is told from its content.
+follows references, or runs what a file brings along. The kind of a file is taken from its content.
 """
 
 from __future__ import annotations

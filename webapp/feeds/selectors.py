@@ -133,7 +133,7 @@ def dead_letter_list(*, feed: Feed) -> QuerySet[DeadLetter]:
 
 
 def feeds_held(whose: dict[str, Any]) -> int:
-    """How many feeds somebody has."""
+    """How many feeds someone has."""
     return Feed.objects.filter(**whose).count()
 
 
@@ -143,11 +143,11 @@ def upload_list(*, user: AnyUser) -> QuerySet[Upload]:
 
 
 def uploads_held(whose: dict[str, Any]) -> int:
-    """How many megabytes somebody's uploaded files have together, begun ones as if they were whole."""
+    """How many megabytes someone's uploaded files have together, begun ones as if they were whole."""
     kept = Upload.objects.filter(**whose).exclude(state__in=(UploadState.DONE, UploadState.CANCELLED))
     return -(-(kept.aggregate(held=Sum("size"))["held"] or 0) // 1_000_000)
 
 
 def vertices_held(whose: dict[str, Any]) -> int:
-    """How many vertices somebody's stored regions have together."""
+    """How many vertices someone's stored regions have together."""
     return Region.objects.filter(**whose).aggregate(held=Sum("vertices"))["held"] or 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from webapp.cage.spares import INSPECTIONS, PARSERS
+from webapp.cage.warm_pool import INSPECTIONS, PARSERS
 from webapp.config.pages import page_data
 from webapp.jobs.api import jobs_for_page
 

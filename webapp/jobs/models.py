@@ -25,7 +25,7 @@ class ObservedState(models.TextChoices):
 class Job(models.Model):
     """One Spark driver and what is known of it.
 
-    `epoch` counts its starts: whoever writes with an older one is a zombie. `token` marks the processes of the present start in
+    `epoch` counts its starts: a process that writes with an older one is a zombie. `token` marks the processes of the present start in
     the process table. The reconciler that holds the lease (`lease_owner` until `lease_until`) alone starts and ends processes.
     """
 
@@ -57,7 +57,7 @@ class Job(models.Model):
 
     @property
     def failures(self) -> int:
-        """Failed starts and crashes within the last minutes, unless somebody has started the job since."""
+        """Failed starts and crashes within the last minutes, unless someone has started the job since."""
         return len(self.failed_at)
 
 
@@ -96,7 +96,7 @@ class JobEvent(models.Model):
 
 
 class FeedHead(models.Model):
-    """How far a feed has been processed: the row that fences zombies and orders the outbox. Locked by whoever adds to the outbox.
+    """How far a feed has been processed: the row that fences zombies and orders the outbox. Locked by the process that adds to the outbox.
 
     Batches are numbered within a checkpoint generation; (`checkpoint`, `last_batch`) only grows. `last_seq` is the last row of the
     log in stored answers (-1: none). `snapshot` names the newest state snapshot, taken at `snapshot_seq` <= `last_seq` under the

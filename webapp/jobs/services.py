@@ -29,7 +29,7 @@ def job_default() -> Job:
 
 @transaction.atomic
 def job_create(*, name: str, team: Team) -> Job:
-    """A job of a team, stopped until somebody starts it. Raises Refused."""
+    """A job of a team, stopped until someone starts it. Raises Refused."""
     job = Job(name=name, team=team, desired_state=DesiredState.STOPPED)
     job.full_clean(exclude=["team"])
     quota_check("jobs", team=team, more=1, held=jobs_held)
@@ -62,11 +62,11 @@ def _want(job: Job, state: DesiredState, user: Any, **changes: Any) -> None:
         if state == DesiredState.RUNNING:
             Job.objects.filter(pk=job.pk, observed_state=ObservedState.CRASH_LOOP).update(observed_state=ObservedState.STOPPED)
         by = f" by {user}" if user is not None else ""
-        job_tell(job, JobEvent.Kind.REQUESTED, f"Asked to {'run' if state == DesiredState.RUNNING else 'stop'}{by}.")
+        job_event_add(job, JobEvent.Kind.REQUESTED, f"Asked to {'run' if state == DesiredState.RUNNING else 'stop'}{by}.")
     job.refresh_from_db()
 
 
-def job_tell(job: Job, kind: JobEvent.Kind | str, text: str) -> None:
+def job_event_add(job: Job, kind: JobEvent.Kind | str, text: str) -> None:
     """Writes down what happened, for users."""
     JobEvent.objects.create(job=job, kind=kind, text=text)
 
@@ -75,7 +75,7 @@ def job_claim(*, name: str, epoch: int | None, pid: int, pgid: int, pid_started:
     """Makes the calling process the job's one and only, under an epoch above all before; None when it is not to run.
 
     `epoch` is the one the reconciler started it for: a process that comes too late (another start has happened since) is refused.
-    Without it (started by hand) the process takes the next one, and so fences whoever runs.
+    Without it (started by hand) the process takes the next one, and so fences the one that runs.
     """
     with transaction.atomic():
         job = Job.objects.select_for_update().filter(name=name).first()

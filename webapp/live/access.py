@@ -1,4 +1,4 @@
-"""Tells open sockets to look again at what their readers may see, as soon as somebody logs out or a permission changes.
+"""Asks open sockets to look again at what their readers may see, as soon as someone logs out or a permission changes.
 
 Whatever changes it says so with NOTIFY; the publisher, which listens, passes it on to all sockets. What is lost on the way, the sockets
 find by themselves within a minute.
@@ -28,7 +28,7 @@ DECIDING: dict[Any, Collection[str]] = {
     Feed: ("owner", "team", "public"),
     Query: ("owner", "team", "public", "deleted_at"),
 }
-"""Fields that decide what somebody may see. Saving others tells nobody."""
+"""Fields that decide what someone may see. Saving others notifies nobody."""
 
 
 def watch() -> None:

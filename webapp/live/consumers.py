@@ -19,7 +19,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from webapp.audit.sockets import socket_refused
-from webapp.live import access, frames, seats, selectors, shares
+from webapp.live import access, frames, selectors, shares, socket_limit
 from webapp.live.frames import Ack, BadFrame, Subscribe, Unsubscribe, View, group
 from webapp.live.selectors import Permission
 from webapp.live.subscription import Chunk, Subscription
@@ -48,7 +48,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.tokens, self.tokens_at = float(BURST), time.monotonic()
         self.recheck: asyncio.Task[None] | None = None
         self.look = asyncio.Event()
-        self.seated = False
+        self.has_place = False
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -71,8 +71,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close(code=self.ENDED)
             return
         self.reader = reader
-        self.seated = await seats.take(reader)
-        if not self.seated:
+        self.has_place = await socket_limit.take(reader)
+        if not self.has_place:
             await database_sync_to_async(socket_refused)(self.scope, status=429)
             await self._send(frames.error("too-many", "Too many pages are open at once."))
             await self.close(code=frames.TOO_OFTEN)
@@ -96,13 +96,13 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         return allowed
 
     def _patience(self) -> float:
-        """Seconds until permissions are read anew, if nothing says that they changed."""
+        """Seconds until permissions are read again, if nothing says that they changed."""
         return RECHECK_SECONDS
 
     async def _end(self) -> None:
-        if self.seated:
-            self.seated = False
-            seats.give_back(self.reader)
+        if self.has_place:
+            self.has_place = False
+            socket_limit.give_back(self.reader)
         if self.recheck is None:
             return
         self.recheck.cancel()
@@ -161,8 +161,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         subscription = Subscription(allowed.feed_id, allowed.feed, frame.queries, allowed.queries, frame.bbox)
         self.subscriptions[frame.feed] = subscription
         await self._start(subscription, frame)
-        standing = await database_sync_to_async(selectors.standing)(feed_id=subscription.feed_id)
-        await self._send(frames.status(subscription.feed, standing))
+        status = await database_sync_to_async(selectors.status)(feed_id=subscription.feed_id)
+        await self._send(frames.status(subscription.feed, status))
 
     async def _start(self, subscription: Subscription, frame: Subscribe) -> None:
         """Resumes after the reader's number if it can, else sends a snapshot."""
@@ -173,7 +173,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if frame.since is not None and chunks is not None:
             subscription.last_sent = frame.since
             if chunks:
-                await self._tell(subscription, chunks)
+                await self._send_changes(subscription, chunks)
             else:
                 nothing = frames.changes(subscription.feed, first=frame.since + 1, seq=frame.since, detections=[], alerts=[])
                 await self._write(nothing, subscription)
@@ -213,7 +213,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if chunks is None or subscription.behind:
             await self._resync(subscription)
         elif chunks:
-            await self._tell(subscription, chunks)
+            await self._send_changes(subscription, chunks)
 
     async def feed_positions(self, message: dict[str, Any]) -> None:
         subscription = self.subscriptions.get(message["feed"])
@@ -225,18 +225,18 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def feed_status(self, message: dict[str, Any]) -> None:
         subscription = self.subscriptions.get(message["feed"])
         if subscription is not None and not subscription.stalled:
-            standing = {name: value for name, value in message.items() if name not in ("type", "feed")}
-            await self._send(frames.status(subscription.feed, standing))
+            status = {name: value for name, value in message.items() if name not in ("type", "feed")}
+            await self._send(frames.status(subscription.feed, status))
 
     async def access_changed(self, message: dict[str, Any]) -> None:
         self.look.set()
 
     # -- to the client ------------------------------------------------------------------------------------------------------------
 
-    async def _tell(self, subscription: Subscription, chunks: Sequence[Chunk]) -> None:
-        strangers = subscription.strangers(chunks)
-        if strangers:
-            await self._learn(subscription, strangers)
+    async def _send_changes(self, subscription: Subscription, chunks: Sequence[Chunk]) -> None:
+        unknown_ids = subscription.unknown_ids(chunks)
+        if unknown_ids:
+            await self._learn(subscription, unknown_ids)
         if subscription.feed not in self.subscriptions:
             return
         taken = subscription.take(chunks)
@@ -248,7 +248,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._write(changes, subscription)
 
     async def _learn(self, subscription: Subscription, asked: set[int] | None) -> bool:
-        """Reads the permissions anew; closes the socket and says no when the feed is not the reader's to see any more."""
+        """Reads the permissions again; closes the socket and says no when the feed is not the reader's to see any more."""
         allowed = await self._permitted(subscription.feed)
         if allowed is None or allowed.feed_id != subscription.feed_id:
             await self._leave(subscription.feed)
@@ -306,7 +306,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                     self.look.set()
 
     async def _may_stay(self) -> bool:
-        """Reads log-in and permissions anew; closes the socket and says no when there is nothing left for this reader."""
+        """Reads log-in and permissions again; closes the socket and says no when there is nothing left for this reader."""
         if not await self._stands():
             await self.close(code=self.ENDED)
             return False

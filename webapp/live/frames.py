@@ -35,7 +35,7 @@ def group(feed_id: int) -> str:
 
 
 class BadFrame(ValueError):
-    """A client's frame that is none; the text tells the client why."""
+    """A client's frame that is not valid; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def changes(feed: str, *, first: int, seq: int, detections: Sequence[str], alert
     """The text of what the numbers `first` to `seq` hold for this reader, perhaps nothing; `seq` = `first` - 1: there is nothing new.
 
     `detections`, `alerts`: texts of the rows. `queries`: ids of those of which another version, or none, runs from now on; the page asks for
-    them anew.
+    them again.
     """
     head = encoded({"type": "changes", "feed": feed, "from": first, "seq": seq, "queries": list(queries)})[:-1]
     return f'{head},"detections":[{",".join(detections)}],"alerts":[{",".join(alerts)}]}}'
@@ -239,9 +239,9 @@ def positions(feed: str, *, t: int | None, entities: Sequence[Any], box: Box | N
     return f'{head},"entities":[{",".join(texts[at] for at in inside)}]}}'
 
 
-def status(feed: str, standing: Mapping[str, Any]) -> dict[str, Any]:
+def status(feed: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """How the processing of the feed stands."""
-    return {"type": "status", "feed": feed, **standing}
+    return {"type": "status", "feed": feed, **fields}
 
 
 def resync(feed: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Links that show a live view to somebody without an account."""
+"""Links that show a live view to someone without an account."""
 
 from __future__ import annotations
 

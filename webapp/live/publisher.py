@@ -1,6 +1,6 @@
 """The publisher: the only one that sends to the channel layer. What it sends is a copy; whatever gets lost is asked for again by number.
 
-Reads the outbox by (feed, seq), woken by NOTIFY and looking by itself every POLL_S; tails the event logs for positions; tells once a second how
+Reads the outbox by (feed, seq), woken by NOTIFY and looking by itself every POLL_S; tails the event logs for positions; says once a second how
 each feed stands. PostgreSQL and Redis may go and come back.
 """
 
@@ -121,7 +121,7 @@ class Publisher:
             logger.warning("the channel layer does not answer: %s", error)
 
     def _wait(self) -> None:
-        """Until somebody wrote to an outbox, or positions are due."""
+        """Until someone wrote to an outbox, or positions are due."""
         raw = self._listen()
         select.select([raw], [], [], min(POLL_S, POSITIONS_S))
         raw.poll()

@@ -51,7 +51,7 @@ def logged_in(scope: Mapping[str, Any]) -> bool:
     if "bearer" in scope:
         token = token_authenticate(scope["bearer"], Scope.READ)
         return token is not None and token.user_id == scope["user"].pk
-    # The scope's session is the one of the handshake: the store is asked anew.
+    # The scope's session is the one of the handshake: the store is asked again.
     fresh = import_module(settings.SESSION_ENGINE).SessionStore(scope["session"].session_key)
     request = HttpRequest()
     request.session = fresh
@@ -65,15 +65,15 @@ def snapshot(*, feed_id: int, queries: list[int], from_t: int | None) -> dict[st
         if len(connection.savepoint_ids) == 0 and not connection.needs_rollback:
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        standing = feed_status(feed_id=feed_id)
+        head = feed_status(feed_id=feed_id)
         newest = detections_recent(feed_id=feed_id, query_ids=queries, from_t=from_t, limit=SNAPSHOT_ROWS + 1)
         is_whole = len(newest) <= SNAPSHOT_ROWS
         return {
-            "seq": standing["outbox_seq"],
+            "seq": head["outbox_seq"],
             "detections": newest if is_whole else newest[1:],
             "since": from_t if is_whole else newest[1]["start"] + 1,
             "alerts": alert_rows(alerts_open(feed_id=feed_id, query_ids=queries)),
-            "clock": standing["max_t"],
+            "clock": head["max_t"],
         }
 
 
@@ -107,6 +107,6 @@ def places(*, feed_id: int) -> dict[str, Any]:
     return {"t": found.t, "entities": found.entities}
 
 
-def standing(*, feed_id: int) -> dict[str, Any]:
+def status(*, feed_id: int) -> dict[str, Any]:
     """How the processing of the feed stands."""
     return feed_status(feed_id=feed_id)

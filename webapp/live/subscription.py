@@ -49,7 +49,7 @@ class Subscription:
         numbers = [chunk["seq"] for chunk in chunks]
         return numbers == list(range(self.last_sent + 1, self.last_sent + 1 + len(numbers)))
 
-    def strangers(self, chunks: Sequence[Chunk]) -> set[int]:
+    def unknown_ids(self, chunks: Sequence[Chunk]) -> set[int]:
         """Queries in `chunks` of which it is not known yet whether the reader may see them: registered a moment ago, for instance."""
         named = {row["query"] for chunk in chunks for kind in ("detections", "alerts") for row in chunk.get(kind, ())}
         named |= {query for chunk in chunks for query in chunk.get("queries", ())}

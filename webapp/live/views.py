@@ -1,4 +1,4 @@
-"""The live page, and the same for somebody who has a link to it and no account."""
+"""The live page, and the same for someone who has a link to it and no account."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from webapp.platform.postgres import program
 FORMAT = 1
 DATABASE, MANIFEST, LOG = "database.dump", "manifest.json", "log"
 TRIES = 20
-"""A state snapshot that was replaced between the look at the database and the look at the folder is looked for anew."""
+"""A state snapshot that was replaced between the look at the database and the look at the folder is looked for again."""
 HEAD_LINES = 40
 NEW_SETTINGS = {b"SET transaction_timeout = 0;\n"}
 """What pg_restore of PostgreSQL 17 and newer begins with, to the same effect as without it."""

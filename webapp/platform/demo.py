@@ -129,7 +129,7 @@ def healthy(port: int) -> bool:
 
 
 def say(text: str) -> None:
-    """Tells the person at the terminal."""
+    """Prints it for the person at the terminal."""
     print(text, flush=True)  # noqa: T201
 
 

@@ -153,7 +153,7 @@ class EmbeddedPostgres(EmbeddedServer):
         fresh.rename(self.data)
 
     def _clear_crash(self) -> None:
-        """Ends the backends of a killed server and removes its pid file if the number in it now belongs to somebody else."""
+        """Ends the backends of a killed server and removes its pid file if the number in it now belongs to someone else."""
         pid_file = self.data / "postmaster.pid"
         deadline = time.monotonic() + 10.0
         # Backends notice the death of their server by themselves; a new one refuses to start while they hold its shared memory.

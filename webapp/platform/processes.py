@@ -260,7 +260,7 @@ class ProcessManager:
         entry.popen.returncode = entry.exit_status = exit_status
         if entry.output is not None:
             self._read(entry)
-        # A grandchild may hold the pipe open; whoever reads on would wait for it.
+        # A grandchild may hold the pipe open; a reader would wait for it.
         self._close_output(entry)
         wanted = entry.process.restart == "always" or (entry.process.restart == "on-failure" and exit_status != 0)
         if self.stopping or not wanted:

@@ -73,5 +73,5 @@ def _tcp(host: str, port: int) -> socket.socket:
     try:
         return socket.create_connection((host, port), timeout=PROBE_S)
     except OSError:
-        # Whoever uses it fails, which is the answer.
+        # Code that uses it fails, which is the answer.
         return socket.socket()

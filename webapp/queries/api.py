@@ -56,7 +56,7 @@ class Unavailable(APIException):
 
 
 class StopSerializer(serializers.ModelSerializer[QueryStop]):
-    """Why the job goes on without the query; it begins anew when the query is edited, or switched off and on."""
+    """Why the job goes on without the query; it starts again when the query is edited, or switched off and on."""
 
     class Meta:
         model = QueryStop

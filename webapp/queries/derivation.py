@@ -1,8 +1,8 @@
 """Queries that derive from others: what stands in the way of it, and what a change of one query means for those that derive from it.
 
 A query runs under a version of its own set of upstream versions: whatever changes an upstream query gives all that derive from it new versions, which
-answer for the history anew. One that can no longer derive is stopped with the reason, and goes on when it can again. What its owner may not see, or
-not any more, it does not derive from: else it would go on telling what is no longer shared.
+answer for the history again. One that can no longer derive is stopped with the reason, and goes on when it can again. What its owner may not see, or
+not any more, it does not derive from: else it would go on showing what is no longer shared.
 """
 
 from __future__ import annotations
@@ -225,15 +225,15 @@ def derivation(*, query: Query, user: AnyUser) -> dict[str, Any]:
     for source in sources:
         one = upstream.get(source.query)
         known = one if one is not None and one.pk in seen else None
-        above.append({**_told(known), "called": source.query, "event": source.event, "kind": source.kind, "at": source.at, "runs": _runs(one)})
+        above.append({**_row_of(known), "called": source.query, "event": source.event, "kind": source.kind, "at": source.at, "runs": _runs(one)})
     below = dependents([query.pk])
     visible = set(Query.objects.visible_to(user).filter(pk__in=[one.pk for one in below]).values_list("pk", flat=True))
     direct = {one.pk for one in query.derived_by.all()}
-    listed = [{**_told(one), "direct": one.pk in direct, "runs": _runs(one)} for one in below if one.pk in visible]
+    listed = [{**_row_of(one), "direct": one.pk in direct, "runs": _runs(one)} for one in below if one.pk in visible]
     return {"derives_from": above, "derived_by": listed, "hidden": len(below) - len(listed)}
 
 
-def _told(query: Query | None) -> dict[str, Any]:
+def _row_of(query: Query | None) -> dict[str, Any]:
     return {"id": None, "name": None, "family": None} if query is None else {"id": query.pk, "name": query.name, "family": query.family}
 
 

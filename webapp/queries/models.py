@@ -113,7 +113,7 @@ class QueryVersion(models.Model):
 
 
 class QueryStop(models.Model):
-    """A version that the job could not go on evaluating: it is left out for good; the next version begins anew.
+    """A version that the job could not go on evaluating: it is left out for good; the next version starts again.
 
     Written in the transaction of the batch that found it out, and a table of its own: the batch then waits for nobody who edits the query.
     """

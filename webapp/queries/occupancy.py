@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from webapp.cage.spares import ENGINE, TookTooLong, Work
+from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
 from webapp.queries.preview import MEMORY_BYTES, SECONDS, PreviewFailed
 from webapp.queries.progress import accepted_rows
 

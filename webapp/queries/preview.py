@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.model.faults import refuse
-from webapp.cage.spares import ENGINE, TookTooLong, Work
+from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
 
 SECONDS = 30.0
 ROWS = 2_000_000
@@ -87,9 +87,9 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
             facts.update((fact.key, fact) for fact in facts_of(changes))
     except QueryStopped as stop:
         return {"stopped": stop.reason}
-    stated = sorted((fact for fact in facts.values() if fact.weight), key=lambda fact: (fact.start, fact.key))
-    answers = [{**json.loads(payload(fact, backfill=True, detected_at=0)), "query": None} for fact in stated[-ANSWERS:]]
-    return {"from": max(wanted, oldest), "to": newest, "rows": rows, "truncated": truncated, "total": len(stated), "answers": answers}
+    asserted = sorted((fact for fact in facts.values() if fact.weight), key=lambda fact: (fact.start, fact.key))
+    answers = [{**json.loads(payload(fact, backfill=True, detected_at=0)), "query": None} for fact in asserted[-ANSWERS:]]
+    return {"from": max(wanted, oldest), "to": newest, "rows": rows, "truncated": truncated, "total": len(asserted), "answers": answers}
 
 
 def _first_row(log: Any, from_t: int, next_seq: int) -> tuple[int, bool]:

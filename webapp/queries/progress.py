@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from webapp.cage.spares import ENGINE, TookTooLong, Work
+from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
 from webapp.queries.preview import MEMORY_BYTES, ROWS, SECONDS, PreviewFailed
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
 
 
 def accepted_rows(log: Any, feed: Any, from_t: int, to_t: int, entity: str | None) -> Batch:
-    """The accepted rows (of one entity) with from_t <= t < to_t, sorted by (t, seq). A duplicate has its original's entity and t: they tell it."""
+    """The accepted rows (of one entity) with from_t <= t < to_t, sorted by (t, seq). A duplicate has its original's entity and t: they name it."""
     import pyarrow as pa
 
     from engine.model.batch import Batch, EntityDictionary

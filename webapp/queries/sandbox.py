@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from webapp.cage.spares import ENGINE, TookTooLong, Work
+from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
 from webapp.queries.preview import MEMORY_BYTES, ROWS, PreviewFailed
 
 SECONDS = 60.0

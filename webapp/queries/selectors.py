@@ -139,5 +139,5 @@ def names_used(feed: Feed, names: set[str], *, user: AnyUser) -> QuerySet[Region
 
 
 def queries_held(whose: dict[str, Any]) -> int:
-    """How many live queries somebody has."""
+    """How many live queries someone has."""
     return Query.objects.filter(**whose, deleted_at=None).count()

@@ -15,7 +15,7 @@ from typing import Any
 from engine.model.faults import Fault, Refused, refuse
 from engine.model.feed import Feed
 from engine.specification import check
-from webapp.cage.spares import ENGINE, TookTooLong, Work
+from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
 
 LONG = 20_000
 """Characters of a program that is checked elsewhere: about 300 rules."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
-from webapp.cage.spares import ENGINE, PARSERS
+from webapp.cage.warm_pool import ENGINE, PARSERS
 from webapp.config.pages import page_data
 from webapp.queries.api import QuerySerializer
 from webapp.queries.families import families

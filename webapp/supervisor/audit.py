@@ -1,4 +1,4 @@
-"""Is everything that is stored of a feed what its log says, no more and no less? The whole log is evaluated anew and compared."""
+"""Is everything that is stored of a feed what its log says, no more and no less? The whole log is evaluated again and compared."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Query = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Standing:
+class StoredState:
     """What is stored of a feed, read at one moment."""
 
     head: FeedHead
@@ -58,32 +58,32 @@ def feed_audit(*, feed: Feed) -> Audit:
     May run beside the job. Needs the log from its first row on: says so when retention has dropped the beginning.
     """
     audit = Audit()
-    standing = _standing(feed)
+    state = _stored_state(feed)
     log = event_log(feed.name)
     try:
         audit.expect(log.start == 0, f"the log begins at row {log.start}: what was found in older rows cannot be judged")
-        changes, counts = _evaluated(feed, standing.head, log)
+        changes, counts = _evaluated(feed, state.head, log)
     except LogDamaged as damage:
         audit.faults.append(f"its log is damaged: {damage} (to be repaired by manage.py repair {feed.name})")
         return audit
     audit.lost = counts.pop("lost")
     facts = {fact.key: (fact.start, fact.end) for fact in facts_of(changes) if fact.weight}
-    audit.rows, audit.facts, audit.alerts = standing.head.last_seq + 1, len(facts), len(standing.alerts)
-    missing, extra = facts.keys() - standing.stored.keys(), standing.stored.keys() - facts.keys()
-    differing = [key for key in facts.keys() & standing.stored.keys() if facts[key] != standing.stored[key]]
+    audit.rows, audit.facts, audit.alerts = state.head.last_seq + 1, len(facts), len(state.alerts)
+    missing, extra = facts.keys() - state.stored.keys(), state.stored.keys() - facts.keys()
+    differing = [key for key in facts.keys() & state.stored.keys() if facts[key] != state.stored[key]]
     audit.expect(not missing, f"{len(missing)} facts are not stored, for example {_example(missing)}")
     audit.expect(not extra, f"{len(extra)} stored facts are not true, for example {_example(extra)}")
     audit.expect(not differing, f"{len(differing)} stored facts have other times, for example {_example(differing)}")
-    audit.expect(len(standing.alerts) == len(set(standing.alerts)), "a fact has two alerts")
+    audit.expect(len(state.alerts) == len(set(state.alerts)), "a fact has two alerts")
     for name, count in counts.items():
-        kept = getattr(standing.head, name)
+        kept = getattr(state.head, name)
         audit.expect(kept == count, f"the head counts {kept} rows as {name}, the log has {count}")
-    dense = standing.outbox == list(range(standing.head.outbox_seq - len(standing.outbox) + 1, standing.head.outbox_seq + 1))
+    dense = state.outbox == list(range(state.head.outbox_seq - len(state.outbox) + 1, state.head.outbox_seq + 1))
     audit.expect(dense, "the outbox's numbers have a gap")
     return audit
 
 
-def _standing(feed: Feed) -> Standing:
+def _stored_state(feed: Feed) -> StoredState:
     with transaction.atomic():
         if len(connection.savepoint_ids) == 0 and not connection.needs_rollback:
             with connection.cursor() as cursor:
@@ -94,7 +94,7 @@ def _standing(feed: Feed) -> Standing:
         stored = {bytes(key): (start, end) for query, version, key, start, end in rows.iterator() if (query, version) in running}
         alerts = [bytes(key) for key in Alert.objects.filter(feed=feed).values_list("detection_key", flat=True)]
         outbox = list(Outbox.objects.filter(feed=feed).order_by("seq").values_list("seq", flat=True))
-        return Standing(head, stored, alerts, outbox)
+        return StoredState(head, stored, alerts, outbox)
 
 
 def _evaluated(feed: Feed, head: FeedHead, log: EventLog) -> tuple[pa.Table, dict[str, int]]:

@@ -1,7 +1,7 @@
 """Sets a feed's clock back: rows with wrong times leave the log, and what is stored becomes what the log says without them.
 
-Those rows become dead letters. Rows that were late only because of them are events, facts that were found only by them are withdrawn, facts
-that were missed are stated and raise their alerts: `audit` finds the feed exact afterwards.
+Those rows become dead letters. Rows that were late only because of them are events, facts that were found only by them are retracted, facts
+that were missed are asserted and raise their alerts: `audit` finds the feed exact afterwards.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from webapp.feeds.ingest import settle
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter
 from webapp.jobs.models import FeedHead, JobEvent
-from webapp.jobs.services import job_tell
+from webapp.jobs.services import job_event_add
 from webapp.supervisor import sink
 from webapp.supervisor.store import FeedStore
 
@@ -39,11 +39,11 @@ COUNTED = ("processed", "duplicates", "late")
 
 @dataclass(frozen=True)
 class SetBack:
-    """What setting a clock back did: rows that left the log, facts withdrawn, facts stated."""
+    """What setting a clock back did: rows that left the log, facts retracted, facts asserted."""
 
     rows: int
-    withdrawn: int
-    stated: int
+    retracted: int
+    asserted: int
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def clock_set_back(*, feed: Feed, to: int, reason: str) -> SetBack:
         sink.store(_correction(head, after, before), [*(replace(fact, weight=0) for fact in gone), *new])
         _dead(feed, removed, to, rows)
         text = f"{feed}: the clock was set back to {to}; {rows} rows beyond it are dead letters ({reason})."
-        job_tell(head.job, JobEvent.Kind.REQUESTED, text)
+        job_event_add(head.job, JobEvent.Kind.REQUESTED, text)
         record("feed.clock", feed, to=to, rows=rows, withdrawn=len(gone), stated=len(new), reason=reason)
         # Whatever remembers the old clock goes: the job builds its state from the log.
         shutil.rmtree(Path(settings.CHECKPOINT_ROOT) / feed.name, ignore_errors=True)

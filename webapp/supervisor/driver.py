@@ -1,4 +1,4 @@
-"""The process behind `manage.py run_job`: one Spark session, one stream for all feeds of the job, and somebody who watches all of it.
+"""The process behind `manage.py run_job`: one Spark session, one stream for all feeds of the job, and someone who watches all of it.
 
 It ends when it is asked to (TERM, or the job is wanted stopped), when a newer start has taken over, when the JVM dies, when a feed
 cannot go on, or when a batch hangs. It never repairs itself by starting Spark again: a new process does that.
@@ -135,7 +135,7 @@ class JobDriver:
     def __init__(self, name: str, epoch: int | None) -> None:
         self.name, self.epoch = name, epoch
         self.stopping = threading.Event()
-        self.told_to_end = False
+        self.end_requested = False
         self.job_id = 0
         self.runs: dict[int, FeedRun] = {}
         self.hands = ThreadPoolExecutor(FEEDS_AT_ONCE, thread_name_prefix="feed")
@@ -170,7 +170,7 @@ class JobDriver:
             logger.warning("%s", error)
             return FENCED
         except Exception as error:
-            if self.told_to_end:
+            if self.end_requested:
                 # What breaks while it ends, Spark's start among it, is no failure.
                 logger.warning("asked to end: %s", error)
                 self._write_down(lambda: services.job_left(job_id=job.pk, epoch=job.epoch))
@@ -179,16 +179,16 @@ class JobDriver:
             reason = f"{type(error).__name__}: {error}"
             self._write_down(lambda: services.job_failed(job_id=job.pk, epoch=job.epoch, error=reason))
             return FAILED
-        if self.told_to_end:
+        if self.end_requested:
             self._write_down(lambda: services.job_left(job_id=job.pk, epoch=job.epoch))
         return DONE
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.told_to_end = True
+        self.end_requested = True
         self.stopping.set()
 
     def _work(self, job: Job) -> None:
-        if self.told_to_end:
+        if self.end_requested:
             return
         listen()
         master, extra = _cluster(job.name)
@@ -210,7 +210,7 @@ class JobDriver:
                 self._look_after_feeds()
                 if time.monotonic() - looked > 2.0:
                     looked = time.monotonic()
-                    self._patiently(lambda: self._open_new_feeds(job, spark))
+                    self._tolerating_outages(lambda: self._open_new_feeds(job, spark))
         finally:
             self.stopping.set()
             for run in self.runs.values():
@@ -291,7 +291,7 @@ class JobDriver:
             run.stop()
         feed_set_aside(feed=feed, damage=damage)
 
-    def _patiently(self, act: Callable[[], None]) -> None:
+    def _tolerating_outages(self, act: Callable[[], None]) -> None:
         try:
             act()
         except DatabaseError as error:

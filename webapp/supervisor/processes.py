@@ -66,7 +66,7 @@ def job_command(name: str, epoch: int) -> list[str]:
 def start_job(name: str, epoch: int, token: str, environment: Mapping[str, str]) -> int:
     """Starts `run_job` in a new interpreter and session, holding no file of this process; its pid.
 
-    It outlives whoever started it: nothing ties it to its parent.
+    It outlives the process that started it: nothing ties it to its parent.
     """
     log_path = var_folder() / "log" / f"job-{name}.log"
     log_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

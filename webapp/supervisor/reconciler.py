@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from webapp.feeds.heads import feed_heads_ensure
 from webapp.jobs.models import DesiredState, Job, JobEvent, ObservedState
-from webapp.jobs.services import job_default, job_tell
+from webapp.jobs.services import job_default, job_event_add
 from webapp.platform.java import JavaError, spark_environment
 from webapp.supervisor import processes
 from webapp.supervisor.processes import JobProcess
@@ -59,7 +59,7 @@ def _end_orphans(token: str, leftovers: list[JobProcess]) -> None:
     killed = processes.kill_token(token)
     job = Job.objects.filter(name=leftovers[0].job).first()
     if killed and job is not None:
-        job_tell(job, JobEvent.Kind.ORPHAN, f"Ended {killed} leftover {'process' if killed == 1 else 'processes'} of an earlier start.")
+        job_event_add(job, JobEvent.Kind.ORPHAN, f"Ended {killed} leftover {'process' if killed == 1 else 'processes'} of an earlier start.")
 
 
 class _Step:
@@ -86,7 +86,7 @@ class _Step:
     def _lease(self) -> None:
         job = self.job
         if self.found and job.lease_owner and job.lease_owner != self.owner and (job.lease_until is None or job.lease_until < self.now):
-            job_tell(job, JobEvent.Kind.ADOPTED, "The running job was taken over by another supervisor. It went on running.")
+            job_event_add(job, JobEvent.Kind.ADOPTED, "The running job was taken over by another supervisor. It went on running.")
         if job.lease_owner == self.owner or job.lease_until is None or job.lease_until < self.now:
             job.lease_owner, job.lease_until = self.owner, self.now + LEASE
 
@@ -96,14 +96,14 @@ class _Step:
         job = self.job
         if not self.found:
             if job.observed_state != ObservedState.STOPPED:
-                job_tell(job, JobEvent.Kind.STOPPED, "Stopped.")
+                job_event_add(job, JobEvent.Kind.STOPPED, "Stopped.")
             self._gone(ObservedState.STOPPED)
         elif job.observed_state != ObservedState.STOPPING or job.suspect_since is None:
             job.observed_state, job.suspect_since = ObservedState.STOPPING, self.now
             processes.ask_to_end(self.found, job.pid)
         elif self.now - job.suspect_since > STOP_PATIENCE:
             killed = processes.kill_token(job.token)
-            job_tell(job, JobEvent.Kind.KILLED, f"It did not stop within {STOP_PATIENCE.seconds} s; {killed} processes were ended by force.")
+            job_event_add(job, JobEvent.Kind.KILLED, f"It did not stop within {STOP_PATIENCE.seconds} s; {killed} processes were ended by force.")
             self._gone(ObservedState.STOPPED)
 
     # -- wanted running -----------------------------------------------------------------------------------------------------------
@@ -146,10 +146,10 @@ class _Step:
         if job.failures >= CRASH_LIMIT:
             job.observed_state, wait = ObservedState.CRASH_LOOP, CRASH_LOOP_S
             text = f"Failed {job.failures} times within {CRASH_SPAN.seconds // 60} minutes; from now on it is tried every {wait} s. {reason}"
-            job_tell(job, JobEvent.Kind.CRASH_LOOP, text)
+            job_event_add(job, JobEvent.Kind.CRASH_LOOP, text)
         else:
             wait = BACKOFF_S[min(job.failures, len(BACKOFF_S)) - 1]
-            job_tell(job, JobEvent.Kind.CRASHED, f"Ended unexpectedly; starts again in {wait} s, from where it was. {reason}")
+            job_event_add(job, JobEvent.Kind.CRASHED, f"Ended unexpectedly; starts again in {wait} s, from where it was. {reason}")
         job.start_after = self.now + timedelta(seconds=wait)
 
     def _gone(self, state: ObservedState) -> None:
@@ -171,4 +171,4 @@ class _Step:
         except (JavaError, OSError) as error:
             self._crashed(str(error))
             return
-        job_tell(job, JobEvent.Kind.STARTED, f"Starting (start number {job.epoch}).")
+        job_event_add(job, JobEvent.Kind.STARTED, f"Starting (start number {job.epoch}).")

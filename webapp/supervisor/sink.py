@@ -24,7 +24,7 @@ from webapp.alerts import services as alerts
 from webapp.detections.partitions import partitions_ensure, span_of
 from webapp.detections.services import CHUNK, outbox_write
 from webapp.jobs.models import FeedHead, JobEvent
-from webapp.jobs.services import job_tell
+from webapp.jobs.services import job_event_add
 from webapp.platform.disk import is_full
 from webapp.queries.services import query_stop
 from webapp.queries.versions import Key as VersionKey
@@ -48,7 +48,7 @@ SELECT i.position FROM incoming i
 JOIN detections_detection d ON d.feed_id = %s AND d.key = i.key AND d.start = i.start
 WHERE d.weight = 1 AND d.start BETWEEN %s AND %s
 """
-_WITHDRAW = """
+_RETRACT = """
 UPDATE detections_detection d SET weight = 0, seq = %(seq)s + i.position / %(chunk)s, detected_at = %(now)s
 FROM incoming i
 WHERE i.weight = 0 AND d.feed_id = %(feed)s AND d.key = i.key AND d.start = i.start AND d.start BETWEEN %(low)s AND %(high)s
@@ -118,10 +118,10 @@ def commit(work: Commit, *, patience_s: float = PATIENCE_S) -> bool:
         expected[:] = [head["commits"] + 1]
         return store(work, facts)
 
-    return patiently(attempt, patience_s=patience_s)
+    return with_retries(attempt, patience_s=patience_s)
 
 
-def patiently(attempt: Callable[[], Answer], *, patience_s: float = PATIENCE_S) -> Answer:
+def with_retries(attempt: Callable[[], Answer], *, patience_s: float = PATIENCE_S) -> Answer:
     """What `attempt` returns, called again while the database is away. Raises DatabaseAway after `patience_s`."""
     started = time.monotonic()
     while True:
@@ -166,7 +166,7 @@ def _write(work: Commit, facts: Sequence[Fact], head: FeedHead) -> None:
         _dead_letters(work.feed_id, work.late)
     for query_id, version, reason in work.stopped:
         query_stop(query_id=query_id, version=version, reason=reason)
-        job_tell(head.job, JobEvent.Kind.QUERY, f"Query {query_id} was stopped and the others go on: {reason}.")
+        job_event_add(head.job, JobEvent.Kind.QUERY, f"Query {query_id} was stopped and the others go on: {reason}.")
     _advance(head, work)
 
 
@@ -193,7 +193,7 @@ def _advance(head: FeedHead, work: Commit) -> None:
 
 
 def _upsert(cursor: Any, work: Commit, facts: Sequence[Fact], seq: int, now: int) -> set[int]:
-    """Brings `facts` into the table; positions of those that were there, not withdrawn, before (unless what is found opens no alerts)."""
+    """Brings `facts` into the table; positions of those that were there, not retracted, before (unless what is found opens no alerts)."""
     cursor.execute(_INCOMING)
     cursor.copy_expert("COPY incoming FROM STDIN", _Lines(_copy_line(i, fact) for i, fact in enumerate(facts)))
     cursor.execute("ANALYZE incoming")
@@ -201,12 +201,12 @@ def _upsert(cursor: Any, work: Commit, facts: Sequence[Fact], seq: int, now: int
     low, high = min(fact.start for fact in facts), max(fact.start for fact in facts)
     known: set[int] = set()
     if not work.backfill and any(may_be_revised(fact.kind, fact.evidence is not None) or not fact.weight for fact in facts):
-        # Asked for alerts. Other facts are stated once, so they are not looked for.
+        # Asked for alerts. Other facts are asserted once, so they are not looked for.
         cursor.execute(_KNOWN, [work.feed_id, low, high])
         known = {position for (position,) in cursor.fetchall()}
     values = {"feed": work.feed_id, "seq": seq, "chunk": CHUNK, "now": now, "low": low, "high": high, "backfill": work.backfill}
     if any(not fact.weight for fact in facts):
-        cursor.execute(_WITHDRAW, values)
+        cursor.execute(_RETRACT, values)
     cursor.execute(_STATE, values)
     return known
 

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 from django.utils import timezone
 
 from webapp.feeds.damage import feeds_set_aside, kept_apart
-from webapp.feeds.heads import feed_tell
+from webapp.feeds.heads import feed_event_add
 from webapp.feeds.logs import event_log
 from webapp.jobs.models import DesiredState, FeedHead, JobEvent, ObservedState
 
 STANDS_STILL = timedelta(seconds=10)
 
 
-def stalls_tell() -> None:
+def stalls_report() -> None:
     """Looks at all feeds; cheap for those of which no row waits."""
     damaged = feeds_set_aside()
     for head in FeedHead.objects.select_related("feed", "job").defer("queries"):
@@ -27,12 +27,12 @@ def _judge(head: FeedHead, waiting: datetime | None, is_damaged: bool) -> None:
     now = timezone.now()
     since = None if waiting is None else max(waiting, head.updated_at or waiting)
     if since is not None and now - since >= STANDS_STILL:
-        # Of several workers one tells.
+        # Of several workers one reports.
         if FeedHead.objects.filter(pk=head.pk, stalled_at=None).update(stalled_at=since):
             text = f"Rows have waited for {(now - since).total_seconds():.0f} s: {_reason(head, now, is_damaged)}."
-            feed_tell(head.feed, JobEvent.Kind.STALLED, text)
+            feed_event_add(head.feed, JobEvent.Kind.STALLED, text)
     elif head.stalled_at is not None and FeedHead.objects.filter(pk=head.pk, stalled_at=head.stalled_at).update(stalled_at=None):
-        feed_tell(head.feed, JobEvent.Kind.RESUMED, f"It goes on after {(now - head.stalled_at).total_seconds():.0f} s.")
+        feed_event_add(head.feed, JobEvent.Kind.RESUMED, f"It goes on after {(now - head.stalled_at).total_seconds():.0f} s.")
 
 
 def _reason(head: FeedHead, now: datetime, is_damaged: bool) -> str:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from engine.operator import RegisteredQuery
 from engine.runtime.store import Commit, Head, QueryKey
-from webapp.feeds.heads import feed_tell
+from webapp.feeds.heads import feed_event_add
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead
 from webapp.queries.derivation import registered
@@ -97,8 +97,8 @@ class FeedStore:
     def catching_up(self, report: Mapping[str, Any]) -> None:
         FeedHead.objects.filter(feed=self.feed, epoch=self.epoch).update(catching_up=dict(report))
 
-    def tell(self, kind: str, text: str) -> None:
-        feed_tell(self.feed, kind, text)
+    def report_event(self, kind: str, text: str) -> None:
+        feed_event_add(self.feed, kind, text)
 
 
 def _beyond(some: Sequence[QueryKey], others: Sequence[QueryKey]) -> list[tuple[int, int]]:

@@ -12,7 +12,7 @@ from webapp.jobs.services import job_events_expire
 from webapp.supervisor import processes
 from webapp.supervisor.measures import measures_expire, measures_take
 from webapp.supervisor.reconciler import reconcile as reconcile_jobs
-from webapp.supervisor.stalls import stalls_tell
+from webapp.supervisor.stalls import stalls_report
 
 
 @shared_task(soft_time_limit=40, time_limit=50)  # type: ignore[untyped-decorator]
@@ -20,7 +20,7 @@ def reconcile() -> None:
     """One round of `webapp.supervisor.reconciler`. A message that is lost or doubled does no harm: the next one does the same."""
     close_old_connections()
     reconcile_jobs(owner=f"{processes.hostname()}:{os.getppid()}")
-    stalls_tell()
+    stalls_report()
     measures_take()
 
 

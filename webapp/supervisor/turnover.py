@@ -31,9 +31,9 @@ def answers_end(head: FeedHead, keys: Sequence[Key]) -> tuple[list[dict[str, Any
 
 
 def answers_forget(head: FeedHead, keys: Sequence[Key]) -> list[dict[str, Any]]:
-    """Withdraws what versions stated before the job left them and have not stated again from the log: it had depended on rows to come.
+    """Retracts what versions asserted before the job left them and have not asserted again from the log: it had depended on rows to come.
 
-    What began before the log's oldest row stays, for it can no longer be found anew. The withdrawn answers, as frames carry them.
+    What began before the log's oldest row stays, for it can no longer be found again. The retracted answers, as frames carry them.
     """
     left = versions_back(keys)
     if not left:

@@ -1,6 +1,6 @@
 """Answers on their way out: one contract for all protocols, the counterpart of `engine.sources.live` (decision 35).
 
-A sink writes records under keys that stay: whoever keeps the last record of each key has the answers as they are stored. What is written and how
+A sink writes records under keys that stay: the last record of each key is the answer as it is stored. What is written and how
 far that is, is none of its business.
 """
 
@@ -29,7 +29,7 @@ class Sink(Protocol):
         """Returns when the other side has all of them, in their order. Raises Away and OSError; then all are written again, later."""
 
     def description(self) -> str:
-        """What was found there, in a sentence for whoever sets it up."""
+        """What was found there, in a sentence for the user who sets it up."""
 
     def close(self) -> None:
         """Lets go of the other side. May be called twice."""

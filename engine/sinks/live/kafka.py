@@ -1,7 +1,7 @@
 """Kafka: answers as records of a topic, one key each.
 
-A batch is a transaction, which fences whoever had the same connector before: what a killed process had under way cannot come after what the next
-one wrote, so that the last record of each key is right.
+A batch is a transaction, which fences the process that ran the same connector before: what a killed process had under way cannot come
+after what the next one wrote, so that the last record of each key is right.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ KINDS = (
         "kafka-answers",
         "Kafka: answers to a topic",
         (BROKERS, TOPIC, *WANTED, *CONNECTION),
-        "Each change of an answer at least once, in the order in which it was stored, whoever dies. The last record of each key is the answer as "
-        "it is stored; one without a value says that it was taken back.",
+        "Each change of an answer at least once, in the order in which it was stored, even when a process dies. "
+        "The last record of each key is the answer as it is stored; one without a value says that it was taken back.",
         KafkaSink,
         check=check,
     ),

@@ -108,8 +108,9 @@ KINDS = (
             VERSION,
             *ACCESS,
         ),
-        "Each change of an answer at least once (quality 1), in the order in which it was stored, whoever dies. The last message of each topic is "
-        "the answer as it is stored; an empty one says that it was taken back. Subscribers that were away get what their own session keeps.",
+        "Each change of an answer at least once (quality 1), in the order in which it was stored, even when a process dies. "
+        "The last message of each topic is the answer as it is stored; an empty one says that it was taken back. "
+        "Subscribers that were away get what their own session keeps.",
         MqttSink,
         check=check,
     ),

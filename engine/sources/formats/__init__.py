@@ -1,6 +1,6 @@
 """Files in the forms in which people have recordings, read as tables with the file's own columns, a bounded piece at a time.
 
-What the columns mean is said by a `Reading` (engine/sources/reading.py). These readers run libraries on files of strangers: in the web
+What the columns mean is said by a `Reading` (engine/sources/reading.py). These readers run libraries on files of unknown: in the web
 application they run in a caged process (webapp/imports/reader.py).
 """
 

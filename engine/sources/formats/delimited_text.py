@@ -25,7 +25,7 @@ BY_HAND = ("utf-8", "windows-1252", "iso-8859-15", "utf-16", "windows-1250", "wi
 """Encodings that the page offers."""
 OTHER_ENCODING = "the line is not UTF-8, as those before it: choose another encoding, or mend the line"
 _SEP = re.compile(rb'"?sep=."?\r?')
-"""The line by which Excel is told the delimiter."""
+"""The line that names the delimiter for Excel."""
 
 
 def guess_layout(head: bytes) -> Layout:
@@ -235,7 +235,7 @@ def _by_record(block: bytes, first_line: int, names: list[str], delimiter: str) 
             rows.append(fields)
             lines.append(line)
         else:
-            told = OTHER_ENCODING if problem == NOT_UTF8 else f"{problem}: mend it, or choose another delimiter"
-            broken.append(Broken(line, told, text[:SHOWN]))
+            sentence = OTHER_ENCODING if problem == NOT_UTF8 else f"{problem}: mend it, or choose another delimiter"
+            broken.append(Broken(line, sentence, text[:SHOWN]))
     columns = {name: pa.array([row[at] or None for row in rows], pa.string()) for at, name in enumerate(names)}
     return Chunk(pa.table(columns), np.array(lines, np.int64), tuple(broken))

@@ -180,7 +180,7 @@ def _broken(problem: str, line: bytes) -> Broken:
 
 
 def _content(parts: list[bytes]) -> bytes:
-    """What was sent over the air, which is the same from every receiver, in few bytes however long somebody makes it."""
+    """What was sent over the air, which is the same from every receiver, in few bytes, whatever its length."""
     return hashlib.blake2b(b"".join(part.split(b",")[5] for part in parts), digest_size=12).digest()
 
 

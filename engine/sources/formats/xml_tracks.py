@@ -120,8 +120,8 @@ class _Kml:
             return
         series = _series(track)
         for unfit in [of for of, values in series.items() if len(values) != len(whens)]:
-            told = f"the track {name!r} has {len(whens)} times and {len(series.pop(unfit))} values of {unfit!r}: these are left out"
-            yield Broken(self.placemarks, told, name)
+            problem = f"the track {name!r} has {len(whens)} times and {len(series.pop(unfit))} values of {unfit!r}: these are left out"
+            yield Broken(self.placemarks, problem, name)
         for at, (when, place) in enumerate(zip(whens, places, strict=True)):
             row = {"name": name, "time": when or None, **_lon_lat(place)}
             yield {**row, **_besides({**own, **{of: values[at] for of, values in series.items()}}, row)}
@@ -138,8 +138,8 @@ class _Kml:
             row = {"name": name, "time": when, **_lon_lat(text.strip().split(","))}
             rows.append({**row, **_besides(own, row)})
         for other in dict.fromkeys(_local(one) for one in placemark.iter() if _local(one) in TIMELESS):
-            told = f"the placemark {name!r} has a {other} beside its points, which has no times: points and tracks are read"
-            rows.append(Broken(self.placemarks, told, name))
+            problem = f"the placemark {name!r} has a {other} beside its points, which has no times: points and tracks are read"
+            rows.append(Broken(self.placemarks, problem, name))
         return rows
 
 

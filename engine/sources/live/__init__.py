@@ -28,7 +28,7 @@ Settings = Mapping[str, Any]
 
 
 class Away(Exception):
-    """The other side cannot be reached, refuses us, or broke off: it is tried again later. The text is for whoever set the connector up."""
+    """The other side cannot be reached, refuses us, or broke off: it is tried again later. The text is for the user who set the connector up."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class FieldType(StrEnum):
 class Field:
     """A setting of a connector. `least` and `most` bound an integer; a secret is stored encrypted and never shown again.
 
-    `directs`: it says where secrets are sent, or how they are protected on the way: whoever changes it types them in again. A kind that marks none
+    `directs`: it says where secrets are sent, or how they are protected on the way: a user who changes it types them in again. A kind that marks none
     is taken to mean all. `when`: a choice or box of the same form, and the values of it with which this field means something.
     """
 

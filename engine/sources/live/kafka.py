@@ -164,7 +164,7 @@ def partitions_of(client: Consumer | Producer, topic: str, network: Network) -> 
         listed = client.list_topics(topic, ANSWER_S)
     except KafkaException as error:
         raise Away(f"The brokers do not answer: {reason(error)}") from error
-    # Where messages are fetched from and go to is said by the brokers: those addresses are checked like any that somebody typed in.
+    # Where messages are fetched from and go to is said by the brokers: those addresses are checked like any that a user typed in.
     for broker in listed.brokers.values():
         network.address(broker.host, broker.port)
     found = listed.topics[topic]
@@ -243,7 +243,7 @@ KINDS = (
         "kafka",
         "Kafka",
         FIELDS,
-        "Exactly once: the offsets of all partitions are stored in one step with the rows, whoever dies.",
+        "Exactly once: the offsets of all partitions are stored in one step with the rows, even when a process dies.",
         KafkaSource,
         check=check,
     ),

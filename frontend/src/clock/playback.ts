@@ -2,7 +2,7 @@
  * Where everything was at the instant of the clock while it is not live: spans of the past are fetched ahead and put
  * into the entities' columns.
  *
- * Forwards only what is new since the last frame is put; backwards and after a jump the span is put anew up to the instant.
+ * Forwards only what is new since the last frame is put; backwards and after a jump the span is put again up to the instant.
  */
 
 import type { EntitiesData } from "../data/entities_data";

@@ -36,7 +36,7 @@ export class AlertList {
   }
 
   /**
-   * `isHeld`: the list stays as it is until `release`, so that no row moves while somebody points at it; rows on show
+   * `isHeld`: the list stays as it is until `release`, so that no row moves while the pointer is on it; rows on show
    * are brought up to date in their places.
    */
   put(row: Alert, isHeld = false): void {
@@ -73,7 +73,7 @@ export class AlertList {
     for (const id of ids) this.put(this.rows.get(id)!);
   }
 
-  /** New ones that `release` would show: counted as they come, as thousands wait while somebody points at a row. */
+  /** New ones that `release` would show: counted as they come, as thousands wait while the pointer is on a row. */
   get waitingCount(): number {
     return this.waiting;
   }
@@ -108,7 +108,7 @@ export class AlertList {
     return this.horizon === null || compare(row, this.horizon, this.order) <= 0;
   }
 
-  /** Where the row is, or would be: a binary search, because thousands come in while somebody scrolls. */
+  /** Where the row is, or would be: a binary search, because thousands come in while the reader scrolls. */
   private place(row: Alert): number {
     let low = 0;
     let high = this.sorted.length;

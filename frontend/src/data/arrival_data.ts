@@ -51,7 +51,7 @@ const MISSING: Record<string, string> = {
 };
 
 /** What is still empty, at the field to fill. */
-export function toldInForm(fault: Fault): Fault {
+export function faultInForm(fault: Fault): Fault {
   const key = missingKey(fault);
   return key !== null && key in MISSING ? { pointer: `/${key}`, message: MISSING[key]! } : fault;
 }

@@ -2,7 +2,7 @@
 
 import type { ConnectionState } from "../live/socket";
 
-export type Standing = "past" | "live" | "behind" | "down" | "silent" | "loading" | Exclude<ConnectionState, "open">;
+export type ConnectionStatus = "past" | "live" | "behind" | "down" | "silent" | "loading" | Exclude<ConnectionState, "open">;
 
 export interface Known {
   connection: ConnectionState;
@@ -26,7 +26,7 @@ export const SILENT_MS = 6_000;
 const WORKING = new Set<unknown>(["running", "starting"]);
 
 /** The first that is true, of what keeps new answers away: no connection, then a silent server, then a job that is down. */
-export function standing(known: Known): Standing {
+export function connectionStatus(known: Known): ConnectionStatus {
   if (known.connection !== "open") return known.connection;
   if (!known.isLoaded) return "loading";
   if (!known.isClockLive) return "past";

@@ -128,7 +128,7 @@ export class EntitiesData {
     this.speed[i] = Number.isNaN(this.speed[i]) ? speed : (speed + this.speed[i]!) / 2;
   }
 
-  /** Nobody knows which way it took while it was silent: its trail begins anew. */
+  /** Nobody knows which way it took while it was silent: its trail starts again. */
   private heardAgain(i: number, t: number): void {
     const gap = t - this.t[i]!;
     if (gap > SILENT_PERIODS * this.periodOf(i)) {

@@ -19,11 +19,11 @@ export interface Interval {
   isMark: boolean;
   /** The detections it is made of, in order. */
   detections: string[];
-  /** Stated once and taken back by later events; shown, but no answer. */
-  isWithdrawn: boolean;
+  /** Asserted, then retracted by later events; shown, but no answer. */
+  isRetracted: boolean;
   /** It was open when its query was edited or switched off, and ends there. */
   isCut: boolean;
-  /** The end that was told before later events moved it; null when it never was moved. */
+  /** The end that was reported before later events moved it; null when it never was moved. */
   revisedFrom: number | null;
 }
 
@@ -105,7 +105,7 @@ export function single(row: Detection): Interval {
     isMark: row.end === row.start,
     detections: [row.id],
     isCut: row.cut,
-    isWithdrawn: false,
+    isRetracted: false,
     revisedFrom: null,
   };
 }

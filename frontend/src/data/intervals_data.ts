@@ -1,7 +1,7 @@
 /**
  * From detections to what a timeline draws: stays paired from in and out, marks, and intervals; grouped by query and grounding.
  *
- * Pure and incremental: a change lays out anew only its own lane, and the columns of a query are merged from the old ones
+ * Pure and incremental: a change lays out again only its own lane, and the columns of a query are merged from the old ones
  * and those lanes when they are asked for, so that hundreds of changes a second cost little beside tens of thousands of answers.
  */
 
@@ -15,8 +15,8 @@ interface Lane {
   key: string;
   entities: string[];
   detections: Map<string, Detection>;
-  withdrawn: Map<string, Detection>;
-  /** By detection: the end that was told before. */
+  retracted: Map<string, Detection>;
+  /** By detection: the end that was reported before. */
   revised: Map<string, number>;
   intervals: Interval[];
 }
@@ -42,7 +42,7 @@ export interface QueryIntervals {
   lane: Int32Array;
   /** Names of groundings, in order of appearance. */
   lanes: string[];
-  /** How many are answers: all but the withdrawn ones. */
+  /** How many are answers: all but the retracted ones. */
   count: number;
   openCount: number;
 }
@@ -53,7 +53,7 @@ export class IntervalsData {
 
   /**
    * `isFluents`: whether the query's answers are fluents (rules over time), with a lane for each value and grounding.
-   * `leftAt`: when the job left the query's version, null while it runs; asked anew after `clear`.
+   * `leftAt`: when the job left the query's version, null while it runs; asked again after `clear`.
    */
   constructor(
     private readonly isFluents: (query: string) => boolean = () => false,
@@ -74,21 +74,21 @@ export class IntervalsData {
     const known = lane.detections.get(row.id);
     if (known !== undefined && known.end !== null && known.end !== row.end) lane.revised.set(row.id, known.end);
     lane.detections.set(row.id, row);
-    lane.withdrawn.delete(row.id);
+    lane.retracted.delete(row.id);
     this.laneOf.set(row.id, { group, lane });
     group.changed.add(lane);
   }
 
-  /** As if it had never been stated. */
+  /** As if it had never been asserted. */
   remove(id: string): void {
     const found = this.laneOf.get(id);
     if (found === undefined) return;
     const { group, lane } = found;
     this.laneOf.delete(id);
     lane.detections.delete(id);
-    lane.withdrawn.delete(id);
+    lane.retracted.delete(id);
     lane.revised.delete(id);
-    if (lane.detections.size + lane.withdrawn.size === 0) group.lanes.delete(lane.key);
+    if (lane.detections.size + lane.retracted.size === 0) group.lanes.delete(lane.key);
     group.changed.add(lane);
   }
 
@@ -96,21 +96,21 @@ export class IntervalsData {
    * Later events took it back at the moment `at`: it stays to be seen, one that was open as far as it had come. Null
    * when it was not known.
    */
-  withdraw(id: string, at: number): Detection | null {
+  retract(id: string, at: number): Detection | null {
     const row = this.laneOf.get(id)?.lane.detections.get(id);
     if (row === undefined) return null;
     this.remove(id);
     const ended = row.end === null ? { ...row, end: Math.max(row.start, at) } : row;
-    this.putWithdrawn(ended);
+    this.putRetracted(ended);
     return ended;
   }
 
-  /** Was taken back before. A crossing leaves nothing behind, for its stay is made anew; what holds again stays as it is. */
-  putWithdrawn(row: Detection): void {
+  /** Was retracted before. A crossing leaves nothing behind, for its stay is rebuilt; what holds again stays as it is. */
+  putRetracted(row: Detection): void {
     const group = this.group(row.query);
     if (this.laneOf.has(row.id) || isCrossing(group, row)) return;
     const lane = this.lane(group, laneKey(group, row), row);
-    lane.withdrawn.set(row.id, row);
+    lane.retracted.set(row.id, row);
     this.laneOf.set(row.id, { group, lane });
     group.changed.add(lane);
   }
@@ -163,7 +163,7 @@ export class IntervalsData {
         key,
         entities: row.entities,
         detections: new Map(),
-        withdrawn: new Map(),
+        retracted: new Map(),
         revised: new Map(),
         intervals: [],
       };
@@ -196,11 +196,11 @@ function columnsOf(query: string, size: number): QueryIntervals {
   };
 }
 
-function laidOut({ isFluents, leftAt }: Group, { detections, withdrawn, revised }: Lane): Interval[] {
+function laidOut({ isFluents, leftAt }: Group, { detections, retracted, revised }: Lane): Interval[] {
   const rows = [...detections.values()];
   const made = (isFluents ? rows.map(single) : pair(rows)).map((one) => cutAt(one, leftAt));
   for (const one of made) one.revisedFrom = revised.get(one.key) ?? null;
-  for (const row of withdrawn.values()) made.push({ ...single(row), isWithdrawn: true });
+  for (const row of retracted.values()) made.push({ ...single(row), isRetracted: true });
   return made;
 }
 
@@ -209,7 +209,7 @@ interface Placed {
   lane: number;
 }
 
-/** The old columns without the changed lanes, and the changed lanes laid out anew: one pass over both, by start. */
+/** The old columns without the changed lanes, and the changed lanes laid out again: one pass over both, by start. */
 function merged(group: Group): QueryIntervals {
   const old = group.columns;
   const isChanged = new Uint8Array(group.names.length);
@@ -244,7 +244,7 @@ function place(columns: QueryIntervals, at: number, interval: Interval, lane: nu
   columns.start[at] = interval.start;
   columns.end[at] = interval.end ?? Infinity;
   columns.lane[at] = lane;
-  if (interval.isWithdrawn) return;
+  if (interval.isRetracted) return;
   columns.count += 1;
   if (interval.end === null) columns.openCount += 1;
 }

@@ -1,4 +1,4 @@
-/** One feed's live session: the socket, the pure state, and the news for whoever draws. */
+/** One feed's live session: the socket, the pure state, and the news for the views. */
 
 import { applyChanges, applyPositions, applySnapshot, emptyLiveData, type LiveData, type Outcome } from "./live_data";
 import type { Alert, Detection, Position } from "../lib/shapes";

@@ -22,7 +22,7 @@ export function looksFrom(text: string | null): Looks {
   try {
     value = text === null ? null : JSON.parse(text);
   } catch {
-    // Written by somebody else: as if nothing was chosen.
+    // Written by other code: as if nothing was chosen.
   }
   const known = isObject(value) ? value : {};
   return {

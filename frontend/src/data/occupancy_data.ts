@@ -56,7 +56,7 @@ export function toDocument(entries: OccupancyEntries): Record<string, unknown> {
 }
 
 /** What is still empty, at the field to fill. */
-export function toldInForm(fault: Fault, { place, region, ranges, count }: OccupancyEntries): Fault {
+export function faultInForm(fault: Fault, { place, region, ranges, count }: OccupancyEntries): Fault {
   if (fault.pointer === "" && place === "region" && region === null && fault.message.includes("'region'"))
     return { pointer: "/region", message: t("No region yet: draw one on the map, choose a stored one or bring a file.") };
   if (fault.pointer === "/ranges" && ranges.every((row) => row.column === ""))

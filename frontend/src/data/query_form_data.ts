@@ -114,7 +114,7 @@ export function toSpecification(entries: CrossingEntries): Record<string, unknow
  * What is still empty in the form in its own words, at the field to fill: the server speaks of keys, and lays a missing
  * one to the whole document.
  */
-export function toldInForm(fault: Fault, { place, region, ranges, within }: CrossingEntries): Fault {
+export function faultInForm(fault: Fault, { place, region, ranges, within }: CrossingEntries): Fault {
   const missing = fault.pointer === "" ? /'(\w+)'/.exec(fault.message)?.[1] : undefined;
   if (missing === "region" && place === "region" && region === null)
     return { pointer: "/region", message: t("No region yet: draw one on the map, choose a stored one or bring a file.") };

@@ -133,7 +133,7 @@ function filtered(columns: QueryIntervals, entities: ReadonlySet<string> | null)
 }
 
 function countOf(columns: QueryIntervals, items: Int32Array): number {
-  return items.reduce((sum, i) => sum + Number(!columns.intervals[i]!.isWithdrawn), 0);
+  return items.reduce((sum, i) => sum + Number(!columns.intervals[i]!.isRetracted), 0);
 }
 
 function reachOf(columns: QueryIntervals, items: Int32Array): Float64Array {

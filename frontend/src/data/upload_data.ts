@@ -1,4 +1,4 @@
-/** What the server says of an uploaded file, and what somebody changed of how it is read. */
+/** What the server says of an uploaded file, and what the reader changed of how it is read. */
 
 import { anything, boolean, four, integer, list, nullable, number, oneOf, otherwise, record, string, type Parser } from "../lib/parse";
 import { t } from "../lib/texts";
@@ -122,7 +122,7 @@ const LAYOUT = ["kind", "encoding", "delimiter", "header", "sheet"] as const;
 const PLACES = ["time", "entity", "x", "y", "event", "place_format", "crs"] as const;
 export type Chosen = Partial<Reading>;
 
-/** What is chosen after `change`: the server guesses the rest anew. */
+/** What is chosen after `change`: the server guesses the rest again. */
 export function afterChange(chosen: Chosen, change: Chosen): Chosen {
   const keys = Object.keys(change) as (keyof Reading)[];
   if (keys.some((key) => (LAYOUT as readonly string[]).includes(key))) {
@@ -154,28 +154,28 @@ export function differences(
   clock: (t: number) => string,
 ): string[] {
   if (into === null) return [];
-  const told: string[] = [];
+  const sentences: string[] = [];
   const first = into.from;
   if (!into.wall_clock && first !== null && from !== null && to !== null && from < first)
-    told.push(
+    sentences.push(
       to < first
         ? t("The sample is older than the feed: rows before {first} are left out. Make a new feed of older files.", { first: clock(first) })
         : t("Rows before {first} are left out: the feed has gone past them.", { first: clock(first) }),
     );
   if (!into.wall_clock && first !== null && from !== null && into.ahead !== null && from > first + into.ahead)
-    told.push(
+    sentences.push(
       t("The file begins further ahead than the feed allows: its rows may become dead letters. Change that in the feed's settings first."),
     );
-  if (into.missing.length > 0) told.push(t("The file has nothing for {missing}: it stays empty.", { missing: names(into.missing) }));
+  if (into.missing.length > 0) sentences.push(t("The file has nothing for {missing}: it stays empty.", { missing: names(into.missing) }));
   if (into.left_out.length > 0)
-    told.push(
+    sentences.push(
       t("The feed has no column for {leftout}: left out. To keep it, add a column in the feed's settings first.", {
         leftout: names(into.left_out),
       }),
     );
-  if (into.wall_clock) told.push(t("The feed lives by the clock on the wall: the first row happens now."));
-  if (into.remembered && reading.time.length > 0) told.push(t("The file is read as the last one was, where it has the same columns."));
-  return told;
+  if (into.wall_clock) sentences.push(t("The feed lives by the clock on the wall: the first row happens now."));
+  if (into.remembered && reading.time.length > 0) sentences.push(t("The file is read as the last one was, where it has the same columns."));
+  return sentences;
 }
 
 function names(all: readonly string[]): string {

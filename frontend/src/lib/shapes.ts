@@ -132,7 +132,7 @@ export const muteRow = record({
   window_until: nullable(moment),
   ended_at: nullable(moment),
   alerts: otherwise(integer, 0),
-  owner: otherwise(record({ name: string }), { name: "somebody" }),
+  owner: otherwise(record({ name: string }), { name: "someone" }),
   editable: otherwise(boolean, false),
 });
 export type MuteRow = ReturnType<typeof muteRow>;

@@ -11,7 +11,7 @@ export interface SocketOptions {
   /** Called each time a connection stands; subscribe here, with `since`, so that nothing is lost between. */
   onOpen: () => void;
   onState: (state: ConnectionState, retryMs: number) => void;
-  /** A frame that is none: the connection's state can no longer be trusted, so it is opened anew. */
+  /** A frame that is none: the connection's state can no longer be trusted, so it is reopened. */
   onFault?: (error: unknown) => void;
   random?: () => number;
   create?: (url: string) => WebSocket;
@@ -54,7 +54,7 @@ export class LiveSocket {
     this.socket = null;
   }
 
-  /** False when there is no open connection; whoever subscribes does so again on `onOpen`. */
+  /** False when there is no open connection; subscribers do so again on `onOpen`. */
   send(message: ClientMessage): boolean {
     if (this.socket?.readyState !== 1) return false;
     this.socket.send(JSON.stringify(message));

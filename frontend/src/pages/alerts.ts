@@ -228,7 +228,7 @@ function choose(id: string, isOn: boolean): void {
   show();
 }
 
-/** A row that somebody changed here or elsewhere. */
+/** A row that was changed here or elsewhere. */
 function take(row: Alert): void {
   rows.put(row, table.isPointedAt);
   showSoon();
@@ -272,10 +272,10 @@ function listen(): void {
       last.set(frame.feed, frame.seq);
       socket.send({ type: "ack", feed: frame.feed, seq: frame.seq });
       const isHeld = table.isPointedAt;
-      for (const told of frame.alerts) {
-        const known = rows.get(told.id);
+      for (const received of frame.alerts) {
+        const known = rows.get(received.id);
         // Frames do not say whether this reader may handle it.
-        const row = { ...told, feed: frame.feed, editable: known?.editable ?? told.editable };
+        const row = { ...received, feed: frame.feed, editable: known?.editable ?? received.editable };
         const isNews = frame.type === "changes" && row.state === "new" && known === undefined && row.over_at === null;
         if (frame.type === "changes" || known !== undefined || fitsView(row, view, shell.me.name, filters.queriesOfRegion, Date.now()))
           rows.put(row, isHeld);

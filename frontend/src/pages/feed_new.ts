@@ -250,7 +250,7 @@ function loading(text: string): Pick<Settings, "action" | "why" | "allow"> {
 /** What becomes of the file in the feed `into`. */
 function fileSettings(name: string, time: TimeUnit): Settings {
   const list = h("ul", { class: "stack wizard-differences" });
-  const told = (at: number): string => (time === "ms" ? formatMoment(at, time, shell.me.time_zone) : t("tick {t}", { t: at }));
+  const moment = (at: number): string => (time === "ms" ? formatMoment(at, time, shell.me.time_zone) : t("tick {t}", { t: at }));
   return {
     element: h(
       "section",
@@ -260,7 +260,7 @@ function fileSettings(name: string, time: TimeUnit): Settings {
     ),
     ...loading(t("Load the file into the feed")),
     show: (found) => {
-      const lines = differences(found, told);
+      const lines = differences(found, moment);
       replace(list, ...(lines.length === 0 ? [t("All of it.")] : lines).map((line) => h("li", {}, line)));
     },
     body: () => ({ into: name }),

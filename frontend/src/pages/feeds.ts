@@ -377,7 +377,7 @@ function feedCard(first: FeedStatus): FeedCard {
       row.damage === null ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.damage)),
       row.events.length === 0 ? null : eventList(row.events.slice(0, 4)),
     );
-    // Whoever is choosing keeps the list open.
+    // The list stays open while the reader chooses.
     if (!chooser.contains(document.activeElement)) replace(chooser, jobChoice(row));
     const isReal = row.time === "ms" && row.wall_clock;
     const reached = isReal ? now : (head?.max_t ?? null);
@@ -454,7 +454,7 @@ async function refresh(): Promise<void> {
         ]
       : jobs.map(jobCard)),
   );
-  // Whoever stands on Start or Stop stays there.
+  // The focus stays on Start or Stop.
   if (focused !== undefined) jobsPlace.querySelector<HTMLElement>(`[data-job="${CSS.escape(focused)}"]`)?.focus();
   if (feeds.length === 0)
     replace(

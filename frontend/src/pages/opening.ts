@@ -7,11 +7,11 @@ import { t } from "../lib/texts";
 function open(): void {
   const form = document.querySelector<HTMLFormElement>("#opening");
   const field = form?.querySelector<HTMLInputElement>("input[name=secret]");
-  const told = document.getElementById("opening-told");
-  if (form === null || field === null || field === undefined || told === null) throw new Error("the template has no form");
+  const message = document.getElementById("opening-message");
+  if (form === null || field === null || field === undefined || message === null) throw new Error("the template has no form");
   const secret = secretOf(location.hash);
   if (secret === "") {
-    told.textContent = t("This link is not complete: the part behind # is missing. Copy the whole of it.");
+    message.textContent = t("This link is not complete: the part behind # is missing. Copy the whole of it.");
     return;
   }
   history.replaceState(null, "", location.pathname);
@@ -19,6 +19,6 @@ function open(): void {
   form.submit();
 }
 
-// Somebody puts the whole link into the address of this very page.
+// The reader pastes the whole link into the address of this page.
 addEventListener("hashchange", open);
 open();

@@ -87,7 +87,7 @@ function stoppedNote(row: QueryRow): HTMLElement | null {
     "div",
     { class: "small" },
     h("span", { class: "badge badge-critical" }, t("stopped")),
-    t(" {reason}. Narrow it down, or switch it off and on, to begin anew.", { reason: row.stopped.reason }),
+    t(" {reason}. Narrow it down, or switch it off and on, to start again.", { reason: row.stopped.reason }),
   );
 }
 

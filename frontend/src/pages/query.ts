@@ -75,7 +75,7 @@ function stopNotice({ stopped }: QueryRow): HTMLElement | null {
         h(
           "span",
           {},
-          t("The job stopped this query: {reason}. Narrow it down, or switch it off and on, to begin anew.", { reason: stopped.reason }),
+          t("The job stopped this query: {reason}. Narrow it down, or switch it off and on, to start again.", { reason: stopped.reason }),
         ),
       );
 }
@@ -412,10 +412,10 @@ class QueryPage {
 
   private tell(given: Fault[], sentence: string | null, notices: readonly string[] = [], placement: string | null = null): void {
     this.editor?.faults?.(given);
-    const faults = given.map((fault) => this.editor?.told?.(fault) ?? fault);
+    const faults = given.map((fault) => this.editor?.explained?.(fault) ?? fault);
     const unclaimed = showFaults(this.body, this.isTried ? faults : []);
     if (sentence !== null && faults.length === 0) {
-      const told =
+      const noticeList =
         notices.length > 0
           ? h(
               "details",
@@ -431,7 +431,7 @@ class QueryPage {
             )
           : null;
       const spread = placement === null ? null : h("p", { class: "small muted placement" }, placement);
-      replace(this.sentence, h("p", { class: "sentence-text" }, sentence), told, spread);
+      replace(this.sentence, h("p", { class: "sentence-text" }, sentence), noticeList, spread);
     } else {
       const shown = this.isTried ? unclaimed : faults;
       const title =

@@ -38,7 +38,7 @@ function refuse(dialog: Dialog): (error: unknown) => void {
   return (error) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error));
 }
 
-/** Does it, says so, and shows everything anew: roles decide what else can be done. */
+/** Does it, says so, and shows everything again: roles decide what else can be done. */
 async function act(work: Promise<unknown>, done: string): Promise<void> {
   try {
     await work;
@@ -70,7 +70,7 @@ function teamPanel(team: Team): HTMLElement {
       ? button(t("Invite"), {
           icon: "plus",
           kind: "button-sm",
-          "aria-label": t("Invite somebody to {name}", { name: team.name }),
+          "aria-label": t("Invite someone to {name}", { name: team.name }),
           onClick: () => invite(team),
         })
       : null,

@@ -76,7 +76,7 @@ export class AlertDetailView {
       (changed) => this.become(changed),
       (error: unknown) => {
         fail(error);
-        // Somebody was faster: the reader sees what they did before deciding again.
+        // Another person was faster: the reader sees what they did before deciding again.
         if (error instanceof ApiError && error.status === 409) this.refresh(alert);
       },
     );
@@ -122,7 +122,7 @@ export class AlertDetailView {
       const rules = detail.removed ? null : await get(`queries/${alert.query}/versions/${detail.version}`, queryVersion).catch(() => null);
       if (this.shown !== alert.id) return;
       this.show(alert, detail, rules);
-      // Looking is a step too: others see that somebody has.
+      // Looking is a step too: others see it.
       if (alert.state === "new" && alert.editable) this.onChanged(await post(`alerts/${alert.id}/seen`, {}, alertParser));
     } catch (error) {
       fail(error);
@@ -297,7 +297,7 @@ export class AlertDetailView {
 
   private step(one: AlertStep): HTMLElement {
     const what = STEP_NAMES[one.action] ?? one.action;
-    const words = one.author === null ? what : `${what}${one.action === "assigned" ? ` ${one.assignee ?? t("somebody")}` : ""}`;
+    const words = one.author === null ? what : `${what}${one.action === "assigned" ? ` ${one.assignee ?? t("someone")}` : ""}`;
     return h(
       "li",
       {},
@@ -424,7 +424,7 @@ export class AlertDetailView {
 function stateWords(alert: Alert): string {
   const who =
     alert.state === "assigned"
-      ? t(" to {assignee}", { assignee: alert.assignee ?? t("somebody") })
+      ? t(" to {assignee}", { assignee: alert.assignee ?? t("someone") })
       : alert.state === "acknowledged" && alert.acknowledged_by !== null
         ? t(" by {acknowledgedby}", { acknowledgedby: alert.acknowledged_by })
         : alert.state === "resolved" && alert.resolved_by !== null

@@ -146,7 +146,7 @@ function stateOf(row: Alert): HTMLElement[] {
   const kind = row.state === "resolved" ? "badge-good" : UNATTENDED.includes(row.state) ? "badge-accent" : "";
   const who =
     row.state === "assigned"
-      ? t("to {person}", { person: row.assignee ?? t("somebody") })
+      ? t("to {person}", { person: row.assignee ?? t("someone") })
       : row.state === "acknowledged"
         ? row.acknowledged_by
         : row.state === "resolved"
@@ -165,7 +165,7 @@ function rowPx(): number {
   return isNarrow.matches ? CARD_PX : ROW_PX;
 }
 
-/** Makes these the children, in this order. Those that are in their place are not touched: the browser lays out anew what is moved. */
+/** Makes these the children, in this order. Those that are in their place are not touched: the browser lays out again what is moved. */
 function place(parent: HTMLElement, children: readonly HTMLElement[]): void {
   const kept = new Set<Element>(children);
   for (const one of [...parent.children]) if (!kept.has(one)) one.remove();

@@ -18,7 +18,7 @@ export interface ArrowStyle {
 const DIRECTIONS = 64;
 /** The halo's width, and what an outline reaches beyond the size. */
 const [HALO_PX, ROOM_PX] = [2, 2];
-/** Colours of a scale; then the atlases begin anew. */
+/** Colours of a scale; then the atlases start empty. */
 const MOST_STYLES = 128;
 
 /** Pictures in one row: the directions from the right clockwise, then the dot of what stands still. */

@@ -3,7 +3,7 @@
  *
  * Places are kept in base coordinates (the map's pixels at zoom 0), so that a frame is one multiplication and one
  * subtraction for each point, with no object made on the way. While the map is dragged its pane carries the canvas along;
- * only a window that leaves the margin is drawn anew.
+ * only a window that leaves the margin is drawn again.
  */
 
 import * as L from "leaflet";

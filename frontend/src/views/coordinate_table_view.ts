@@ -1,4 +1,4 @@
-/** A region's corners as a table of numbers: drawing for the keyboard and for whoever has exact figures. */
+/** A region's corners as a table of numbers: drawing for the keyboard and for readers with exact figures. */
 
 import { button, h, iconButton, replace } from "../lib/dom";
 import { isCircle, openRing, withRing, type Geometry, type Ring } from "../lib/regions";

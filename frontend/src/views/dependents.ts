@@ -16,8 +16,8 @@ export async function unlessOthersStop<T>(send: (stopDependents: boolean) => Pro
   } catch (error) {
     const fault = error instanceof ApiError ? error.faults.find(({ pointer }) => pointer === POINTER) : undefined;
     if (fault === undefined) throw error;
-    const told = fault.message.replace(/: send stop_dependents.*$/, ".");
-    return (await confirmDanger(t("Other queries derive from it"), t("{told} Their answers are kept.", { told }), action))
+    const message = fault.message.replace(/: send stop_dependents.*$/, ".");
+    return (await confirmDanger(t("Other queries derive from it"), t("{message} Their answers are kept.", { message }), action))
       ? await send(true)
       : null;
   }

@@ -116,7 +116,7 @@ export class DrawerView {
     const named = familyOf(query?.family)?.moment ?? null;
     if (named !== null && typeof value === "number") rows.push([named, moment(value)]);
     const revision = revisionText(interval, this.unit, this.zone);
-    if (revision !== null) rows.push([interval.isWithdrawn || interval.isCut ? t("State") : t("Changed"), revision]);
+    if (revision !== null) rows.push([interval.isRetracted || interval.isCut ? t("State") : t("Changed"), revision]);
     return h(
       "section",
       {},

@@ -14,7 +14,7 @@ export function outcome(found: DryRun): HTMLElement {
       "p",
       {},
       found.unreached === 0
-        ? t("{alerts} alerts in the last day; each reaches somebody.", { alerts: found.alerts })
+        ? t("{alerts} alerts in the last day; each reaches someone.", { alerts: found.alerts })
         : t("{alerts} alerts in the last day; {unreached} reach nobody.", { alerts: found.alerts, unreached: found.unreached }),
     ),
     ...found.results.map((one) =>

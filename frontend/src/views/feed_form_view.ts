@@ -267,7 +267,7 @@ function field(label: string, control: HTMLElement, pointer: string, hint?: stri
   );
 }
 
-function finish(dialog: Dialog, action: string, done: () => void, send: () => Promise<unknown>, told: string): void {
+function finish(dialog: Dialog, action: string, done: () => void, send: () => Promise<unknown>, message: string): void {
   const refused = (error: unknown): void => {
     if (!(error instanceof ApiError) || error.status !== 400) {
       fail(error);
@@ -283,7 +283,7 @@ function finish(dialog: Dialog, action: string, done: () => void, send: () => Pr
       onClick: () => {
         send().then(() => {
           dialog.close();
-          toast(told, "good");
+          toast(message, "good");
           done();
         }, refused);
       },

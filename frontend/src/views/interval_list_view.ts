@@ -82,7 +82,7 @@ export class IntervalListView {
       "tr",
       // Moves, not entries: rows that come to lie under a pointer at rest were not pointed at.
       {
-        class: `clickable${interval.isWithdrawn ? t(" withdrawn") : ""}`,
+        class: `clickable${interval.isRetracted ? " withdrawn" : ""}`,
         "aria-selected": String(isSelected),
         onMousemove: () => this.handlers.onHover(interval),
         onMouseleave: () => this.handlers.onHover(null),
@@ -102,7 +102,7 @@ export class IntervalListView {
         "td",
         {},
         kindName(interval.kind),
-        change === null ? null : h("span", { class: "badge", title: change }, interval.isWithdrawn ? t("withdrawn") : t("revised")),
+        change === null ? null : h("span", { class: "badge", title: change }, interval.isRetracted ? t("withdrawn") : t("revised")),
       ),
       h("td", {}, interval.entities.join(", ")),
       h("td", { class: "num" }, formatMoment(interval.start, this.unit, this.zone)),

@@ -24,7 +24,7 @@ export function measure(
 
 /** What later events did to it; null when they left it alone. */
 export function revisionText(interval: Interval, unit: TimeUnit, zone: Zone): string | null {
-  if (interval.isWithdrawn) return t("Withdrawn: later events contradict it");
+  if (interval.isRetracted) return t("Withdrawn: later events contradict it");
   if (interval.isCut) return t("Still open when its query was edited, switched off or removed");
   if (interval.revisedFrom !== null)
     return t("Revised: it was to end at {revisedFrom}", { revisedFrom: formatClock(interval.revisedFrom, unit, zone) });

@@ -261,8 +261,8 @@ export class LiveView {
     if (news.isSnapshot) this.connection.loaded();
     this.model.take(news);
     if (news.isSnapshot) this.opened();
-    if (news.isSnapshot) this.model.loadWithdrawn(this.model.window()[0]).catch(fail);
-    if (this.model.hasStrangers) void this.meet();
+    if (news.isSnapshot) this.model.loadRetracted(this.model.window()[0]).catch(fail);
+    if (this.model.hasUnknown) void this.fetchUnknown();
     if (news.alerts.length > 0) refreshAlertCount();
     for (const alert of news.alerts) {
       this.drawer.alertChanged(alert);
@@ -271,8 +271,8 @@ export class LiveView {
   }
 
   /** Queries registered since the page was opened get their names with their first answers. */
-  private async meet(): Promise<void> {
-    if (!(await this.model.meetQueries())) return;
+  private async fetchUnknown(): Promise<void> {
+    if (!(await this.model.fetchUnknown())) return;
     this.panel.setQueries(this.model.queries, this.state.hidden);
     this.feedMap.regions.set(this.model.drawnRegions());
   }

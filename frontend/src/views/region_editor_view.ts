@@ -229,7 +229,7 @@ export class RegionEditorView implements EditorMap {
     this.readyTools();
   }
 
-  /** The tools draw only what somebody waits for. */
+  /** The tools draw only while a caller waits for a shape. */
   private readyTools(): void {
     for (const element of this.buttons.values()) element.disabled = this.asked === null && this.onChange === null;
   }

@@ -152,7 +152,7 @@ function spot({ context, k, ox, oy }: CanvasFrame, { box }: Prepared, colour: st
 /** Each region is a path of its own: one path of thousands of rings costs seconds, for every ring is tested against all others. */
 function paintOne(frame: CanvasFrame, item: Prepared, colour: string, fill: number, line: number): void {
   const { context, k, ox, oy } = frame;
-  // Corners closer than about three pixels cannot be told apart.
+  // Corners closer than about three pixels cannot be distinguished.
   const most = Math.max(8, sizePx(item, frame));
   context.beginPath();
   for (const ring of item.rings) {

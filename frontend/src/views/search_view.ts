@@ -19,7 +19,7 @@ export interface SearchSources {
   onFault: (error: unknown) => void;
 }
 
-/** Nothing is asked while somebody types. */
+/** Nothing is asked while the reader types. */
 const TYPING_MS = 150;
 const ICONS = { entity: "crosshair", query: "waypoints", region: "shapes" };
 const NAMES = { entity: t("Entity"), query: t("Query"), region: t("Region") };

@@ -1,4 +1,4 @@
-/** Shifts: who is on call now, from a calendar file that somebody imports. */
+/** Shifts: who is on call now, from an imported calendar file. */
 
 import type { Me } from "../lib/shapes";
 import { moment } from "../lib/shapes";

@@ -245,13 +245,13 @@ function bars(
     }
     const interval = columns.intervals[item]!;
     if (interval.isMark) diamond(context, scene.gutter + left, y + row.height / 2, tall / 2 - 1, tall / 2, colour);
-    else if (interval.isWithdrawn) withdrawn(context, x, y + inset, wide, tall, colour);
+    else if (interval.isRetracted) retracted(context, x, y + inset, wide, tall, colour);
     else bar(context, interval, x, y + inset, wide, tall, colour);
-    if (interval.revisedFrom !== null && !interval.isWithdrawn)
+    if (interval.revisedFrom !== null && !interval.isRetracted)
       revision(context, scene, ink, interval.revisedFrom, x + wide, y + inset, tall, colour);
     if (interval.key === scene.hovered) outline(context, ink.accent, x, y + inset, wide, tall);
     const name = columns.lanes[columns.lane[item]!];
-    if (wide > 56 && row.kind === "lane" && row.label === "" && name !== undefined && !interval.isWithdrawn)
+    if (wide > 56 && row.kind === "lane" && row.label === "" && name !== undefined && !interval.isRetracted)
       caption(context, ink, name, x, y + row.height / 2, wide);
   });
   if (scene.selected?.query === row.query) chosen(context, scene, ink, scene.selected, row, columns, y);
@@ -311,8 +311,8 @@ export function cutBar(context: CanvasRenderingContext2D, x: number, y: number, 
   context.globalAlpha = 1;
 }
 
-/** Stated once and taken back: its outline, struck through. */
-export function withdrawn(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string): void {
+/** Retracted: its outline, struck through. */
+export function retracted(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string): void {
   context.strokeStyle = colour;
   context.globalAlpha = 0.75;
   context.lineWidth = 1;
@@ -324,7 +324,7 @@ export function withdrawn(context: CanvasRenderingContext2D, x: number, y: numbe
   context.globalAlpha = 1;
 }
 
-/** The end was told before and moved since: a notch at the end that holds, dashes to where it was. */
+/** The end was reported before and has moved since: a notch at the end that holds, dashes to where it was. */
 function revision(
   context: CanvasRenderingContext2D,
   scene: Scene,

@@ -14,7 +14,7 @@ const score = record({
   family: otherwise(string, ""),
   happened: number,
   found: number,
-  told: number,
+  reported: number,
   right: number,
   precision: nullable(number),
   recall: nullable(number),
@@ -79,7 +79,7 @@ export class TruthView {
               { class: isPerfect(row) ? "" : "truth-off" },
               h("th", { scope: "row" }, words(row, rows)),
               h("td", {}, share(row.found, row.happened)),
-              h("td", {}, share(row.right, row.told)),
+              h("td", {}, share(row.right, row.reported)),
             ),
           ),
         ),
@@ -89,7 +89,7 @@ export class TruthView {
 }
 
 function isPerfect(row: Score): boolean {
-  return row.found === row.happened && row.right === row.told;
+  return row.found === row.happened && row.right === row.reported;
 }
 
 /** "5 of 5"; a dash where there was nothing. */
@@ -97,7 +97,7 @@ function share(part: number, whole: number): string {
   return whole === 0 ? "–" : t("{part} of {whole}", { part, whole });
 }
 
-/** What happened; told of by two families, also which of them it is about. */
+/** What happened; where two families report it, also the family. */
 function words({ kind, family }: Score, rows: readonly Score[]): string {
   const text = kind.replaceAll("-", " ");
   const isOne = rows.filter((row) => row.kind === kind).length === 1;

@@ -95,29 +95,29 @@ SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0
 def steps(document, batches, feed=PLANE):
     """Facts (kind, start, end) after each (rows, watermark)."""
     index = OPERATOR.compile(registered([document], feed), feed)
-    state, dictionary, told = STAGE.initial(index), EntityDictionary(), []
+    state, dictionary, asserted = STAGE.initial(index), EntityDictionary(), []
     for rows, watermark in batches:
         output = STAGE.step(index, state, batch_of(rows, dictionary), watermark)
         state = output.state
-        told.append(sorted((kind, start, end) for _, kind, _, start, end, _ in answers_in(output.changes, index.queries)))
-    return told
+        asserted.append(sorted((kind, start, end) for _, kind, _, start, end, _ in answers_in(output.changes, index.queries)))
+    return asserted
 
 
-def test_a_stay_is_told_when_the_watermark_passes_its_time_though_the_entity_is_silent():
+def test_a_stay_is_reported_when_the_watermark_passes_its_time_though_the_entity_is_silent():
     stay = {"family": "transition", "region": SQUARE, "within": 5}
-    told = steps(stay, [([row(0, 0, 9.0), row(1, 1, 1.0)], 1), ([], 6), ([], 7), ([], 99)])
-    assert told == [[], [], [("stayed_in", 1, 6)], []]
+    asserted = steps(stay, [([row(0, 0, 9.0), row(1, 1, 1.0)], 1), ([], 6), ([], 7), ([], 99)])
+    assert asserted == [[], [], [("stayed_in", 1, 6)], []]
 
 
 def test_an_out_exactly_at_the_bound_has_passed():
     passing = {"family": "transition", "region": SQUARE, "within": 5}
-    told = steps(passing, [([row(0, 0, 9.0), row(1, 1, 1.0)], 6), ([row(2, 6, 9.0)], 6), ([], 99)])
-    assert told == [[], [("passed", 1, 6)], [("stayed_out", 6, 11)]]
+    asserted = steps(passing, [([row(0, 0, 9.0), row(1, 1, 1.0)], 6), ([row(2, 6, 9.0)], 6), ([], 99)])
+    assert asserted == [[], [("passed", 1, 6)], [("stayed_out", 6, 11)]]
 
 
 def test_an_out_one_tick_later_comes_after_the_stay():
-    told = steps({"family": "transition", "region": SQUARE, "within": 5}, [([row(0, 0, 9.0), row(1, 1, 1.0), row(2, 7, 9.0)], 7)])
-    assert told == [[("stayed_in", 1, 6)]]
+    asserted = steps({"family": "transition", "region": SQUARE, "within": 5}, [([row(0, 0, 9.0), row(1, 1, 1.0), row(2, 7, 9.0)], 7)])
+    assert asserted == [[("stayed_in", 1, 6)]]
 
 
 def test_many_timers_of_many_entities_and_bounds_fire_in_their_watermarks():

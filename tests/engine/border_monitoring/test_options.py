@@ -26,7 +26,7 @@ def row(seq, t, x, y=1.0, **more):
     return {"entity": "1", "t": t, "seq": seq, "x": x, "y": y, **more}
 
 
-def told(document, rows, feed=PLANE):
+def crossings(document, rows, feed=PLANE):
     """(kind, start, end, evidence) of the answers, which are the oracle's."""
     document = {"family": "border", "region": SQUARE} | document
     found = run([document], rows, feed)
@@ -78,7 +78,7 @@ def test_the_worlds_hold_what_they_should_test():
 
 def test_an_entity_leaves_beyond_the_buffer_only():
     rows = [row(0, 0, 9.0), row(1, 1, 2.0), row(2, 2, 3.0), row(3, 3, 2.5), row(4, 4, 3.0000000000000004), row(5, 5, 2.5), row(6, 6, 2.0)]
-    assert told({"hysteresis": 1}, rows) == [(1, "in", 1, (0, 1)), (4, "out", 4, (3, 4)), (6, "in", 6, (5, 6))]
+    assert crossings({"hysteresis": 1}, rows) == [(1, "in", 1, (0, 1)), (4, "out", 4, (3, 4)), (6, "in", 6, (5, 6))]
 
 
 def test_ties_at_the_buffers_round_corners_are_exact():
@@ -90,19 +90,19 @@ def test_ties_at_the_buffers_round_corners_are_exact():
 def test_an_inaccurate_fix_neither_enters_nor_leaves():
     radius = size(SQUARE, False)
     rows = [row(0, 0, 9.0, v=0.0), row(1, 1, 1.0, v=radius + 0.01), row(2, 2, 1.0, v=radius), row(3, 3, 9.0, v=7.0), row(4, 4, 9.0, v=6.9)]
-    assert told({"accuracy": "v"}, rows) == [(2, "in", 2, (1, 2)), (4, "out", 4, (3, 4))]
+    assert crossings({"accuracy": "v"}, rows) == [(2, "in", 2, (1, 2)), (4, "out", 4, (3, 4))]
 
 
 def test_a_missing_or_negative_accuracy_is_none():
     rows = [row(0, 0, 9.0), row(1, 1, 1.0, v=-5.0), row(2, 2, 2.5, v=None)]
-    assert told({"accuracy": "v"}, rows) == [(1, "in", 1, (0, 1)), (2, "out", 2, (1, 2))]
+    assert crossings({"accuracy": "v"}, rows) == [(1, "in", 1, (0, 1)), (2, "out", 2, (1, 2))]
 
 
 def test_the_first_tuple_inside_counts_when_it_is_asked_for():
     rows = [row(0, 5, 1.0), row(1, 6, 9.0)]
-    assert told({}, rows) == [(6, "out", 6, (0, 1))]
-    assert told({"first": "enter"}, rows) == [(5, "in", 5, (0,)), (6, "out", 6, (0, 1))]
-    assert told({"first": "enter", "segments": True}, [row(0, 5, 1.0), row(1, 6, 9.0), row(2, 8, -7.0)])[2:] == [
+    assert crossings({}, rows) == [(6, "out", 6, (0, 1))]
+    assert crossings({"first": "enter"}, rows) == [(5, "in", 5, (0,)), (6, "out", 6, (0, 1))]
+    assert crossings({"first": "enter", "segments": True}, [row(0, 5, 1.0), row(1, 6, 9.0), row(2, 8, -7.0)])[2:] == [
         (7, "in", 7, (1, 2)),
         (7, "out", 7, (1, 2)),
     ]
@@ -110,24 +110,24 @@ def test_the_first_tuple_inside_counts_when_it_is_asked_for():
 
 def test_a_dwell_ends_after_its_last_moment():
     rows = [row(0, 0, 9.0), row(1, 1, 1.0), row(2, 4, 9.0), row(3, 5, 1.0), row(4, 9, 9.0)]
-    assert told({"dwell": 3}, rows) == [(8, "in", 8, (2, 3)), (9, "out", 9, (3, 4))]
+    assert crossings({"dwell": 3}, rows) == [(8, "in", 8, (2, 3)), (9, "out", 9, (3, 4))]
 
 
 def test_a_dwell_that_goes_beyond_the_input_is_open():
     rows = [row(0, 0, 9.0), row(1, 1, 1.0), row(2, 3, 1.0)]
-    assert told({"dwell": 2}, rows) == [(3, "in", 3, (0, 1))]
-    assert told({"dwell": 3}, rows) == []
+    assert crossings({"dwell": 2}, rows) == [(3, "in", 3, (0, 1))]
+    assert crossings({"dwell": 3}, rows) == []
 
 
 def test_a_condition_that_begins_to_hold_lets_an_entity_in():
     rows = [row(0, 0, 9.0, v=9.0), row(1, 1, 1.0, v=0.0), row(2, 2, 1.0, v=9.0), row(3, 3, 1.0, v=None)]
-    assert told({"while": [["v", ">", 5]]}, rows) == [(2, "in", 2, (1, 2)), (3, "out", 3, (2, 3))]
+    assert crossings({"while": [["v", ">", 5]]}, rows) == [(2, "in", 2, (1, 2)), (3, "out", 3, (2, 3))]
 
 
 def test_transitions_pair_the_events_that_count():
     stay = {"family": "transition", "within": 2, "dwell": 3, "first": "enter"}
     rows = [row(0, 0, 1.0), row(1, 5, 9.0), row(2, 6, 1.0), row(3, 8, 9.0), row(4, 9, 1.0), row(5, 20, 1.0)]
-    assert told(stay, rows) == [(3, "passed", 5, (0, 1)), (5, "stayed_out", 7, (1,)), (12, "stayed_in", 14, (4,))]
+    assert crossings(stay, rows) == [(3, "passed", 5, (0, 1)), (5, "stayed_out", 7, (1,)), (12, "stayed_in", 14, (4,))]
 
 
 def test_a_buffer_on_the_globe_is_in_metres():

@@ -27,14 +27,14 @@ class Registry(RuleBasedStateMachine):
         structures._SMALL, structures._STEP, plan._MANY_GONE = small, 8 if small else 2, gone
         self.rows, self.t, self.next = [], 0, 0
         self.documents: dict[int, dict] = {}
-        self.told: Counter = Counter()
+        self.answered: Counter = Counter()
         self.dictionary = EntityDictionary()
         self.index = OPERATOR.compile([], PLANE)
         self.state = STAGE.initial(self.index)
 
     def step(self, index, state, rows):
         output = STAGE.step(index, state, batch_of(rows, self.dictionary), self.t)
-        self.told += answers_in(output.changes, index.queries)
+        self.answered += answers_in(output.changes, index.queries)
         return output.state
 
     def go_over(self, *parts):
@@ -63,12 +63,12 @@ class Registry(RuleBasedStateMachine):
             gone = data.draw(st.sampled_from(sorted(self.documents)))
             del self.documents[gone]
             self.go_over((self.index, self.state))
-            self.told = Counter({answer: n for answer, n in self.told.items() if answer[0] != gone})
+            self.answered = Counter({answer: n for answer, n in self.answered.items() if answer[0] != gone})
 
-    @rule(anew=st.booleans())
-    def restart(self, anew):
+    @rule(again=st.booleans())
+    def restart(self, again):
         data = STAGE.dump(self.index, self.state)
-        if anew:
+        if again:
             self.index = OPERATOR.compile(self.index.queries, PLANE)
         self.state = STAGE.load(self.index, data)
 
@@ -88,7 +88,7 @@ class Registry(RuleBasedStateMachine):
             STAGE.check(self.index, self.state)
             numbers = sorted(self.documents)
             expected = answers(self.rows, [self.documents[n] for n in numbers], until=self.t - 1)
-            assert self.told == Counter({(numbers[answer[0]], *answer[1:]): n for answer, n in expected.items()})
+            assert self.answered == Counter({(numbers[answer[0]], *answer[1:]): n for answer, n in expected.items()})
 
 
 Registry.TestCase.settings = settings(max_examples=60, stateful_step_count=12, deadline=None)
@@ -102,14 +102,14 @@ def test_a_query_that_starts_here_tells_only_what_comes(queries, rows, cut):
     old = OPERATOR.compile(registered(queries, PLANE), PLANE)
     both = OPERATOR.compile(registered(queries, PLANE) + registered(queries, PLANE, first=len(queries)), PLANE)
     dictionary = EntityDictionary()
-    told: Counter = Counter()
+    answered: Counter = Counter()
     early, late = rows[:cut], rows[cut:]
     output = STAGE.step(old, STAGE.initial(old), batch_of(early, dictionary), max([0, *(row["t"] for row in early)]))
-    told += answers_in(output.changes, old.queries)
+    answered += answers_in(output.changes, old.queries)
     state = STAGE.migrate(both, [(old, output.state)])
     STAGE.check(both, state)
     last = max([0, *(row["t"] for row in rows)])
-    told += answers_in(STAGE.step(both, state, batch_of(late, dictionary), last + 1).changes, both.queries)
+    answered += answers_in(STAGE.step(both, state, batch_of(late, dictionary), last + 1).changes, both.queries)
     expected = answers(rows, queries)
     joined = Counter(
         {
@@ -118,7 +118,7 @@ def test_a_query_that_starts_here_tells_only_what_comes(queries, rows, cut):
             if (answer[5][-1] if answer[1] in ("in", "out") else answer[5][0]) >= cut
         }
     )
-    assert told == expected + joined
+    assert answered == expected + joined
 
 
 def test_removing_every_query_empties_the_state():

@@ -90,7 +90,7 @@ def test_faults_of_ranges(ranges, pointer):
     assert pointer in faults({"family": "border", "ranges": ranges})
 
 
-def test_an_empty_document_is_told_which_keys_it_needs():
+def test_an_empty_document_is_reported_which_keys_it_needs():
     # The form's own words for these (frontend/src/data/query_form_data.ts) are found by the first key in quotes.
     assert faults({"family": "border"}) == {"": "must have either 'region' or 'ranges'"}
     assert faults({"family": "transition", "region": SQUARE}) == {"": "the key 'within' is missing"}

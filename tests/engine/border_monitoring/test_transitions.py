@@ -1,4 +1,4 @@
-"""What waits: the kernel against a dictionary, over enough events that chunks are used again and the table is built anew."""
+"""What waits: the kernel against a dictionary, over enough events that chunks are used again and the table is built again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_facts_are_those_of_a_dictionary(seed: int, entities: int) -> None:
     rng = np.random.default_rng(seed)
     wanted = np.array([15, 15, 4, 11], np.int8)
     waiting, plain, seq = Waiting.empty(len(RINGS)), Plain(wanted), 0
-    told = 0
+    transitions_seen = 0
     for k in range(120):
         columns = events(rng, int(rng.integers(0, 200)), len(WITHIN), entities, 4 * k, seq)
         seq += len(columns[0])
@@ -65,7 +65,7 @@ def test_facts_are_those_of_a_dictionary(seed: int, entities: int) -> None:
         assert set(found) == plain.step(columns, watermark)
         waiting.check(RING_OF_GROUP)
         assert waiting.live == len(plain.waits)
-        told += len(found)
-    assert told > 1000
+        transitions_seen += len(found)
+    assert transitions_seen > 1000
     # Chunks and places of the table are used again: what was there at one time decides the size, not what has passed.
     assert len(waiting.records) < 20_000

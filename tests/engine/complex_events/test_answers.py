@@ -36,7 +36,7 @@ def test_shoplifting_is_a_shelf_and_an_exit_of_one_item_without_a_checkout() -> 
     assert answers("A : !B : C", *seen) == []
 
 
-def test_a_missed_scan_is_told_by_a_timer_after_all_events_of_its_time() -> None:
+def test_a_missed_scan_is_reported_by_a_timer_after_all_events_of_its_time() -> None:
     late = [("x", 0, "a"), ("x", 5, "b"), ("x", 20, "a"), ("x", 26, "b"), ("x", 99, "c")]
     assert answers("A : !B[5]", *late) == [(None, 20, 25)]
     assert answers("A : !B[5]", ("x", 0, "a"), ("x", 4, "c")) == []  # Not due at the end of input.

@@ -140,7 +140,7 @@ LONG = ("(A AND B) :[0,6] (C AND (A OR D))", "(A ;[4] B) AND (C OR D)", "A : (B 
 
 @pytest.mark.parametrize("pattern", LONG)
 @pytest.mark.parametrize("within", [15, 60, 400])
-def test_long_portions(pattern: str, within: int) -> None:
+def test_many_deferred_candidates(pattern: str, within: int) -> None:
     """More events of a query than may wait, and lists that get too long: then it is searched from there on."""
     chance = random.Random(7)
     primitives = {name: {"where": [["reader", "=", name.lower()]]} for name in NAMES}

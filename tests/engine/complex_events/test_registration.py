@@ -1,4 +1,4 @@
-"""Queries that come and go: an index made from the one before is the one that would be compiled anew, array by array."""
+"""Queries that come and go: an index made from the one before is the one that would be compiled again, array by array."""
 
 from __future__ import annotations
 

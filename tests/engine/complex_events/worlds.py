@@ -88,7 +88,7 @@ def longer(document: Mapping[str, Any], factor: int) -> dict[str, Any]:
 def compare(
     documents: Sequence[Mapping[str, Any]], rows: Sequence[Row], chance: random.Random | None = None, partitions: int = 1, feed: Feed = PLANE
 ) -> Checked:
-    """Runs the evaluator in one batch, or cut, dumped and registered anew at random places, against the oracle."""
+    """Runs the evaluator in one batch, or cut, dumped and registered again at random places, against the oracle."""
     checked = Checked(rows, documents)
     queries = registered(documents, feed)
     evaluator = Evaluator.start(feed, queries, partitions)

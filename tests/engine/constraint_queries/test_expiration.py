@@ -194,7 +194,7 @@ def test_more_solutions_than_the_limit_stop_the_query(monkeypatch: pytest.Monkey
         run([NEAR], LINE, PLANE)
 
 
-def test_solutions_leave_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_solutions_leave_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operator, "_ROOM", 3)
     monkeypatch.setattr(operator, "_CHUNK", 4)
     for form in KEPT:

@@ -67,7 +67,7 @@ def constrained(**said: Any) -> dict[str, Any]:
         ({"variables": THREE, "constraints": [{"between": ["V1", "V2"], "dt": [0, None]}]}, "/constraints", "kept for ever"),
     ],
 )  # fmt: skip
-def test_a_fault_is_told_with_its_place(document: dict[str, Any], pointer: str, words: str) -> None:
+def test_a_fault_is_reported_with_its_place(document: dict[str, Any], pointer: str, words: str) -> None:
     assert any(fault.startswith(f"{pointer}: ") and words in fault for fault in faults(document))
 
 
@@ -205,6 +205,6 @@ def test_nothing_that_can_be_written_breaks_the_check(document: dict[str, Any], 
         ("[1, 5]", "[1, 99" + "9" * 5000 + "]", "line 5, column 53", "must be a number"),
     ],
 )
-def test_a_fault_of_the_text_is_told_by_line_and_column(old: str, new: str, place: str, words: str) -> None:
+def test_a_fault_of_the_text_is_reported_by_line_and_column(old: str, new: str, place: str, words: str) -> None:
     found = faults({"trigger": FIGURE_1B.replace(old, new, 1)})
     assert any(fault.startswith(f"/trigger: {place}: ") and words in fault for fault in found), found

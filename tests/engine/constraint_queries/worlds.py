@@ -39,7 +39,7 @@ def registered(documents: Sequence[Mapping[str, Any]], feed: Feed, first: int = 
 
 
 def add_answers(total: Counter[Answer], changes: pa.Table, rows: Sequence[Row]) -> None:
-    """Changes as the oracle writes answers. Nothing is ever withdrawn; evidence repeats the events."""
+    """Changes as the oracle writes answers. Nothing is ever retracted; evidence repeats the events."""
     for row in changes.to_pylist():
         assert (row["kind"], row["weight"], row["value"], row["score"]) == ("match", 1, None, None)
         for item, entity in zip(row["evidence"], row["entities"], strict=True):
@@ -53,7 +53,7 @@ def add_answers(total: Counter[Answer], changes: pa.Table, rows: Sequence[Row]) 
 def run(
     documents: Sequence[Mapping[str, Any]], rows: Sequence[Row], feed: Feed, chance: random.Random | None = None, partitions: int = 1
 ) -> Counter[Answer]:
-    """Answers of the evaluator: in one batch, or cut, dumped and registered anew at random places."""
+    """Answers of the evaluator: in one batch, or cut, dumped and registered again at random places."""
     queries = registered(documents, feed)
     evaluator = Evaluator.start(feed, queries, partitions)
     found: Counter[Answer] = Counter()

@@ -50,7 +50,7 @@ def row(entity, t, x, y=0.0, s="p"):
 QUERY = {"family": "encounter", "distance": 1, "every": 5, "gap": 10}
 
 
-def test_a_pair_of_equal_roles_is_sorted_and_stated_once():
+def test_a_pair_of_equal_roles_is_sorted_and_asserted_once():
     rows = [row("z", 0, 0), row("m", 0, 0.5), row("m", 12, 9)]
     assert found(PLANE, rows, [QUERY]) == {(0, ("m", "z"), 0, 10, 0.5): 1}
 

@@ -40,12 +40,12 @@ def ticks_of(found: Iterable[tuple[int, int]]) -> set[int]:
 
 
 def windowed(stream: list[Row], relation: str, mode: str, flag: str, source: str, pairs: list[tuple[str, str]], when: Settings) -> Facts:
-    """Window after window. What was decided before a window's first tick stays; a taken interval that reaches into it is stated as a whole."""
+    """Window after window. What was decided before a window's first tick stays; a taken interval that reaches into it is asserted as a whole."""
     answers: dict[tuple[str, str], set[int]] = {pair: set() for pair in pairs}
     first_of_all = next(t for t in range(LAST + 60) if t % when.step == when.origin % when.step and t >= stream[0][2])
     for query_time in range(first_of_all, LAST + when.step, when.step):
         first = query_time - when.window + (0 if when.exact else 1)
-        for (x, y), stated in answers.items():
+        for (x, y), asserted in answers.items():
             sources, targets = spans(stream, source, x, query_time), spans(stream, "tgt", y, query_time)
             related = [(i, j) for i in sources for j in targets if j[1] > first and allen(relation, *i, *j, INFINITE)]
             left, right = ticks_of(i for i, _ in related if i[1] > first), ticks_of(j for _, j in related)
@@ -57,11 +57,11 @@ def windowed(stream: list[Row], relation: str, mode: str, flag: str, source: str
                 made = {t for t in made if t >= first}
             if flag in ("true", "false") and (flag == "true") != bool(related):
                 made = set()
-            answers[x, y] = {t for t in stated if t < first} | made
+            answers[x, y] = {t for t in asserted if t < first} | made
         if query_time >= LAST:
             break
     return {
-        ("rel", (x, y), "true", s, None if e >= INFINITE else e) for (x, y), stated in answers.items() for s, e in runs(stated)
+        ("rel", (x, y), "true", s, None if e >= INFINITE else e) for (x, y), asserted in answers.items() for s, e in runs(asserted)
     }  # fmt: skip
 
 

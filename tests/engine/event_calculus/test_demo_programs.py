@@ -53,11 +53,13 @@ def test_every_passage_of_the_closed_area_is_found(strait: tuple[Strait, dict[st
     rows = rows.filter(pa.compute.is_in(rows["entity"], value_set=smugglers))
     found = answers(query("strait", "traffic", regions), feed_of("strait"), stamped("strait", rows))
     passages = [happening for happening in world.truth(start + 600_000, end - 600_000) if happening.kind == "passage"]
-    told = [(entities, since, until) for kind, entities, _, since, until in found if kind == "illegalShipping" and until is not None]
+    illegal = [(entities, since, until) for kind, entities, _, since, until in found if kind == "illegalShipping" and until is not None]
     assert len(passages) > 2
     for passage in passages:
         inside = (*passage.entities, "closed_area")
-        assert [1 for who, since, until in told if who == inside and abs(since - passage.start) < 15_000 and abs(until - passage.end) < 15_000] == [1]
+        assert [
+            1 for who, since, until in illegal if who == inside and abs(since - passage.start) < 15_000 and abs(until - passage.end) < 15_000
+        ] == [1]
 
 
 Scene = list[tuple[str, str, int, float | None]]

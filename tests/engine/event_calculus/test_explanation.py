@@ -67,7 +67,7 @@ def test_lanes_of_all_fluents_with_their_rules() -> None:
     assert not lane(lanes, "close", "a", "b")["is_output"]
 
 
-def test_lanes_of_terms_are_told_as_answers_are() -> None:
+def test_lanes_of_terms_are_reported_as_answers_are() -> None:
     rules = """
 initiatedAt(pow(leave(P))=true, T) :- happensAt(enter(P), T).
 terminatedAt(pow(leave(P))=true, T) :- happensAt(leave(P), T).

@@ -99,8 +99,8 @@ def test_initially_with_conditions_is_the_oracle(condition: str, grounding: str,
         return
     plain = text.replace("g(t(X))", "gt(X)")
     flat = by_oracle(FACTS + plain, stream, "rtec") if stream else set()
-    told = {("g", ("t", *arguments), value, s, e) if name == "gt" else (name, arguments, value, s, e) for name, arguments, value, s, e in flat}
-    assert by_engine(text, stream) == told, text
+    wanted = {("g", ("t", *arguments), value, s, e) if name == "gt" else (name, arguments, value, s, e) for name, arguments, value, s, e in flat}
+    assert by_engine(text, stream) == wanted, text
 
 
 OVERLAPPING = """

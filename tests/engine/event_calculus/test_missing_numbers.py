@@ -24,8 +24,8 @@ def found(rules: str, output: str) -> list[tuple[Any, ...]]:
     document = {"family": "calculus", "version": 1, "program": rules, "outputs": [output], "window": 20, "step": 10, "inputs": inputs}
     columns = dict(zip(("entity", "t", "speed", "limit"), (list(column) for column in zip(*ROWS, strict=True)), strict=True))
     good, _ = check_rows(pa.table({"event": ["move"] * len(ROWS), **columns}), FEED)
-    stated = answers(RegisteredQuery("q", 1, check(document, FEED)), FEED, Stamper().stamp(good))
-    return sorted((tuple(fact[1]), fact[2]) for fact in stated)
+    asserted = answers(RegisteredQuery("q", 1, check(document, FEED)), FEED, Stamper().stamp(good))
+    return sorted((tuple(fact[1]), fact[2]) for fact in asserted)
 
 
 @pytest.mark.parametrize(

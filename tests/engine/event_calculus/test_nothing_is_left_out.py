@@ -1,4 +1,4 @@
-"""Every clause and every argument of a program has an effect that an answer can show, or is refused, or is told as ignored."""
+"""Every clause and every argument of a program has an effect that an answer can show, or is refused, or is reported as ignored."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ STORIES: dict[str, list[Row]] = {
     ],
 }  # fmt: skip
 """Streams with what chance seldom gives."""
-STRANGERS = ("zed",)
+UNKNOWN = ("zed",)
 """Stand in rows and in no declaration."""
 Outcome = tuple[frozenset[str], tuple[frozenset[object], ...]]
 
 
-def streams(given: Given, number: int, rows: int, strangers: tuple[str, ...] = ()) -> list[list[Row]]:
+def streams(given: Given, number: int, rows: int, unknown: tuple[str, ...] = ()) -> list[list[Row]]:
     chance = random.Random(7)
     found = []
     for _ in range(number):
@@ -56,19 +56,19 @@ def streams(given: Given, number: int, rows: int, strangers: tuple[str, ...] = (
             kind, domains = given[name]
             t = chance.randrange(LAST)
             end = chance.randint(t + 1, LAST) if kind == "intervals" else t + 1
-            stream.add((name, tuple(chance.choice((*domain, *domain, *strangers)) for domain in domains), t, end))
+            stream.add((name, tuple(chance.choice((*domain, *domain, *unknown)) for domain in domains), t, end))
         found.append(sorted(stream, key=lambda row: (row[3] if given[row[0]][0] == "intervals" else row[2], row)))
     return found
 
 
-def outcome(text: str, inputs: Inputs, told: list[list[Row]]) -> Outcome:
+def outcome(text: str, inputs: Inputs, histories: list[list[Row]]) -> Outcome:
     """Faults and notices (without their places: those of other clauses move), and the answers over each stream."""
     try:
         program = compile_text(text, inputs=inputs)
     except ProgramRefused as refused:
         return frozenset(problem.message for problem in refused.problems), ()
     answers: list[Facts] = []
-    for stream in told:
+    for stream in histories:
         engine = ByEngine(program, Settings(window=LAST + 30, step=LAST + 30, origin=LAST), inputs=inputs)
         engine.feed_at_once(stream, on_time(stream, inputs))
         answers.append(engine.facts)
@@ -106,10 +106,10 @@ def plain(name: str) -> str:
 def test_each_clause_and_each_argument_counts(name: str) -> None:
     text, given = plain(name), PROGRAMS[name][1]
     inputs: Inputs = {event: (kind, len(domains)) for event, (kind, domains) in given.items()}
-    told = [*streams(given, 3, 12, STRANGERS), *streams(given, 2, 12), *streams(given, 2, 60), *streams(given, 1, 120)]
-    told += [STORIES[name]] if name in STORIES else []
-    whole = outcome(text, inputs, told)
+    histories = [*streams(given, 3, 12, UNKNOWN), *streams(given, 2, 12), *streams(given, 2, 60), *streams(given, 1, 120)]
+    histories += [STORIES[name]] if name in STORIES else []
+    whole = outcome(text, inputs, histories)
     assert whole[1], whole[0]
     some = [change for place, change in enumerate(changed(text)) if place % EVERY == 0]
-    findings = [what for what, other in some if outcome(other, inputs, told) == whole]
+    findings = [what for what, other in some if outcome(other, inputs, histories) == whole]
     assert [what for what in findings if not any(said in what.replace(">>", "").replace("<<", "") for said in SAID_TWICE.get(name, ()))] == []

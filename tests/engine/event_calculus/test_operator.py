@@ -104,7 +104,7 @@ def test_queries_come_and_go(rows: list[Row], data: st.DataObject) -> None:
     assert running.finish().changes.num_rows == 0
 
 
-def test_a_late_row_revises_what_was_stated() -> None:
+def test_a_late_row_revises_what_was_asserted() -> None:
     evaluator = Evaluator.start(FEED, [query()])
     table = stamped([("enter", "a", 2, 0, 0), ("enter", "b", 9, 0, 0), ("enter", "c", 13, 0, 0), ("leave", "a", 5, 0, 0), ("enter", "c", 30, 0, 0)])
     first = evaluator.process(table.slice(0, 3)).changes

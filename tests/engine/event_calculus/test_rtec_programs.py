@@ -218,7 +218,7 @@ def test_a_program_of_rtec_is_the_oracle(name: str, data: st.DataObject) -> None
     assert engine.facts == by_oracle(text, stream, "rtec", inputs)
 
 
-def test_facts_of_terms_are_told_with_the_name_of_the_term() -> None:
+def test_facts_of_terms_are_reported_with_the_name_of_the_term() -> None:
     inputs: Inputs = {"second": ("event", 2), "propose": ("event", 2), "close_ballot": ("event", 2), "vote": ("event", 3), "declare": ("event", 3)}
     engine = ByEngine(compile_text(VOTING, inputs=inputs), Settings(window=60, step=60, origin=20), inputs=inputs)
     stream: list[Row] = [("propose", ("bob", "m1"), 1, 2), ("second", ("ann", "m1"), 3, 4), ("vote", ("bob", "m1", "aye"), 5, 6)]

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.event_calculus.cut import Relation, cut
 from engine.event_calculus.operator import CalculusOperator
+from engine.event_calculus.partitioning import Relation, partitioning_of
 from engine.event_calculus.sharing import Key, shared
 from engine.event_calculus.specification import CalculusSpecification
 from engine.model.events import HEARTBEAT, Stamper, check_rows
@@ -192,7 +192,7 @@ def test_any_number_of_partitions_answers_as_one(asked: RegisteredQuery, stream:
 
 def spread(specification: CalculusSpecification) -> tuple[dict[str, Key], dict[str, str]]:
     one = specification
-    parts = cut(one.plan, one.inputs, one.outputs, one.settings.dialect)
+    parts = partitioning_of(one.plan, one.inputs, one.outputs, one.settings.dialect)
     found = shared(one.plan, parts, one.outputs, computed=one.arrival is None and one.synopsis is None)
     return {relation.name: key for relation, key in found.keys.items()}, {relation.name: reason for relation, reason in found.together.items()}
 
@@ -266,7 +266,7 @@ holdsFor(apart(X, Y)=true, I) :- holdsFor(near(X, Y)=true, A), complement_all([A
         ({}, ["near", "apart"], {("id", 1): 2}),
         ({"apart(X, Y)=true) :- id(X), id(Y), X @< Y": "apart(X, Y)=true) :- id(X), id(Y)"}, ["near", "apart"], {("id", 1): 1}),
         ({"(apart(X, Y)=true) :- id(X), id(Y), X @< Y": "(apart(X, Y)=true) :- id(Y), id(X), Y \\= X"}, ["near", "apart"], {("id", 1): 2}),
-        # While a pair is near it has no answer that is stated, and whoever is in it is forgotten.
+        # While a pair is near it has no answer that is asserted, and whoever is in it is forgotten.
         ({}, ["apart"], {}),
         ({}, ["near"], {}),
         # Not all pairs are apart or near.
@@ -284,7 +284,7 @@ def test_members_that_all_partitions_know(changed: dict[str, str], outputs: list
         text = text.replace(old, new)
     inputs = {name: ENTITIES[name] for name in ("ev", "go")} | {"place": {"args": ["entity"]}}
     one = query(NEAR[0] + text, inputs=inputs, outputs=outputs).specification
-    found = shared(one.plan, cut(one.plan, one.inputs, one.outputs, one.settings.dialect), one.outputs, computed=True)
+    found = shared(one.plan, partitioning_of(one.plan, one.inputs, one.outputs, one.settings.dialect), one.outputs, computed=True)
     assert found.lasting == members
     assert found.keys.keys() == ({Relation(True, "near", 2), Relation(True, "apart", 2)} if members else set())
 
@@ -335,13 +335,13 @@ def test_each_partition_measures_its_own_pairs_alone(near: str, more: str, made:
     asked = RegisteredQuery("q", 1, check(document, YARD))
     good, dead = check_rows(CROWD, YARD)
     assert not dead
-    measured, told = {}, {}
+    measured, stages = {}, {}
     for partitions in (1, 2, 4):
         evaluator = Evaluator.start(YARD, [asked], partitions)
-        told[partitions] = changed(evaluator.process(Stamper().stamp(good))) + changed(evaluator.finish())
+        stages[partitions] = changed(evaluator.process(Stamper().stamp(good))) + changed(evaluator.finish())
         measured[partitions] = [part.states["calculus"][0].pairs_examined for part in evaluator._relational]
         assert min(measured[partitions]) > 0
-    assert told[1] and told[1] == told[2] == told[4]
+    assert stages[1] and stages[1] == stages[2] == stages[4]
     if more:
         assert measured[1][0] < sum(measured[2]) < 2 * measured[1][0]
     else:
@@ -361,13 +361,13 @@ def test_what_stays_together_is_computed_once() -> None:
     assert [state.share for state in states if state.pairs_examined] == [0]
 
 
-def test_what_runs_where_is_told() -> None:
+def test_what_runs_where_is_reported() -> None:
     """`--stats` lists the parts of a program."""
-    told = CalculusOperator().parts(query_of("maritime", "rtec_2025"))
-    assert (told["by_pair"], told["in_each_partition"], told["in_one_partition"]) == (["pilotOps", "rendezVous", "tugging"], [], {})
-    assert "withinArea" in told["by_entity"]
-    told = CalculusOperator().parts(query_of("caviar", "rtec_2025"))
-    assert told["by_entity"] == ["activeOrInactivePerson", "person"] and told["in_one_partition"] == {}
-    assert {"close_34", "meeting", "moving"} <= set(told["by_pair"])
-    told = CalculusOperator().parts(query(BASE + DOMAIN))
-    assert "it asks for all members of id" in told["in_one_partition"]["lone"]
+    stages = CalculusOperator().parts(query_of("maritime", "rtec_2025"))
+    assert (stages["by_pair"], stages["in_each_partition"], stages["in_one_partition"]) == (["pilotOps", "rendezVous", "tugging"], [], {})
+    assert "withinArea" in stages["by_entity"]
+    stages = CalculusOperator().parts(query_of("caviar", "rtec_2025"))
+    assert stages["by_entity"] == ["activeOrInactivePerson", "person"] and stages["in_one_partition"] == {}
+    assert {"close_34", "meeting", "moving"} <= set(stages["by_pair"])
+    stages = CalculusOperator().parts(query(BASE + DOMAIN))
+    assert "it asks for all members of id" in stages["in_one_partition"]["lone"]

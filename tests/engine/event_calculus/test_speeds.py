@@ -67,7 +67,7 @@ streams = st.lists(
 ).map(lambda rows: sorted({(row[1], row[2], row[0]): row for row in rows}.values(), key=lambda row: row[2]))
 
 
-def told(found: Counter[tuple[Any, ...]], name: str) -> set[tuple[str, int, int | None]]:
+def facts_of(found: Counter[tuple[Any, ...]], name: str) -> set[tuple[str, int, int | None]]:
     assert set(found.values()) <= {1}
     return {(entities[0], start, end) for kind, entities, _, start, end in found if kind == name}
 
@@ -77,10 +77,10 @@ def told(found: Counter[tuple[Any, ...]], name: str) -> set[tuple[str, int, int 
 @example([("coord", "a", 2, 0), ("lost", "a", 2, 0), ("coord", "a", 20, 300), ("found", "a", 20, 0), ("coord", "b", 30, 0)], 3, 2)
 @example([("coord", "a", 2, 0), ("lost", "a", 2, 0), ("coord", "a", 25, 3), ("found", "a", 25, 0), ("coord", "b", 30, 0)], 3, 2)
 def test_a_delay_is_judged_by_both_places_however_far_the_window_has_slid(rows: list[Row], step: int, longer: int) -> None:
-    """Silences longer than any window, delays that turn out to be none: they are withdrawn as a whole."""
+    """Silences longer than any window, delays that turn out to be none: they are retracted as a whole."""
     if not rows:
         return
     table = stamped(rows)
     whole = answers(query(LAST + 5, LAST + 5), FEED, table)
-    assert told(whole, "delayed") == delays(rows, sorted(told(whole, "silent"), key=str))
+    assert facts_of(whole, "delayed") == delays(rows, sorted(facts_of(whole, "silent"), key=str))
     assert answers(query(step + longer, step), FEED, table, batch_rows=3) == whole

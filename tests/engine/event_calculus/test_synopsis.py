@@ -135,8 +135,8 @@ def test_the_sandbox_has_the_critical_points(reports: list[Report]) -> None:
     """A program is tried, and its answers explained, over a stretch of plain positions: with all that its answers are made of."""
     table = stamped(sorted(reports, key=lambda report: report.t))
     lanes = run_sandbox(PROGRAM, DOCUMENT, feed(0), table, 0, max(report.t for report in reports))
-    told = Counter((lane["fluent"], tuple(lane["args"]), None, one["start"], one["end"]) for lane in lanes for one in lane["intervals"])
-    assert told == expected(reports)
+    shown = Counter((lane["fluent"], tuple(lane["args"]), None, one["start"], one["end"]) for lane in lanes for one in lane["intervals"])
+    assert shown == expected(reports)
 
 
 def test_the_editor_knows_what_a_synopsis_makes() -> None:

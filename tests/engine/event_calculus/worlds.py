@@ -248,11 +248,11 @@ def by_oracle(text: str, stream: list[Row], dialect: str, inputs: Inputs = INPUT
         else:
             world.intervals.setdefault((name, arguments, "true"), []).append((t, end))
     made = {rule.name for rule in world.rules["event"]}
-    answers = stated(world.answer(), world.defined)
+    answers = asserted(world.answer(), world.defined)
     return answers | {(name, arguments, "", t, t) for (name, arguments), times in world.happens.items() if name in made for t in times}
 
 
-def stated(ticks: Mapping[Key, set[int]], defined: Collection[str]) -> Facts:
+def asserted(ticks: Mapping[Key, set[int]], defined: Collection[str]) -> Facts:
     return {
         (name, arguments, value, s, None if e > LAST + 1 else e)
         for (name, arguments, value), held in ticks.items()

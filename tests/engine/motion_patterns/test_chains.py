@@ -77,7 +77,7 @@ PATTERNS = [
 ]
 
 
-def told(rows, most_buckets, batch, restart):
+def answered(rows, most_buckets, batch, restart):
     """All changes over `rows` in batches of so many instants, the windows of at most so many buckets by planes; and what was counted."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plane_groups, "MOST_BUCKETS", most_buckets)
@@ -100,8 +100,8 @@ def told(rows, most_buckets, batch, restart):
 def test_planes_tell_what_index_points_tell(entities, restart):
     """Windows of up to 60 buckets, dense and rare ones, that slide: what leaves is taken out where nothing else holds it."""
     rows = wanderers(entities, 120, seed=entities)
-    found = told(rows, 128, 2, restart)
-    assert found == told(rows, 0, 2, False)
+    found = answered(rows, 128, 2, restart)
+    assert found == answered(rows, 0, 2, False)
     assert len(found) > 3 * entities
 
 
@@ -109,8 +109,8 @@ def test_planes_tell_what_index_points_tell(entities, restart):
 @settings(max_examples=5, deadline=None)
 def test_any_cut_into_batches(seed, batch):
     rows = wanderers(20, 100, seed)
-    whole, cut = (told(rows, 128, size, False) for size in (130, batch))
-    # A match that is told while it is open is withdrawn when it ends.
+    whole, cut = (answered(rows, 128, size, False) for size in (130, batch))
+    # A match that is told while it is open is retracted when it ends.
     assert set(whole) <= set(cut)
 
 

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from engine.model.arrays import pack_arrays, unpack_arrays
 from engine.model.batch import Batch, EntityDictionary
 from engine.motion_patterns import plane_groups, sample_store
-from engine.motion_patterns.evaluation import WITHDRAWN
+from engine.motion_patterns.batch_cache import BatchCache
+from engine.motion_patterns.evaluation import RETRACTED
 from engine.motion_patterns.plane_groups import bucket_width
 from engine.motion_patterns.region_grid import RegionGrid
-from engine.motion_patterns.sightings import Sightings
 from tests.engine.motion_patterns.worlds import GLOBE, OPERATOR, PLANE, batch_of, box, documents, registered, streams
 
 
-def told(queries, rows, feed, strangers=0):
-    """Changes and emitted rows of the keyed stage, in three batches with a restart between; `strangers` are entities that were there before."""
+def answered(queries, rows, feed, unknown=0):
+    """Changes and emitted rows of the keyed stage, in three batches with a restart between; `unknown` are entities that were there before."""
     index, dictionary = OPERATOR.compile(registered(queries, feed), feed), EntityDictionary()
-    if strangers:
-        dictionary.encode(pa.array([f"stranger {i}" for i in range(strangers)]))
+    if unknown:
+        dictionary.encode(pa.array([f"stranger {i}" for i in range(unknown)]))
     state, found = OPERATOR.keyed.initial(index), []
     third = len(rows) // 3
     for part in (rows[:third], rows[third : 2 * third], rows[2 * third :]):
@@ -31,38 +31,38 @@ def told(queries, rows, feed, strangers=0):
         state = OPERATOR.keyed.load(index, OPERATOR.keyed.dump(index, output.state))
         OPERATOR.keyed.check(index, state)
         emitted = output.emitted.to_pylist() if output.emitted else []
-        # The score of what is withdrawn says nothing.
-        found += [output.changes.to_pylist(), [row | {"score": None} if row["what"] == WITHDRAWN else row for row in emitted]]
+        # The score of what is retracted says nothing.
+        found += [output.changes.to_pylist(), [row | {"score": None} if row["what"] == RETRACTED else row for row in emitted]]
     return [sorted(map(repr, rows)) for rows in found]
 
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(most=40))
 @settings(max_examples=40, deadline=None)
 def test_planes_tell_what_index_points_tell(queries, rows):
-    by_planes = told(queries, rows, PLANE)
+    by_planes = answered(queries, rows, PLANE)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plane_groups, "MOST_BUCKETS", 0)
-        by_points = told(queries, rows, PLANE)
+        by_points = answered(queries, rows, PLANE)
     assert by_planes == by_points
 
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(most=40), st.sampled_from([63, 64, 200, 700]))
 @settings(max_examples=40, deadline=None)
-def test_buckets_without_planes_tell_the_same(queries, rows, strangers):
+def test_buckets_without_planes_tell_the_same(queries, rows, unknown):
     """With many entities a bucket of a few hits has no plane."""
-    assert told(queries, rows, PLANE, strangers) == told(queries, rows, PLANE)
+    assert answered(queries, rows, PLANE, unknown) == answered(queries, rows, PLANE)
 
 
 @given(st.lists(documents(), min_size=2, max_size=6), streams(most=40), st.sampled_from([0, 16]))
 @settings(max_examples=30, deadline=None)
 def test_queries_in_several_groups_tell_the_same(queries, rows, slabbed):
-    """As many groups as queries with different tracks, boxes by themselves or by a grid that they share."""
-    whole = told(queries, rows, PLANE)
-    most = max(len(group.tracks) for query in queries for group in OPERATOR.compile(registered([query], PLANE), PLANE).groups)
+    """As many groups as queries with different sequences, boxes by themselves or by a grid that they share."""
+    whole = answered(queries, rows, PLANE)
+    most = max(len(group.sequences) for query in queries for group in OPERATOR.compile(registered([query], PLANE), PLANE).groups)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plane_groups, "MOST_TRACKS", max(most, 1 + max(len(query["predicates"]) for query in queries)))
+        patch.setattr(plane_groups, "MOST_SEQUENCES", max(most, 1 + max(len(query["predicates"]) for query in queries)))
         patch.setattr(plane_groups, "_MOST_SLABBED", slabbed)
-        assert told(queries, rows, PLANE) == whole
+        assert answered(queries, rows, PLANE) == whole
 
 
 def test_equal_predicates_come_into_one_group():
@@ -70,7 +70,7 @@ def test_equal_predicates_come_into_one_group():
     asked = [[0, 1], *([i] for i in range(2, 90)), [0, 2], [89]]
     documents = [{"family": "motion", "predicates": [{"inside": shapes[i], "window": [1, 0]} for i in own], "every": 1} for own in asked]
     groups = OPERATOR.compile(registered(documents, PLANE), PLANE).groups
-    assert [len(group.tracks) for group in groups] == [64, 26]
+    assert [len(group.sequences) for group in groups] == [64, 26]
     assert [sorted(set(group.queries.tolist()) & {0, 1, 88, 89, 90}) for group in groups] == [[0, 1, 89], [88, 90]]
 
 
@@ -157,13 +157,13 @@ def test_stored_samples_are_those_that_boxes_hold(slabbed, monkeypatch):
     some = np.concatenate([edges, np.nextafter(edges, 99), np.nextafter(edges, -99), [-1e300, 1e300, np.inf, np.nan], chance.uniform(-1, 13, 50)])
     x, y = chance.choice(some, (2, 5000))
     rows = pa.RecordBatch.from_pydict({"entity": ["1"] * len(x), "t": [0] * len(x), "x": x, "y": y, "seq": range(len(x))})
-    sweep.take(Sightings(Batch(rows, EntityDictionary())))
+    sweep.take(BatchCache(Batch(rows, EntityDictionary())))
     kept = sample_store.live(sweep.store)
     seq, word = kept["seq"], kept["word"]
     found = {(int(s), p) for s, bits in zip(seq, word.tolist(), strict=True) for p in range(64) if bits >> p & 1}
     wanted = {
         (int(s), p)
-        for p, (_, target) in enumerate(sweep.group.tracks)
+        for p, (_, target) in enumerate(sweep.group.sequences)
         for s in np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
         if target.bounds[0] <= x[s] <= target.bounds[2] and target.bounds[1] <= y[s] <= target.bounds[3]
     }

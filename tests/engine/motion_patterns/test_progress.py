@@ -88,7 +88,7 @@ def test_a_tour_of_five_banks_stands_at_step_three():
     assert not matches
 
 
-def test_a_distance_is_told_before_the_pattern_is_complete():
+def test_a_distance_is_reported_before_the_pattern_is_complete():
     document = {
         "family": "motion",
         "predicates": [{"inside": box(9, 9, 1, 1), "window": [5, 0]}, {"distance": [0, 0], "window": [5, 0]}],

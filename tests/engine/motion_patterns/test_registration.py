@@ -23,7 +23,7 @@ class Registry(RuleBasedStateMachine):
     def start(self, partitions):
         self.rows, self.t, self.next = [], 0, 0
         self.documents: dict[int, dict] = {}
-        self.told: Counter = Counter()
+        self.answered: Counter = Counter()
         self.stamper = Stamper()
         self.log = []
         self.evaluator = Evaluator.start(PLANE, [], partitions)
@@ -39,14 +39,14 @@ class Registry(RuleBasedStateMachine):
             self.rows += fresh
             stamped = self.stamper.stamp(table_of(fresh))
             self.log.append(stamped)
-            add_answers(self.told, self.evaluator.process(stamped).changes)
+            add_answers(self.answered, self.evaluator.process(stamped).changes)
 
     @rule(added=st.lists(documents(), min_size=1, max_size=3))
     def add(self, added):
         first, self.next = self.next, self.next + len(added)
         side = self.evaluator.beside(registered(added, PLANE, first))
         for stamped in self.log:
-            add_answers(self.told, side.process(stamped).changes)
+            add_answers(self.answered, side.process(stamped).changes)
         self.documents |= dict(enumerate(added, first))
         self.evaluator.register(self.queries(), side)
 
@@ -56,7 +56,7 @@ class Registry(RuleBasedStateMachine):
             gone = data.draw(st.sampled_from(sorted(self.documents)))
             del self.documents[gone]
             self.evaluator.register(self.queries())
-            self.told = Counter({answer: n for answer, n in self.told.items() if answer[0] != gone})
+            self.answered = Counter({answer: n for answer, n in self.answered.items() if answer[0] != gone})
 
     @rule()
     def restart(self):
@@ -68,7 +68,7 @@ class Registry(RuleBasedStateMachine):
             self.evaluator.check()
             numbers = sorted(self.documents)
             expected = answers(self.rows, [self.documents[n] for n in numbers], until=self.t - 1)
-            assert self.told == Counter({(numbers[answer[0]], *answer[1:]): n for answer, n in expected.items()})
+            assert self.answered == Counter({(numbers[answer[0]], *answer[1:]): n for answer, n in expected.items()})
 
 
 Registry.TestCase.settings = settings(max_examples=40, stateful_step_count=10, deadline=None)

@@ -35,7 +35,7 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
 
 
 def add_answers(total: Counter[Answer], changes: pa.Table) -> None:
-    """Changes as the oracle writes answers, added up; a withdrawal must take back what was stated."""
+    """Changes as the oracle writes answers, added up; a retraction must take back what was asserted."""
     for row in changes.to_pylist():
         assert row["kind"] == "match"
         assert all(item["entity"] == row["entities"][0] for item in row["evidence"])
@@ -53,7 +53,7 @@ def add_answers(total: Counter[Answer], changes: pa.Table) -> None:
 def run(
     documents: Sequence[Mapping[str, Any]], rows: Sequence[Row], feed: Feed, chance: random.Random | None = None, partitions: int = 1
 ) -> Counter[Answer]:
-    """Answers of the evaluator over stamped rows in arrival order: in one batch, or cut, dumped and registered anew at random places."""
+    """Answers of the evaluator over stamped rows in arrival order: in one batch, or cut, dumped and registered again at random places."""
     queries = registered(documents, feed)
     evaluator = Evaluator.start(feed, queries, partitions)
     found: Counter[Answer] = Counter()

@@ -85,7 +85,7 @@ def test_a_job_that_starts_again_under_more_columns_answers_as_if_they_had_alway
     job = FeedProcessor(AFTER, log, store, Snapshots(tmp_path / "state"), partitions=2)
     while job.process():
         pass
-    assert "rebuilt" not in store.told, "the state of before is taken over"
+    assert "rebuilt" not in store.called, "the state of before is taken over"
     evaluator = GraphEvaluator.local(AFTER, queries(AFTER))
     wanted: Counter[tuple[Any, ...]] = Counter()
     duplicates = 0

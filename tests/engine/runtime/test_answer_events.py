@@ -17,11 +17,11 @@ SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0
 CROWD = {"family": "occupancy", "region": SQUARE, "count": [">=", 2]}
 
 
-def heard(at, *stated):
+def heard(at, *asserted):
     """Of the intervals of a count, each as (start, end, weight)."""
     events = AnswerEvents(with_answers(FEED), [Source("full", "crowd", "occupied", at, "crowd")], {"crowd": check(CROWD, FEED)}, per_entity=False)
     whole = {"query": "crowd", "version": 1, "kind": "occupied", "entities": [], "evidence": []}
-    rows = [{**whole, "start": start, "end": end, "weight": weight} for start, end, weight in stated]
+    rows = [{**whole, "start": start, "end": end, "weight": weight} for start, end, weight in asserted]
     events.hear(pa.Table.from_pylist(rows, schema=ANSWERS))
     return events
 

@@ -143,35 +143,35 @@ def answered(documents, table, chance):
     edited = {query.id for query in queries if chance.random() < 0.2}
     while more := {query.id for query in queries if any(source.query in edited for source in query.sources)} - edited:
         edited |= more
-    # What is edited ran before under another version, or not at all; what derives from it begins anew.
+    # What is edited ran before under another version, or not at all; what derives from it begins again.
     before = [query for query in queries if query.id not in edited]
     old = [] if chance.random() < 0.5 else [query for query in registered(documents, 0) if query.id in edited]
     evaluator = GraphEvaluator.start(FEED, [*before, *old], begin(chance.randint(1, 3)))
     middle = chance.randint(0, table.num_rows) if edited else 0
-    stated = [ANSWERS.empty_table()]
+    asserted = [ANSWERS.empty_table()]
     for batch in cut(table.slice(0, middle), chance):
-        stated.append(evaluator.process(batch).changes)
+        asserted.append(evaluator.process(batch).changes)
         evaluator = restarted(evaluator, chance)
     if edited:
         evaluator.register(before)
         side = evaluator.beside([query for query in queries if query.id in edited])
         for batch in cut(table.slice(0, middle), chance):
-            told = side.process(batch).changes
-            assert set(told["query"].to_pylist()) <= edited
-            stated.append(told)
+            side_changes = side.process(batch).changes
+            assert set(side_changes["query"].to_pylist()) <= edited
+            asserted.append(side_changes)
         evaluator.register(queries, side)
     for batch in cut(table.slice(middle), chance):
-        stated.append(evaluator.process(batch).changes)
+        asserted.append(evaluator.process(batch).changes)
         evaluator.check()
         evaluator = restarted(evaluator, chance)
-    stated.append(evaluator.finish().changes)
-    return final(stated)
+    asserted.append(evaluator.finish().changes)
+    return final(asserted)
 
 
-def final(stated):
+def final(asserted):
     """What is left of all changes."""
     total = Counter()
-    for row in pa.concat_tables(stated).to_pylist():
+    for row in pa.concat_tables(asserted).to_pylist():
         value = None if row["score"] is None and row["value"] == "true" else row["score"]
         fact = row["query"], row["kind"], tuple(row["entities"]), value, row["start"], row["end"]
         total[fact] += row["weight"] * row["version"]
@@ -272,8 +272,8 @@ def test_a_feeds_own_whole_numbers_called_value_stand_beside_those_of_answers():
     queries = [RegisteredQuery(name, 1, check(document, feed), sources_of(document)) for name, document in documents.items()]
     graph = GraphEvaluator.local(feed, queries)
     rows = [{"entity": e, "t": t, "x": x, "y": 0.0, "value": value} for e, t, x, value in [("p", 0, 0.0, 7), ("q", 0, 0.5, 8), ("q", 4, 9.0, 0)]]
-    stated = pa.concat_tables([graph.process(stamped(rows, feed)).changes, graph.finish().changes]).to_pylist()
-    found = sorted((row["entities"], row["start"]) for row in stated if row["query"] == "near")
+    asserted = pa.concat_tables([graph.process(stamped(rows, feed)).changes, graph.finish().changes]).to_pylist()
+    found = sorted((row["entities"], row["start"]) for row in asserted if row["query"] == "near")
     assert found == [([], 0), ([], 4)], "the row with 7 and the meeting at 0.5"
 
 
@@ -292,6 +292,6 @@ def test_an_answer_about_no_one_is_no_event_of_a_query_for_each_entity():
     graph = GraphEvaluator.start(FEED, registered(documents), begin(1))
     places = [("p", 0, 1), ("q", 0, 1), ("p", 2, 9), ("p", 4, 1), ("q", 6, 1)]
     rows = [{"entity": e, "t": t, "x": float(x), "y": float(x)} for e, t, x in places]
-    stated = pa.concat_tables([graph.process(stamped(rows, FEED)).changes, graph.finish().changes]).to_pylist()
-    counted = Counter(row["query"] for row in stated)
+    asserted = pa.concat_tables([graph.process(stamped(rows, FEED)).changes, graph.finish().changes]).to_pylist()
+    counted = Counter(row["query"] for row in asserted)
     assert (counted["pair"], counted["any"], counted["each"]) == (1, 1, 0)

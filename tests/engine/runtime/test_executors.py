@@ -47,7 +47,7 @@ def batches(count: int = 4, rows: int = 60) -> list[pa.Table]:
 
 
 def answered(outcomes: list[Any]) -> Counter[str]:
-    """What was stated, late and counted in all batches together."""
+    """What was asserted, late and counted in all batches together."""
     found: Counter[str] = Counter()
     for outcome in outcomes:
         found.update(str(row) for row in outcome.changes.to_pylist())

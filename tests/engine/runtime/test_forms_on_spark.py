@@ -54,8 +54,8 @@ TABLE = walks(2000)
 
 def answered(evaluator: Any, tables: Sequence[pa.Table]) -> Any:
     """What is left of all changes, the end of the input included."""
-    stated = [evaluator.process(table).changes for table in tables]
-    found = summed(pa.concat_tables([*stated, evaluator.finish().changes]))
+    asserted = [evaluator.process(table).changes for table in tables]
+    found = summed(pa.concat_tables([*asserted, evaluator.finish().changes]))
     evaluator.close()
     return found
 
@@ -83,11 +83,11 @@ def test_worlds_of_every_form_answer_as_the_definition_says(
     feed, table = test_derived.FEED, stamped(rows, test_derived.FEED)
     begin: Callable[..., Any] = lambda queries: SparkEvaluator.start(feed, queries, partitions, batch_rows=batch_rows, spark=spark)  # noqa: E731
     evaluator = GraphEvaluator.start(feed, test_derived.registered(documents), begin)
-    stated = [evaluator.process(table.slice(at, 3)).changes for at in range(0, table.num_rows, 3)]
-    stated.append(evaluator.finish().changes)
+    asserted = [evaluator.process(table.slice(at, 3)).changes for at in range(0, table.num_rows, 3)]
+    asserted.append(evaluator.finish().changes)
     evaluator.close()
     numbered = [row | {"seq": seq} for seq, row in enumerate(rows)]
-    assert test_derived.final(stated) == test_derived.expected(documents, numbered)
+    assert test_derived.final(asserted) == test_derived.expected(documents, numbered)
 
 
 def test_queries_that_join_over_executors_and_a_restart_change_nothing(spark: SparkSession, expected: Any, tmp_path: Path) -> None:
@@ -103,18 +103,18 @@ def test_queries_that_join_over_executors_and_a_restart_change_nothing(spark: Sp
         assert span is not None
         return evaluator.take(span, [table]).changes
 
-    stated = [taken(evaluator, table) for table in tables[:2]]
+    asserted = [taken(evaluator, table) for table in tables[:2]]
     side = evaluator.beside([query for query in QUERIES if query not in first])
-    stated += [side.process(table).changes for table in tables[:2]]
+    asserted += [side.process(table).changes for table in tables[:2]]
     evaluator.register(QUERIES, side)
-    stated += [taken(evaluator, tables[2])]
+    asserted += [taken(evaluator, tables[2])]
     data = evaluator.dump()
     again = GraphEvaluator.load(FEED, QUERIES, data, lambda queries, part: ExecutorsEvaluator.load(spark, FEED, log, states, queries, part))
-    stated += [taken(again, table) for table in tables[3:]]
+    asserted += [taken(again, table) for table in tables[3:]]
 
     def ended(queries: Sequence[RegisteredQuery], part: bytes) -> Any:
         """In this process: the end of the input is the driver's."""
         return ExecutorsEvaluator.load(spark, FEED, log, states, queries, part).local()
 
     last = GraphEvaluator.load(FEED, QUERIES, again.dump(), ended)
-    assert summed(pa.concat_tables([*stated, last.finish().changes])) == expected
+    assert summed(pa.concat_tables([*asserted, last.finish().changes])) == expected

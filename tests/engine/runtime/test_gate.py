@@ -64,7 +64,7 @@ def test_a_heartbeat_moves_the_clock_and_is_no_event() -> None:
     assert admitted.late.column("t").to_pylist() == [7]
 
 
-def test_minus_zero_and_null_are_told_apart_as_values_are() -> None:
+def test_minus_zero_and_null_are_distinguished_as_values_are() -> None:
     rows = [{"entity": "a", "t": 1, "x": 0.0, "y": 0.0}, {"entity": "a", "t": 1, "x": -0.0, "y": 0.0}, {"entity": "a", "t": 1}]
     admitted = Gate(FEED).take(stamped(rows, FEED), 1)
     assert (admitted.duplicates, admitted.ready.num_rows) == (1, 2)

@@ -52,7 +52,7 @@ class Memory:
     facts: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     backfill: dict[tuple[Any, ...], int] = field(default_factory=dict)
     counted: Counter[str] = field(default_factory=Counter)
-    told: list[str] = field(default_factory=list)
+    called: list[str] = field(default_factory=list)
     stopped: dict[QueryKey, str] = field(default_factory=dict)
     known: Sequence[RegisteredQuery] = field(default_factory=lambda: QUERIES)
     fail: Callable[[str], None] = lambda place: None
@@ -88,8 +88,8 @@ class Memory:
     def catching_up(self, report: Mapping[str, Any]) -> None:
         pass
 
-    def tell(self, kind: str, text: str) -> None:
-        self.told.append(kind)
+    def report_event(self, kind: str, text: str) -> None:
+        self.called.append(kind)
 
 
 def rows_of(chance: random.Random, count: int, t: int) -> pa.Table:
@@ -232,7 +232,7 @@ def test_a_damaged_snapshot_is_rebuilt_from_the_log(calm: Life) -> None:
     content[-1] ^= 1
     path.write_bytes(content)
     calm.job = calm.begin()
-    assert calm.store.told == ["rebuilt"]
+    assert calm.store.called == ["rebuilt"]
     calm.grow(40)
     calm.run_batch()
     calm.check()

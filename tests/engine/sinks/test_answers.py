@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from engine.model.changes import ANSWERS
 from engine.sinks import answers
-from engine.sinks.answers import AnswerFile, UnbalancedWithdrawal
+from engine.sinks.answers import AnswerFile, UnbalancedRetraction
 
 COLUMNS = ["query", "kind", "entities", "value", "start", "end", "evidence", "weight", "detected_at"]
 
@@ -42,7 +42,7 @@ def written(path: Path, *batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(csv.DictReader(path.open(newline="")))
 
 
-def test_what_is_withdrawn_later_is_not_shown_and_equal_facts_count_each(tmp_path: Path) -> None:
+def test_what_is_retracted_later_is_not_shown_and_equal_facts_count_each(tmp_path: Path) -> None:
     rows = written(
         tmp_path / "a.parquet", [fact(), fact(), fact(start=5)], [fact(-1, start=5), fact(-1)], [fact(start=5, end=None), fact(start=9, end=9)]
     )
@@ -50,13 +50,13 @@ def test_what_is_withdrawn_later_is_not_shown_and_equal_facts_count_each(tmp_pat
     assert list(rows[0]) == COLUMNS
 
 
-def test_a_withdrawal_may_come_in_a_batch_before_its_sort_order_and_must_be_balanced(tmp_path: Path) -> None:
-    with pytest.raises(UnbalancedWithdrawal):
+def test_a_retraction_may_come_in_a_batch_before_its_sort_order_and_must_be_balanced(tmp_path: Path) -> None:
+    with pytest.raises(UnbalancedRetraction):
         written(tmp_path / "a.parquet", [fact()], [fact(-1, start=3)])
     assert not list(tmp_path.iterdir())
 
 
-def test_facts_that_differ_in_their_evidence_events_are_two_and_withdrawn_apart(tmp_path: Path) -> None:
+def test_facts_that_differ_in_their_evidence_events_are_two_and_retracted_apart(tmp_path: Path) -> None:
     one, other = fact(evidence=[event(1)]), fact(evidence=[event(2)])
     rows = written(tmp_path / "a.parquet", [one, other, fact(evidence=[])], [fact(-1, evidence=[event(1)])])
     assert [row["evidence"] for row in rows] == [[], [{"variable": None, "entity": "a", "t": 1, "x": 1.5, "y": None}]]
@@ -104,11 +104,11 @@ FACTS = st.tuples(st.integers(0, 2), st.sampled_from([0, 1, None]), st.sampled_f
 def test_the_file_is_the_sum_whatever_goes_to_disk(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, bool]], size: int) -> None:
     total: Counter[Any] = Counter()
     rows = []
-    for (start, end, kind, seq), stated in steps:
-        if not stated and not total[start, end, kind, seq]:
+    for (start, end, kind, seq), asserted in steps:
+        if not asserted and not total[start, end, kind, seq]:
             continue
-        total[start, end, kind, seq] += 1 if stated else -1
-        rows.append(fact(1 if stated else -1, start=start, end=end, kind=kind, evidence=[event(seq, seq)]))
+        total[start, end, kind, seq] += 1 if asserted else -1
+        rows.append(fact(1 if asserted else -1, start=start, end=end, kind=kind, evidence=[event(seq, seq)]))
     batches = [rows[i : i + size] for i in range(0, len(rows), size)]
     with pytest.MonkeyPatch.context() as patch:
         sort = answers.ExternalSort

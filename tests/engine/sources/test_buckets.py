@@ -89,7 +89,7 @@ def test_a_task_of_sixteen_decodes_a_sixteenth(logs: tuple[EventLog, EventLog]) 
     assert sum(read) == 400
 
 
-def test_rows_that_are_missing_are_told(logs: tuple[EventLog, EventLog]) -> None:
+def test_rows_that_are_missing_are_reported(logs: tuple[EventLog, EventLog]) -> None:
     with pytest.raises(MissingRows, match="rows 544 to 599"):
         list(logs[1].parts_between(500, 600, [[1]]))
 

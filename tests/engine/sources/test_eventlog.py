@@ -176,7 +176,7 @@ def test_waiting_appends_become_one_segment(log: EventLog) -> None:
     assert [e.key for e in log.entries()] == [str(t) for t in times(log)]
 
 
-def test_a_failing_disk_is_told_to_every_waiting_append_and_the_log_goes_on(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_disk_is_reported_to_every_waiting_append_and_the_log_goes_on(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "log.before_rename=raise")
     with pytest.raises(OSError, match=r"log\.before_rename"):
         log.append(rows(1))
@@ -507,7 +507,7 @@ def test_a_reader_half_way_goes_on_when_its_files_were_compacted(log: EventLog) 
     assert first + [t for table in reader for t in table["t"].to_pylist()] == list(range(6))
 
 
-def test_a_reader_is_told_when_rows_were_dropped_under_it(log: EventLog) -> None:
+def test_a_reader_gets_an_error_when_rows_were_dropped_under_it(log: EventLog) -> None:
     for t in range(6):
         log.append(rows(t, **{f"c{t}": 1}))
     reader = log.read()

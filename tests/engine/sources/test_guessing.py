@@ -111,13 +111,13 @@ def test_faults_say_the_line_and_the_remedy(tmp_path: Path) -> None:
     lines = ["a,2026-01-02T10:00:00Z,1,2,3", "b,yesterday,1,2,3", "c,2026-01-02T10:00:00Z,181,2,3", "d,2026-01-02T10:00:00Z,east,2,3", "e,1", ""]
     path = written(tmp_path / "a.csv", "id,time,lon,lat,speed\n" + "\n".join(lines))
     found, rows = looked(path)
-    told = {fault["line"]: fault["problem"] for fault in found["faults"]}
+    problems = {fault["line"]: fault["problem"] for fault in found["faults"]}
     assert [row["entity"] for row in rows] == ["a"] and found["good"] == 1 and found["fault_count"] == 4
     assert (
-        "ISO 8601: choose another format" in told[3]
-        and "longitude" in told[4]
-        and "'lon' holds no number: mend" in told[5]
-        and "delimiter" in told[6]
+        "ISO 8601: choose another format" in problems[3]
+        and "longitude" in problems[4]
+        and "'lon' holds no number: mend" in problems[5]
+        and "delimiter" in problems[6]
     )
 
 

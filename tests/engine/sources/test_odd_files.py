@@ -51,7 +51,7 @@ def test_cells_and_names_of_several_lines(tmp_path: Path) -> None:
     assert found["reading"]["delimiter"] == "," and len(rows) == 20 and not faults and rows[0]["note_long"] == 'one\n"two", 0'
 
 
-def test_the_line_by_which_excel_is_told_the_delimiter(tmp_path: Path) -> None:
+def test_the_line_by_which_excel_knows_the_delimiter(tmp_path: Path) -> None:
     _, rows, faults = looked(tmp_path / "a.csv", "sep=;\r\n" + table("a;{t};13,5;52,5", head="id;time;lon;lat") + "b;never;1;2\n")
     assert len(rows) == 20 and rows[0]["x"] == 13.5 and faults[0][0] == 23
 

@@ -29,7 +29,7 @@ def name_of(query: RegisteredQuery) -> str:
 
 
 class KeyedEcho(Stage[EchoIndex, Latest]):
-    """States newest events and withdraws the one before; sends all rows on."""
+    """States newest events and retracts the one before; sends all rows on."""
 
     def initial(self, index: EchoIndex) -> Latest:
         return {name_of(query): {} for query in index.queries}
@@ -38,9 +38,10 @@ class KeyedEcho(Stage[EchoIndex, Latest]):
         quiet = all(query.specification.mode == "silent" for query in index.queries)
         if quiet or not len(batch):
             return Output(state)
-        stated = [self._newest(position, query, state, batch) for position, query in enumerate(index.queries) if query.specification.mode == "latest"]
+        latest = [(n, query) for n, query in enumerate(index.queries) if query.specification.mode == "latest"]
+        asserted = [self._newest(position, query, state, batch) for position, query in latest]
         route = pa.array(batch.t % 7, pa.int64())
-        return Output(state, concat(stated), batch.rows.append_column(ROUTE, route))
+        return Output(state, concat(asserted), batch.rows.append_column(ROUTE, route))
 
     def _newest(self, position: int, query: RegisteredQuery, state: Latest, batch: Batch) -> pa.RecordBatch:
         mine, kept = state[name_of(query)], query.specification.where.mask(batch)
@@ -55,7 +56,7 @@ class KeyedEcho(Stage[EchoIndex, Latest]):
             mine[entity] = now
         table = np.array(rows, np.int64).reshape(-1, 3)
         codes = batch.entities.encode(pa.array(names, pa.string()))
-        return told(batch, position, "newest", codes, table[:, 0], table[:, 1], table[:, 2])
+        return changes_of(batch, position, "newest", codes, table[:, 0], table[:, 1], table[:, 2])
 
     def migrate(self, index: EchoIndex, parts: Sequence[tuple[EchoIndex, Latest]]) -> Latest:
         state = self.initial(index)
@@ -89,12 +90,12 @@ class RelationalEcho(Stage[EchoIndex, int]):
             return Output(watermark)
         assert (np.diff(batch.t) >= 0).all()
         assert int(batch.t.min()) >= state and int(batch.t.max()) <= watermark
-        stated = []
+        asserted = []
         for position, query in enumerate(index.queries):
             if query.specification.mode == "rows":
                 kept = np.flatnonzero(query.specification.where.mask(batch))
-                stated.append(told(batch, position, "row", batch.entity[kept], batch.t[kept], batch.seq[kept], np.ones(len(kept))))
-        return Output(watermark, concat(stated))
+                asserted.append(changes_of(batch, position, "row", batch.entity[kept], batch.t[kept], batch.seq[kept], np.ones(len(kept))))
+        return Output(watermark, concat(asserted))
 
     def migrate(self, index: EchoIndex, parts: Sequence[tuple[EchoIndex, int]]) -> int:
         return max(state for _, state in parts)
@@ -117,7 +118,7 @@ class EchoOperator(Operator[EchoIndex]):
         return EchoIndex(tuple(queries))
 
 
-def told(batch: Batch, query: int, kind: str, entity: Any, t: Any, seq: Any, weight: Any) -> pa.RecordBatch:
+def changes_of(batch: Batch, query: int, kind: str, entity: Any, t: Any, seq: Any, weight: Any) -> pa.RecordBatch:
     """One change for each row, with the row as evidence."""
     n = len(t)
     nowhere = np.full(n, np.nan)

@@ -12,7 +12,7 @@ from engine.model.conditions import Conditions
 
 @dataclass(frozen=True)
 class EchoSpecification:
-    """`rows`: each event is stated; `latest`: an entity's newest event, the one before is withdrawn; `silent`: nothing."""
+    """`rows`: each event is asserted; `latest`: an entity's newest event, the one before is retracted; `silent`: nothing."""
 
     where: Conditions
     mode: str

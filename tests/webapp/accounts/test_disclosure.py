@@ -1,4 +1,4 @@
-"""What belongs to somebody else stays theirs, and hinders nobody: private queries on a public feed, private channels, feeds of an old name."""
+"""What belongs to someone else stays theirs, and hinders nobody: private queries on a public feed, private channels, feeds of an old name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def of_a_stranger(people: SimpleNamespace, feed: Feed, region: Region) -> Query:
     return query_register(owner=people.stranger, feed=feed, name=SECRET, specification=specification)
 
 
-def test_a_strangers_query_keeps_nobody_from_removing_a_feed(
+def test_another_users_query_keeps_nobody_from_removing_a_feed(
     of_a_stranger: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     answer = client_of(people.owner).delete("/api/v1/feeds/yard/")
@@ -50,7 +50,7 @@ def test_a_feed_is_kept_by_ones_own_queries_and_only_those_are_named(
 
 
 @pytest.mark.parametrize("bulk", [False, True])
-def test_a_strangers_query_keeps_nobody_from_removing_a_region_and_goes_on_with_its_shape(
+def test_another_users_query_keeps_nobody_from_removing_a_region_and_goes_on_with_its_shape(
     bulk: bool, of_a_stranger: Query, region: Region, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     client = client_of(people.owner)
@@ -71,12 +71,12 @@ def test_how_an_alert_went_out_names_the_readers_own_channels_alone(
     private = channel_create(owner=people.owner, name=SECRET, url="https://hooks.example.org/x")
     shared = channel_create(owner=people.owner, name="desk", url="https://hooks.example.org/y", team=people.harbour)
     Notification.objects.bulk_create(Notification(alert=alert, channel=channel) for channel in (private, shared))
-    told = client_of(people.viewer).get(f"/api/v1/alerts/{alert.pk}/").json()["deliveries"]
-    assert [one["channel"] for one in told] == ["desk"]
+    listed = client_of(people.viewer).get(f"/api/v1/alerts/{alert.pk}/").json()["deliveries"]
+    assert [one["channel"] for one in listed] == ["desk"]
     assert len(client_of(people.owner).get(f"/api/v1/alerts/{alert.pk}/").json()["deliveries"]) == 2
 
 
-def test_a_channel_tells_of_its_queries_those_that_the_reader_sees_and_keeps_the_others(
+def test_a_channel_shows_of_its_queries_those_that_the_reader_sees_and_keeps_the_others(
     query: Query, feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     private = query_register(owner=people.owner, feed=feed, name=SECRET, specification=query.specification)
@@ -90,7 +90,7 @@ def test_a_channel_tells_of_its_queries_those_that_the_reader_sees_and_keeps_the
     assert channel.all_queries
 
 
-def test_a_feed_made_anew_under_an_old_name_begins_with_nothing(
+def test_a_feed_made_again_under_an_old_name_begins_with_nothing(
     feed: Feed,
     people: SimpleNamespace,
     client_of: Callable[..., APIClient],
@@ -110,15 +110,15 @@ def test_a_feed_made_anew_under_an_old_name_begins_with_nothing(
     assert positions.latest(feed.pk)["entities"], "kept for pages that are opened"
     with django_capture_on_commit_callbacks(execute=True):
         assert client_of(people.owner).delete("/api/v1/feeds/yard/").status_code == 204
-    anew = feed_create(owner=people.stranger, name="yard", title="Another", crs="planar", time="ms")
-    assert places(feed_id=anew.pk)["entities"] == []
+    remade = feed_create(owner=people.stranger, name="yard", title="Another", crs="planar", time="ms")
+    assert places(feed_id=remade.pk)["entities"] == []
     client = client_of(people.stranger)
-    told = [
+    answers = [
         client.get(f"/api/v1/feeds/yard/{what}").content.decode() for what in ("positions", "entities", f"tracks?entity={SECRET}", "dead-letters")
     ]
-    assert SECRET not in json.dumps(told)
-    received(anew, [{"entity": "b", "t": 1, "x": 1.0, "y": 1.0}])
-    assert recent.log_of(anew).end[0] == 1
+    assert SECRET not in json.dumps(answers)
+    received(remade, [{"entity": "b", "t": 1, "x": 1.0, "y": 1.0}])
+    assert recent.log_of(remade).end[0] == 1
 
 
 MAKING: list[tuple[str, Role, dict[str, Any]]] = [

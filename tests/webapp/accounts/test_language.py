@@ -48,7 +48,7 @@ def test_pages_that_the_server_makes_are_in_the_chosen_language(people: SimpleNa
     assert all(word in page for word in words)
 
 
-def test_a_failed_log_in_is_told_in_the_language_of_the_browser(db: None) -> None:
+def test_a_failed_log_in_is_reported_in_the_language_of_the_browser(db: None) -> None:
     answer = Client(headers={"Accept-Language": "de"}).post("/login/", {"username": "nobody", "password": "wrong"})
     assert "Der Name oder das Passwort ist falsch." in answer.text
 

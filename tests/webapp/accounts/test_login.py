@@ -44,7 +44,7 @@ def test_ten_failures_bar_the_account_even_for_the_right_password(people: Simple
     assert log_in(Client(), "viewer has a password", "viewer").status_code == 302
 
 
-def test_an_unknown_name_and_a_wrong_password_are_told_alike(people: SimpleNamespace) -> None:
+def test_an_unknown_name_and_a_wrong_password_get_the_same_answer(people: SimpleNamespace) -> None:
     known, unknown = log_in(Client(), "wrong"), log_in(Client(), "wrong", "nobody")
     assert known.context["form"].non_field_errors() == unknown.context["form"].non_field_errors()
 
@@ -80,7 +80,7 @@ def test_the_old_password_cannot_be_guessed_in_an_open_session(people: SimpleNam
     assert right.status_code == 400 and "Too many" in right.json()["faults"][0]["message"]
 
 
-def test_me_tells_teams_and_takes_a_time_zone(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_me_lists_teams_and_takes_a_time_zone(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.analyst)
     assert client.get("/api/v1/me").json()["teams"] == [{"id": people.harbour.pk, "name": "harbour", "role": "analyst"}]
     assert client.patch("/api/v1/me", {"time_zone": "Europe/Oslo"}).json()["time_zone"] == "Europe/Oslo"
@@ -92,6 +92,6 @@ def test_me_tells_teams_and_takes_a_time_zone(people: SimpleNamespace, client_of
     assert client.patch("/api/v1/me", {"superuser": True, "id": 1}).json()["superuser"] is False
 
 
-def test_health_is_told_without_a_log_in(db: None) -> None:
+def test_health_is_shown_without_a_log_in(db: None) -> None:
     answer = Client().get("/healthz")
     assert (answer.status_code, answer.json()) == (200, {"database": True, "jobs": True})

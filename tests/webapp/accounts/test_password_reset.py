@@ -47,10 +47,10 @@ def test_the_link_sets_a_new_password_once_and_ends_all_sessions(mails: list[Ema
     assert client.post(form.request["PATH_INFO"], {"password1": "short", "password2": "short"}).status_code == 200
     assert client.post(form.request["PATH_INFO"], {"password1": "a phrase of its own", "password2": "a phrase of its own"}).status_code == 302
     assert inside.get("/account/").status_code == 302
-    assert token_authenticate(token) is None, "whoever knew the old password may have made it"
+    assert token_authenticate(token) is None, "someone who knew the old password may have made it"
     assert Client().post("/login/", {"username": "owner", "password": "a phrase of its own"}).status_code == 302
     assert b"has been used already" in opened(Client(), link_in(mails[0])).content
-    assert any("password" in mail["Subject"].lower() and mail is not mails[0] for mail in mails), "the owner is told of it"
+    assert any("password" in mail["Subject"].lower() and mail is not mails[0] for mail in mails), "the owner is notified"
 
 
 def test_a_password_changed_on_its_page_ends_tokens_too(people: SimpleNamespace) -> None:
@@ -64,7 +64,7 @@ def test_a_password_changed_on_its_page_ends_tokens_too(people: SimpleNamespace)
     assert token_authenticate(token) is None
 
 
-def test_an_address_without_account_is_told_alike_and_gets_no_link(mails: list[EmailMessage]) -> None:
+def test_an_address_without_account_gets_the_same_answer_and_no_link(mails: list[EmailMessage]) -> None:
     known, unknown = ask("owner@example.org"), ask("nobody@example.org")
     assert (known.status_code, known["Location"]) == (unknown.status_code, unknown["Location"])
     assert [mail["To"] for mail in mails] == ["owner@example.org", "nobody@example.org"]

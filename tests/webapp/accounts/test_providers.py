@@ -54,7 +54,7 @@ def is_in(client: Client) -> bool:
     return client.get("/account/").status_code == 200
 
 
-def test_somebody_new_gets_an_account_without_a_team_and_the_same_one_again(trusted: Any, people: SimpleNamespace) -> None:
+def test_a_new_user_gets_an_account_without_a_team_and_the_same_one_again(trusted: Any, people: SimpleNamespace) -> None:
     for _ in range(2):
         browser = client()
         answer = go(browser, "corp", "grace", next="/feeds/")

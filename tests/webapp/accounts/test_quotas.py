@@ -49,9 +49,9 @@ def test_what_is_over_a_quota_is_refused_with_the_quota(
     setattr(settings, whose, {**getattr(settings, whose), quota: held})
     body = {**body, "team": people.harbour.pk} if whose == "TEAM_QUOTAS" else body
     answer = client.post(f"/api/v1/{path}", body)
-    told = answer.json()["faults"][0]["message"]
+    message = answer.json()["faults"][0]["message"]
     assert answer.status_code == 403, answer.content
-    assert f"{held:,}" in told and ("Your quota" if whose == "USER_QUOTAS" else "The quota of") in told
+    assert f"{held:,}" in message and ("Your quota" if whose == "USER_QUOTAS" else "The quota of") in message
     setattr(settings, whose, {**getattr(settings, whose), quota: held + 10})
     assert client.post(f"/api/v1/{path}", body).status_code == 201
 
@@ -126,8 +126,8 @@ def test_an_administrator_sets_a_persons_quotas_and_they_hold(
     }
     assert all(row["limit"] == row["default"] for row in before.values())
     assert root.patch(path, {"limits": {"feeds": 1, "tokens": 0}}).status_code == 200
-    told = client.post("/api/v1/tokens/", {"name": "a", "scopes": ["read"]})
-    assert told.status_code == 403 and "Your quota of tokens is 0" in told.content.decode()
+    refused = client.post("/api/v1/tokens/", {"name": "a", "scopes": ["read"]})
+    assert refused.status_code == 403 and "Your quota of tokens is 0" in refused.content.decode()
     after = {row["name"]: row for row in client.get("/api/v1/me/quotas").json()}
     assert (after["feeds"]["limit"], after["tokens"]["limit"], after["queries"]) == (1, 0, before["queries"])
     assert root.patch(path, {"limits": {"tokens": None}}).json() == root.get(path).json()
@@ -146,21 +146,22 @@ def test_a_teams_quotas_are_seen_by_its_members_and_set_by_administrators_alone(
         assert client_of(user).patch(path, {"limits": {"queries": 10**6}}).status_code == 403
     assert client_of(people.stranger).patch(path, {"limits": {"queries": 1}}).status_code == 404
     assert client_of(people.root).patch(path, {"limits": {"queries": 1}}).status_code == 200
-    told = client.post("/api/v1/queries/", {"feed": "yard", "name": "one more", "specification": SPECIFICATION, "team": people.harbour.pk})
-    assert told.status_code == 403 and "The quota of queries of the team harbour is 1" in told.content.decode()
+    refused = client.post("/api/v1/queries/", {"feed": "yard", "name": "one more", "specification": SPECIFICATION, "team": people.harbour.pk})
+    assert refused.status_code == 403 and "The quota of queries of the team harbour is 1" in refused.content.decode()
     for path in ("/api/v1/people/1/quotas", f"/api/v1/people/{people.owner.pk}/quotas"):
         assert client.get(path).status_code == 403
 
 
 @pytest.mark.parametrize(
-    ("limits", "told"), [({"feed": 3}, "did you mean 'feeds'?"), ({"feeds": -1}, "0"), ({"feeds": "many"}, "integer"), ({"jobs": 1}, "quota 'jobs'")]
+    ("limits", "expected"),
+    [({"feed": 3}, "did you mean 'feeds'?"), ({"feeds": -1}, "0"), ({"feeds": "many"}, "integer"), ({"jobs": 1}, "quota 'jobs'")],
 )
 def test_a_wrong_quota_is_refused_at_its_place(
-    limits: dict[str, Any], told: str, people: SimpleNamespace, client_of: Callable[..., APIClient]
+    limits: dict[str, Any], expected: str, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     answer = client_of(people.root).patch(f"/api/v1/people/{people.owner.pk}/quotas", {"limits": limits})
     (fault,) = answer.json()["faults"]
-    assert answer.status_code == 400 and told in fault["message"] and fault["pointer"] == f"/limits/{next(iter(limits))}"
+    assert answer.status_code == 400 and expected in fault["message"] and fault["pointer"] == f"/limits/{next(iter(limits))}"
 
 
 # -- rows a second ----------------------------------------------------------------------------------------------------------------
@@ -174,15 +175,15 @@ def send(token: ApiToken | Any, rows: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ({"USER_QUOTAS": {"rows": 10}}, "Your quota of 10 rows a second"),
         ({"TEAM_QUOTAS": {"rows": 10}}, "The quota of 10 rows a second of the feed's team"),
         ({"INGEST_RATE": "6/min"}, "Your quota of 6/min requests with rows"),
     ],
 )
-def test_who_sends_too_fast_is_told_when_to_come_again(
-    given: dict[str, Any], told: str, people: SimpleNamespace, feed: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_user_who_sends_too_fast_is_asked_to_come_again_later(
+    given: dict[str, Any], expected: str, people: SimpleNamespace, feed: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
     monkeypatch.setattr("webapp.feeds.ingest_views.BUCKETS", Buckets(lambda: clock[0]))
@@ -191,7 +192,7 @@ def test_who_sends_too_fast_is_told_when_to_come_again(
     token = token_create(user=people.owner, name="gateway", scopes=[Scope.INGEST])
     assert send(token, 200).status_code == 202, "ten seconds' worth may come at once, and one request may be larger"
     refused = send(token, 1)
-    assert (refused.status_code, told in refused.content.decode()) == (429, True)
+    assert (refused.status_code, expected in refused.content.decode()) == (429, True)
     clock[0] += int(refused["Retry-After"]) + 0.001
     assert send(token, 1).status_code == 202
 

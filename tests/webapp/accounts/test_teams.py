@@ -1,4 +1,4 @@
-"""Teams and people: who may invite, change roles, remove and transfer, and what becomes of what somebody owns."""
+"""Teams and people: who may invite, change roles, remove and transfer, and what becomes of what someone owns."""
 
 import re
 from collections.abc import Callable
@@ -100,7 +100,7 @@ def test_an_invitation_makes_an_account_in_the_team_and_is_used_up(team: str, pe
     assert Entry.objects.filter(action="invitation.accept", actor_name="newcomer").exists()
 
 
-def test_somebody_with_an_account_joins_with_it_and_keeps_a_greater_role(team: str, people: SimpleNamespace, client_of: Clients) -> None:
+def test_a_user_with_an_account_joins_with_it_and_keeps_a_greater_role(team: str, people: SimpleNamespace, client_of: Clients) -> None:
     admin = client_of(people.admin)
     for name, role, after in (("stranger", "viewer", "viewer"), ("operator", "viewer", "operator"), ("viewer", "operator", "operator")):
         path = path_of(invite(admin, team, f"{name}@example.org", role))

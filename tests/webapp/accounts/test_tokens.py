@@ -84,7 +84,7 @@ def test_a_write_token_does_not_read(people: SimpleNamespace, feed: Any) -> None
     assert client.get("/api/v1/feeds/").status_code == 403
 
 
-def test_a_wrong_token_is_told_so(people: SimpleNamespace) -> None:
+def test_a_wrong_token_is_refused_with_the_reason(people: SimpleNamespace) -> None:
     answer = bearer("vdt_wrong").get("/api/v1/feeds/")
     assert answer.status_code == 401
     assert answer.json()["faults"][0]["message"]

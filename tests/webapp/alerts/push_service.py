@@ -122,8 +122,8 @@ class PushService:
     def is_of_sender(self, authorization: str) -> bool:
         """`vapid t=<JWT>, k=<key>`: signed by the sender that the browser subscribed to, for this service, for a day at most."""
         scheme, _, rest = authorization.partition(" ")
-        told = dict(part.strip().split("=", 1) for part in rest.split(","))
-        signed, _, mark = told["t"].rpartition(".")
+        parameters = dict(part.strip().split("=", 1) for part in rest.split(","))
+        signed, _, mark = parameters["t"].rpartition(".")
         claims = json.loads(bytes_of(signed.split(".")[1]))
         raw = bytes_of(mark)
         key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), bytes_of(self.sender))
@@ -133,7 +133,7 @@ class PushService:
         except InvalidSignature:
             return False
         for_us = claims["aud"] == self.origin and time.time() < claims["exp"] <= time.time() + DAY_S
-        return scheme == "vapid" and told["k"] == self.sender and for_us and claims["sub"].startswith(("mailto:", "https:"))
+        return scheme == "vapid" and parameters["k"] == self.sender and for_us and claims["sub"].startswith(("mailto:", "https:"))
 
     def close(self) -> None:
         self.server.shutdown()

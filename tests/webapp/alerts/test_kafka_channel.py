@@ -55,8 +55,8 @@ def test_an_alert_reaches_a_topic_under_a_key_that_stays(query: Query, people: S
     sent.refresh_from_db()
     assert sent.sent_at is not None and sent.error == ""
     assert {message.key().decode() for message in messages} == {str(sent.webhook_id)} and len(messages) == 2
-    told = json.loads(messages[0].value())
-    assert (told["id"], told["type"], told["data"]["alerts"][0]["entities"]) == (str(sent.webhook_id), "alerts.opened", ["a"])
+    body = json.loads(messages[0].value())
+    assert (body["id"], body["type"], body["data"]["alerts"][0]["entities"]) == (str(sent.webhook_id), "alerts.opened", ["a"])
 
 
 def deliver_again(channel: Channel) -> None:

@@ -1,4 +1,4 @@
-"""Alerts: opened and ended by answers, whatever the batches; handled by people; told to everybody through the outbox."""
+"""Alerts: opened and ended by answers, whatever the batches; handled by people; published to everybody through the outbox."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 @dataclass(frozen=True)
 class Fact:
-    """What the sink tells of a stored answer."""
+    """What the sink reports of a stored answer."""
 
     key: bytes
     query_id: int
@@ -53,12 +53,12 @@ def shown(query: Query) -> list[tuple[Any, ...]]:
 
 
 def test_entering_opens_an_alert_and_leaving_ends_it(query: Query) -> None:
-    (told,) = record(query, crossing(query, "in", "a", 10))
-    assert (told["state"], told["start"], told["end"], told["severity"]) == ("new", 10, None, "low")
-    assert (told["query"], told["query_name"]) == (query.pk, query.name)
+    (published,) = record(query, crossing(query, "in", "a", 10))
+    assert (published["state"], published["start"], published["end"], published["severity"]) == ("new", 10, None, "low")
+    assert (published["query"], published["query_name"]) == (query.pk, query.name)
     record(query, crossing(query, "in", "b", 11))
-    (told,) = record(query, crossing(query, "out", "a", 20))
-    assert (told["state"], told["end"], told["resolution"], told["over_at"] is None) == ("new", 20, "ended", False)
+    (published,) = record(query, crossing(query, "out", "a", 20))
+    assert (published["state"], published["end"], published["resolution"], published["over_at"] is None) == ("new", 20, "ended", False)
     assert shown(query) == [("in", ("a",), 10, 20, "new", "ended"), ("in", ("b",), 11, None, "new", "")]
 
 
@@ -116,7 +116,7 @@ def test_an_interval_that_goes_on_after_all_opens_its_alert_again(fluent: Query)
     assert shown(fluent) == [("near", ("a", "b"), 10, None, "new", "")]
 
 
-def test_a_withdrawn_answer_resolves_its_alert_and_a_repeated_one_opens_it_again(fluent: Query) -> None:
+def test_a_retracted_answer_resolves_its_alert_and_a_repeated_one_opens_it_again(fluent: Query) -> None:
     record(fluent, interval(fluent, None))
     record(fluent, interval(fluent, None, weight=0))
     assert shown(fluent)[0][4:] == ("resolved", "withdrawn")
@@ -156,22 +156,22 @@ def expected(facts: Sequence[Fact]) -> list[tuple[Any, ...]]:
 # -- people -----------------------------------------------------------------------------------------------------------------------
 
 
-def test_acknowledging_says_who_and_tells_everybody(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_acknowledging_says_who_and_notifies_everybody(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     record(query, crossing(query, "in", "a", 10))
     alert = Alert.objects.get()
     answer = client_of(people.analyst).post(f"/api/v1/alerts/{alert.pk}/acknowledge", {"comment": "On it."})
     assert answer.status_code == 200
     shown_alert = answer.json()
     assert (shown_alert["state"], shown_alert["acknowledged_by"], shown_alert["comments"][0]["text"]) == ("acknowledged", "analyst", "On it.")
-    (told,) = Outbox.objects.get(feed=query.feed).payload["alerts"]
-    assert (told["id"], told["state"], told["acknowledged_by"], told["query"]) == (alert.pk, "acknowledged", "analyst", query.pk)
-    assert told["query_name"] == query.name
+    (published,) = Outbox.objects.get(feed=query.feed).payload["alerts"]
+    assert (published["id"], published["state"], published["acknowledged_by"], published["query"]) == (alert.pk, "acknowledged", "analyst", query.pk)
+    assert published["query_name"] == query.name
 
 
 def test_the_names_of_many_alerts_queries_come_by_one_look_up(query: Query, django_assert_max_num_queries: Any) -> None:
     with django_assert_max_num_queries(8):
-        told = record(query, *(crossing(query, "in", f"e{n}", n) for n in range(50)))
-    assert [row["query_name"] for row in told] == [query.name] * 50
+        published = record(query, *(crossing(query, "in", f"e{n}", n) for n in range(50)))
+    assert [row["query_name"] for row in published] == [query.name] * 50
 
 
 def test_a_second_acknowledgement_changes_nothing(query: Query, people: SimpleNamespace) -> None:
@@ -203,7 +203,7 @@ def test_a_viewer_and_a_stranger_handle_nothing(query: Query, people: SimpleName
     assert Alert.objects.get().state == "new"
 
 
-def test_what_ended_by_itself_stays_until_somebody_takes_it(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_what_ended_by_itself_stays_until_someone_takes_it(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     record(query, crossing(query, "in", "a", 10), crossing(query, "in", "b", 10))
     record(query, crossing(query, "out", "a", 20))
     client = client_of(people.analyst)
@@ -227,7 +227,7 @@ def test_an_alert_goes_through_its_life_step_by_step(query: Query, people: Simpl
     assert set(given["handlers"]) == {"owner", "analyst", "operator", "admin"}
     assert [row["id"] for row in operator.get("/api/v1/alerts/?assignee=me").json()["results"]] == [given["id"]]
     record(query, crossing(query, "out", "a", 20))
-    assert Alert.objects.get().state == "assigned", "whoever it was given to has not taken it yet"
+    assert Alert.objects.get().state == "assigned", "the user it was given to has not taken it yet"
     assert operator.post(f"{one}/resolve", {"revision": 1}).json()["state"] == "resolved"
     again = analyst.post(f"{one}/reopen", {"comment": "Not yet"}).json()
     assert (again["state"], again["assignee"], again["resolved_by"], again["resolution"]) == ("reopened", None, None, "ended")

@@ -74,8 +74,8 @@ def test_a_mail_names_the_rule_that_sent_it(mails: list[EmailMessage], channel: 
     record(query, crossing(query, "in", "a", 10))
     Alert.objects.update(opened_at=timezone.now() - timedelta(minutes=5))
     deliver(channel)
-    told = " ".join(" ".join(text_of(mail).split()) for mail in mails)
-    assert "Sent by the rule “Night shift”: nobody acknowledged it within 5 min" in told
+    text = " ".join(" ".join(text_of(mail).split()) for mail in mails)
+    assert "Sent by the rule “Night shift”: nobody acknowledged it within 5 min" in text
 
 
 def test_a_mail_is_in_the_language_of_who_reads_it_not_of_who_asks_for_it(

@@ -45,9 +45,9 @@ def test_a_mute_takes_what_it_names_and_nothing_else(what: str, expected: list[s
     record(query, crossing(query, "in", "a", 10))
     snooze(query.feed, people.owner, **named[what])
     assert muted() == [name for name in expected if name == "a"], "what is open already"
-    told = record(query, crossing(query, "in", "b", 11))
+    published = record(query, crossing(query, "in", "b", 11))
     assert muted() == expected
-    assert told[0]["muted"] == ("b" in expected)
+    assert published[0]["muted"] == ("b" in expected)
 
 
 def test_nobody_is_called_for_a_muted_alert_until_it_comes_back(query: Query, people: SimpleNamespace) -> None:

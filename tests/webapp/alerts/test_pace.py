@@ -74,10 +74,10 @@ def alert(query: Query, entity: str, minute: float, severity: str = "low") -> No
 
 
 def sent(channel: Channel, minute: float) -> list[tuple[str, list[str]]]:
-    """The messages that are made by then, each with the entities that it tells of."""
+    """The messages that are made by then, each with the entities of its alerts."""
     deliveries_prepare(NOON + timedelta(minutes=minute))
     bodies = [json.loads(one.body) for one in channel.deliveries.order_by("id")]
-    return [(body["type"].removeprefix("alerts."), [entity for told in body["data"]["alerts"] for entity in told["entities"]]) for body in bodies]
+    return [(body["type"].removeprefix("alerts."), [entity for alert in body["data"]["alerts"] for entity in alert["entities"]]) for body in bodies]
 
 
 class TestPlanned:
@@ -113,8 +113,8 @@ class TestPlanned:
         # What is beyond that waits, and goes together.
         sent(desk, 62)
         assert Delivery.objects.count() == 8
-        told = [len(json.loads(one.body)["data"]["alerts"]) for one in Delivery.objects.order_by("id")]
-        assert sum(told) == 4 * 5, "each alert once for each channel"
+        sizes = [len(json.loads(one.body)["data"]["alerts"]) for one in Delivery.objects.order_by("id")]
+        assert sum(sizes) == 4 * 5, "each alert once for each channel"
 
     def test_a_digest_goes_once_whatever_runs_again(self, query: Query, people: SimpleNamespace, desk: Channel) -> None:
         rule_save(user=people.owner, name="hourly", channels=[desk], digest="hourly")

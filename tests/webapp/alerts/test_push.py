@@ -28,8 +28,8 @@ def service(settings: Any) -> Iterator[PushService]:
 
 
 def subscribe(client: APIClient, service: PushService, browser: Browser, **more: Any) -> Any:
-    told = {"name": "Firefox", "kind": "push", "url": service.address_of(browser), "browser_keys": browser.key_text, **more}
-    return client.post("/api/v1/channels/", told, format="json")
+    fields = {"name": "Firefox", "kind": "push", "url": service.address_of(browser), "browser_keys": browser.key_text, **more}
+    return client.post("/api/v1/channels/", fields, format="json")
 
 
 def deliver(channel_id: int) -> None:
@@ -49,10 +49,12 @@ def test_an_alert_reaches_a_browser_encrypted_and_signed(
     channel = made.json()["id"]
     record(query, crossing(query, "in", "a\u0007", 10))
     deliver(channel)
-    ((headers, told),) = browser.got
+    ((headers, content),) = browser.got
     alert, sent = Alert.objects.get(), Delivery.objects.get()
     assert (
-        (told["link"], told["tag"]) == (f"/alerts/{alert.pk}", f"alert-{alert.pk}") and query.name in told["title"] and "\u0007" not in told["body"]
+        (content["link"], content["tag"]) == (f"/alerts/{alert.pk}", f"alert-{alert.pk}")
+        and query.name in content["title"]
+        and "\u0007" not in content["body"]
     )
     assert headers["topic"] == sent.webhook_id.hex and headers["urgency"] == "normal" and sent.sent_at is not None
 
@@ -112,7 +114,7 @@ def test_a_browser_is_one_channel_of_one_person_who_may_be_a_viewer(
     assert subscribe(viewer, service, service.subscribe(), team=people.harbour.pk).status_code == 400
     assert viewer.patch(f"/api/v1/channels/{first}/", {"public": True}, format="json").status_code == 400
     assert viewer.patch(f"/api/v1/channels/{first}/", {"url": "https://example.org/x"}, format="json").status_code == 400
-    # Another person logs in at the same browser and subscribes: it tells the first one's alerts no more.
+    # Another person logs in at the same browser and subscribes: it shows the first one's alerts no more.
     other = subscribe(client_of(people.owner), service, browser).json()["id"]
     assert list(Channel.objects.values_list("pk", "owner__username")) == [(other, people.owner.username)]
     for _ in range(MOST_BROWSERS):
@@ -152,8 +154,8 @@ def test_a_subscription_that_changed_takes_the_place_of_the_old_one_without_a_lo
     channel = subscribe(client_of(people.owner), service, old).json()["id"]
 
     def renew(was: Browser, keys: str, **more: Any) -> int:
-        told = {"old": {"url": service.address_of(was), "browser_keys": keys}, "url": service.address_of(fresh), "browser_keys": fresh.key_text}
-        return int(client_of(None).post("/api/v1/channels/push-renewal", {**told, **more}, format="json").status_code)
+        fields = {"old": {"url": service.address_of(was), "browser_keys": keys}, "url": service.address_of(fresh), "browser_keys": fresh.key_text}
+        return int(client_of(None).post("/api/v1/channels/push-renewal", {**fields, **more}, format="json").status_code)
 
     assert renew(old, fresh.key_text) == 404, "who knows the address alone cannot take it over"
     assert renew(fresh, fresh.key_text) == 404, "nobody has this one"
@@ -175,5 +177,5 @@ def test_a_message_to_a_browser_is_in_its_owners_language(
     record(query, crossing(query, "in", "a", 10))
     notifications_plan()
     deliveries_prepare()
-    told = push.content_of(Delivery.objects.get())
-    assert told["title"] == "[Niedrig] In and out: a" and "geöffnet" in told["body"]
+    content = push.content_of(Delivery.objects.get())
+    assert content["title"] == "[Niedrig] In and out: a" and "geöffnet" in content["body"]

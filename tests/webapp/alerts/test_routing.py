@@ -104,8 +104,8 @@ def test_a_message_names_the_rule_that_sent_it(query: Query, people: SimpleNames
     record(query, crossing(query, "in", "a", 10))
     notifications_plan()
     deliveries_prepare()
-    told = json.loads(Delivery.objects.get().body)["data"]["alerts"][0]
-    assert (told["rule"], told["after_minutes"]) == ("grave", 0)
+    listed = json.loads(Delivery.objects.get().body)["data"]["alerts"][0]
+    assert (listed["rule"], listed["after_minutes"]) == ("grave", 0)
 
 
 def escalating(query: Query, people: SimpleNamespace) -> datetime:
@@ -127,7 +127,7 @@ def test_what_nobody_acknowledges_goes_further_after_its_time(query: Query, peop
 
 
 @pytest.mark.parametrize("step", [Step.ACKNOWLEDGED, Step.RESOLVED])
-def test_what_somebody_acknowledged_goes_no_further(step: Step, query: Query, people: SimpleNamespace) -> None:
+def test_what_someone_acknowledged_goes_no_further(step: Step, query: Query, people: SimpleNamespace) -> None:
     opened = escalating(query, people)
     deliveries_prepare(opened)
     alerts_decide(alerts=list(Alert.objects.all()), decision=Decision(step, people.owner, ""))

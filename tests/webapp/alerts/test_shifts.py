@@ -86,7 +86,7 @@ services = [pytest.mark.services, pytest.mark.django_db]
 class TestRouted:
     pytestmark = services
 
-    def test_a_rule_sends_to_whoever_is_on_call_when_it_comes(self, query: Query, people: SimpleNamespace) -> None:
+    def test_a_rule_sends_to_those_on_call_when_it_comes(self, query: Query, people: SimpleNamespace) -> None:
         hour, now = timedelta(hours=1), timezone.now()
         text = calendar((now - hour, now + hour, "On call: viewer"), (now + hour, now + 2 * hour, "operator"), (now, now + hour, "somebody"))
         shift = shift_save(user=people.operator, name="duty", calendar=text)
@@ -157,8 +157,8 @@ def test_owners_learn_once_and_in_time_that_nobody_will_be_on_call(
     shift_save(user=people.owner, shift=shift, calendar=calendar((now, now + 9 * day, "owner"), (now + 20 * day, now + 80 * day, "owner")))
     assert said_at(now + day) == ("", 2)
     assert said_at(now + 10 * day) == ("gap", 3)
-    (told,) = client_of(people.owner).get("/api/v1/shifts/").json()["results"]
-    assert told["warning"] == ""
+    (shown,) = client_of(people.owner).get("/api/v1/shifts/").json()["results"]
+    assert shown["warning"] == ""
     Turn.objects.all().delete()
     assert "ended" in client_of(people.owner).get("/api/v1/shifts/").json()["results"][0]["warning"]
     # Without a mail server the page alone says it; the mail goes when there is one.

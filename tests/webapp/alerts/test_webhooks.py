@@ -28,7 +28,7 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 class Receiver:
-    """A receiver on loopback that keeps what it gets and answers as it is told."""
+    """A receiver on loopback that keeps what it gets and answers as it is set up to."""
 
     def __init__(self) -> None:
         self.got: list[tuple[dict[str, str], bytes]] = []
@@ -290,8 +290,8 @@ def test_an_alert_reaches_the_channel_once(query: Query, channel: Channel, recei
     (headers, body), message = receiver.got[0], json.loads(receiver.got[0][1])
     assert is_signed(headers, body, channel.secret)
     assert message["type"] == "alerts.opened" and message["data"]["count"] == 1
-    told = message["data"]["alerts"][0]
-    assert (told["entities"], told["query_name"], told["feed"], told["start"]) == (["a"], "In and out", "yard", 10)
+    listed = message["data"]["alerts"][0]
+    assert (listed["entities"], listed["query_name"], listed["feed"], listed["start"]) == (["a"], "In and out", "yard", 10)
     assert Delivery.objects.get().sent_at is not None
 
 
@@ -390,7 +390,7 @@ def test_two_senders_at_once_send_once(query: Query, channel: Channel, receiver:
     assert not deliveries._claim(delivery, now)
 
 
-def test_a_storm_is_told_in_few_messages_and_nothing_is_lost(query: Query, channel: Channel, receiver: Receiver) -> None:
+def test_a_storm_is_sent_in_few_messages_and_nothing_is_lost(query: Query, channel: Channel, receiver: Receiver) -> None:
     record(query, *(crossing(query, "in", f"car {i:04}", i) for i in range(3000)))
     for _ in range(4):
         deliver()
@@ -438,7 +438,7 @@ def test_alerts_from_before_the_channel_are_not_sent(query: Query, people: Simpl
     assert deliver() == 0 and Alert.objects.filter(planned_at=None).count() == 0
 
 
-def test_the_test_button_tells_what_the_receiver_said(
+def test_the_test_button_shows_what_the_receiver_said(
     channel: Channel, receiver: Receiver, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     receiver.statuses = [200, 418]
@@ -464,7 +464,7 @@ def test_a_channel_shows_its_secret_once_and_refuses_a_private_address_when_it_s
     assert refused.status_code == 400 and refused.json()["faults"][0]["pointer"] == "/url"
 
 
-def test_a_message_that_was_given_up_is_tried_again_when_somebody_asks(
+def test_a_message_that_was_given_up_is_tried_again_when_someone_asks(
     query: Query, channel: Channel, receiver: Receiver, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     record(query, crossing(query, "in", "a", 10))

@@ -30,7 +30,7 @@ def last(**wanted: Any) -> Entry:
     return found
 
 
-def test_a_change_tells_who_did_what_to_which_object_from_where(people: SimpleNamespace, feed: Any, client_of: Clients) -> None:
+def test_a_change_says_who_did_what_to_which_object_from_where(people: SimpleNamespace, feed: Any, client_of: Clients) -> None:
     made = client_of(people.analyst).post("/api/v1/regions/", {**REGION, "team": people.harbour.pk}, REMOTE_ADDR="192.0.2.7")
     assert made.status_code == 201
     entry = last(action="region.create")

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from webapp.cage import confinement
-from webapp.cage.spares import READY, Work, start
+from webapp.cage.warm_pool import READY, Work, start
 
 TRIES = """
 import ctypes, os, socket, subprocess, sys, threading, types
 from webapp.cage import child
 from webapp.queries import engine_warmth
 
-def told(attempt):
+def outcome_of(attempt):
     try:
         return str(attempt())
     except Exception as error:
@@ -46,7 +46,7 @@ def run(request, data):
         "a signal to the parent": lambda: os.kill(os.getppid(), 0),
         "a thread": lambda: threading.Thread(target=kept.append, args=(1,)).start(),
     }
-    return {name: told(attempt) for name, attempt in tries.items()} | {"remembered": len(seen)} | ({} if seen.append(1) else {})
+    return {name: outcome_of(attempt) for name, attempt in tries.items()} | {"remembered": len(seen)} | ({} if seen.append(1) else {})
 
 seen = []
 tries = types.ModuleType("tries")

@@ -14,7 +14,7 @@ from django.db import close_old_connections, connection, connections, transactio
 
 from tests.webapp.entry import server_entry
 from webapp.config.connections import give_back
-from webapp.config.postgresql.base import IDLE_S, SPARES, Spares
+from webapp.config.postgresql.base import IDLE_CONNECTIONS, IDLE_S, IdleConnections
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
@@ -66,7 +66,7 @@ def comes_down_to(allowed: set[int]) -> bool:
 
 
 def test_a_connection_notices_within_seconds_that_the_network_is_gone() -> None:
-    """The kernel is told so: it alone knows what came back."""
+    """Through the kernel: it alone knows what came back."""
     connection.ensure_connection()
     with socket.socket(fileno=os.dup(connection.connection.fileno())) as raw:
         assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 20_000
@@ -105,13 +105,13 @@ def application() -> Any:
 
 
 @pytest.fixture
-def spares(monkeypatch: pytest.MonkeyPatch) -> Iterator[Spares]:
+def idle_connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[IdleConnections]:
     """As in a web server: one connection is kept."""
     # This thread's own is another.
     backend_now()
-    monkeypatch.setattr(SPARES, "limit", 1)
-    yield SPARES
-    SPARES.close()
+    monkeypatch.setattr(IDLE_CONNECTIONS, "limit", 1)
+    yield IDLE_CONNECTIONS
+    IDLE_CONNECTIONS.close()
 
 
 def in_a_thread(act: Callable[[], T]) -> T:
@@ -127,24 +127,24 @@ def in_a_thread(act: Callable[[], T]) -> T:
         return pool.submit(request).result()
 
 
-def test_the_next_request_goes_on_with_the_connection_of_the_last(spares: Spares) -> None:
+def test_the_next_request_goes_on_with_the_connection_of_the_last(idle_connections: IdleConnections) -> None:
     assert in_a_thread(backend_now) == in_a_thread(backend_now)
 
 
-def test_no_more_connections_are_kept_than_allowed(spares: Spares) -> None:
+def test_no_more_connections_are_kept_than_allowed(idle_connections: IdleConnections) -> None:
     before = sessions() | {backend_now()}
     both = in_a_thread(lambda: (backend_now(), in_a_thread(backend_now)))
     assert comes_down_to(before | {both[1]})
 
 
-def test_a_connection_that_ended_while_it_was_kept_is_not_used(spares: Spares) -> None:
+def test_a_connection_that_ended_while_it_was_kept_is_not_used(idle_connections: IdleConnections) -> None:
     kept = in_a_thread(backend_now)
     ended(kept)
     assert comes_down_to(sessions() - {kept})
     assert in_a_thread(backend_now) != kept
 
 
-def test_a_connection_in_the_middle_of_a_transaction_is_not_kept(spares: Spares) -> None:
+def test_a_connection_in_the_middle_of_a_transaction_is_not_kept(idle_connections: IdleConnections) -> None:
     def left_open() -> int:
         connection.set_autocommit(False)
         return backend_now()
@@ -152,7 +152,7 @@ def test_a_connection_in_the_middle_of_a_transaction_is_not_kept(spares: Spares)
     assert in_a_thread(left_open) != in_a_thread(backend_now)
 
 
-def test_a_connection_with_other_limits_is_another(spares: Spares) -> None:
+def test_a_connection_with_other_limits_is_another(idle_connections: IdleConnections) -> None:
     def limit() -> str:
         with connection.cursor() as cursor:
             cursor.execute("SHOW statement_timeout")
@@ -166,12 +166,12 @@ def test_a_connection_with_other_limits_is_another(spares: Spares) -> None:
     assert in_a_thread(limited) == "7s"
 
 
-def test_connections_that_nobody_uses_are_closed(spares: Spares, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SPARES, "limit", 2)
+def test_connections_that_nobody_uses_are_closed(idle_connections: IdleConnections, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(IDLE_CONNECTIONS, "limit", 2)
     before = sessions() | {backend_now()}
     old, kept = in_a_thread(lambda: (in_a_thread(backend_now), backend_now()))
-    for spare in spares._kept:
-        spare.since -= IDLE_S if spare.raw.info.backend_pid == old else 0
+    for idle in idle_connections._kept:
+        idle.since -= IDLE_S if idle.raw.info.backend_pid == old else 0
     assert in_a_thread(backend_now) == kept
     assert comes_down_to(before | {kept})
 

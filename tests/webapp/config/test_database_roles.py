@@ -136,7 +136,7 @@ def test_a_statement_that_takes_too_long_is_ended() -> None:
     assert time.monotonic() - began < 3
 
 
-def test_who_gives_no_owner_is_told_so(tmp_path: Any) -> None:
+def test_a_missing_owner_is_reported(tmp_path: Any) -> None:
     from django.core.management import CommandError, call_command
     from django.test import override_settings
 

@@ -66,7 +66,7 @@ def test_a_front_end_that_is_built_anew_is_served_without_a_restart(tmp_path: Pa
     get_finder.cache_clear()
 
 
-def test_an_unforeseen_error_carries_them_and_tells_nothing(
+def test_an_unforeseen_error_carries_them_and_reveals_nothing(
     people: SimpleNamespace, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*args: Any, **kwargs: Any) -> None:

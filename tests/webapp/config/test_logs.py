@@ -1,4 +1,4 @@
-"""What the process's log and the lines of the audit log look like to whoever collects them."""
+"""What the process's log and the lines of the audit log look like to programs that collect them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webapp.config.logs import OneLine
 FORGED = "x\n2026-01-01T00:00:00.000Z INFO webapp: all is well\r\x1b[2J\u2028y"
 
 
-def test_what_strangers_send_adds_no_line_to_the_log() -> None:
+def test_what_outsiders_send_adds_no_line_to_the_log() -> None:
     formatter = OneLine("{asctime} {levelname} {name}: {message}", style="{")
     line = formatter.format(logging.LogRecord("webapp", logging.WARNING, "", 0, "no feed %s", (FORGED,), None))
     assert len(line.splitlines()) == 1 and "\\n2026-01-01" in line and "\x1b" not in line

@@ -22,7 +22,7 @@ LOG_IN = {
     "openid_connect_callback", "socialaccount_login_cancelled", "socialaccount_login_error", "socialaccount_signup",
     "invitation", "invitation-answer", "password-key",
 }  # fmt: skip
-"""Below /login/: before and while somebody logs in."""
+"""Below /login/: before and while someone logs in."""
 OWN_ACCOUNT = {
     "account_reauthenticate", "mfa_reauthenticate", "mfa_reauthenticate_webauthn", "account_change_password", "account_set_password", "mfa_index",
     "mfa_activate_totp", "mfa_deactivate_totp", "mfa_view_recovery_codes", "mfa_generate_recovery_codes", "mfa_download_recovery_codes",

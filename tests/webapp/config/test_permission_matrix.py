@@ -1,4 +1,4 @@
-"""Who reaches what: every address of an object x method x person x how the object is shared, against the rule written down here anew.
+"""Who reaches what: every address of an object x method x person x how the object is shared, against the rule written down a second time here.
 
 `test_matrix.py` keeps the list of addresses complete; this file takes it from there, so no address can be left out.
 """
@@ -164,7 +164,7 @@ def test_a_page_of_an_object_is_reached_by_whom_it_is_shared_with(name: str, wor
         assert ask(client_of(None), "GET", address_of(name, world.things)) in (302, 404), (sharing, "nobody")
         for actor in ACTORS:
             status = ask(world.clients[actor], "GET", address_of(name, world.things))
-            # The plan's image is not there, whoever asks.
+            # The plan's image is not there, for any user.
             wanted = {404} if name == "feed-plan" or not sees(actor, sharing) else {200}
             assert status in wanted, (sharing, actor)
 

@@ -1,4 +1,4 @@
-"""Secrets in the database are of no use without the keys; keys can be changed; a key that does not fit is told before anything starts."""
+"""Secrets in the database are of no use without the keys; keys can be changed; a key that does not fit is reported before anything starts."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_rotation_without_the_old_key_changes_nothing(channel: Any, settings: 
 
 
 @pytest.mark.parametrize(("keys", "message"), [([], "is not set"), (["short"], "key 1 is not 32 bytes"), ([NEW, "ö"], "key 2 is not 32 bytes")])
-def test_keys_that_are_none_are_told(settings: Any, keys: list[str], message: str) -> None:
+def test_keys_that_are_none_are_reported(settings: Any, keys: list[str], message: str) -> None:
     settings.SECRETS_KEYS = keys
     with pytest.raises(ImproperlyConfigured, match=message):
         check_keys()

@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator
 from engine.specification import check
-from webapp.cage.spares import INSPECTIONS
+from webapp.cage.warm_pool import INSPECTIONS
 from webapp.demo.samples import all_samples
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed, Upload
@@ -79,8 +79,8 @@ def test_made_samples_become_live_feeds_with_queries(client: APIClient, people: 
 @pytest.mark.parametrize("name", REAL)
 def test_a_real_recording_answers_each_query_of_its_gallery(name: str, client: APIClient, data_folder: Path, settings: Any) -> None:
     settings.SAMPLES_ROOT = data_folder
-    told = {one["name"]: one for one in client.get(ADDRESS).json()["results"]}[name]
-    assert told["licence"] and told["origin"] and not told["live"]
+    sample = {one["name"]: one for one in client.get(ADDRESS).json()["results"]}[name]
+    assert sample["licence"] and sample["origin"] and not sample["live"]
     answer = client.post(ADDRESS, {"name": name})
     assert answer.status_code == 201, answer.json()
     upload = loaded(lambda upload: upload.state == "done")
@@ -95,4 +95,4 @@ def test_a_real_recording_answers_each_query_of_its_gallery(name: str, client: A
     for table in event_log(name).read():
         answered |= set(evaluator.process(table).changes.column("query").to_pylist())
     answered |= set(evaluator.finish().changes.column("query").to_pylist())
-    assert answered == {query["name"] for query in told["queries"]}
+    assert answered == {query["name"] for query in sample["queries"]}

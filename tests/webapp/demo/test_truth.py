@@ -28,7 +28,7 @@ def test_missed_and_wrong_answers_are_counted(query: Query) -> None:
     theft, later = (Happening("theft", (tag,), None, NOW, NOW + 1000) for tag in ("a", "b"))
     right, wrong, again = put(query, "a", NOW, NOW + 900), put(query, "z", NOW, NOW), put(query, "a", NOW + HOUR, NOW + HOUR)
     score = compare([theft, later], [theft, later], [right, wrong, again])
-    assert (score.happened, score.found, score.told, score.right) == (2, 1, 3, 1)
+    assert (score.happened, score.found, score.reported, score.right) == (2, 1, 3, 1)
     assert score.missed == (later,)
     assert score.wrong == (bytes(wrong.key).hex(), bytes(again.key).hex())
     assert (score.as_row()["precision"], score.as_row()["recall"]) == (1 / 3, 1 / 2)
@@ -63,7 +63,7 @@ def sent(feed: Feed, start: int, end: int) -> None:
     log_of(feed).append(rows.append_column("event", pa.array(["position"] * rows.num_rows)))
 
 
-def test_the_page_is_told_how_good_the_demo_is(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_the_page_shows_how_good_the_demo_is(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     feed, query = ocean(people)
     sent(feed, NOW - 3 * HOUR, NOW)
     settled = settled_fronts()
@@ -86,7 +86,7 @@ def test_what_was_missed_while_the_simulator_stood_still_does_not_count(people: 
     assert stopped - PAUSE_MS < pause[0] < stopped and started <= pause[1] < started + PAUSE_MS
     afterwards = [one for one in others if one.start > pause[1]]
     assert len(afterwards) >= 2 and second.start < pause[1]
-    # Of what began afterwards one was told of, and of what the pause cut short another one.
+    # Of what began afterwards one was reported, and of what the pause cut short another one.
     for front in (afterwards[0], second):
         put(query, front.entities[0], front.start, front.end)
     (score,) = scores(client_of(people.viewer), "ocean")
@@ -105,7 +105,7 @@ def test_a_feed_without_rows_was_silent_all_the_time(people: SimpleNamespace) ->
     assert pauses(feed, NOW - HOUR, NOW) == [(NOW - HOUR, NOW)]
 
 
-def test_each_kind_of_answer_of_a_program_tells_of_its_own_kind_of_happening(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_each_kind_of_answer_of_a_program_reports_its_own_kind_of_happening(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     feed, query = ocean(people)
     Feed.objects.filter(pk=feed.pk).update(name="plaza")
     Query.objects.filter(pk=query.pk).update(name="What people do")
@@ -113,7 +113,7 @@ def test_each_kind_of_answer_of_a_program_tells_of_its_own_kind_of_happening(peo
     fight, bag = (next(one for one in world("plaza").truth(NOW - HOUR, NOW) if one.kind == kind) for kind in ("fight", "left-object"))
     put(query, fight.entities[0], fight.start, fight.end, kind="fighting")
     put(query, bag.entities[0], bag.start, bag.end, kind="fighting")
-    found = {score["kind"]: (score["found"], score["told"], score["right"]) for score in scores(client_of(people.viewer), "plaza")}
+    found = {score["kind"]: (score["found"], score["reported"], score["right"]) for score in scores(client_of(people.viewer), "plaza")}
     assert found == {"greeting": (0, 0, 0), "meeting": (0, 0, 0), "moving": (0, 0, 0), "fight": (1, 2, 1), "left-object": (0, 0, 0)}
 
 

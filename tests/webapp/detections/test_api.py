@@ -28,7 +28,7 @@ def put(query: Query, entity: str, start: int, end: int | None, **fields: Any) -
 
 @pytest.fixture
 def stored(query: Query) -> Query:
-    """Three intervals, an instant, and one withdrawn."""
+    """Three intervals, an instant, and one retracted."""
     put(query, "a", 10, 20, evidence=[{"variable": None, "entity": "a", "t": 10, "x": 1.5, "y": 2.5, "seq": 1}])
     put(query, "b", 15, None)
     put(query, "a", 30, 40, kind="out")

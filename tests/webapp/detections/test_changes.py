@@ -34,7 +34,7 @@ def changes(client: APIClient, after: int, **asked: Any) -> Any:
 
 
 def revisions(query: Query, seed: int) -> list[list[dict[str, Any]]]:
-    """Batches of answers that are stated, grow, are withdrawn, and stated again."""
+    """Batches of answers that are asserted, grow, are retracted, and asserted again."""
     chance = random.Random(seed)
     ends: dict[tuple[str, int], int | None] = {}
     batches = []
@@ -64,14 +64,14 @@ def test_a_follower_under_writers_sees_every_change_once_and_ends_with_what_is_s
             store(feed, rows, batch)
         connections.close_all()
 
-    def tell() -> None:
-        # Somebody else who writes to the outbox: numbers without answers.
+    def publish() -> None:
+        # Someone else who writes to the outbox: numbers without answers.
         while not done.wait(0.01):
             with transaction.atomic():
                 outbox_append(feed_id=feed.pk, alerts=[{"id": 1}])
         connections.close_all()
 
-    writers = [threading.Thread(target=write), threading.Thread(target=tell)]
+    writers = [threading.Thread(target=write), threading.Thread(target=publish)]
     for writer in writers:
         writer.start()
     chance = random.Random(seed)
@@ -94,8 +94,8 @@ def test_a_follower_under_writers_sees_every_change_once_and_ends_with_what_is_s
             else:
                 held.pop(one["id"], None)
         after = answer["seq"]
-    told = [(row.seq, one["id"], one["weight"], one["end"]) for row in Outbox.objects.order_by("seq") for one in row.payload["detections"]]
-    assert seen == told
+    published = [(row.seq, one["id"], one["weight"], one["end"]) for row in Outbox.objects.order_by("seq") for one in row.payload["detections"]]
+    assert seen == published
     assert after == FeedHead.objects.get().outbox_seq
     assert held == {bytes(row.key).hex(): row.end for row in Detection.objects.filter(weight=1)}
     assert any(weight < 1 for _, _, weight, _ in seen)

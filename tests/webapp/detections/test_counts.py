@@ -1,4 +1,4 @@
-"""Counts of answers over time: exact whatever was stored, moved, withdrawn, stated anew or deleted."""
+"""Counts of answers over time: exact whatever was stored, moved, retracted, asserted again or deleted."""
 
 from __future__ import annotations
 

@@ -48,9 +48,9 @@ def test_a_batch_is_stored_with_its_alerts_outbox_and_head(feed: Feed, query: Qu
         ("out", ["bus"], 11, 11, 1, 1),
     ]
     assert [item["seq"] for item in rows[0].evidence] == [0, 1]
-    told = Outbox.objects.get().payload
-    assert [d["id"] for d in told["detections"]] == [bytes(row.key).hex() for row in rows]
-    assert [a["entities"] for a in told["alerts"]] == [["car"]]
+    published = Outbox.objects.get().payload
+    assert [d["id"] for d in published["detections"]] == [bytes(row.key).hex() for row in rows]
+    assert [a["entities"] for a in published["alerts"]] == [["car"]]
     head = FeedHead.objects.get()
     assert (head.last_batch, head.last_seq, head.outbox_seq, head.processed) == (0, 7, 1, 8)
 
@@ -120,7 +120,7 @@ def test_a_match_found_in_history_that_ends_now_opens_no_alert(feed: Feed) -> No
     assert not Alert.objects.exists()
 
 
-def test_a_withdrawn_fact_stays_with_weight_zero_and_is_told(feed: Feed, query: Query) -> None:
+def test_a_retracted_fact_stays_with_weight_zero_and_is_published(feed: Feed, query: Query) -> None:
     store(feed, [interval(query, "car", 5, 9)])
     store(feed, [interval(query, "car", 5, 9, weight=-1)], batch=1)
     assert Detection.objects.get().weight == 0
@@ -167,7 +167,7 @@ def test_strange_texts_arrive_as_they_are(feed: Feed, query: Query) -> None:
 
 
 def test_an_unknown_commit_that_took_place_is_not_repeated(feed: Feed, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The transaction is committed, its answer lost: the head row tells."""
+    """The transaction is committed, its answer lost: the head row says so."""
     lost = iter([True])
 
     def lose_answer(name: str) -> None:
@@ -244,6 +244,6 @@ def test_answers_beyond_the_retention_go(feed: Feed, query: Query) -> None:
 def test_payloads_are_json_with_scores_as_values(feed: Feed, query: Query) -> None:
     row = {**interval(query, "car", 1, None), "value": None, "score": 2.5}
     store(feed, [row])
-    told = Outbox.objects.get().payload["detections"][0]
-    assert (told["value"], told["evidence"], told["end"]) == (2.5, None, None)
-    assert json.dumps(told)
+    published = Outbox.objects.get().payload["detections"][0]
+    assert (published["value"], published["evidence"], published["end"]) == (2.5, None, None)
+    assert json.dumps(published)

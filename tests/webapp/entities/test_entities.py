@@ -36,8 +36,8 @@ def test_a_registry_comes_from_a_file_whole_or_not_at_all(feed: Any, people: Sim
         return client.post(f"{YARD}/registry", {"file": SimpleUploadedFile("registry", text.encode())}, format="multipart")
 
     assert send("entity;name;flag\na;Aurora;NO\nb;;SE\n").json() == {"stored": 2}
-    told = client.get(f"{YARD}/registry.csv")
-    assert b"".join(told.streaming_content).decode().split() == ["entity,name,flag", "a,Aurora,NO", "b,,SE"]
+    response = client.get(f"{YARD}/registry.csv")
+    assert b"".join(response.streaming_content).decode().split() == ["entity,name,flag", "a,Aurora,NO", "b,,SE"]
     assert send('{"type": "FeatureCollection", "features": [{"properties": {"entity": "a", "name": "Borealis", "t": 3}}]}').json() == {"stored": 1}
     assert Record.objects.get(entity="a").attributes == {"t": "3"}
     for text, words in (
@@ -66,7 +66,7 @@ def test_analysts_write_notes_that_only_they_remove(feed: Any, people: SimpleNam
     assert client_of(people.analyst).delete(address).status_code == 204
 
 
-def test_whoever_sees_the_feed_waits_for_an_entity(feed: Any, people: SimpleNamespace, client_of: Client, received: Callable[..., None]) -> None:
+def test_users_who_see_the_feed_wait_for_an_entity(feed: Any, people: SimpleNamespace, client_of: Client, received: Callable[..., None]) -> None:
     received(feed, [{"entity": "a", "t": 1000, "x": 0.0, "y": 0.0}])
     client = client_of(people.viewer)
     assert client.put(f"{YARD}/watch?id=a").json()["reported_t"] is None

@@ -1,4 +1,4 @@
-"""Registries that somebody made to hold the server up, or to break it."""
+"""Registries that someone made to hold the server up, or to break it."""
 
 from __future__ import annotations
 

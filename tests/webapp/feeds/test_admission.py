@@ -38,7 +38,7 @@ def test_a_row_eleven_days_ahead_is_a_dead_letter_and_makes_nothing_late(feed: F
     assert DeadLetter.objects.get().row["t"] == T + 11 * DAY
 
 
-def test_a_row_from_the_future_is_told_the_clock_that_it_met(feed: Feed) -> None:
+def test_a_row_from_the_future_is_refused_with_the_clock_that_it_met(feed: Feed) -> None:
     first = send(feed, T, T + 11 * DAY, T + 1_000, T + 12 * DAY)
     assert [letter["detail"].partition(":")[0] for letter in first.dead_letters] == [
         f"t is too far ahead of the clock, {clock}" for clock in (T, T + 1_000)
@@ -71,7 +71,7 @@ def test_a_source_whose_clock_is_fast_makes_nobody_late(people: Any) -> None:
     now = time.time_ns() // 1_000_000
     fast = send(feed, now + 240_000)
     assert (fast.appended, fast.dead, fast.dead_letters[0]["reason"]) == (0, 1, "future")
-    # Half the lateness ahead is allowed, so whoever takes up to the other half to arrive is on time.
+    # Half the lateness ahead is allowed, so a row that takes up to the other half to arrive is on time.
     assert send(feed, now + 4_500).appended == 1
     assert send(feed, now - 4_500).late == 0
 

@@ -85,7 +85,7 @@ def test_the_publisher_sets_the_feed_aside_and_serves_the_others(feed: Feed, oth
     assert event.feed == feed and "manage.py repair yard" in event.text and "check sum" in event.text
 
 
-def test_the_page_and_the_api_tell_the_reason_the_file_and_the_remedy(feed: Feed, send: Callable[..., Any], client_of: Any, people: Any) -> None:
+def test_the_page_and_the_api_show_the_reason_the_file_and_the_remedy(feed: Feed, send: Callable[..., Any], client_of: Any, people: Any) -> None:
     send(feed, 1000)
     path = newest(feed)
     truncate(path)
@@ -95,9 +95,9 @@ def test_the_page_and_the_api_tell_the_reason_the_file_and_the_remedy(feed: Feed
     message = answer.json()["faults"][0]["message"]
     assert path.name in message and "manage.py repair yard" in message
     Publisher().step()
-    told = client.get("/api/v1/feeds/yard/").json()
-    assert path.name in told["damage"] and "manage.py repair yard" in told["damage"]
-    assert [event["kind"] for event in told["events"]] == ["damaged"]
+    shown = client.get("/api/v1/feeds/yard/").json()
+    assert path.name in shown["damage"] and "manage.py repair yard" in shown["damage"]
+    assert [event["kind"] for event in shown["events"]] == ["damaged"]
 
 
 def test_ingest_goes_on_for_the_others(feed: Feed, other: Feed, send: Callable[..., Any], settings: Any, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_a_plan_is_shown_to_who_sees_the_feed_and_must_be_an_image(feed: Feed, p
     assert client.get("/feeds/yard/plan").status_code == 404
 
 
-# -- what the log tells -----------------------------------------------------------------------------------------------------------
+# -- what the log says ------------------------------------------------------------------------------------------------------------
 
 
 def rows(entity: str, *points: tuple[int, float, float], **more: Any) -> list[dict[str, Any]]:
@@ -245,7 +245,7 @@ def test_how_far_ahead_rows_may_be_has_a_default_for_each_clock(
     assert client_of(people.owner).post("/api/v1/feeds/", {"name": "f", "crs": "planar", **document}).json()["ahead"] == ahead
 
 
-def test_all_faults_of_a_feed_are_told_at_once_and_a_misspelt_key_with_the_one_that_was_meant(
+def test_all_faults_of_a_feed_are_reported_at_once_and_a_misspelt_key_with_the_one_that_was_meant(
     people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     wrong = {

@@ -1,4 +1,4 @@
-"""Files dropped into a feed's folder: every row once, whatever dies; nothing half; what is wrong is told."""
+"""Files dropped into a feed's folder: every row once, whatever process dies; nothing half; what is wrong is reported."""
 
 import gzip
 import os
@@ -55,8 +55,8 @@ def test_files_of_every_kind_are_read_and_put_away(feed: Feed, inbox: Inbox, fol
     assert names(folder) == ["done/1.csv", "done/2.jsonl.gz", "done/3.parquet"]
     counter = IngestCounter.objects.get(feed=feed)
     assert (counter.received, counter.dead) == (15, 2)
-    told = set(DeadLetter.objects.values_list("source", "line", "reason"))
-    assert told == {("file:2.jsonl.gz", 2, "malformed"), ("file:3.parquet", None, "missing_t")}
+    reported = set(DeadLetter.objects.values_list("source", "line", "reason"))
+    assert reported == {("file:2.jsonl.gz", 2, "malformed"), ("file:3.parquet", None, "missing_t")}
 
 
 def test_what_cannot_be_read_goes_to_failed_with_the_reason(feed: Feed, inbox: Inbox, folder: Path) -> None:

@@ -53,7 +53,7 @@ def test_of_what_was_long_before_the_span_the_last_samples_are_sent(feed: Feed, 
     assert before == [("e0" if n % 2 == 0 else "e1", 10 * n) for n in range(150 - 2 * history.BEFORE_SAMPLES, 150)]
 
 
-def test_whoever_has_not_faded_is_there_however_many_rows_came_since(
+def test_entities_that_have_not_faded_are_there_however_many_rows_came_since(
     feed: Feed, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten report every 10; one fell silent 40 of these periods before the span, 400 rows ago, another 100 periods before."""

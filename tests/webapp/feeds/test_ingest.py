@@ -117,7 +117,7 @@ def test_a_body_without_rows_and_one_of_dead_letters_alone(feed: Feed, token: st
 
 
 @pytest.mark.parametrize(
-    ("header", "told"),
+    ("header", "expected"),
     [
         (
             b"mmsi,ts,lon,lat",
@@ -133,11 +133,13 @@ def test_a_body_without_rows_and_one_of_dead_letters_alone(feed: Feed, token: st
         (b"entity,time,x,y", ["There is no column t."]),
     ],
 )
-def test_a_csv_whose_rows_could_be_no_events_is_refused_with_the_header_that_was_seen(feed: Feed, token: str, header: bytes, told: list[str]) -> None:
+def test_a_csv_whose_rows_could_be_no_events_is_refused_with_the_header_that_was_seen(
+    feed: Feed, token: str, header: bytes, expected: list[str]
+) -> None:
     response = post(token, header + b"\n1,2,3,4\n", "text/csv")
     assert response.status_code == 400
     (fault,) = response.json()["faults"]
-    assert all(part in fault["message"] for part in told), fault
+    assert all(part in fault["message"] for part in expected), fault
     assert (times(feed), counts(feed)) == ([], (0, 0))
 
 
@@ -146,7 +148,7 @@ def test_an_arrow_stream_without_the_needed_columns_is_refused(feed: Feed, token
     assert (response.status_code, "'mmsi', 'ts'" in response.json()["faults"][0]["message"]) == (400, True)
 
 
-def test_many_dead_letters_are_all_counted_and_told_in_short(feed: Feed, token: str) -> None:
+def test_many_dead_letters_are_all_counted_and_summed_up(feed: Feed, token: str) -> None:
     response = post(token, b"x\n" * 1_500)
     assert (response.json()["dead"], len(response.json()["dead_letters"])) == (1_500, service.SHOWN)
     assert counts(feed) == (1_500, 1_500)

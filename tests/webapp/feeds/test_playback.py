@@ -58,7 +58,7 @@ def player(server: Server, recording: Recording, rate: float | None = None) -> t
     return Player(server, recording, recording.path.parent / "notes.json", rate, sleep=clock.sleep, clock=lambda: clock.now), clock
 
 
-def test_all_rows_are_sent_in_order_and_unreadable_ones_are_told(recording: Recording) -> None:
+def test_all_rows_are_sent_in_order_and_unreadable_ones_are_reported(recording: Recording) -> None:
     server, unread = Server(), []
     one, _ = player(server, recording)
     one.unread = unread.append

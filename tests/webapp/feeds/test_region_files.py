@@ -1,4 +1,4 @@
-"""Files of regions by whoever wants more than to bring regions in: what they name is never read, and what they hold is bounded."""
+"""Files of regions by users who want more than to bring regions in: what they name is never read, and what they hold is bounded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sent(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]
         assert (bulk.status_code == 200) == (answer.status_code == 200)
         for one in (bulk, answer):
             text = one.content.decode()
-            assert "root:" not in text and "/tmp/" not in text and "/vsi" not in text, "neither other files nor the server's own paths are told"
+            assert "root:" not in text and "/tmp/" not in text and "/vsi" not in text, "neither other files nor the server's own paths are shown"
         return answer
 
     return send
@@ -137,7 +137,7 @@ def many(count: int) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "expected"),
     [
         (zipped({"doc.kml": b" " * 50_000_000}), "200 times"),
         (zipped(many(101)), "100 files"),
@@ -154,9 +154,9 @@ def many(count: int) -> dict[str, bytes]:
     ],
     ids=["spaces", "many files", "name", "other", "cut", "shapefile", "depth", "corners", "values", "features", "nested text", "database"],
 )
-def test_what_unpacks_to_too_much_is_refused_with_the_limit(data: bytes, told: str, sent: Callable[..., Any]) -> None:
+def test_what_unpacks_to_too_much_is_refused_with_the_limit(data: bytes, expected: str, sent: Callable[..., Any]) -> None:
     started = time.monotonic()
-    assert told in message(sent(data))
+    assert expected in message(sent(data))
     assert time.monotonic() - started < 8, "for both doors"
 
 

@@ -59,7 +59,7 @@ def test_a_name_is_taken_once_in_a_feed(people: SimpleNamespace, region: Region,
     assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/name"
 
 
-def test_a_region_in_use_stays_and_tells_by_whom(people: SimpleNamespace, region: Region, query: Query, client_of: Callable[..., APIClient]) -> None:
+def test_a_region_in_use_stays_and_says_by_whom(people: SimpleNamespace, region: Region, query: Query, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     assert client.get(f"/api/v1/regions/{region.pk}/").json()["used_by"] == [{"id": query.pk, "name": "In and out"}]
     answer = client.delete(f"/api/v1/regions/{region.pk}/")
@@ -131,7 +131,7 @@ def test_kml_is_for_the_earth(people: SimpleNamespace, region: Region, client_of
     assert answer.status_code == 201 and answer.json()["created"][0]["name"] == "<bay> & co 2"
 
 
-def test_an_import_with_a_fault_stores_nothing_unless_told_to(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+def test_an_import_with_a_fault_stores_nothing_unless_asked_to(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     data = collection(("good", SQUARE), ("bad", BOW_TIE))
     answer = upload(client, data)

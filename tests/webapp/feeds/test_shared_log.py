@@ -1,4 +1,4 @@
-"""The log on shared storage: several processes append to one feed, whoever dies whenever; a folder, and a real server of S3's protocol."""
+"""The log on shared storage: several processes append to one feed, whichever dies, at any time; a folder, and a real server of S3's protocol."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_rows_of_which_the_store_has_no_copy_are_given_up_and_counted(shared: st
     assert (log.end, times(log), LogDamage.objects.count()) == ((6, 21), [0, 1, 1, 11, 11, 21], 0)
     assert [entity for table in log.read() for entity in table["entity"].to_pylist()] == ["a", "a", "$lost", "$lost", "$lost", "$lost"]
     assert [path.name for path in Path(shared, "city", "damaged").iterdir()] == [altered.name]
-    assert log.append(rows(30), key="k1").repeated, "a delivery that the file still told of is known"
+    assert log.append(rows(30), key="k1").repeated, "a delivery that the file still lists is known"
     assert log.remove_orphans(-60) >= 0 and Path(shared, "city", "damaged", altered.name).exists()
     feed_upkeep(feed=feed)
 

@@ -71,7 +71,7 @@ def test_a_counter_that_does_not_add_up_is_named(processed: Feed) -> None:
     assert "the head counts 0 rows as duplicates, the log has 1" in feed_audit(feed=processed).faults
 
 
-def test_a_database_without_tables_is_told_with_the_remedy(owner_url: str) -> None:
+def test_a_database_without_tables_is_reported_with_the_remedy(owner_url: str) -> None:
     """As every command: the server's own first database has none."""
     environment = {**os.environ, "DATABASE_URL": with_database(owner_url, "postgres")}
     done = subprocess.run([sys.executable, "manage.py", "audit", "yard"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

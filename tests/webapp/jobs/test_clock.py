@@ -63,7 +63,7 @@ def process(feed: Feed, settings: Any) -> None:
     processor(feed, settings).process()
 
 
-def standing(feed: Feed) -> tuple[Any, ...]:
+def stored_state(feed: Feed) -> tuple[Any, ...]:
     rows = Detection.objects.filter(feed=feed, weight=1)
     return sorted((row.kind, tuple(row.entities), row.start, row.end) for row in rows), feed_counters(
         Feed.objects.select_related("head", "ingest_counter").get()
@@ -106,7 +106,7 @@ def test_all_is_as_if_the_wrong_rows_had_never_come(
     assert log.end[0] == len(wrong) and log.end[1] == max(t for _, t, _ in rows)
     assert [s.rows for s in log.segments()][-1] >= len(wrong) - 41
     process(feed, settings)
-    corrected = standing(feed)
+    corrected = stored_state(feed)
     assert feed_audit(feed=feed).faults == []
     assert DeadLetter.objects.filter(reason="late").count() == corrected[1]["late"]
     assert [letter.row["t"] for letter in DeadLetter.objects.filter(reason="future").order_by("id")] == [FAR, FAR + 7]

@@ -1,4 +1,4 @@
-"""The counters that a feed shows add up at any moment, whoever is ahead: ingest or the job."""
+"""The counters that a feed shows add up at any moment, whichever is ahead: ingest or the job."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_a_wanted_job_is_started_in_a_session_of_its_own(program: Callable[[str]
     assert FeedHead.objects.get().job == job
 
 
-def test_a_job_that_was_told_to_end_is_started_again_without_a_crash(program: Callable[[str], None]) -> None:
+def test_a_job_that_was_asked_to_end_is_started_again_without_a_crash(program: Callable[[str], None]) -> None:
     job = running_job()
     os.kill(job.pid, signal.SIGTERM)
     assert ended(job.pid)
@@ -181,7 +181,7 @@ def test_what_a_killed_job_left_behind_is_ended_before_it_starts_again(program: 
     assert alive() == []
 
 
-def test_a_job_that_keeps_failing_is_tried_now_and_then_and_at_once_when_somebody_starts_it(
+def test_a_job_that_keeps_failing_is_tried_now_and_then_and_at_once_when_someone_starts_it(
     program: Callable[[str], None], clock: Callable[[timedelta], None]
 ) -> None:
     program(FAILS)
@@ -218,7 +218,7 @@ def test_only_failures_within_the_span_are_counted(program: Callable[[str], None
     assert (the_job().observed_state, the_job().failures, the_job().restarts) == (ObservedState.BACKOFF, 2, 5)
 
 
-def test_a_start_that_is_told_to_end_at_once_is_no_failure(program: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_that_is_asked_to_end_at_once_is_no_failure(program: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """The real program, which needs seconds until it heeds signals."""
     monkeypatch.undo()
     monkeypatch.setenv("DATABASE_URL", with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"]))

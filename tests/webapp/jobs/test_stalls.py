@@ -16,7 +16,7 @@ from webapp.feeds.recent import log_of
 from webapp.jobs import services
 from webapp.jobs.models import FeedHead, Job, JobEvent
 from webapp.jobs.views import healthz
-from webapp.supervisor.stalls import stalls_tell
+from webapp.supervisor.stalls import stalls_report
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -31,19 +31,19 @@ def waiting(feed: Feed, received: Callable[..., None]) -> Feed:
     return feed
 
 
-def told() -> list[tuple[str, str]]:
+def events() -> list[tuple[str, str]]:
     return list(JobEvent.objects.exclude(feed=None).order_by("id").values_list("kind", "text"))
 
 
-def test_it_is_told_once_and_again_when_it_goes_on(waiting: Feed) -> None:
+def test_it_is_reported_once_and_again_when_it_goes_on(waiting: Feed) -> None:
     Job.objects.update(observed_state="crash_loop")
-    stalls_tell()
-    stalls_tell()
-    ((kind, text),) = told()
+    stalls_report()
+    stalls_report()
+    ((kind, text),) = events()
     assert kind == "stalled" and "Rows have waited for 11 s: the job main is not running (keeps failing)" in text
     FeedHead.objects.update(last_seq=0, updated_at=timezone.now())
-    stalls_tell()
-    assert [kind for kind, _ in told()] == ["stalled", "resumed"]
+    stalls_report()
+    assert [kind for kind, _ in events()] == ["stalled", "resumed"]
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,10 @@ def test_it_is_told_once_and_again_when_it_goes_on(waiting: Feed) -> None:
         ({"observed_state": "running", "heartbeat": timezone.now() + timedelta(hours=1)}, "has finished no batch"),
     ],
 )
-def test_the_reason_is_told(waiting: Feed, job: dict[str, Any], reason: str) -> None:
+def test_the_reason_is_shown(waiting: Feed, job: dict[str, Any], reason: str) -> None:
     Job.objects.update(**job)
-    stalls_tell()
-    assert reason in told()[0][1]
+    stalls_report()
+    assert reason in events()[0][1]
 
 
 def test_damage_is_a_reason(waiting: Feed) -> None:
@@ -67,20 +67,20 @@ def test_damage_is_a_reason(waiting: Feed) -> None:
         list(log_of(waiting).read())
     feed_set_aside(feed=waiting, damage=damage.value)  # type: ignore[arg-type]
     os.utime(path, (1, 1))
-    stalls_tell()
-    assert [kind for kind, _ in told()] == ["damaged", "stalled"]
-    assert "its log is damaged" in told()[1][1]
+    stalls_report()
+    assert [kind for kind, _ in events()] == ["damaged", "stalled"]
+    assert "its log is damaged" in events()[1][1]
 
 
-def test_nothing_is_told_of_a_feed_that_moves_or_of_which_nothing_waits(waiting: Feed) -> None:
+def test_nothing_is_reported_of_a_feed_that_moves_or_of_which_nothing_waits(waiting: Feed) -> None:
     FeedHead.objects.update(updated_at=timezone.now())
-    stalls_tell()
+    stalls_report()
     FeedHead.objects.update(updated_at=None, last_seq=0)
-    stalls_tell()
-    assert told() == []
+    stalls_report()
+    assert events() == []
 
 
-def test_healthz_tells_of_a_job_that_is_down(feed: Feed, rf: Any) -> None:
+def test_healthz_reports_a_job_that_is_down(feed: Feed, rf: Any) -> None:
     assert healthz(rf.get("/healthz")).content == b'{"database": true, "jobs": true}', "never started is not down"
     Job.objects.update(started_at=timezone.now(), heartbeat=timezone.now(), observed_state="running")
     assert healthz(rf.get("/healthz?jobs")).status_code == 200

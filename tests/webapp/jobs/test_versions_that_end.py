@@ -84,9 +84,9 @@ def test_an_open_answer_ends_where_its_query_was_switched_off_and_says_so(yard: 
     switch(yard, query, enabled=False)
     assert [(one["end"], one["cut"]) for one in yard.shown()] == [(5_000, True)]
     assert list(detection_list(feed_id=yard.feed.pk, from_t=5_001)) == []
-    told = [row.payload for row in Outbox.objects.filter(feed=yard.feed).order_by("seq")][before:]
-    assert [(one["end"], one["cut"]) for row in told for one in row["detections"]] == [(5_000, True)]
-    assert [row["queries"] for row in told] == [[query.pk]]
+    published = [row.payload for row in Outbox.objects.filter(feed=yard.feed).order_by("seq")][before:]
+    assert [(one["end"], one["cut"]) for row in published for one in row["detections"]] == [(5_000, True)]
+    assert [row["queries"] for row in published] == [[query.pk]]
     alert = Alert.objects.get()
     assert (alert.state, alert.resolution, alert.end) == ("new", "changed", 5_000), "somebody has to take it still"
 
@@ -102,18 +102,27 @@ def test_switched_on_again_the_same_answer_stands_once_and_is_what_the_log_says(
     assert feed_audit(feed=yard.feed).faults == []
 
 
-def test_what_was_stated_before_and_is_not_stated_again_is_withdrawn(yard: Yard) -> None:
-    """As of an operator that states and withdraws in two batches, and neither when both are one."""
+def test_what_was_asserted_before_and_is_not_asserted_again_is_retracted(yard: Yard) -> None:
+    """As of an operator that asserts and retracts in two batches, and neither when both are one."""
     query = register(yard)
     yard.send(("enter", "a", 1_000), ("tick", "z", 5_000))
-    stated = Detection.objects.get()
+    asserted = Detection.objects.get()
     Detection.objects.create(
-        feed=yard.feed, key=b"k" * 16, query=query, version=1, kind="inside", entities=["b"], value="true", start=1_500, seq=stated.seq, detected_at=1
+        feed=yard.feed,
+        key=b"k" * 16,
+        query=query,
+        version=1,
+        kind="inside",
+        entities=["b"],
+        value="true",
+        start=1_500,
+        seq=asserted.seq,
+        detected_at=1,
     )
     assert feed_audit(feed=yard.feed).faults != []
     off = switch(yard, query, enabled=False)
     switch(yard, off, enabled=True)
-    assert set(Detection.objects.values_list("start", "weight")) == {(stated.start, 1), (1_500, 0)}
+    assert set(Detection.objects.values_list("start", "weight")) == {(asserted.start, 1), (1_500, 0)}
     assert feed_audit(feed=yard.feed).faults == []
 
 

@@ -98,7 +98,7 @@ async def page(user: Any, *, origin: str | None = "http://localhost:8000", path:
 
 
 def store(feed: Any, query: Query, entity: str, start: int, end: int | None = None, weight: int = 1) -> None:
-    """Stores an answer and tells it in the outbox, as the sink does."""
+    """Stores an answer and adds it to the outbox, as the sink does."""
     from django.db import transaction
 
     key = f"{query.pk}-{entity}-{start}".encode().ljust(16, b".")

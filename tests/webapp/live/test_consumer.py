@@ -27,10 +27,10 @@ async def test_snapshot_before_and_frames_are_the_snapshot_after(world: SimpleNa
         await reader.say(type="subscribe")
         first = await reader.hear("snapshot")
         assert [row["entities"] for row in first["detections"]] == [["a"]] and first["seq"] == 1
-        told = 1
+        last_sent = 1
         for entity, start, end, weight in [("b", 11, None, 1), ("a", 10, 20, 1), ("c", 12, 12, 1), ("c", 12, 12, 0), ("b", 11, 15, 1)]:
             await run(store)(world.feed, world.query, entity, start, end, weight)
-            told = await publish(world.feed, told)
+            last_sent = await publish(world.feed, last_sent)
             await reader.hear("changes")
         async with page(world.people.viewer) as fresh:
             await fresh.say(type="subscribe")
@@ -97,7 +97,7 @@ async def test_a_lost_message_is_looked_up_and_a_repeated_one_left_out(world: Si
         assert reader.seq == 3 and [f["type"] for f in reader.frames].count("changes") == 1
 
 
-async def test_what_happens_between_joining_and_reading_is_told_once(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_happens_between_joining_and_reading_is_sent_once(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The publisher sends while the snapshot is being read: the message waits in the channel and its known part is left out."""
     real = consumers.selectors.snapshot
 
@@ -138,7 +138,7 @@ async def test_a_number_that_cannot_be_resumed_gets_a_snapshot(since: int, world
         assert (await reader.hear())["type"] == "snapshot"
 
 
-async def test_a_reader_who_missed_nothing_is_told_so(world: SimpleNamespace) -> None:
+async def test_a_reader_who_missed_nothing_gets_an_empty_frame(world: SimpleNamespace) -> None:
     await run(store)(world.feed, world.query, "a", 10)
     async with page(world.people.viewer) as reader:
         reader.seq = 1
@@ -202,15 +202,15 @@ async def test_after_leaving_nothing_comes_any_more(world: SimpleNamespace) -> N
 # -- a slow reader ----------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_reader_that_acknowledges_nothing_is_told_to_start_again_once(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_that_acknowledges_nothing_is_asked_to_start_again_once(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subscription, "UNACKED_FRAMES", 3)
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
         await reader.hear("status")
-        told = 0
+        last_sent = 0
         for entity in "abcdefgh":
             await run(store)(world.feed, world.query, entity, 10)
-            told = await publish(world.feed, told)
+            last_sent = await publish(world.feed, last_sent)
         await reader.silence()
         kinds = [frame["type"] for frame in reader.frames]
         assert kinds.count("resync") == 1 and kinds[-1] == "resync"
@@ -224,10 +224,10 @@ async def test_one_that_acknowledges_is_not(world: SimpleNamespace, monkeypatch:
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
         await reader.hear("status")
-        told = 0
+        last_sent = 0
         for entity in "abcdefgh":
             await run(store)(world.feed, world.query, entity, 10)
-            told = await publish(world.feed, told)
+            last_sent = await publish(world.feed, last_sent)
             await reader.hear("changes")
             await reader.say(type="ack", seq=reader.seq)
         assert reader.seq == 8 and "resync" not in [frame["type"] for frame in reader.frames]

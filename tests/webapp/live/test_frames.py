@@ -96,9 +96,9 @@ def test_known_numbers_are_left_out_and_gaps_seen() -> None:
 
 def test_a_query_never_heard_of_is_asked_about_once() -> None:
     reader = subscription()
-    assert reader.strangers([chunk(1, 1, 3)]) == {3}
+    assert reader.unknown_ids([chunk(1, 1, 3)]) == {3}
     reader.learn({1, 2}, {3})
-    assert reader.strangers([chunk(2, 3)]) == set()
+    assert reader.unknown_ids([chunk(2, 3)]) == set()
     reader.learn({1, 2, 3})
     assert reader.sees(3)
 
@@ -111,7 +111,7 @@ def test_a_reader_that_acknowledges_nothing_is_behind_in_the_end_and_positions_c
     reader.sent(UNACKED_BYTES + 1)
     assert reader.behind and not reader.wants_positions(100.0)
     reader.acked(reader.last_sent + 1)
-    assert reader.behind, "a number it was never told proves nothing"
+    assert reader.behind, "a number it was never sent proves nothing"
     reader.acked(reader.last_sent)
     assert not reader.behind and reader.wants_positions(10.5)
 

@@ -28,20 +28,20 @@ def test_of_one_that_is_too_large_the_newest_is_kept(monkeypatch: pytest.MonkeyP
     assert (len(made["detections"]) >= 15, len(made["alerts"]) >= 8) == (True, True)
 
 
-def test_of_more_positions_than_a_message_holds_those_heard_of_last_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_more_positions_than_a_message_holds_the_newest_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "MESSAGE_BYTES", 3_000)
     places = [[f"taxi {n}", 116.25, 39.5, (n * 7) % 500] for n in range(500)]
     text = frames.positions("city", t=499, entities=places)
-    told = [row[3] for row in json.loads(text)["entities"]]
-    assert told == list(range(499, 499 - len(told), -1))
-    assert len(told) >= 80
+    times = [row[3] for row in json.loads(text)["entities"]]
+    assert times == list(range(499, 499 - len(times), -1))
+    assert len(times) >= 80
     assert len(text) <= 3_200
     whole = frames.snapshot("city", seq=7, detections=rows(100), alerts=rows(100), positions=places, clock=5)
     assert len(frames.encoded(whole)) <= 3_200
     assert min(map(len, (whole["positions"], whole["alerts"], whole["detections"]))) >= 4
 
 
-def test_a_sample_holds_what_lies_in_the_reader_s_box_whoever_else_got_it() -> None:
+def test_a_sample_holds_what_lies_in_the_reader_s_box_whatever_others_got() -> None:
     places = [[f"Höhe {n}", n, 0.0, n] for n in range(-180, 180, 10)]
     for box in (None, (0, -1, 20, 1), (160, -1, -170, 1), (0, 1, 20, 2)):
         frame = json.loads(frames.positions("city", t=9, entities=places, box=box))

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
 
 class Reader:
-    """Somebody in the feed's group."""
+    """Someone in the feed's group."""
 
     def __init__(self, feed: int) -> None:
         self.layer = get_channel_layer()
@@ -85,14 +85,14 @@ def test_it_passes_that_on_by_a_new_connection_too(publisher: Publisher, reader:
     assert len(reader.all("access.changed")) == 1
 
 
-def tell(feed: Feed, *numbers: int) -> None:
+def publish(feed: Feed, *numbers: int) -> None:
     for number in numbers:
         with transaction.atomic():
             outbox_append(feed_id=feed.pk, alerts=[{"id": number}])
 
 
 def test_outbox_rows_leave_in_order_and_once(feed: Feed, publisher: Publisher, reader: Reader) -> None:
-    tell(feed, *range(50))
+    publish(feed, *range(50))
     publisher.step()
     publisher.step()
     chunks = [chunk for message in reader.all("feed.changes") for chunk in message["chunks"]]
@@ -101,11 +101,11 @@ def test_outbox_rows_leave_in_order_and_once(feed: Feed, publisher: Publisher, r
 
 
 def test_a_new_publisher_goes_on_at_the_head(feed: Feed, publisher: Publisher) -> None:
-    tell(feed, 1, 2)
+    publish(feed, 1, 2)
     other = Publisher()
     other.step()
     reader = Reader(feed.pk)
-    tell(feed, 3)
+    publish(feed, 3)
     other.step()
     assert [chunk["seq"] for message in reader.all("feed.changes") for chunk in message["chunks"]] == [3]
 
@@ -131,7 +131,7 @@ def connection_of_another(feed: Feed) -> None:
     import threading
 
     def write() -> None:
-        tell(feed, 1)
+        publish(feed, 1)
         connection.close()
 
     thread = threading.Thread(target=write)
@@ -140,7 +140,7 @@ def connection_of_another(feed: Feed) -> None:
 
 
 def test_a_lost_database_only_makes_it_wait(feed: Feed, publisher: Publisher, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
-    tell(feed, 1)
+    publish(feed, 1)
     steps: list[str] = []
     real = publisher.step
 
@@ -172,7 +172,7 @@ def test_positions_are_the_latest_of_each_entity_that_moved(
     assert reader.all("feed.positions") == [], "an older position and a row without one move nobody"
 
 
-def test_the_state_of_a_feed_is_told(feed: Feed, publisher: Publisher, reader: Reader) -> None:
+def test_the_state_of_a_feed_is_published(feed: Feed, publisher: Publisher, reader: Reader) -> None:
     FeedHead.objects.update(watermark=7, max_t=17)
     publisher._next_status = 0.0
     publisher.step()

@@ -128,7 +128,7 @@ def test_who_may_change_the_feed_shares_it_with_a_session_and_for_a_while(world:
     assert operator.delete(f"{SHARES}{first['id']}/").status_code == 204 and operator.delete(f"{SHARES}{first['id']}/").status_code == 404
 
 
-async def test_the_socket_of_a_link_tells_answers_of_its_queries_and_no_alerts(world: SimpleNamespace) -> None:
+async def test_the_socket_of_a_link_sends_answers_of_its_queries_and_no_alerts(world: SimpleNamespace) -> None:
     new = await run(shared)(world)
     await run(store)(world.feed, world.query, "a", 10)
     await run(store)(world.feed, world.private, "b", 10)

@@ -193,7 +193,9 @@ async def test_a_token_that_is_revoked_ends_its_sockets(world: SimpleNamespace, 
 
 
 @pytest.mark.parametrize("scopes", [None, ["ingest"], ["write"]])
-async def test_a_token_that_is_unknown_or_not_good_for_reading_is_told_what_is_wanted(scopes: list[str] | None, world: SimpleNamespace) -> None:
+async def test_a_token_that_is_unknown_or_not_good_for_reading_is_refused_with_what_is_wanted(
+    scopes: list[str] | None, world: SimpleNamespace
+) -> None:
     text = "vdt_unknown"
     if scopes is not None:
         text = (await run(token_create)(user=world.people.viewer, name="other", scopes=scopes)).text

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.webapp.live.pages import page
-from webapp.live import consumers, seats
+from webapp.live import consumers, socket_limit
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_connection_left")]
 
@@ -39,8 +39,8 @@ async def test_a_flood_of_frames_ends_the_socket(world: SimpleNamespace, monkeyp
 
 
 async def test_a_user_has_so_many_sockets_and_gets_them_back(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seats, "OF_A_USER", 1)
-    monkeypatch.setattr(seats, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(socket_limit, "OF_A_USER", 1)
+    monkeypatch.setattr(socket_limit, "PATIENCE_S", 0.1)
     async with page(world.people.viewer):
         async with page(world.people.viewer) as second:
             assert await second.closed() == 4429

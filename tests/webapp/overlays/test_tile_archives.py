@@ -68,7 +68,7 @@ def test_an_archive_of_vectors_and_one_that_is_away_are_named_by_the_check_and_l
 
 @pytest.mark.services
 @pytest.mark.django_db
-def test_whoever_is_logged_in_gets_tiles_and_nobody_else(
+def test_users_who_are_logged_in_get_tiles_and_nobody_else(
     people: SimpleNamespace, client_of: Callable[..., APIClient], tmp_path: Path, settings: Any
 ) -> None:
     settings.BASE_MAPS = [

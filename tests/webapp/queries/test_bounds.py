@@ -44,17 +44,17 @@ def ask(client: APIClient, path: str, specification: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("specification", "rows", "told"),
+    ("specification", "rows", "expected"),
     [(PAIRS, (400, 20), "rows"), (MATCHES, (10, 20), "250,000 solutions")],
     ids=["pairs of entities", "triples of rows"],
 )
 def test_a_preview_of_a_query_without_bounds_ends_with_the_figure(
-    specification: Any, rows: tuple[int, int], told: str, people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Any
+    specification: Any, rows: tuple[int, int], expected: str, people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Any
 ) -> None:
     received(feed, crowd(*rows))
     answer = ask(client_of(people.owner), "preview", specification)
     said = answer.json()["faults"][0]["message"]
-    assert answer.status_code == 400 and "A job would stop this query" in said and told in said
+    assert answer.status_code == 400 and "A job would stop this query" in said and expected in said
 
 
 def test_a_sandbox_of_a_program_without_bounds_ends_and_says_what_to_do(
@@ -130,7 +130,7 @@ def test_a_program_for_many_regions_is_bounded_as_a_whole(people: SimpleNamespac
     ],
     ids=["unknown keys", "unknown columns", "a key of half a megabyte", "too many values"],
 )
-def test_what_is_wrong_with_a_large_document_is_not_told_without_end(document: Any, people: SimpleNamespace, feed: Any, client_of: Any) -> None:
+def test_what_is_wrong_with_a_large_document_is_not_listed_without_end(document: Any, people: SimpleNamespace, feed: Any, client_of: Any) -> None:
     client = client_of(people.owner)
     ask(client, "check", {"family": "border", "version": 1})
     before = time.thread_time()

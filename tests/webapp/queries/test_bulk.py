@@ -98,7 +98,7 @@ def test_a_dry_run_stores_nothing_and_shows_what_would_be(send: Callable[..., An
 MIXED = collection(("good", SQUARE), ("bow tie", BOW_TIE), ("nothing", None), ("good", square(5)))
 
 
-def test_faults_are_told_row_by_row_and_nothing_is_stored(send: Callable[..., Any]) -> None:
+def test_faults_are_reported_row_by_row_and_nothing_is_stored(send: Callable[..., Any]) -> None:
     answer = send(MIXED)
     body = answer.json()
     assert answer.status_code == 400 and not body["stored"] and not Query.objects.exists()

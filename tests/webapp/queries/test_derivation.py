@@ -129,7 +129,7 @@ def test_an_edit_after_which_others_cannot_derive_stops_them_with_the_reason(peo
     assert "unknown kind of answer 'in'" in str(reasons()["twice"]) and "'twice' was stopped" in str(reasons()["four times"])
 
 
-def test_who_switches_off_or_removes_is_told_what_derives_from_it(people: SimpleNamespace, graph: SimpleNamespace) -> None:
+def test_switching_off_and_removing_name_what_derives_from_it(people: SimpleNamespace, graph: SimpleNamespace) -> None:
     with pytest.raises(Refused, match="'twice', 'four times' would stop"):
         query_edit(query=graph.first, user=people.owner, enabled=False)
     with pytest.raises(Refused, match="'twice', 'four times' would stop"):
@@ -218,11 +218,11 @@ def test_a_teammate_lets_a_query_derive_from_what_its_owner_sees_alone(people: S
         query_edit(query=graph.second, user=people.analyst, specification=twice({"came": {**CAME["came"], "query": "mine alone"}}))
 
 
-def test_the_page_is_told_both_directions(people: SimpleNamespace, graph: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
-    told = client_of(people.owner).get(f"/api/v1/queries/{graph.second.pk}/derivation").json()
-    above, below = told["derives_from"], told["derived_by"]
+def test_the_page_shows_both_directions(people: SimpleNamespace, graph: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    shown = client_of(people.owner).get(f"/api/v1/queries/{graph.second.pk}/derivation").json()
+    above, below = shown["derives_from"], shown["derived_by"]
     assert [(one["name"], one["event"], one["kind"], one["at"], one["runs"]) for one in above] == [("In and out", "came", "in", "end", True)]
-    assert [(one["name"], one["direct"], one["runs"]) for one in below] == [("four times", True, True)] and told["hidden"] == 0
+    assert [(one["name"], one["direct"], one["runs"]) for one in below] == [("four times", True, True)] and shown["hidden"] == 0
 
 
 def test_over_the_api_what_derives_from_it_is_named_until_that_is_meant(

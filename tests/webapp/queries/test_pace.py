@@ -1,4 +1,4 @@
-"""The newest rows that tell at what pace a feed's come: read once for many questions, and never while the feed is locked."""
+"""The newest rows, which show at what pace a feed's rows come: read once for many questions, and never while the feed is locked."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

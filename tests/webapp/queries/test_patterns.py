@@ -37,7 +37,7 @@ def test_a_text_becomes_a_tree_that_says_the_same(ask: Callable[..., dict[str, A
     assert ask(pattern=found["tree"]) == found
 
 
-def test_triggers_and_minimum_conditions_are_told_from_left_to_right(ask: Callable[..., dict[str, Any]]) -> None:
+def test_triggers_and_minimum_conditions_are_listed_from_left_to_right(ask: Callable[..., dict[str, Any]]) -> None:
     assert ask()["leaves"] == [
         {"name": "SHELF", "kind": "normal", "needed": True},
         {"name": "CHECKOUT", "kind": "negative", "needed": False},

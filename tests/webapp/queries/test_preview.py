@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from tests.webapp.conftest import BORDER
 from webapp.accounts.services import token_create
 from webapp.cage import places
-from webapp.cage.spares import ENGINE
+from webapp.cage.warm_pool import ENGINE
 from webapp.queries import preview as previews
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
@@ -62,7 +62,7 @@ def test_an_empty_log_gives_an_empty_preview(people: SimpleNamespace, feed: Any,
     assert ask(client_of(people.owner)).json()["answers"] == []
 
 
-def test_faults_are_told_before_anything_runs(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+def test_faults_are_reported_before_anything_runs(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     answer = ask(client_of(people.owner), specification={"family": "bordr"})
     assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/family"
 

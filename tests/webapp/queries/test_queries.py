@@ -134,7 +134,7 @@ def test_all_faults_come_back_with_pointers_and_nothing_is_stored(
     assert [fault["pointer"] for fault in checked.json()["faults"]] == [pointer.removeprefix("/specification") for pointer in pointers]
 
 
-def test_a_misspelt_region_is_told_the_nearest(people: SimpleNamespace, region: Any) -> None:
+def test_a_misspelt_region_is_reported_with_the_nearest(people: SimpleNamespace, region: Any) -> None:
     with pytest.raises(Refused, match="square"):
         query_register(owner=people.owner, feed=region.feed, name="x", specification={"family": "border", "region": {"region": "squar"}})
 
@@ -366,7 +366,7 @@ def test_many_cost_hardly_more_statements_than_one(people: SimpleNamespace, feed
     assert asked[1] <= asked[0] + 3, asked
 
 
-def test_of_a_list_with_faults_nothing_is_registered_and_all_are_told(
+def test_of_a_list_with_faults_nothing_is_registered_and_all_are_reported(
     people: SimpleNamespace, feed: Feed, query: Query, client_of: Callable[..., APIClient]
 ) -> None:
     client = client_of(people.owner)

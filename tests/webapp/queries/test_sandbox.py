@@ -73,7 +73,7 @@ def test_every_fluent_comes_with_the_rules_of_its_edges(
 
 
 @pytest.mark.usefixtures("region")
-def test_only_the_span_and_the_entities_asked_for_are_told(
+def test_only_the_span_and_the_entities_asked_for_are_shown(
     people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
 ) -> None:
     late = [{**row, "t": row["t"] + 600_000} for row in [*PARKING, *reports("b", (1500, 5, 0), (4500, 5, 9))]]
@@ -106,7 +106,7 @@ def test_any_stretch_that_the_history_holds_can_be_asked_for(
 
 
 @pytest.mark.usefixtures("region")
-def test_of_too_many_intervals_those_of_the_entities_with_answers_are_told(
+def test_of_too_many_intervals_those_of_the_entities_with_answers_are_shown(
     people: SimpleNamespace, feed: Any, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     from webapp.feeds.selectors import regions_of_feed
@@ -138,7 +138,7 @@ def test_an_empty_log_has_no_lanes(people: SimpleNamespace, client_of: Callable[
     assert ask(client_of(people.owner)).json()["lanes"] == []
 
 
-def test_faults_are_told_before_anything_runs(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+def test_faults_are_reported_before_anything_runs(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     answer = ask(client)
     # There is no region `square` yet: the fault has its place in the program.
@@ -173,8 +173,8 @@ def test_a_template_is_chosen_filled_and_registered(people: SimpleNamespace, fee
     checked = client.post("/api/v1/queries/check", {"feed": "yard", "specification": specification}).json()
     assert checked["faults"] == [] and checked["kinds"] == ["stoppedInside"]
     reason = "positions, constants, what holds initially and complements of all that is declared are not cut off"
-    told = f"Several partitions share its work: slow by entity. In one partition stay stoppedInside and within ({reason})."
-    assert checked["placement"] == told
+    expected = f"Several partitions share its work: slow by entity. In one partition stay stoppedInside and within ({reason})."
+    assert checked["placement"] == expected
     made = client.post("/api/v1/queries/", {"feed": "yard", "name": "stops", "specification": specification, "alert_kinds": ["stoppedInside"]})
     assert made.status_code == 201, made.content
     query = Query.objects.get(name="stops")
@@ -215,7 +215,7 @@ def test_templates_are_for_those_who_see_the_feed(people: SimpleNamespace, feed:
         assert client_of(user).post("/api/v1/queries/gallery", body).status_code == status
 
 
-def test_values_that_do_not_fit_are_told_by_name(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+def test_values_that_do_not_fit_are_reported_by_name(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     answer = client_of(people.owner).post("/api/v1/queries/gallery", {"feed": "yard", "template": "silent", "values": {"span": "long"}})
     assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/values/span"
 

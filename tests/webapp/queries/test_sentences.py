@@ -212,7 +212,7 @@ def test_a_constraint_query_is_read_back(rest: dict[str, Any], sentence: str) ->
 
 
 @pytest.mark.parametrize(
-    ("bounds", "told"),
+    ("bounds", "expected"),
     [
         ([1000, 5000], "V2 comes 1 second to 5 seconds after V1"),
         ([-5000, 1000], "V2 comes from 5 seconds before to 1 second after V1"),
@@ -224,9 +224,9 @@ def test_a_constraint_query_is_read_back(rest: dict[str, Any], sentence: str) ->
         ([2000, None], "V2 comes at least 2 seconds after V1"),
     ],
 )
-def test_bounds_of_time_are_told(bounds: list[int | None], told: str) -> None:
+def test_bounds_of_time_are_read_back(bounds: list[int | None], expected: str) -> None:
     specification = {"family": "constraint", "variables": {"V1": {}, "V2": {}}, "constraints": [{"between": ["V1", "V2"], "dt": bounds}]}
-    assert sentence_of(specification, feed=MS) == f"Finds 2 different events: V1 and V2 (any), such that {told}."
+    assert sentence_of(specification, feed=MS) == f"Finds 2 different events: V1 and V2 (any), such that {expected}."
 
 
 PRIMITIVES = {"A": {"where": [["reader", "=", "dock-1"]]}, "B": {}, "C": {"prefix": {"kind": "3034"}, "outside": {"region": "A"}}}
@@ -234,7 +234,7 @@ MEANT = "A means reader is dock-1, B means any event and C means kind begins wit
 
 
 @pytest.mark.parametrize(
-    ("pattern", "told"),
+    ("pattern", "expected"),
     [
         ("A : !B : C", "A, then C with no B in between"),
         ("A : !B[PT15S]", "A, then no B for 15 seconds"),
@@ -251,13 +251,13 @@ MEANT = "A means reader is dock-1, B means any event and C means kind begins wit
         ("A : !B : C : !B[5000]", "A, then C with no B in between, then no B for 5 seconds"),
     ],
 )
-def test_a_composite_event_is_read_back(pattern: Any, told: str) -> None:
+def test_a_composite_event_is_read_back(pattern: Any, expected: str) -> None:
     specification = {"family": "composite", "version": 1, "pattern": pattern, "primitives": PRIMITIVES, "per": "entity", "within": "PT10M"}
-    assert sentence_of(specification, feed=MS) == f"Tells of {told}, all of one entity and within 10 minutes. {MEANT}"
+    assert sentence_of(specification, feed=MS) == f"Tells of {expected}, all of one entity and within 10 minutes. {MEANT}"
 
 
 @pytest.mark.parametrize(
-    ("pattern", "told"),
+    ("pattern", "expected"),
     [
         ("!B[PT1M] : A", "A with no B in the 1 minute before"),
         ("A AND !B[PT10S]", "A with no B from 10 seconds before until 10 seconds after"),
@@ -265,9 +265,9 @@ def test_a_composite_event_is_read_back(pattern: Any, told: str) -> None:
         ("A AND B AND !C[5000]", "(A and B in any order) with no C from 5 seconds before until 5 seconds after"),
     ],
 )
-def test_what_must_not_come_is_read_back(pattern: str, told: str) -> None:
+def test_what_must_not_come_is_read_back(pattern: str, expected: str) -> None:
     specification = {"family": "composite", "version": 1, "pattern": pattern, "primitives": PRIMITIVES, "per": "entity", "within": "PT10M"}
-    assert sentence_of(specification, feed=MS) == f"Tells of {told}, all of one entity and within 10 minutes. {MEANT}"
+    assert sentence_of(specification, feed=MS) == f"Tells of {expected}, all of one entity and within 10 minutes. {MEANT}"
 
 
 def test_sums_are_read_back() -> None:
@@ -277,8 +277,8 @@ def test_sums_are_read_back() -> None:
         "variables": {"V1": {}, "V2": {}},
         "constraints": [{"between": ["V1", "V2"], "dt": [0, 5], "compare": compare}],
     }
-    told = sentence_of(specification, feed=EARTH_WITH_COLUMNS)
-    assert told is not None and told.endswith("V1.air - V2.air is above 2 and 2 * V1.air + 3 is at most V2.air.")
+    sentence = sentence_of(specification, feed=EARTH_WITH_COLUMNS)
+    assert sentence is not None and sentence.endswith("V1.air - V2.air is above 2 and 2 * V1.air + 3 is at most V2.air.")
 
 
 @pytest.mark.parametrize(
@@ -310,17 +310,17 @@ def test_answers_of_other_queries_are_named() -> None:
         "within": 5,
         "derive": derive,
     }
-    told = sentence_of(specification, feed=MS)
-    assert told is not None
-    assert told.endswith(
+    sentence = sentence_of(specification, feed=MS)
+    assert sentence is not None
+    assert sentence.endswith(
         "An event arrival is each answer in of Port: arrivals, at its end and stay is each answer stayed in of Port: stays, at its start."
     )
 
 
 def test_a_program_of_rules_is_read_back() -> None:
     specification = {"family": "calculus", "program": "", "outputs": ["greeting", "leaving_object", "meeting"], "window": "PT100S", "step": "PT10S"}
-    told = "Runs a program of rules: recognises greeting, leaving object and meeting over the last 1 minute 40 seconds, every 10 seconds."
-    assert sentence_of(specification, feed=MS) == told
+    expected = "Runs a program of rules: recognises greeting, leaving object and meeting over the last 1 minute 40 seconds, every 10 seconds."
+    assert sentence_of(specification, feed=MS) == expected
     many = {**specification, "outputs": [f"f{n}" for n in range(20)]}
     assert "f0, f1, f10, f11, f12 and 15 more" in (sentence_of(many, feed=MS) or "")
 

@@ -83,22 +83,22 @@ def send(delivery: Delivery, now: datetime) -> Answer:
     except (OSError, RefusedAddress) as error:
         return Answer(None, reason_of(error))
     except KafkaException as error:
-        return Answer(None, f"Kafka: {_told(error.args[0])}"[:300])
+        return Answer(None, f"Kafka: {_text_of(error.args[0])}"[:300])
 
 
 def _produce(place: _Place, delivery: Delivery) -> Answer:
     problems = list[str]()
-    producer = Producer({**place.settings(), "error_cb": lambda error: problems.append(_told(error))})
-    told = producer.list_topics(place.topic, ANSWER_S)
-    # Where messages go is said by the brokers: those addresses are checked like any that somebody typed in.
-    _check([(broker.host, broker.port) for broker in told.brokers.values()])
-    found = told.topics[place.topic]
+    producer = Producer({**place.settings(), "error_cb": lambda error: problems.append(_text_of(error))})
+    metadata = producer.list_topics(place.topic, ANSWER_S)
+    # Where messages go is said by the brokers: those addresses are checked like any that someone typed in.
+    _check([(broker.host, broker.port) for broker in metadata.brokers.values()])
+    found = metadata.topics[place.topic]
     if found.error is not None or not found.partitions:
-        return Answer(None, f"The topic {place.topic} cannot be written: {_told(found.error) if found.error else 'it has no partitions'}")
+        return Answer(None, f"The topic {place.topic} cannot be written: {_text_of(found.error) if found.error else 'it has no partitions'}")
     answered, refused = threading.Event(), list[str]()
 
     def settled(error: KafkaError | None, _message: Any) -> None:
-        refused.extend([_told(error)] if error is not None else [])
+        refused.extend([_text_of(error)] if error is not None else [])
         answered.set()
 
     key = str(delivery.webhook_id)
@@ -129,5 +129,5 @@ def _host_and_port(text: str) -> tuple[str, int]:
     return host, port
 
 
-def _told(error: Any) -> str:
+def _text_of(error: Any) -> str:
     return error.str() if isinstance(error, KafkaError) else str(error)

@@ -45,7 +45,7 @@ def refuse(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def send(delivery: Delivery, now: datetime) -> Answer:
-    """Sends the message that the body tells of."""
+    """Sends the message that the body describes."""
     try:
         with translation.override(language_of(language_of_address(delivery.channel.recipient), delivery.channel.owner.language)):
             mail = _mail_of(delivery)
@@ -58,28 +58,28 @@ def send(delivery: Delivery, now: datetime) -> Answer:
 def words_of(delivery: Delivery) -> tuple[str, str]:
     """Subject and plain text of the message in its owner's language, without a link that acknowledges: who reads a chat is not known."""
     with translation.override(language_of(delivery.channel.owner.language)):
-        told = told_of(delivery)
-        alerts: list[dict[str, Any]] = told["data"].get("alerts", [])
-        subject = _subject(told["data"].get("count", 0), alerts, is_digest=told["type"] == "alerts.digest")
-        return subject, _text(told["data"], alerts, None)
+        message = message_of(delivery)
+        alerts: list[dict[str, Any]] = message["data"].get("alerts", [])
+        subject = _subject(message["data"].get("count", 0), alerts, is_digest=message["type"] == "alerts.digest")
+        return subject, _text(message["data"], alerts, None)
 
 
-def told_of(delivery: Delivery) -> dict[str, Any]:
-    """What the body tells, the text of a test in the present language."""
-    told: dict[str, Any] = json.loads(delivery.body)
-    if not told["data"].get("alerts"):
-        told["data"]["text"] = gettext("A test of the channel %(channel)s.") % {"channel": delivery.channel.name}
-    return told
+def message_of(delivery: Delivery) -> dict[str, Any]:
+    """The message of the body, the text of a test in the present language."""
+    message: dict[str, Any] = json.loads(delivery.body)
+    if not message["data"].get("alerts"):
+        message["data"]["text"] = gettext("A test of the channel %(channel)s.") % {"channel": delivery.channel.name}
+    return message
 
 
 def _mail_of(delivery: Delivery) -> EmailMultiAlternatives:
-    told = told_of(delivery)
-    alerts: list[dict[str, Any]] = told["data"].get("alerts", [])
-    subject = _subject(told["data"].get("count", 0), alerts, is_digest=told["type"] == "alerts.digest")
+    message = message_of(delivery)
+    alerts: list[dict[str, Any]] = message["data"].get("alerts", [])
+    subject = _subject(message["data"].get("count", 0), alerts, is_digest=message["type"] == "alerts.digest")
     link = acknowledging_link(delivery) if alerts else None
     mail = EmailMultiAlternatives(
         subject=subject,
-        body=_text(told["data"], alerts, link),
+        body=_text(message["data"], alerts, link),
         to=[delivery.channel.recipient],
         headers={"Message-ID": f"<{delivery.webhook_id}@vedette>", "Auto-Submitted": "auto-generated"},
         connection=get_connection(BOUNDED if settings.EMAIL_BACKEND == SMTP else None, timeout=settings.EMAIL_TIMEOUT),
@@ -87,7 +87,7 @@ def _mail_of(delivery: Delivery) -> EmailMultiAlternatives:
     picture = _picture(alerts)
     alternative = gettext("Where it was: regions, tracks and evidence")
     shown = format_html('<p><img src="cid:{}" width="560" alt="{}"></p>', PICTURE, alternative) if picture else ""
-    mail.attach_alternative(_html(subject, told["data"], alerts, link) + shown, "text/html")
+    mail.attach_alternative(_html(subject, message["data"], alerts, link) + shown, "text/html")
     if picture:
         mail.mixed_subtype = "related"  # type: ignore[attr-defined]  # not in the stubs
         mail.attach(_inline(picture))

@@ -89,11 +89,11 @@ def public_key() -> str | None:
 def content_of(delivery: Delivery) -> dict[str, str]:
     """What the browser shows, and the page that it opens."""
     with translation.override(language_of(delivery.channel.owner.language)):
-        told = mail.told_of(delivery)
-        alerts: list[dict[str, Any]] = told["data"].get("alerts", [])
+        message = mail.message_of(delivery)
+        alerts: list[dict[str, Any]] = message["data"].get("alerts", [])
         subject, _ = mail.words_of(delivery)
-        lines = [mail.line_of(alert) for alert in alerts[:LISTED]] or [told["data"]["text"]]
-        more = told["data"].get("count", 0) - LISTED
+        lines = [mail.line_of(alert) for alert in alerts[:LISTED]] or [message["data"]["text"]]
+        more = message["data"].get("count", 0) - LISTED
         body = "\n".join([*lines, *([mail.and_more(more)] if more > 0 else [])])
     is_one = len(alerts) == 1
     link = reverse("alert", args=[alerts[0]["id"]]) if is_one else reverse("alerts") if alerts else reverse("account")

@@ -24,27 +24,27 @@ IDLE_S, LONGEST_S = 60.0, 600.0
 
 
 @dataclass
-class _Spare:
+class _IdleConnection:
     raw: Any
     key: str
     since: float
 
 
 @dataclass
-class Spares:
+class IdleConnections:
     """Open connections that nobody uses, newest last. Safe to be used by several threads."""
 
     limit: int = 0
-    _kept: list[_Spare] = field(default_factory=list)
+    _kept: list[_IdleConnection] = field(default_factory=list)
     _first_given: WeakKeyDictionary[Any, float] = field(default_factory=WeakKeyDictionary)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, key: str) -> Any:
         """One that was made with these parameters and lives; null when there is none."""
-        while (spare := self._pop(key)) is not None:
-            if _is_quiet(spare.raw):
-                return spare.raw
-            spare.raw.close()
+        while (idle := self._pop(key)) is not None:
+            if _is_quiet(idle.raw):
+                return idle.raw
+            idle.raw.close()
         return None
 
     def give(self, key: str, raw: Any) -> bool:
@@ -52,23 +52,23 @@ class Spares:
         now = time.monotonic()
         with self._lock:
             first = self._first_given.setdefault(raw, now)
-            old = [spare for spare in self._kept if now - spare.since > IDLE_S]
-            self._kept = [spare for spare in self._kept if now - spare.since <= IDLE_S]
+            old = [idle for idle in self._kept if now - idle.since > IDLE_S]
+            self._kept = [idle for idle in self._kept if now - idle.since <= IDLE_S]
             is_kept = len(self._kept) < self.limit and now - first < LONGEST_S and _is_idle(raw)
             if is_kept:
-                self._kept.append(_Spare(raw, key, now))
-        for spare in old:
-            spare.raw.close()
+                self._kept.append(_IdleConnection(raw, key, now))
+        for idle in old:
+            idle.raw.close()
         return is_kept
 
     def close(self) -> None:
         """Closes all that are kept."""
         with self._lock:
             kept, self._kept = self._kept, []
-        for spare in kept:
-            spare.raw.close()
+        for idle in kept:
+            idle.raw.close()
 
-    def _pop(self, key: str) -> _Spare | None:
+    def _pop(self, key: str) -> _IdleConnection | None:
         with self._lock:
             for position in range(len(self._kept) - 1, -1, -1):
                 if self._kept[position].key == key:
@@ -76,12 +76,12 @@ class Spares:
         return None
 
 
-SPARES = Spares()
+IDLE_CONNECTIONS = IdleConnections()
 
 
 def keep_connections() -> None:
     """From now on this process keeps connections that are given back."""
-    SPARES.limit = KEPT
+    IDLE_CONNECTIONS.limit = KEPT
 
 
 def _is_idle(raw: Any) -> bool:
@@ -95,10 +95,10 @@ def _is_quiet(raw: Any) -> bool:
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's, taking from and giving to SPARES."""
+    """Django's, taking from and giving to IDLE_CONNECTIONS."""
 
     def get_new_connection(self, conn_params: Mapping[str, Any]) -> Any:
-        raw = SPARES.take(_key(conn_params))
+        raw = IDLE_CONNECTIONS.take(_key(conn_params))
         if raw is None:
             return super().get_new_connection(conn_params)
         self.isolation_level = IsolationLevel.READ_COMMITTED
@@ -106,7 +106,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _close(self) -> None:
         raw = self.connection
-        if raw is not None and SPARES.limit and SPARES.give(_key(self.get_connection_params()), raw):
+        if raw is not None and IDLE_CONNECTIONS.limit and IDLE_CONNECTIONS.give(_key(self.get_connection_params()), raw):
             return
         super()._close()  # type: ignore[misc]  # of BaseDatabaseWrapper, which the stubs leave out
 

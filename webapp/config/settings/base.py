@@ -20,7 +20,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    # Templates of allauth tell how long ago something was.
+    # Templates of allauth say how long ago something was.
     "django.contrib.humanize",
     "allauth",
     "allauth.account",
@@ -131,7 +131,7 @@ LOGGING = {
         "vedette.audit": {"level": "INFO", "handlers": ["audit"], "propagate": False},
         "daphne.http_protocol": {"level": "WARNING"},
         "django.channels.server": {"level": "WARNING"},
-        # It tells of every call between Python and the JVM, and of its last connection when the interpreter has closed what it would write to.
+        # It logs every call between Python and the JVM, and of its last connection when the interpreter has closed what it would write to.
         "py4j": {"level": "WARNING"},
     },
 }

@@ -20,5 +20,5 @@ CHANNEL_LAYERS = {
     )
 }
 
-# Each change of an answer is kept so long for pages and programs that follow them: who was away for longer begins anew.
+# Each change of an answer is kept so long for pages and programs that follow them: who was away for longer starts again.
 VEDETTE_CHANGES_HOURS = number("VEDETTE_CHANGES_HOURS", 1)

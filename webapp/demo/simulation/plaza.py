@@ -32,7 +32,7 @@ BESIDE = 18.0
 ERROR = 1.2
 """Of the camera, on each axis."""
 DRAWS = 400
-"""How often a scene is drawn anew when somebody would come too close to those of the scenes before it; then it is left out."""
+"""How often a scene is drawn again when someone would come too close to those of the scenes before it; then it is left out."""
 
 STANDS: dict[str, tuple[float, float, float, float]] = {
     "Stand A": (144, 372, 264, 492),
@@ -228,7 +228,7 @@ def _gate(chance: np.random.Generator) -> Point:
 
 
 def _pace(chance: np.random.Generator) -> float:
-    """Of somebody who walks; pixels a second."""
+    """Of someone who walks; pixels a second."""
     return float(PIXELS_PER_M * chance.uniform(1.0, 1.5))
 
 
@@ -357,7 +357,7 @@ def _company(chance: np.random.Generator, left: str, right: str) -> Scene:
 
 
 def _parcel(chance: np.random.Generator, owner: str, porter: str, bag: str) -> Scene:
-    """Somebody puts a bag down and goes; much later somebody else takes it away."""
+    """Someone puts a bag down and goes; much later someone else takes it away."""
     (x, y), gate, pace = _spot(chance), _gate(chance), _pace(chance)
     one = Role(owner, gate)
     one.go([(gate[0], y), (x, y)], pace)

@@ -26,7 +26,7 @@ FEED_KEYS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
 class Scenario:
     """One demo feed: `feed` as `feed_create` takes it, its world, its regions, and its queries as `query_register` takes them.
 
-    A query's `truth` says which happenings of the world it tells of (see `told_of`).
+    A query's `truth` says which happenings of the world it reports (see `happenings_of`).
     """
 
     feed: dict[str, Any]
@@ -80,26 +80,26 @@ def _filled(template: Any, place: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Tellers:
-    """The queries of one family that tell of one kind of happening, each with the kind of its answers that does (null: all)."""
+class ReportingQueries:
+    """The queries of one family that report one kind of happening, each with the kind of its answers that does (null: all)."""
 
     happening: str
     family: str
     queries: tuple[tuple[str, str | None], ...]
 
 
-def truth_of(feed: str, queries: Iterable[str]) -> list[Tellers]:
-    """Which of these queries (names) tell of which kind of happening. What two families tell of is compared with each by itself."""
+def truth_of(feed: str, queries: Iterable[str]) -> list[ReportingQueries]:
+    """Which of these queries (names) report which kind of happening. What two families report is compared with each by itself."""
     known = set(queries)
     found: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
     for query in read_scenario(feed).queries:
-        for kind, answers in told_of(query):
+        for kind, answers in happenings_of(query):
             if query["name"] in known:
                 found.setdefault((kind, query["specification"]["family"]), []).append((query["name"], answers))
-    return [Tellers(kind, family, tuple(tellers)) for (kind, family), tellers in found.items()]
+    return [ReportingQueries(kind, family, tuple(reporting)) for (kind, family), reporting in found.items()]
 
 
-def told_of(query: dict[str, Any]) -> list[tuple[str, str | None]]:
-    """The kinds of happenings that a scenario's query tells of, each with the kind of answer that does; null: whatever it answers."""
+def happenings_of(query: dict[str, Any]) -> list[tuple[str, str | None]]:
+    """The kinds of happenings that a scenario's query reports, each with the kind of answer that does; null: whatever it answers."""
     truth = query.get("truth", {})
     return [(truth, None)] if isinstance(truth, str) else [(kind, answers) for answers, kind in truth.items()]

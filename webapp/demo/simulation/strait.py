@@ -235,14 +235,14 @@ FISHED_MS = 300_000
 
 
 def _is_clear(stays: list[tuple[int, int]]) -> bool:
-    """Whether reports tell the stays for certain: none is almost as long as fishing takes, and they and the times between them are no moments."""
+    """Whether reports show the stays for certain: none is almost as long as fishing takes, and they and the times between them are no moments."""
     spans = [last - first for first, last in stays]
     pauses = [later[0] - earlier[1] for earlier, later in pairwise(stays)]
     return all(abs(span - FISHED_MS) > 40_000 for span in spans) and all(span > 60_000 for span in [*spans, *pauses])
 
 
 def _stays(journey: Journey, ring: LanePoints) -> list[tuple[int, int]]:
-    """From when to when somebody on the journey is inside an area, in order."""
+    """From when to when someone on the journey is inside an area, in order."""
     area = shapely.Polygon([_metres(p) for p in ring])
     found: list[tuple[int, int]] = []
     for (t0, x0, y0), (t1, x1, y1) in pairwise(journey.knots):

@@ -178,7 +178,7 @@ class Warehouse:
     # -- doors that open to a badge -----------------------------------------------------------------------------------------------
 
     def _door(self, door: int, nth: int) -> list[Read]:
-        """Somebody holds a badge before the door and opens it, or forces it open without."""
+        """Someone holds a badge before the door and opens it, or forces it open without."""
         opened = Read(GUARD_MS, _door_tag(door), "archive")
         if _is_forced(door, nth):
             return [opened]

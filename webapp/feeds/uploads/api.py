@@ -85,7 +85,7 @@ FEED_KEYS = ("name", "title", "team", "lateness", "tick", "retention_hours", "pu
 
 
 class UploadView(OwnedView):
-    """Uploaded files. Each belongs to whoever sends it."""
+    """Uploaded files. Each belongs to the user who sends it."""
 
     queryset = Upload.objects.all()
     serializer_class = UploadSerializer
@@ -127,7 +127,7 @@ class UploadView(OwnedView):
         return Response(status=204, headers=OFFERED)
 
     def retrieve(self, request: Request, pk: str) -> Response:
-        """HEAD tells how far the file has come; so does GET, as JSON."""
+        """HEAD says how far the file has come; so does GET, as JSON."""
         upload = self.get_object()
         headers = {
             **TUS,

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from engine.model.faults import Fault, Refused, refuse
 from engine.sources.reading import Reading
-from webapp.cage.spares import INSPECTIONS, Spares, TookTooLong, Work
+from webapp.cage.warm_pool import INSPECTIONS, TookTooLong, WarmPool, Work
 from webapp.feeds.arrow_streams import Limits, StreamRefused, StreamTooLarge, read_stream
 from webapp.feeds.bodies import Refusal
 
@@ -42,7 +42,7 @@ class Piece:
 
 def pieces(path: Path, reading: Reading) -> Iterator[Piece]:
     """All rows of a file, read by a process that is kept for it. Raises Refused."""
-    process = Spares("recordings")
+    process = WarmPool("recordings")
     try:
         number = 0
         while True:
@@ -56,7 +56,7 @@ def pieces(path: Path, reading: Reading) -> Iterator[Piece]:
         process.retire()
 
 
-def _ask(process: Spares, request: Mapping[str, Any], path: Path, seconds: float) -> dict[str, Any]:
+def _ask(process: WarmPool, request: Mapping[str, Any], path: Path, seconds: float) -> dict[str, Any]:
     work = Work("webapp.feeds.uploads.reader", request, seconds, MEMORY_BYTES, read=[str(path.parent)], again=True)
     try:
         status, written = process.ask(work)

@@ -1,7 +1,7 @@
 """Uploaded files on their way into the log: read in order of time into a spool, then sent, as history at once or at the pace of life.
 
 Each row arrives once, whenever this process dies: the rows of one delivery, and what becomes of their times, are noted before it is sent, under
-a key made of their places. Reading begins anew after a restart; nothing has been sent by then but dead letters, each under its own key.
+a key made of their places. Reading starts again after a restart; nothing has been sent by then but dead letters, each under its own key.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The program of a caged process that reads uploaded files: it looks into one, or gives its rows out a piece at a time.
 
-What it is told: `{"do": "inspect", "path", "name", "chosen"}` or `{"do": "read", "path", "reading", "piece"}`. A process that is asked for one
+Its requests: `{"do": "inspect", "path", "name", "chosen"}` or `{"do": "read", "path", "reading", "piece"}`. A process that is asked for one
 piece after the other goes on where it is; any other piece is found by reading the file from its beginning.
 """
 
@@ -22,7 +22,7 @@ from engine.sources.guessing import described, guess, inspect
 from engine.sources.reading import Reading, read_rows, reading_of
 
 KEPT = 1_000
-"""So many faulty rows of a piece are told one by one, the others by their number."""
+"""So many faulty rows of a piece are listed one by one, the others by their number."""
 SHOWN = 2_000
 
 
@@ -65,10 +65,10 @@ def _piece(path: Path, reading: Reading, number: int) -> dict[str, Any]:
         rest = _open[2]
     chunk = next(rest, None)
     _open = (this, number + 1, rest)
-    return {"rows": None} if chunk is None else _told(chunk, reading)
+    return {"rows": None} if chunk is None else _answer_of(chunk, reading)
 
 
-def _told(chunk: Chunk, reading: Reading) -> dict[str, Any]:
+def _answer_of(chunk: Chunk, reading: Reading) -> dict[str, Any]:
     checked = read_rows(chunk.table, reading, reading.feed("upload")).checked
     letters = checked.dead() if checked.dead_count <= 10 * KEPT else checked.dead()[: 10 * KEPT]
     dead = [{"reason": "malformed", "detail": one.problem, "line": one.line, "row": {"text": one.text}} for one in chunk.broken]

@@ -13,19 +13,19 @@ import { ReadingFields } from "./reading_fields";
 import { trialView } from "./trial_view";
 import { t } from "../../lib/texts";
 
-export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], standing: Connector | null, done: () => void): void {
-  const name = h("input", { class: "input", id: "connector-name", maxlength: 100, value: standing?.name ?? "", placeholder: t("Mast 1") });
+export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], current: Connector | null, done: () => void): void {
+  const name = h("input", { class: "input", id: "connector-name", maxlength: 100, value: current?.name ?? "", placeholder: t("Mast 1") });
   const choice = h(
     "select",
-    { class: "select", id: "connector-kind", disabled: standing !== null },
-    ...kinds.map((one) => h("option", { value: one.name, selected: one.name === standing?.kind }, one.title)),
+    { class: "select", id: "connector-kind", disabled: current !== null },
+    ...kinds.map((one) => h("option", { value: one.name, selected: one.name === current?.kind }, one.title)),
   );
   const fields = h("div", { class: "stack" });
   const guarantee = h("p", { class: "small muted" });
   const found = h("div", { class: "stack", "aria-live": "polite", "data-trial": "" });
-  const reading = new ReadingFields(feed, standing?.reading ?? {});
+  const reading = new ReadingFields(feed, current?.reading ?? {});
   const dialog = openDialog(
-    standing === null ? t("Add connector") : t("Connector {name}", { name: standing.name }),
+    current === null ? t("Add connector") : t("Connector {name}", { name: current.name }),
     field("name", t("Name"), name),
     field("kind", t("Protocol"), choice),
     fields,
@@ -44,9 +44,7 @@ export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], stan
     for (const [key, one] of controls) one.element.hidden = !shown.has(key);
   };
   const showKind = (): void => {
-    controls = new Map(
-      kind().fields.map((one) => [one.name, settingControl(one, standing?.settings[one.name], standing === null, queries)]),
-    );
+    controls = new Map(kind().fields.map((one) => [one.name, settingControl(one, current?.settings[one.name], current === null, queries)]));
     replace(fields, ...[...controls.values()].map((one) => one.element));
     showApplying();
     guarantee.textContent = kind().guarantee;
@@ -86,14 +84,14 @@ export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], stan
       const waits =
         kind().direction === "in" ? t("Connecting, and waiting for the first records (ten seconds at most) ...") : t("Connecting ...");
       replace(found, h("p", { class: "small muted" }, waits));
-      post("connectors/trial", { ...body(), connector: standing === null ? null : Number(standing.id) }, trialParser)
-        .then((told) => {
+      post("connectors/trial", { ...body(), connector: current === null ? null : Number(current.id) }, trialParser)
+        .then((trial) => {
           showFaults(
             dialog.body,
-            told.faults.map(([pointer = "", message = ""]) => ({ pointer: `/reading${pointer}`, message })),
+            trial.faults.map(([pointer = "", message = ""]) => ({ pointer: `/reading${pointer}`, message })),
           );
-          reading.offer(told);
-          replace(found, ...trialView(told));
+          reading.offer(trial);
+          replace(found, ...trialView(trial));
         }, refused)
         .finally(() => (test.disabled = false));
     },
@@ -108,9 +106,9 @@ export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], stan
         const { settings, reading: meaning, ...place } = body();
         const given = { name: name.value.trim(), settings, reading: meaning };
         const sent =
-          standing === null
+          current === null
             ? call("connectors/", { method: "POST", body: { ...place, ...given } })
-            : call(`connectors/${standing.id}/`, { method: "PATCH", body: given });
+            : call(`connectors/${current.id}/`, { method: "PATCH", body: given });
         sent.then(() => {
           dialog.close();
           toast(t("Saved. It connects now."), "good");

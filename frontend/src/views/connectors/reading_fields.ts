@@ -27,7 +27,7 @@ export class ReadingFields {
   private readonly yField = field("reading/y", t("y or latitude"), this.text("y"));
   private readonly known = h("datalist", { id: "connector-columns" });
 
-  constructor(feed: FeedStatus, standing: Record<string, unknown>) {
+  constructor(feed: FeedStatus, current: Record<string, unknown>) {
     this.columns = Object.entries(feed.columns).map(([name, type]) => `${name}:${type}`);
     const zones: Choices = ["UTC", ...Intl.supportedValuesOf("timeZone").filter((one) => one !== "UTC")].map((one) => [one, one]);
     this.zoneField = field("reading/zone", t("Time zone of times without one"), this.choose("zone", zones, "UTC"));
@@ -64,7 +64,7 @@ export class ReadingFields {
       this.known,
     );
     this.element.addEventListener("change", () => this.showApplying());
-    this.show(standing);
+    this.show(current);
   }
 
   value(): Record<string, unknown> {

@@ -4,16 +4,16 @@ import { h, icon } from "../../lib/dom";
 import type { Trial } from "../../data/connector_data";
 import { t } from "../../lib/texts";
 
-export function trialView(told: Trial): HTMLElement[] {
-  if (told.said !== "") return [h("p", { class: "notice" }, icon("info"), h("span", {}, told.said))];
-  if (told.records.length === 0)
+export function trialView(trial: Trial): HTMLElement[] {
+  if (trial.said !== "") return [h("p", { class: "notice" }, icon("info"), h("span", {}, trial.said))];
+  if (trial.records.length === 0)
     return [h("p", { class: "notice" }, icon("info"), h("span", {}, t("It is connected, and nothing came within ten seconds.")))];
   return [
     h("h3", { class: "section-title" }, t("As it came")),
-    table(told.records.slice(0, 5)),
-    h("h3", { class: "section-title" }, told.rows.length === 0 ? t("No row could be made of it") : t("Rows of the feed")),
-    ...(told.rows.length === 0 ? [] : [table(told.rows.slice(0, 5))]),
-    ...told.dead.slice(0, 5).map((one) => h("p", { class: "small muted" }, `${one.reason}: ${one.detail}`)),
+    table(trial.records.slice(0, 5)),
+    h("h3", { class: "section-title" }, trial.rows.length === 0 ? t("No row could be made of it") : t("Rows of the feed")),
+    ...(trial.rows.length === 0 ? [] : [table(trial.rows.slice(0, 5))]),
+    ...trial.dead.slice(0, 5).map((one) => h("p", { class: "small muted" }, `${one.reason}: ${one.detail}`)),
   ];
 }
 

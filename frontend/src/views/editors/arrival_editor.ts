@@ -1,6 +1,6 @@
 /** The editor of arrivals: where, how far ahead, by which course and speed, and who counts. */
 
-import { fromDocument, toDocument, toldInForm, type ArrivalEntries } from "../../data/arrival_data";
+import { fromDocument, toDocument, faultInForm, type ArrivalEntries } from "../../data/arrival_data";
 import type { Fault } from "../../lib/api";
 import { h } from "../../lib/dom";
 import { ConditionsField } from "../query_form/conditions_field";
@@ -57,8 +57,8 @@ class ArrivalEditor implements FamilyEditor {
     return ["arriving"];
   }
 
-  told(fault: Fault): Fault {
-    return toldInForm(fault);
+  explained(fault: Fault): Fault {
+    return faultInForm(fault);
   }
 
   private set(change: Partial<ArrivalEntries>): void {

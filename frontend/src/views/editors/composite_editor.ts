@@ -291,7 +291,7 @@ class CompositeEditor implements FamilyEditor {
     const { root } = this.entries;
     const read = fromTree(answer.tree);
     if (read !== null && (root === null || patternText(read) !== patternText(root))) {
-      // The text was written anew: the choice stays where it was in the outline.
+      // The text was rewritten: the choice stays where it was in the outline.
       const at = root === null ? 0 : outline(root).findIndex(({ node }) => node.id === this.chosen);
       const rows = outline(read);
       this.entries = withRead(this.entries, read);

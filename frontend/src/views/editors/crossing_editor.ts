@@ -7,7 +7,7 @@ import {
   hasOptions,
   kindsOf,
   numericColumns,
-  toldInForm,
+  faultInForm,
   toSpecification,
   TRANSITIONS,
   type CrossingEntries,
@@ -63,8 +63,8 @@ class CrossingEditor implements FamilyEditor {
     return kindsOf(this.entries);
   }
 
-  told(fault: Fault): Fault {
-    return toldInForm(fault, this.entries);
+  explained(fault: Fault): Fault {
+    return faultInForm(fault, this.entries);
   }
 
   private placeChanged(): void {

@@ -17,7 +17,7 @@ export interface MapShape {
   picture?: HTMLElement | null;
   /** Drawn stronger. */
   active: boolean;
-  /** An active region with this has handles at its corners: told after each change, with null when the reader removed it. */
+  /** An active region with this has handles at its corners: called after each change, with null when the reader removed it. */
   onEdited?: (geometry: Geometry | null) => void;
 }
 
@@ -71,10 +71,10 @@ export interface FamilyEditor {
    */
   faults?(faults: readonly Fault[]): void;
   /**
-   * A fault as it is told to the reader, at the field that mends it, where the server's words are about the document and
+   * A fault in the words of the page, at the field that mends it, where the server's words are about the document and
    * not about what is on the page.
    */
-  told?(fault: Fault): Fault;
+  explained?(fault: Fault): Fault;
   /** Answers of the preview, which looked back so many minutes. */
   answers?(rows: readonly Detection[], minutes: number): void;
   /** Ends what it began; the page clears the map itself. */

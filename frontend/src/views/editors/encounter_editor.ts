@@ -1,6 +1,6 @@
 /** The editor of encounters: who with whom, how near and how long, where, and how places between two reports are known. */
 
-import { fromDocument, POSITIONS, toDocument, toldInForm, type EncounterEntries, type Position } from "../../data/encounter_data";
+import { fromDocument, POSITIONS, toDocument, faultInForm, type EncounterEntries, type Position } from "../../data/encounter_data";
 import type { Fault } from "../../lib/api";
 import { h, replace } from "../../lib/dom";
 import { ConditionsField } from "../query_form/conditions_field";
@@ -69,8 +69,8 @@ class EncounterEditor implements FamilyEditor {
     return ["met"];
   }
 
-  told(fault: Fault): Fault {
-    return toldInForm(fault);
+  explained(fault: Fault): Fault {
+    return faultInForm(fault);
   }
 
   private set(change: Partial<EncounterEntries>): void {

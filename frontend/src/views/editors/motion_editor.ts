@@ -91,7 +91,7 @@ class MotionEditor implements FamilyEditor {
     this.progress.answers(rows, this.entries.steps.length);
   }
 
-  told(fault: Fault): Fault {
+  explained(fault: Fault): Fault {
     return { ...fault, message: faultWords(fault, this.entries.steps) };
   }
 

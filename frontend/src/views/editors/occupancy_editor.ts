@@ -5,7 +5,7 @@ import {
   countedAnswer,
   fromDocument,
   toDocument,
-  toldInForm,
+  faultInForm,
   type Counting,
   type OccupancyEntries,
 } from "../../data/occupancy_data";
@@ -85,8 +85,8 @@ class OccupancyEditor implements FamilyEditor {
     return ["occupied"];
   }
 
-  told(fault: Fault): Fault {
-    return toldInForm(fault, this.entries);
+  explained(fault: Fault): Fault {
+    return faultInForm(fault, this.entries);
   }
 
   /** The count over the same minutes stands over the region. */

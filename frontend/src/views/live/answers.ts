@@ -122,7 +122,7 @@ export class Answers {
   }
 
   entitiesWithin([from, to]: [number, number]): Set<string> {
-    const within = (one: Interval): boolean => !one.isWithdrawn && one.start <= to && (one.end ?? Infinity) >= from;
+    const within = (one: Interval): boolean => !one.isRetracted && one.start <= to && (one.end ?? Infinity) >= from;
     return new Set(
       this.timeline
         .shown()

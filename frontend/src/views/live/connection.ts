@@ -1,7 +1,7 @@
 /** How the live connection stands, in the page's bar. */
 
 import { t } from "../../lib/texts";
-import { type Standing, standing } from "../../data/connection_data";
+import { type ConnectionStatus, connectionStatus } from "../../data/connection_data";
 import type { Feed } from "../../lib/shapes";
 import { h } from "../../lib/dom";
 import { formatRough } from "../../lib/time";
@@ -9,7 +9,7 @@ import type { StatusFrame } from "../../live/frames";
 import type { ConnectionState } from "../../live/socket";
 
 const LOOK_EVERY_MS = 1_000;
-const TITLES: Record<Standing, string> = {
+const TITLES: Record<ConnectionStatus, string> = {
   past: t("The page shows the past; press to go back to live"),
   live: t("Connected: answers appear as they are found"),
   behind: t("Events arrive later than they happened: see Feeds"),
@@ -72,8 +72,16 @@ export class ConnectionView {
   private show(): void {
     const silentMs = performance.now() - this.heardAt;
     const { connection, isLoaded, job, lag: lagMs } = this;
-    const kind = standing({ connection, isLoaded, isClockLive: this.past === null, silentMs, job, lagMs, latenessMs: this.feed.lateness });
-    const texts: Record<Standing, string> = {
+    const kind = connectionStatus({
+      connection,
+      isLoaded,
+      isClockLive: this.past === null,
+      silentMs,
+      job,
+      lagMs,
+      latenessMs: this.feed.lateness,
+    });
+    const texts: Record<ConnectionStatus, string> = {
       past: this.past ?? "",
       live: t("Live"),
       behind: t("Behind {formatRough}", { formatRough: formatRough(this.lag ?? 0) }),

@@ -60,7 +60,7 @@ export class EntityCard {
     this.question.after(EVERY_MS, entity);
   }
 
-  /** What stays the same is left alone: somebody may stand on it with the keyboard. */
+  /** What stays the same is left alone: it may have the keyboard focus. */
   show(): void {
     const { entity, reports, model } = this;
     this.element.hidden = entity === null;
@@ -91,7 +91,7 @@ export class EntityCard {
     for (const row of this.model.queries) {
       const columns = this.model.intervals.of(row.id);
       columns.intervals.forEach((one, i) => {
-        if (one.start <= now && now < columns.end[i]! && !one.isWithdrawn && one.entities.includes(entity)) found.push(one);
+        if (one.start <= now && now < columns.end[i]! && !one.isRetracted && one.entities.includes(entity)) found.push(one);
       });
     }
     return found.slice(0, MOST_ANSWERS);

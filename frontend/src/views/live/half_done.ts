@@ -28,15 +28,15 @@ export class HalfDone {
   private readonly question = new Latest<[entity: string]>((signal, entity) => this.round(signal, entity), fail);
   private readonly found = new Map<string, EntityProgress>();
   private entity: string | null = null;
-  /** What is on show: it is left alone while nothing changes, for whoever reads or stands on it. */
-  private told = "";
+  /** What is on show: it is left alone while nothing changes, so that a reader or the focus stays on it. */
+  private shown = "";
 
   constructor(
     private readonly model: LiveModel,
     private readonly onQuery: (query: QueryRow) => void,
   ) {}
 
-  /** Asks about `entity` until told otherwise; null: about nobody. */
+  /** Asks about `entity` until the next call; null: asks no more. */
   open(entity: string | null): void {
     if (entity === this.entity) return;
     this.close();
@@ -89,9 +89,9 @@ export class HalfDone {
   }
 
   private show(): void {
-    const told = JSON.stringify([...this.found]);
-    if (told === this.told) return;
-    this.told = told;
+    const shown = JSON.stringify([...this.found]);
+    if (shown === this.shown) return;
+    this.shown = shown;
     const rows = this.patterns().flatMap((row) => {
       const progress = this.found.get(row.id);
       return progress === undefined ? [] : [this.row(row, progress)];

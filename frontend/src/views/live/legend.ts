@@ -6,7 +6,7 @@ import { h } from "../../lib/dom";
 import { closedBar, diamond, openBar } from "../canvas_marks";
 import { openDialog } from "../dialog_view";
 import { body } from "../canvas_marks";
-import { cutBar, playhead, revised, withdrawn } from "../timeline_painter";
+import { cutBar, playhead, revised, retracted } from "../timeline_painter";
 
 type Draw = (
   context: CanvasRenderingContext2D,
@@ -35,7 +35,7 @@ const TIMELINE: [string, Draw][] = [
   [t("One that still holds: hatched, up to the present"), (c, { colour }) => openBar(c, 4, 4, 64, 14, colour)],
   [t("An answer of one instant"), (c, { colour }) => diamond(c, 36, 11, 6, 7, colour)],
   [t("Several that are too close to be drawn apart"), (c, { colour }) => closedBar(c, 4, 4, 64, 14, colour, 0.5)],
-  [t("Stated once, taken back by later events: it is no answer"), (c, { colour }) => withdrawn(c, 4, 4, 64, 14, colour)],
+  [t("Reported once, then withdrawn by later events: not an answer"), (c, { colour }) => retracted(c, 4, 4, 64, 14, colour)],
   [
     t("Its end was moved by later events: dashes show where it was"),
     (c, { colour, text }) => {
@@ -68,8 +68,8 @@ const TIMELINE: [string, Draw][] = [
   ],
 ];
 const MAP: [string, Draw][] = [
-  [t("Somebody under way"), (c, { entity }) => filled(c, entity, 0)],
-  [t("Standing still, or heard of only once"), (c, { entity }) => filled(c, entity, NaN)],
+  [t("Moving entity"), (c, { entity }) => filled(c, entity, 0)],
+  [t("Standing still, or reported only once"), (c, { entity }) => filled(c, entity, NaN)],
   [t("Silent: where it was last"), (c, { entity }) => ring(c, entity, 3, 1.25)],
   [
     t("In an answer that holds, in the colour of its query"),

@@ -40,7 +40,7 @@ const COUNT_STRETCHES = 400;
 /** A window that is being dragged or zoomed asks for nothing. */
 const FILL_WAIT_MS = 150;
 /** Queries asked for at once when their first answers come. */
-const MOST_STRANGERS = 20;
+const MOST_UNKNOWN = 20;
 const byName = new Intl.Collator("en", { numeric: true });
 
 /** Queries that open alerts above those that do not, by severity. */
@@ -66,7 +66,7 @@ export class LiveModel {
   /** Answers from before the snapshot, fetched when the timeline went there. */
   readonly history = new Map<string, Detection>();
   /** What was taken back, also before the page was opened. */
-  private readonly withdrawn = new Map<string, Detection>();
+  private readonly retracted = new Map<string, Detection>();
   /** Something changed that the timeline, the panel and the list have not shown yet. */
   isDirty = false;
   isConnected = false;
@@ -85,9 +85,9 @@ export class LiveModel {
     (signal, t) => this.loadHolding(t, signal),
     (error) => this.onFault(error),
   );
-  private withdrawnFrom = Infinity;
+  private retractedFrom = Infinity;
   /** Queries to ask for: of answers whose query is not known, or that have changed; and those that were not found. */
-  private readonly strangers = new Set<string>();
+  private readonly unknownIds = new Set<string>();
   private readonly asked = new Set<string>();
   private atFrame = { t: 0, at: 0 };
   private chosen: ReadonlySet<string> | null = null;
@@ -120,7 +120,7 @@ export class LiveModel {
     return getAll(address("regions/", { feed: this.feed.name, page_size: 1000 }), regionParser, 20_000);
   }
 
-  /** What may call somebody stands first, then by name. */
+  /** Queries that open alerts first, then by name. */
   private takeQueries(queries: QueryRow[]): void {
     spreadColours(queries.map((row) => row.id));
     this.queries = queries.sort((a, b) => rank(b) - rank(a) || byName.compare(a.name, b.name));
@@ -132,7 +132,7 @@ export class LiveModel {
   private fillIntervals(): void {
     this.intervals.clear();
     for (const rows of [this.history, this.data.detections]) for (const row of rows.values()) this.putAnswer(row);
-    for (const row of this.withdrawn.values()) this.intervals.putWithdrawn(row);
+    for (const row of this.retracted.values()) this.intervals.putRetracted(row);
     this.isDirty = true;
   }
 
@@ -140,13 +140,13 @@ export class LiveModel {
   private putAnswer(row: Detection): void {
     const version = this.query(row.query)?.version;
     if (version === undefined || version === row.version) this.intervals.put(row);
-    else if (row.version > version) this.strangers.add(row.query);
+    else if (row.version > version) this.unknownIds.add(row.query);
   }
 
   /** Asks for queries that were registered or changed since the page was opened. Whether there are any. */
-  async meetQueries(): Promise<boolean> {
-    const ids = [...this.strangers].slice(0, MOST_STRANGERS);
-    for (const id of ids) this.strangers.delete(id);
+  async fetchUnknown(): Promise<boolean> {
+    const ids = [...this.unknownIds].slice(0, MOST_UNKNOWN);
+    for (const id of ids) this.unknownIds.delete(id);
     if (ids.length === 0) return false;
     // As a list: one that was removed, or is not the reader's to see, is missing in it and no error.
     const rows = await getAll(address("queries/", { id: ids.join(",") }), queryRow).catch(() => []);
@@ -159,12 +159,12 @@ export class LiveModel {
     return true;
   }
 
-  get hasStrangers(): boolean {
-    return this.strangers.size > 0;
+  get hasUnknown(): boolean {
+    return this.unknownIds.size > 0;
   }
 
-  private noteStrangers(rows: readonly Detection[]): void {
-    for (const { query } of rows) if (!this.queryById.has(query) && !this.asked.has(query)) this.strangers.add(query);
+  private noteUnknown(rows: readonly Detection[]): void {
+    for (const { query } of rows) if (!this.queryById.has(query) && !this.asked.has(query)) this.unknownIds.add(query);
   }
 
   query(id: string): QueryRow | null {
@@ -197,11 +197,11 @@ export class LiveModel {
   take(news: News): void {
     this.noteNow(this.data.now);
     this.isDirty = true;
-    this.noteStrangers(news.changed);
-    for (const id of news.queries) if (!this.asked.has(id)) this.strangers.add(id);
+    this.noteUnknown(news.changed);
+    for (const id of news.queries) if (!this.asked.has(id)) this.unknownIds.add(id);
     if (news.isSnapshot) {
       this.fillIntervals();
-      this.withdrawnFrom = Infinity;
+      this.retractedFrom = Infinity;
       this.coverage.add(this.data.since ?? -Infinity, Infinity);
       // What began before and still holds is not among the newest.
       if (this.data.since !== null) this.holding.after(0, this.present());
@@ -209,11 +209,11 @@ export class LiveModel {
     }
     for (const id of news.removed) {
       this.history.delete(id);
-      const row = this.intervals.withdraw(id, this.present());
-      if (row !== null) this.withdrawn.set(id, row);
+      const row = this.intervals.retract(id, this.present());
+      if (row !== null) this.retracted.set(id, row);
     }
     for (const row of news.changed) {
-      this.withdrawn.delete(row.id);
+      this.retracted.delete(row.id);
       this.putAnswer(row);
     }
   }
@@ -234,7 +234,7 @@ export class LiveModel {
   // ---- Answers
 
   detections(interval: Interval): Detection[] {
-    return interval.detections.flatMap((id) => this.data.detections.get(id) ?? this.history.get(id) ?? this.withdrawn.get(id) ?? []);
+    return interval.detections.flatMap((id) => this.data.detections.get(id) ?? this.history.get(id) ?? this.retracted.get(id) ?? []);
   }
 
   alertOf(interval: Interval): Alert | null {
@@ -243,7 +243,7 @@ export class LiveModel {
 
   remember(row: Detection): void {
     if (row.weight <= 0) {
-      this.rememberWithdrawn(row);
+      this.rememberRetracted(row);
       return;
     }
     this.history.set(row.id, row);
@@ -252,11 +252,11 @@ export class LiveModel {
   }
 
   /** One that was open ends where it was taken back, as far as that is known. */
-  private rememberWithdrawn(row: Detection): void {
+  private rememberRetracted(row: Detection): void {
     const at = this.feed.wall_clock && this.feed.time === "ms" && typeof row.detected_at === "number" ? row.detected_at : row.start;
     const ended = { ...row, end: row.end ?? Math.max(row.start, at) };
-    this.withdrawn.set(row.id, ended);
-    this.intervals.putWithdrawn(ended);
+    this.retracted.set(row.id, ended);
+    this.intervals.putRetracted(ended);
     this.isDirty = true;
   }
 
@@ -266,7 +266,7 @@ export class LiveModel {
     if (this.coverage.gaps(t0, t1).length > 0) this.filling.after(FILL_WAIT_MS, t0, t1);
     else this.filling.drop();
     if (!this.clock.isLive && !this.coverage.has(now)) this.holding.after(FILL_WAIT_MS, now);
-    if (t0 < this.withdrawnFrom) await this.loadWithdrawn(t0 - (t1 - t0) / 2);
+    if (t0 < this.retractedFrom) await this.loadRetracted(t0 - (t1 - t0) / 2);
   }
 
   /** Whether it is not known yet what the window holds. */
@@ -309,7 +309,7 @@ export class LiveModel {
         let total = counts === null ? 0 : countWithin(counts, id, gaps, t0, t1);
         columns.intervals.forEach((one, i) => {
           const isCounted = gaps.some(([a, b]) => a <= one.start && one.start < b);
-          if (!one.isWithdrawn && !isCounted && one.start < t1 && columns.end[i]! >= t0) total += 1;
+          if (!one.isRetracted && !isCounted && one.start < t1 && columns.end[i]! >= t0) total += 1;
         });
         return [id, total];
       }),
@@ -323,11 +323,11 @@ export class LiveModel {
   }
 
   /** What later events took back since `from`: a page that was open then would show it struck through. */
-  async loadWithdrawn(from: number): Promise<void> {
-    const to = this.withdrawnFrom;
+  async loadRetracted(from: number): Promise<void> {
+    const to = this.retractedFrom;
     if (from >= to) return;
-    this.withdrawnFrom = from;
-    for (const row of await this.detectionsBetween(from, to, { withdrawn: "true" })) this.rememberWithdrawn(row);
+    this.retractedFrom = from;
+    for (const row of await this.detectionsBetween(from, to, { withdrawn: "true" })) this.rememberRetracted(row);
   }
 
   private detectionsBetween(from: number, to: number, more: Record<string, string>, signal?: AbortSignal): Promise<Detection[]> {
@@ -356,7 +356,7 @@ export class LiveModel {
       let count = 0;
       for (let i = 0; i < columns.intervals.length && columns.start[i]! <= t; i++) {
         const one = columns.intervals[i]!;
-        if (columns.end[i]! <= t || one.isWithdrawn) continue;
+        if (columns.end[i]! <= t || one.isRetracted) continue;
         count += 1;
         if (hidden.has(row.id)) continue;
         for (const entity of one.entities) {

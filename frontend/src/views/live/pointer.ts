@@ -100,7 +100,7 @@ export class MapPointer {
       const columns = this.model.intervals.of(row.id);
       if (columns.openCount === 0) continue;
       for (const one of columns.intervals)
-        if (one.end === null && !one.isWithdrawn && one.entities.includes(entity)) lines.push(`${kindName(one.kind)} · ${row.name}`);
+        if (one.end === null && !one.isRetracted && one.entities.includes(entity)) lines.push(`${kindName(one.kind)} · ${row.name}`);
       if (lines.length >= 4) break;
     }
     return lines.length > 0 ? lines.slice(0, 4) : [t("Click to follow it")];
@@ -162,7 +162,7 @@ export class MapPointer {
     openRegionCard(this.feedMap.map, at, region, this.model);
   }
 
-  /** Nearer, until its members can be told apart; those on one spot are chosen together. */
+  /** Nearer, until its members can be distinguished; those on one spot are chosen together. */
   private openCluster({ ids, isStack }: { ids: string[]; isStack: boolean }, at: L.LatLng): void {
     const map = this.feedMap?.map;
     if (map === undefined) return;

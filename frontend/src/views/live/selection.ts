@@ -103,11 +103,11 @@ export class Selection {
   keep(): void {
     if (this.selected === null) return;
     const found = this.model.intervals.find(this.selected.key);
-    const { end, detections, isWithdrawn } = this.selected;
+    const { end, detections, isRetracted } = this.selected;
     if (
       found === null ||
       found === this.selected ||
-      (found.end === end && found.isWithdrawn === isWithdrawn && found.detections.length === detections.length)
+      (found.end === end && found.isRetracted === isRetracted && found.detections.length === detections.length)
     )
       return;
     this.selected = found;

@@ -273,7 +273,7 @@ export class TimeControl {
   }
 }
 
-/** This runs at each frame: what stays the same is not laid out anew. */
+/** This runs at each frame: what stays the same is not laid out again. */
 function showText(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }

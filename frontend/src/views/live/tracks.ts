@@ -14,7 +14,7 @@ import { fail } from "../shell_view";
 import type { DrawnTrack } from "../track_layer";
 import type { LiveModel } from "./model";
 
-/** So often an open answer is drawn anew. */
+/** So often an open answer is drawn again. */
 const FOLLOW_MS = 5_000;
 
 export interface Focus {
@@ -52,7 +52,7 @@ export class LiveTracks {
     if (interval?.end === null && interval.key === this.drawn.key && Date.now() - this.drawn.at >= FOLLOW_MS) this.draw();
   }
 
-  /** The map stays where it is when this answer is drawn: somebody chose what it shows. */
+  /** The map stays where it is when this answer is drawn: the reader chose what it shows. */
   stayAt(interval: Interval): void {
     this.shownFor = interval.key;
   }

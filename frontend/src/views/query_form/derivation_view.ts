@@ -50,7 +50,7 @@ export class DerivationView {
       parts.push(
         section(
           t("What derives from it"),
-          h("p", { class: "small muted" }, t("A new version of this query begins these anew. Switched off or removed, it stops them.")),
+          h("p", { class: "small muted" }, t("A new version of this query restarts these. Switched off or removed, it stops them.")),
           h("ul", { class: "derivation" }, ...rows),
         ),
       );

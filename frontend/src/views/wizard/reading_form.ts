@@ -1,4 +1,4 @@
-/** How the file is read: every guess as a field that can be changed. A change is told at once; the server then looks again. */
+/** How the file is read: every guess as a field that can be changed. A change is reported at once; the server then looks again. */
 
 import { h, type Child } from "../../lib/dom";
 import {

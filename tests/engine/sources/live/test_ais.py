@@ -116,9 +116,9 @@ def test_all_names_and_types_of_a_recording_are_facts_of_its_vessels(name: str, 
         facts |= messages.known.changed()
     wanted: dict[int, dict[str, str]] = {}
     for row in pq.read_table(folder / "decoded_reference.parquet").to_pylist():
-        told = {"name": row["name"], "ship_type": row["ship_type"], "callsign": row["callsign"]}
-        if row["file"].startswith(name) and any(told.values()):
-            wanted.setdefault(row["mmsi"], {}).update({key: str(value).strip() for key, value in told.items() if value})
+        static = {"name": row["name"], "ship_type": row["ship_type"], "callsign": row["callsign"]}
+        if row["file"].startswith(name) and any(static.values()):
+            wanted.setdefault(row["mmsi"], {}).update({key: str(value).strip() for key, value in static.items() if value})
     assert len(wanted) > 20
     assert {mmsi: {key: facts[mmsi][key] for key in ("name", "ship_type", "callsign") if key in facts[mmsi]} for mmsi in wanted} == wanted
 
@@ -135,20 +135,20 @@ VESSEL = {
 }
 
 
-def test_what_static_messages_say_is_told_when_it_changes() -> None:
+def test_what_static_messages_say_is_reported_when_it_changes() -> None:
     messages = Messages()
 
-    def told(**fields: Any) -> dict[int, dict[str, str]]:
+    def static(**fields: Any) -> dict[int, dict[str, str]]:
         for sentence in encode_dict(fields):
             messages.read(sentence.encode())
         return messages.known.changed()
 
     whole = {"name": "AURORA", "callsign": "DABC", "imo": "9074729", "ship_type": "71", "type": "cargo, category A", "length": "120", "width": "19"}
-    assert told(type=5, **VESSEL) == {211000001: whole}
-    assert told(type=5, **VESSEL) == {}, "vessels repeat it every six minutes"
-    assert told(type=5, **{**VESSEL, "shipname": "BOREALIS", "imo": 0, "to_stern": 0}) == {211000001: whole | {"name": "BOREALIS"}}
-    assert told(type=24, partno=0, mmsi=211000002, shipname="GULL") == {211000002: {"name": "GULL"}}
-    assert told(type=24, partno=1, mmsi=211000002, ship_type=36, to_bow=8, to_stern=4, callsign="") == {
+    assert static(type=5, **VESSEL) == {211000001: whole}
+    assert static(type=5, **VESSEL) == {}, "vessels repeat it every six minutes"
+    assert static(type=5, **{**VESSEL, "shipname": "BOREALIS", "imo": 0, "to_stern": 0}) == {211000001: whole | {"name": "BOREALIS"}}
+    assert static(type=24, partno=0, mmsi=211000002, shipname="GULL") == {211000002: {"name": "GULL"}}
+    assert static(type=24, partno=1, mmsi=211000002, ship_type=36, to_bow=8, to_stern=4, callsign="") == {
         211000002: {"name": "GULL", "ship_type": "36", "type": "sailing", "length": "12"}
     }
 
@@ -218,7 +218,7 @@ def test_what_several_receivers_heard_is_one_message() -> None:
     assert [one["time"] for one in found] == [1_600_000_000_000, 1_600_000_021_000] and merged == 2
 
 
-def test_hostile_lines_are_told_and_stop_nothing(served: Callable[[list[bytes]], int]) -> None:
+def test_hostile_lines_are_reported_and_stop_nothing(served: Callable[[list[bytes]], int]) -> None:
     chance = random.Random(11)
     bad = [
         b"!" + b"A" * 200_000 + b"\n",

@@ -56,8 +56,8 @@ def send(one: KafkaBroker, numbers: range, partition: int | None = None) -> None
     refused: list[Any] = []
     for n in numbers:
         more = {} if partition is None else {"partition": partition}
-        told = {"on_delivery": lambda error, message: refused.append(error) if error else None}
-        producer.produce("fleet", key=f"van{n % 7}", value=json.dumps({"n": n}), **more, **told)
+        callback = {"on_delivery": lambda error, message: refused.append(error) if error else None}
+        producer.produce("fleet", key=f"van{n % 7}", value=json.dumps({"n": n}), **more, **callback)
     assert producer.flush(END_S) == 0 and refused == []
 
 

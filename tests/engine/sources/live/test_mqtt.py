@@ -284,7 +284,7 @@ def test_a_broker_behind_tls_must_be_who_it_says(tmp_path: Path) -> None:
             sender.close()
 
 
-def test_hostile_payloads_are_told_and_stop_nothing(server: Broker, publisher: Publisher) -> None:
+def test_hostile_payloads_are_reported_and_stop_nothing(server: Broker, publisher: Publisher) -> None:
     chance = random.Random(5)
     good = json.dumps({"entity": "e", "t": 1, "x": [1, {"a": "\ud800"}], "y": {"z": 1e308}}).encode()
     bad = [b"[" * 100_000, b'{"a":' * 5_000 + b"1" + b"}" * 5_000, b"1" * 10_000, b'"\\ud800"', b"null", b"", b"x" * 1_200_000]

@@ -41,7 +41,7 @@ def test_a_later_start_leaves_the_history_as_it_was_sent_first(monkeypatch: pyte
     assert client.bodies == first
 
 
-def test_any_other_refusal_is_told() -> None:
+def test_any_other_refusal_is_reported() -> None:
     class Closed:
         def send(self, feed: str, rows: pa.Table, *, key: str) -> None:
             raise Rejected(403, "not yours")

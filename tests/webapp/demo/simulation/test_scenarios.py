@@ -13,7 +13,7 @@ from engine.model.events import Stamper, check_rows
 from engine.model.feed import Feed
 from engine.runtime.derived import GraphEvaluator
 from engine.specification import check
-from webapp.demo.simulation.scenarios import read_scenario, told_of
+from webapp.demo.simulation.scenarios import happenings_of, read_scenario
 from webapp.demo.simulation.world import Happening
 from webapp.demo.simulation.worlds import WORLDS, world
 
@@ -48,7 +48,7 @@ PROGRAMS = [
     ("strait", "Fishing in a reserve", 60, 15_000),
     ("strait", "Pursuits and meetings at sea", 60, 30_000),
 ]
-"""World, query with a program, minutes that hold two of everything it tells of, and how many milliseconds off an answer may begin or end."""
+"""World, query with a program, minutes that hold two of everything it reports, and how many milliseconds off an answer may begin or end."""
 
 
 @pytest.mark.parametrize(("name", "kind", "minutes"), FOUND)
@@ -57,31 +57,31 @@ def test_a_query_finds_what_its_world_says_and_nothing_else(name: str, kind: str
     rows = place.rows(NOW, end)
     # A hundred of the cars are enough, the one that makes the tour among them.
     rows = rows.filter(pc.greater(rows["entity"], "car-1900")) if name == "city" else rows
-    told = answers(name, lambda query: query.get("truth") == kind, rows)
+    reported = answers(name, lambda query: query.get("truth") == kind, rows)
     happened = [one for one in place.truth(NOW, end) if one.kind == kind]
     settled = [one for one in happened if one.start >= NOW and one.end + SLACK_MS <= end]
     assert len(settled) >= 2
-    assert [one for one in settled if not any(about(row, one) for row in told)] == []
-    assert [row for row in told if not any(about(row, one) for one in happened)] == []
+    assert [one for one in settled if not any(about(row, one) for row in reported)] == []
+    assert [row for row in reported if not any(about(row, one) for one in happened)] == []
 
 
 @pytest.mark.parametrize(("name", "query", "minutes", "slack"), PROGRAMS)
 def test_a_program_finds_what_its_world_says_from_beginning_to_end(name: str, query: str, minutes: int, slack: int) -> None:
     place, end = world(name), NOW + minutes * 60_000
-    told = answers(name, lambda one: one["name"] == query, place.rows(NOW, end))
+    reported = answers(name, lambda one: one["name"] == query, place.rows(NOW, end))
     document = scenario(name)[1][query]
-    for kind, answered in told_of(document):
-        mine = [row for row in told if row["kind"] == answered]
+    for kind, answered in happenings_of(document):
+        mine = [row for row in reported if row["kind"] == answered]
         happened = [one for one in place.truth(NOW, end) if one.kind == kind]
         settled = [one for one in happened if one.start >= NOW + SLACK_MS and one.end + SLACK_MS <= end]
         assert len(settled) >= 2, kind
-        assert [one for one in settled if not any(tells(row, one, slack) for row in mine)] == []
+        assert [one for one in settled if not any(reports(row, one, slack) for row in mine)] == []
         inner = [row for row in mine if row["start"] >= NOW + SLACK_MS and (row["end"] or end) + SLACK_MS <= end]
-        assert [row for row in inner if not any(tells(row, one, slack) for one in happened)] == []
+        assert [row for row in inner if not any(reports(row, one, slack) for one in happened)] == []
 
 
 def answers(name: str, wanted: Callable[[dict[str, Any]], bool], rows: pa.Table) -> list[dict[str, Any]]:
-    """What the wanted queries of a scenario answer in the end: withdrawn ones are left out."""
+    """What the wanted queries of a scenario answer in the end: retracted ones are left out."""
     found = read_scenario(name)
     feed, registered = found.engine_feed(), {query.id: query for query in found.registered()}
     chosen = [registered[query["name"]] for query in found.queries if wanted(query)]
@@ -92,12 +92,12 @@ def answers(name: str, wanted: Callable[[dict[str, Any]], bool], rows: pa.Table)
     assert not dead
     outcomes = [evaluator.process(Stamper().stamp(good)), evaluator.finish()]
     total: dict[str, int] = {}
-    stated = {}
+    asserted = {}
     for row in (row for outcome in outcomes for row in outcome.changes.to_pylist() if row["query"] not in above):
         fact = repr([row[key] for key in ("query", "kind", "entities", "value", "start", "end")])
         total[fact] = total.get(fact, 0) + row["weight"]
-        stated[fact] = row
-    return [stated[fact] for fact, weight in total.items() if weight]
+        asserted[fact] = row
+    return [asserted[fact] for fact, weight in total.items() if weight]
 
 
 def about(row: dict[str, Any], happening: Happening) -> bool:
@@ -107,7 +107,7 @@ def about(row: dict[str, Any], happening: Happening) -> bool:
     return bool(named & set(happening.entities)) and row["start"] <= happening.end + SLACK_MS and open_end
 
 
-def tells(row: dict[str, Any], happening: Happening, slack: int) -> bool:
+def reports(row: dict[str, Any], happening: Happening, slack: int) -> bool:
     """Whether an answer names all of the happening's things and its beginning and end, give or take `slack` milliseconds."""
     begins = set(happening.entities) <= set(row["entities"]) and abs(row["start"] - happening.start) <= slack
     return begins and row["end"] is not None and abs(row["end"] - happening.end) <= slack

@@ -118,10 +118,10 @@ def test_spells_and_fronts_show_in_the_buoys_readings() -> None:
     low, warm_air = readings["pressure"].to_numpy() < 1006, readings["air"].to_numpy() > readings["sst"].to_numpy()
     truth = ocean.truth(NOW, NOW + 4 * 3_600_000)
     assert {one.kind for one in truth} == {"spell", "front", "upwelling"}
-    told = np.zeros(len(t), bool)
+    in_spell = np.zeros(len(t), bool)
     for spell in (one for one in truth if one.kind == "spell"):
-        told |= np.isin(entity, spell.entities) & (t >= spell.start) & (t < spell.end)
-    assert (told == warm_and_calm).all()
+        in_spell |= np.isin(entity, spell.entities) & (t >= spell.start) & (t < spell.end)
+    assert (in_spell == warm_and_calm).all()
     for front in (one for one in truth if one.kind == "front" and one.start >= NOW and one.end <= NOW + 4 * 3_600_000):
         first, reached = (entity == name for name in front.entities)
         span = (t >= front.start) & (t < front.end)

@@ -72,7 +72,7 @@ def _serve(end: threading.Event) -> None:
 
 @contextmanager
 def receiver(data: bytes) -> Iterator[int]:
-    """Sends `data` to whoever connects, and keeps the connection."""
+    """Sends `data` to each client that connects, and keeps the connection."""
     server = socket.create_server(("127.0.0.1", 0))
     peers: list[socket.socket] = []
 
@@ -107,11 +107,11 @@ def test_a_receiver_is_tested_set_up_and_followed(people: SimpleNamespace, sea: 
         assert made["settings"] == {"host": "127.0.0.1", "port": port, "merge_seconds": 10} and made["editable"]
         with running():
             wait_for(lambda: rows_of("sea"), "a row comes")
-            told = wait_for(
+            shown = wait_for(
                 lambda: (found := client.get(f"/api/v1/connectors/{made['id']}/").json())["state"] == "running" and found["rate"] > 0 and found,
                 "it says how it goes",
             )
-    assert (told["messages"], told["merged"], told["rows"], told["dead"]) == (3, 1, 1, 1)
+    assert (shown["messages"], shown["merged"], shown["rows"], shown["dead"]) == (3, 1, 1, 1)
     row = rows_of("sea")[0]
     assert abs(row["t"] - time.time() * 1000) < 600_000 and row["msg_type"] == 1
     letter = DeadLetter.objects.get()
@@ -124,8 +124,8 @@ def test_a_receiver_is_tested_set_up_and_followed(people: SimpleNamespace, sea: 
 def test_records_without_places_are_guessed_for_a_planar_feed_too() -> None:
     """Tag reports of RFID readers name no place: the guess has to fit the feed."""
     record = {"epc": "3074257BF7194E4000001A85", "antenna": "Dock 1", "time": "2026-01-02T03:04:05Z", "received": 1}
-    told = services._meaning([record], {}, source_kinds()["mqtt"], Feed(name="dock", crs="planar", time="ms", lateness=0, columns={}))
-    assert (told["faults"], told["reading"]["crs"], len(told["rows"])) == ([], "plane", 1)
+    shown = services._meaning([record], {}, source_kinds()["mqtt"], Feed(name="dock", crs="planar", time="ms", lateness=0, columns={}))
+    assert (shown["faults"], shown["reading"]["crs"], len(shown["rows"])) == ([], "plane", 1)
 
 
 def test_a_secret_is_not_sent_elsewhere_by_who_may_change_the_connector(
@@ -159,7 +159,7 @@ def test_a_secret_that_means_nothing_any_more_is_neither_asked_for_nor_kept(sea:
     assert (found["security"], found["user"], found["ca"], found.get("password", "")) == ("plaintext", "", "", "")
 
 
-def test_a_connector_of_somebody_who_left_can_be_switched_off(sea: Feed) -> None:
+def test_a_connector_of_a_user_who_left_can_be_switched_off(sea: Feed) -> None:
     query = query_register(owner=sea.owner, feed=sea, name="fast", specification=BORDER)
     settings = {"host": "127.0.0.1", "topic": "answers", "queries": str(query.pk)}
     made = connector_create(feed=sea, name="out", kind="mqtt-answers", settings=settings, set_by=sea.owner)
@@ -219,7 +219,7 @@ def test_what_is_wrong_with_a_connector_is_said(
     trial = {"feed": "sea", "kind": "ais-udp", "settings": {"port": 10110}}
     assert "VEDETTE_CONNECTOR_PORTS" in client.post("/api/v1/connectors/trial", trial).json()["faults"][0]["message"]
     assert client_of(people.viewer).post("/api/v1/connectors/trial", trial).status_code == 403
-    assert client_of(people.stranger).post("/api/v1/connectors/", trial).status_code == 400, "the feed is not there for strangers"
+    assert client_of(people.stranger).post("/api/v1/connectors/", trial).status_code == 400, "the feed is not there for other users"
 
 
 def test_a_connector_whose_peer_is_away_waits_and_comes_back(sea: Feed) -> None:

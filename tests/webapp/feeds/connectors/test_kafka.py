@@ -166,7 +166,7 @@ def test_a_topic_holds_the_answers_that_are_stored_whenever_the_process_dies(
         die(child)
     assert held(records_in(broker, "answers", 2)) == stored(query)
 
-    # Away until changes have been forgotten, some of which took answers back: all that is stored comes again, what is withdrawn too.
+    # Away until changes have been forgotten, some of which took answers back: all that is stored comes again, what was retracted too.
     for batch, rows in enumerate(batches[18:], 19):
         store(feed, rows, batch)
     Outbox.objects.update(created_at=timezone.now() - timedelta(days=30))

@@ -1,4 +1,4 @@
-"""Records that somebody sends become rows or dead letters, whatever is in them."""
+"""Records that someone sends become rows or dead letters, whatever is in them."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import shapely
 from rest_framework.test import APIClient
 
 from engine import failpoints
-from webapp.cage.spares import INSPECTIONS
+from webapp.cage.warm_pool import INSPECTIONS
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter, Upload
 from webapp.feeds.uploads import loading, store

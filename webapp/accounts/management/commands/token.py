@@ -1,4 +1,4 @@
-"""`manage.py token USER`: a token for a program, made by whoever runs the server: the first one needs no page."""
+"""`manage.py token USER`: a token for a program, made by the operator of the server: the first one needs no page."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Command(BaseCommand):
             write_truth(places[0], options["truth"])
 
         def play(place: World) -> None:
-            with closing(IngestClient(options["url"] or server_url(), token, told=self.stderr.write)) as client:
+            with closing(IngestClient(options["url"] or server_url(), token, on_fault=self.stderr.write)) as client:
                 run(place, client, feed=options["feed"] or place.feed, rate=options["rate"], seconds=options["seconds"])
 
         try:

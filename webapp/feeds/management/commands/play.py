@@ -109,7 +109,7 @@ class Command(BaseCommand):
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[at]}"), TimeElapsedColumn())
         with Progress(*columns) as bar:
             task = bar.add_task(recording.path.name, total=None, at="")
-            client.told = bar.console.print
+            client.on_fault = bar.console.print
 
             def advanced(rows: int, t: int) -> None:
                 bar.update(task, advance=rows, at=_at(recording.feed, t))
@@ -125,8 +125,8 @@ class Command(BaseCommand):
         )
         if done.late or done.dead or unread:
             reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(done.reasons.items()))
-            told = f" Of the dead letters that were told: {reasons}." if reasons else ""
-            raise CommandError(f"{done.late + done.dead + unread} rows are no events of the feed.{told} {WHY}", returncode=LOST)
+            named = f" Of the dead letters that were told: {reasons}." if reasons else ""
+            raise CommandError(f"{done.late + done.dead + unread} rows are no events of the feed.{named} {WHY}", returncode=LOST)
 
 
 def check_possible(feed: Feed | None, rows: pa.Table, *, shift: bool, rate: float | None) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from webapp.feeds.damage import Lost, feed_repair, told
+from webapp.feeds.damage import Lost, feed_repair, sentence_of
 from webapp.feeds.models import Feed
 
 
@@ -28,7 +28,7 @@ class Command(BaseCommand):
             except Lost as error:
                 raise CommandError(str(error)) from error
             for one in done:
-                self.stdout.write(f"{name}: {told(one)}")
+                self.stdout.write(f"{name}: {sentence_of(one)}")
             lost = sum(len(one.lost) for one in done)
             self.stdout.write(
                 f"{name}: {len(done)} repairs, {lost} rows lost. The feed goes on." if done else f"{name}: the log is whole. The feed goes on."

@@ -11,7 +11,7 @@ from webapp.supervisor.audit import feed_audit
 
 
 class Command(BaseCommand):
-    help = "Evaluates a feed's whole log anew and compares detections, alerts, counters and outbox; ends with 1 when anything differs."
+    help = "Evaluates a feed's whole log again and compares detections, alerts, counters and outbox; ends with 1 when anything differs."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("feed", nargs="+", help="name of a feed")

@@ -62,7 +62,7 @@ class Command(BaseCommand):
         finally:
             if ran:
                 job_start(job=job, user="manage.py clock")
-        self.stdout.write(f"{done.rows} rows are dead letters now; {done.withdrawn} answers were withdrawn and {done.stated} stated or changed.")
+        self.stdout.write(f"{done.rows} rows are dead letters now; {done.retracted} answers were withdrawn and {done.asserted} stated or changed.")
 
 
 def _wait_until_stopped(job: Job) -> None:

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 
 class Command(BaseCommand):
-    help = "Runs a job: one Spark driver that evaluates all queries of its feeds. By hand it takes over from whoever runs the job."
+    help = "Runs a job: one Spark driver that evaluates all queries of its feeds. By hand it takes over from the process that runs it."
     # They load every page; the program that migrates has run them.
     requires_system_checks: list[str] = []  # noqa: RUF012
 

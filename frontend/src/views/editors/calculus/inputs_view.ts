@@ -22,7 +22,7 @@ export class InputsView {
   ) {}
 
   show({ inputs }: CalculusEntries, names: Names): void {
-    // A field that is being edited keeps its focus: the rows are made anew only when there are others.
+    // A field that is being edited keeps its focus: the rows are rebuilt only when there are others.
     const key = JSON.stringify([inputs, names.inputs]);
     if (key === this.shown) return;
     this.shown = key;

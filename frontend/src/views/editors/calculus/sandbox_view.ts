@@ -136,7 +136,7 @@ export class SandboxView {
     });
   }
 
-  /** Asks at once, for the lanes of somebody: a busy stretch has too many for all of them. */
+  /** Asks at once, for the lanes of one entity: a busy stretch has too many for all of them. */
   grant(wish: Wish): void {
     this.stretch.set(wish);
     this.wished = wish.answer;
@@ -219,12 +219,12 @@ export class SandboxView {
     this.explain();
   }
 
-  /** The answer itself is looked at first: the rules that began and ended it are told and marked. */
+  /** The answer itself is looked at first: the rules that began and ended it are explained and marked. */
   private explain(): void {
-    const told = this.wished === null ? null : answered(this.lanes, this.wished);
-    if (told === null) return;
-    const place = this.lanes.indexOf(told.lane);
-    this.look({ lane: place, interval: told.interval });
+    const found = this.wished === null ? null : answered(this.lanes, this.wished);
+    if (found === null) return;
+    const place = this.lanes.indexOf(found.lane);
+    this.look({ lane: place, interval: found.interval });
     this.scrollTo(place);
   }
 

@@ -90,7 +90,7 @@ export class PatternTreeView {
       if (id !== this.chosen) handlers.onChoose(id);
       this.focus();
     };
-    // When the button goes down: the tree may be drawn anew before it comes up, and there would be no click. Screen readers click alone.
+    // When the button goes down: the tree may be drawn again before it comes up, and there would be no click. Screen readers click alone.
     this.tree.addEventListener("mousedown", choose);
     this.tree.addEventListener("click", choose);
     this.tree.addEventListener("dblclick", (event) => {
@@ -216,7 +216,7 @@ export class PatternTreeView {
   }
 }
 
-/** Of the item under the pointer. Leaving a field may have drawn the tree anew since the button went down: then the event is of no item. */
+/** Of the item under the pointer. Leaving a field may have redrawn the tree since the button went down: then the event is of no item. */
 function nodeAt({ clientX, clientY }: MouseEvent): number | null {
   const id = document.elementFromPoint(clientX, clientY)?.closest<HTMLElement>("[data-node]")?.dataset["node"];
   return id === undefined ? null : Number(id);

@@ -177,7 +177,7 @@ export class GraphView {
       const start = this.place(event);
       const from = this.places.get(name) ?? [0, 0];
       let isMoved = false;
-      // The node is drawn anew while it moves, so the surface listens.
+      // The node is drawn again while it moves, so the surface listens.
       const move = (next: PointerEvent): void => {
         const [x, y] = this.place(next);
         isMoved ||= Math.hypot(x - start[0], y - start[1]) > 4;

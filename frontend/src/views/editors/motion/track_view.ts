@@ -19,7 +19,7 @@ export class TrackView {
   readonly element = h("div", { class: "stack" });
   private cards: StepCard[] = [];
   private readonly list = h("ol", { class: "track", "data-pointer": "/predicates" });
-  private readonly told = h("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
+  private readonly announcement = h("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
   private active: number | null;
   private dragged: number | null = null;
 
@@ -40,7 +40,7 @@ export class TrackView {
       " ",
       h("kbd", {}, "↓"),
     );
-    replace(this.element, this.list, h("div", { class: "row row-wrap" }, add, hint), this.told);
+    replace(this.element, this.list, h("div", { class: "row row-wrap" }, add, hint), this.announcement);
     this.list.addEventListener("keydown", (event) => this.pressed(event));
     this.list.addEventListener("dragover", (event) => this.over(event));
     this.list.addEventListener("drop", (event) => this.dropped(event));
@@ -114,7 +114,7 @@ export class TrackView {
     this.entries.steps = this.entries.steps.filter((one) => one !== step);
     const next = this.entries.steps[Math.min(i, this.entries.steps.length - 1)];
     if (this.active === step.id) this.active = next?.id ?? null;
-    this.told.textContent = t("Step {i} is removed.", { i: i + 1 });
+    this.announcement.textContent = t("Step {i} is removed.", { i: i + 1 });
     if (next !== undefined) this.rendered(next, "title");
     this.handlers.onChange();
   }
@@ -123,7 +123,7 @@ export class TrackView {
     if (to < 0 || to >= this.entries.steps.length) return;
     this.entries.steps = moved(this.entries.steps, step.id, to);
     this.rendered(step, part);
-    this.told.textContent = t("It is step {to} of {count} now.", { to: to + 1, count: this.entries.steps.length });
+    this.announcement.textContent = t("It is step {to} of {count} now.", { to: to + 1, count: this.entries.steps.length });
     this.handlers.onChange();
   }
 

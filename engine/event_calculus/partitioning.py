@@ -1,4 +1,5 @@
-"""Which fluents and events concern one entity, so that each partition of the entities can compute its own: the cut of a program in two.
+"""Which fluents and events concern one entity, so that each partition of the entities can compute its own: how a program is partitioned
+into two stages.
 
 A **place** of a relation (an input, a fluent, an event) is an argument that is always the entity of the rows it was made of. Of an input these
 are the arguments in the column `entity`. A rule keeps a place of its head if what stands there is a variable that stands in a place of
@@ -57,7 +58,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Cut:
+class Partitioning:
     """A program's two stages. What goes from the first to the second: the tables of `sent` and of the inputs `lists`, and the domains."""
 
     keyed: Part
@@ -66,9 +67,9 @@ class Cut:
     lists: tuple[Indicator, ...]
 
 
-def cut(plan: Plan, inputs: Sequence[InputSpec], outputs: Sequence[str], dialect: str) -> Cut | None:
-    """The cut of a program; null where nothing that it computes is non-relational."""
-    return _Cutter(plan, inputs, outputs, dialect).cut()
+def partitioning_of(plan: Plan, inputs: Sequence[InputSpec], outputs: Sequence[str], dialect: str) -> Partitioning | None:
+    """The partitioning of a program; null where nothing that it computes is non-relational."""
+    return _Partitioner(plan, inputs, outputs, dialect).build()
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,11 @@ class Read:
 Rule = PointRule | IntervalRule
 
 
-class _Cutter:
+class _Partitioner:
     def __init__(self, plan: Plan, inputs: Sequence[InputSpec], outputs: Sequence[str], dialect: str) -> None:
         self.plan, self.inputs, self.outputs, self.dialect = plan, inputs, outputs, dialect
         self.program: Program = plan.program
-        self.given: dict[Relation, set[int]] = {
+        self.input_places: dict[Relation, set[int]] = {
             Relation(spec.kind != EVENT, *spec.indicator): {place for place, column in enumerate(spec.columns) if column == ENTITY} for spec in inputs
         }
         self.rules: dict[Relation, list[Rule]] = {}
@@ -101,34 +102,34 @@ class _Cutter:
             self.rules.setdefault(Relation(True, *derived.head.indicator), []).append(derived)
         self.places = self._places()
 
-    def cut(self) -> Cut | None:
+    def build(self) -> Partitioning | None:
         own = frozenset(node for node in self.plan.nodes if self.places.get(relation_of(node)))
         if not own:
             return None
         first, second = set[Relation](), set[Relation]()
         for relation, rules in self.rules.items():
             (first if self.places[relation] else second).update(read.relation for rule in rules for read in reads_of(rule))
-        stated = {relation for relation in [*self.rules, *self.given] if called(relation.name) in self.outputs}
+        asserted = {relation for relation in [*self.rules, *self.input_places] if called(relation.name) in self.outputs}
         naming = {Relation(source.fluent, source.name, source.arity) for sources in self.plan.domain_sources.values() for source in sources}
         positions = {spatial.position for spatial in self.program.spatial}
         keyed, relational, lists = set[Indicator](), set[Indicator](), list[Indicator]()
-        for relation, places in self.given.items():
+        for relation, places in self.input_places.items():
             indicator = (relation.name, relation.arity)
             if not places or relation.name in positions or (not relation.fluent and relation in second):
                 relational.add(indicator)
-            elif relation.fluent and relation in second | stated:
+            elif relation.fluent and relation in second | asserted:
                 lists.append(indicator)
             if places and (relation in first | naming or indicator in lists):
                 keyed.add(indicator)
-        sent = tuple(node for node in self.plan.nodes if node in own and relation_of(node) in second | stated)
+        sent = tuple(node for node in self.plan.nodes if node in own and relation_of(node) in second | asserted)
         others = frozenset(self.plan.nodes) - own
-        return Cut(Part(own, frozenset(keyed), pairs=False), Part(others, frozenset(relational), pairs=True), sent, tuple(lists))
+        return Partitioning(Part(own, frozenset(keyed), pairs=False), Part(others, frozenset(relational), pairs=True), sent, tuple(lists))
 
     # -- places --------------------------------------------------------------------------------------------------
 
     def _places(self) -> dict[Relation, set[int]]:
         """The places of all relations: every argument of what is computed, until no rule objects."""
-        places = dict(self.given)
+        places = dict(self.input_places)
         for relation in self.rules:
             places[relation] = places.get(relation, set(range(relation.arity))) & set(range(relation.arity))
         for start in self.program.initially:
@@ -168,7 +169,7 @@ class _Cutter:
         if isinstance(rule, PointRule):
             needed = [[read for read in reads if read.trigger]]
         else:
-            # Places of starts are looked up, and what was stated wrongly is withdrawn, where the answers are.
+            # Places of starts are looked up, and what was asserted wrongly is retracted, where the answers are.
             if any(isinstance(part, Construct) and part.position is not None for part in rule.intervals):
                 return False
             needed = [[_retrieved(part) for k in needs if isinstance(part := rule.intervals[k], Retrieve)] for needs in self._alternatives(rule)]
@@ -201,9 +202,9 @@ class _Cutter:
         """Whether what a fluent carries over a window's edge is in an answer of its own. Only rows may end it: an answer that is over is none."""
         simple = any(isinstance(rule, PointRule) for rule in self.rules[relation])
         timed = any(deadline.fluent == (relation.name, relation.arity) for deadline in self.program.deadlines)
-        return self.dialect == "rtec" and not (simple and (timed or not self._stated_whole(relation)))
+        return self.dialect == "rtec" and not (simple and (timed or not self._asserted_whole(relation)))
 
-    def _stated_whole(self, relation: Relation) -> bool:
+    def _asserted_whole(self, relation: Relation) -> bool:
         """Whether all that a simple fluent can hold is among the answers."""
         if called(relation.name) not in self.outputs or not self.program.outputs:
             return called(relation.name) in self.outputs
@@ -220,11 +221,11 @@ class _Cutter:
 
     def _names(self, domain: Indicator, read: Read, name: str) -> bool:
         """Whether what is read makes the entity of this name a member of the domain."""
-        if read.relation not in self.given:
+        if read.relation not in self.input_places:
             rules = self._groundings(read.relation)
             return bool(rules) and all(any(fact.indicator == domain for fact in facts_of(rule.body)) for rule in rules)
         sources = [one for one in self.plan.domain_sources[domain] if Relation(one.fluent, one.name, one.arity) == read.relation]
-        return any(read.at(self.given[read.relation] & set(source.places[0].tolist()), name) for source in sources)
+        return any(read.at(self.input_places[read.relation] & set(source.places[0].tolist()), name) for source in sources)
 
 
 def relation_of(node: Node) -> Relation:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.event_calculus.cut import Cut, cut
+from engine.event_calculus.partitioning import Partitioning, partitioning_of
 from engine.event_calculus.shapes import called
 from engine.event_calculus.specification import CalculusSpecification
 from engine.model.events import HEARTBEAT, Stamper, check_rows
@@ -158,8 +158,8 @@ def test_queries_come_and_go(asked: RegisteredQuery, other: RegisteredQuery, str
     assert _by_query(found) == _by_query(expected)
 
 
-def test_what_is_over_leaves_the_lists_that_are_told() -> None:
-    """A partition that has fallen silent passes over no query time before what it told is out of the window: it was stated again and again."""
+def test_what_is_over_leaves_the_lists_that_are_reported() -> None:
+    """A partition that has fallen silent passes over no query time before what it told is out of the window: it was asserted again and again."""
     asked = query("initiatedAt(f(X)=on, T) :- happensAt(ev(X), T). fi(f(X)=on, f(X)=off, 4).", outputs=["f"], step=1, window=2)
     stream: list[Row] = [("ev", ("c",), 0, 1), ("near", ("b", "b"), 16, 20), ("beat", ("a",), 27, 28)]
     assert answer(asked, table(stream), 9, 3) == answer(asked, table(stream), 9, 1)
@@ -215,8 +215,8 @@ def test_on_executors(spark: SparkSession, tmp_path: Path) -> None:
 # -- the cut ---------------------------------------------------------------------------------------------------------------------
 
 
-def cut_of(specification: CalculusSpecification) -> Cut | None:
-    return cut(specification.plan, specification.inputs, specification.outputs, specification.settings.dialect)
+def cut_of(specification: CalculusSpecification) -> Partitioning | None:
+    return partitioning_of(specification.plan, specification.inputs, specification.outputs, specification.settings.dialect)
 
 
 def own(text: str, **changed: Any) -> set[str]:

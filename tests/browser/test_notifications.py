@@ -1,4 +1,4 @@
-"""Whoever should know is told: on the alerts page, by the browser, by a channel."""
+"""Users who should know are notified: on the alerts page, by the browser, by a channel."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.services]
 
 LISTENED = """
-  window.told = [];
+  window.notified = [];
   const Real = window.Notification;
   window.Notification = class extends Real {
-    constructor(title, options) { super(title, options); window.told.push({ title, body: options.body }); }
+    constructor(title, options) { super(title, options); window.notified.push({ title, body: options.body }); }
   };
   Object.defineProperty(document, "hidden", { get: () => window.isAway === true });
 """
@@ -59,11 +59,11 @@ def test_a_new_alert_comes_to_the_open_page_with_its_querys_name_and_as_a_notifi
     for alert in fresh[-3:]:
         row = page.locator(f"tr[data-alert='{alert.pk}']")
         row.get_by_text("crossings" if alert.kind == "in" else "stays", exact=True).wait_for()
-    told = page.evaluate("window.told")
+    notified = page.evaluate("window.notified")
     name = {"in": ("crossings", "entered"), "stayed_in": ("stays", "stayed in")}
     for alert in fresh:
         query, kind = name[alert.kind]
-        assert {"title": f"{alert.severity.capitalize()}: {query}", "body": f"{alert.entities[0]} · {kind}"} in told
+        assert {"title": f"{alert.severity.capitalize()}: {query}", "body": f"{alert.entities[0]} · {kind}"} in notified
     assert site.faults == []
 
 
@@ -77,7 +77,7 @@ def receiver(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receive
     found.server.server_close()
 
 
-def test_a_channel_is_changed_tried_and_looked_into_and_tells_of_a_flood_together(receiver: Receiver, site: Site) -> None:
+def test_a_channel_is_changed_tried_and_looked_into_and_gathers_a_flood(receiver: Receiver, site: Site) -> None:
     """One message at once and a digest of the rest; what is muted is in neither."""
     world, page = site.world, site.page
     channel = channel_create(owner=world.feed.owner, name="desk", url=receiver.url)
@@ -129,8 +129,8 @@ def test_a_channel_is_changed_tried_and_looked_into_and_tells_of_a_flood_togethe
     dialog.get_by_role("button", name="Look again").click()
     first.wait_for(state="detached")
     bodies = [json.loads(body) for _, body in receiver.got[2:]]
-    told = {(one["type"], *(alert["entities"][0] for alert in one["data"]["alerts"])) for one in bodies}
-    assert told == {("alerts.opened", "w1"), ("alerts.digest", "w2", "w3")}
+    delivered = {(one["type"], *(alert["entities"][0] for alert in one["data"]["alerts"])) for one in bodies}
+    assert delivered == {("alerts.opened", "w1"), ("alerts.digest", "w2", "w3")}
     dialog.get_by_role("button", name="Close").last.click()
 
     card.get_by_role("button", name="New secret").click()

@@ -12,7 +12,7 @@ from engine.motion_patterns.region_grid import Inside, RegionGrid
 Floats = npt.NDArray[np.float64]
 
 
-class Sightings:
+class BatchCache:
     """A batch and what was found in it so far, by conditions, of which each has at most one grid."""
 
     def __init__(self, batch: Batch) -> None:

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.model.batch import Batch, EntityDictionary
-from engine.motion_patterns import plane_groups, plane_sweep, seats
+from engine.motion_patterns import compact_ids, plane_groups, plane_sweep
+from engine.motion_patterns.compact_ids import along_the_curve, assign, change, no_ids, renumbered, with_entities
 from engine.motion_patterns.plane_sweep import PlaneSweep
 from engine.motion_patterns.sample_store import append, no_samples
-from engine.motion_patterns.seats import along_the_curve, change, no_seats, renumbered, sit, with_entities
 from tests.engine.motion_patterns.worlds import GLOBE, OPERATOR, PLANE, box, documents, registered, run, streams
 from tests.oracles.motion_patterns import answers
 
@@ -31,8 +31,8 @@ def restless(seed: int) -> Iterator[None]:
         patch.setattr(plane_sweep, "_FEW", 0)
         patch.setattr(plane_sweep, "_REST", 0)
         patch.setattr(plane_sweep, "_VACANT", 0 if seed % 2 else 10**9)
-        patch.setattr(seats, "in_order", lambda numbers: chance.random() < 0.3)
-        patch.setattr(seats, "scattered", lambda cells: chance.random() < 0.7)
+        patch.setattr(compact_ids, "in_order", lambda numbers: chance.random() < 0.3)
+        patch.setattr(compact_ids, "scattered", lambda cells: chance.random() < 0.7)
         yield
 
 
@@ -82,11 +82,11 @@ def squares(horizon: int | None) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("slabbed", [0, 16])
 @pytest.mark.parametrize("horizon", [None, 20])
-def test_a_growing_crowd_in_restless_seats_tells_what_it_does_by_number(slabbed, horizon, monkeypatch):
+def test_a_growing_crowd_with_changing_ids_has_the_answers_of_numbers(slabbed, horizon, monkeypatch):
     monkeypatch.setattr(plane_groups, "_MOST_SLABBED", slabbed)
     index = OPERATOR.compile(registered(squares(horizon), PLANE), PLANE)
 
-    def told(loads: bool) -> list[str]:
+    def trace(loads: bool) -> list[str]:
         found, state, dictionary = [], OPERATOR.keyed.initial(index), EntityDictionary()
         for rows in crowd(6000):
             batch = Batch(rows, dictionary)
@@ -100,18 +100,18 @@ def test_a_growing_crowd_in_restless_seats_tells_what_it_does_by_number(slabbed,
                 state = OPERATOR.keyed.migrate(index, [(index, state)])
         return found
 
-    expected = told(loads=False)
+    expected = trace(loads=False)
     assert len(expected) > 500
     with restless(3):
-        assert told(loads=True) == expected
+        assert trace(loads=True) == expected
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_seats_are_few_and_by_cell_only_where_rows_come_in_no_order(shuffled, monkeypatch):
+def test_ids_are_few_and_by_cell_only_where_rows_come_in_no_order(shuffled, monkeypatch):
     """A tenth of the entities are in some square at a time; those who are come by number, or lie together in space and in memory."""
     monkeypatch.setattr(plane_sweep, "_FEW", 100)
     monkeypatch.setattr(plane_sweep, "_VACANT", 1.2)
-    monkeypatch.setattr(seats, "_CACHED", 100)
+    monkeypatch.setattr(compact_ids, "_CACHED", 100)
     index, dictionary = OPERATOR.compile(registered(squares(None), PLANE), PLANE), EntityDictionary()
     state = OPERATOR.keyed.initial(index)
     (sweep,) = state.planes
@@ -121,7 +121,7 @@ def test_seats_are_few_and_by_cell_only_where_rows_come_in_no_order(shuffled, mo
     def watched(own, now, keys, there):
         renumbered = (len(there), int(there.sum()), keys.dtype == np.uint16)
         renumber(own, now, keys, there)
-        renumberings.append((*renumbered, int(own.seats.taken[0])))
+        renumberings.append((*renumbered, int(own.compact_ids.taken[0])))
 
     monkeypatch.setattr(PlaneSweep, "_renumber", watched)
     for begin in range(0, 240, 40):
@@ -132,7 +132,7 @@ def test_seats_are_few_and_by_cell_only_where_rows_come_in_no_order(shuffled, mo
     assert renumberings and all(by_cell == shuffled for _, _, by_cell, _ in renumberings)
     assert all(after == there for _, there, _, after in renumberings)
     assert any(before > 1.2 * there for before, there, _, _ in renumberings)
-    assert sweep.seats.taken[0] < 2500 and len(sweep.seats.of) >= 5000
+    assert sweep.compact_ids.taken[0] < 2500 and len(sweep.compact_ids.of) >= 5000
 
 
 def test_each_cell_follows_one_that_it_touches():
@@ -147,21 +147,21 @@ ODD = st.sampled_from([float("inf"), float("-inf"), -1e300, 0.0, 0.5, 0.99, 1.0]
 
 @given(st.lists(st.tuples(st.integers(0, 9), ODD, ODD), max_size=20), st.integers(0, 3))
 def test_renumbered_by_cell_those_with_samples_sit_in_the_order_of_the_curve(rows, gone):
-    """The latest place counts; who has no sample that is still stored gives up his seat."""
+    """The latest place counts; an entity without a stored sample loses its id."""
     entity, x, y = np.array([e for e, _, _ in rows], np.int32), *(np.array([row[axis] for row in rows], np.float64) for axis in (1, 2))
     store, none = no_samples(0, 0), np.zeros(len(rows), np.int64)
     append(store, np.arange(len(rows), dtype=np.int32), none, none, x, y, entity, none.astype(np.uint64))
-    before = with_entities(no_seats(), 10)
-    sit(before, store.entity, 0, len(rows), len(store.t) - 1)
+    before = with_entities(no_ids(), 10)
+    assign(before, store.entity, 0, len(rows), len(store.t) - 1)
     assert before.entity[: before.taken[0]].tolist() == list(dict.fromkeys(entity.tolist()))
 
     store.bounds[0] = min(gone, len(rows))
-    cells = seats.cells(before, store, (0.0, 0.0, 1.0, 1.0))
-    after, moved = renumbered(before, cells, cells != seats.NOWHERE)
+    cells = compact_ids.cells(before, store, (0.0, 0.0, 1.0, 1.0))
+    after, moved = renumbered(before, cells, cells != compact_ids.NOWHERE)
     change(store, moved)
     kept = {e: (x, y) for e, x, y in rows[gone:]}
     assert sorted(after.entity[: after.taken[0]].tolist()) == sorted(kept)
-    assert [after.entity[seat] for seat in store.entity[gone : len(rows)]] == entity[gone:].tolist()
+    assert [after.entity[compact_id] for compact_id in store.entity[gone : len(rows)]] == entity[gone:].tolist()
     assert np.flatnonzero(after.of >= 0).tolist() == sorted(kept)
 
     def place(value: float) -> int:

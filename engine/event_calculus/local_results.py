@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from engine.event_calculus.cut import Cut, Relation, relation_of
 from engine.event_calculus.intervals import Intervals, Ints
 from engine.event_calculus.levels import Node
+from engine.event_calculus.partitioning import Partitioning, Relation, relation_of
 from engine.event_calculus.sharing import Share
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table, no_fluent, rows_of, stacked
@@ -49,17 +49,17 @@ class Lists:
         evaluation.world.events.update({(node.name, node.arity): table for node, table in self.events.items()})
 
 
-def written(cut: Cut, evaluation: Evaluation, *, quiet: bool) -> bytes:
+def written(partitioning: Partitioning, evaluation: Evaluation, *, quiet: bool) -> bytes:
     """The message of an evaluated window; `read` is the inverse."""
     world = evaluation.world
     fluents: list[tuple[list[Any], FluentTable]] = []
     events: list[tuple[list[Any], Table]] = []
-    for node in cut.sent:
+    for node in partitioning.sent:
         if node.kind == "event":
             events.append((list(node), world.events[node.name, node.arity]))
         else:
             fluents.append((list(node), evaluation.fluents[node]))
-    inputs = [(list(indicator), evaluation.inputs[indicator]) for indicator in cut.lists if indicator in evaluation.inputs]
+    inputs = [(list(indicator), evaluation.inputs[indicator]) for indicator in partitioning.lists if indicator in evaluation.inputs]
     domains = [(list(domain), world.facts[domain]) for domain in sorted(evaluation.plan.domains) if domain in world.facts]
     arrays = [array for _, table in [*fluents, *inputs] for array in (table.keys, *table.lists)]
     for _, relation in [*events, *domains]:
@@ -126,7 +126,7 @@ class Message(NamedTuple):
 
 
 @dataclass
-class Brought:
+class LocalResults:
     """The messages of all keyed partitions.
 
     `now`: by partition the lists that count; `later`: messages of query times to come, in order; `ahead`: of the query time that the clock has
@@ -156,7 +156,7 @@ class Brought:
             self.now[message.partition] = message.lists
         self._counting = self.now | {message.partition: message.lists for message in self.ahead if message.query_time <= query_time}
 
-    def lists(self, cut: Cut, symbols: Symbols, share: Share | None = None) -> Lists:
+    def lists(self, partitioning: Partitioning, symbols: Symbols, share: Share | None = None) -> Lists:
         """The lists of all partitions at the query time reached; of a share without what only others need."""
         counting = list(self._counting.values())
         if self._together is None or self._together[0] != counting:
@@ -166,7 +166,7 @@ class Brought:
                 if known is None or known[0] is not message:
                     known = self._read[partition] = (message, read(message, symbols))
                 parts.append(known[1])
-            together = _stacked(cut, parts)
+            together = _stacked(partitioning, parts)
             self._together = (counting, together if share is None else together.of(share, symbols))
         return self._together[1]
 
@@ -176,14 +176,14 @@ class Brought:
         return self._together is None or self._together[1].quiet
 
 
-def _stacked(cut: Cut, parts: Sequence[Lists]) -> Lists:
+def _stacked(partitioning: Partitioning, parts: Sequence[Lists]) -> Lists:
     """Entities are in one partition each, so lists are put side by side."""
-    nodes = {fluent: [node for node in cut.sent if (node.kind != "event") == fluent] for fluent in (True, False)}
+    nodes = {fluent: [node for node in partitioning.sent if (node.kind != "event") == fluent] for fluent in (True, False)}
     domains = {domain for part in parts for domain in part.domains}
     return Lists(
         {node: _fluents([part.fluents[node] for part in parts], node.arity) for node in nodes[True]},
         {node: _tables([part.events[node] for part in parts], node.arity) for node in nodes[False]},
-        {one: _fluents([part.inputs[one] for part in parts if one in part.inputs], one[1]) for one in cut.lists},
+        {one: _fluents([part.inputs[one] for part in parts if one in part.inputs], one[1]) for one in partitioning.lists},
         {domain: _tables([part.domains[domain] for part in parts if domain in part.domains], domain[1]) for domain in domains},
         sum(part.work for part in parts),
         all(part.quiet for part in parts),

@@ -1,9 +1,9 @@
 """Caged processes that are started before they are needed: one of each kind has loaded its code, and waits for a request.
 
-A request runs in a process that somebody else's request has not touched: what it allocates, breaks or never finishes ends with it. Only a
+A request runs in a process that someone else's request has not touched: what it allocates, breaks or never finishes ends with it. Only a
 request that says so leaves its process waiting `again`: to load the engine takes many times as long as what a page asks every few seconds.
 A process's standard input is its lease: when that closes, because who asked is gone, so is it.
-A spare costs about 150 MB, so the first one is started when somebody begins to write a query, and one that nobody used for a while is ended.
+A warm worker costs about 150 MB, so the first one is started when someone begins to write a query, and one that nobody used for a while is ended.
 So many work at once, and no more: each may take gigabytes, and who asks for many at a time is not to take the whole machine.
 """
 
@@ -69,8 +69,8 @@ class _Child:
 
 
 @dataclass
-class Spares:
-    """At most one process of a kind (see `child.py`) that waits. Safe to be used by several threads.
+class WarmPool:
+    """At most one warm worker of a kind: a process (see `child.py`) that waits. Safe to be used by several threads.
 
     `forks`: requests run in forks of it, and it gives up no files itself.
     """
@@ -83,7 +83,7 @@ class Spares:
     _retirement: threading.Timer | None = None
 
     def prepare(self) -> None:
-        """Somebody will probably ask soon. Returns at once; the process is ended after IDLE_S without a call."""
+        """Someone will probably ask soon. Returns at once; the process is ended after IDLE_S without a call."""
         with self._lock:
             if self._waiting is None or self._waiting.process.poll() is not None:
                 self._waiting = _Child(start(self.kind))
@@ -210,9 +210,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 continue
 
 
-ENGINE = Spares("engine")
+ENGINE = WarmPool("engine")
 """For what tries and checks queries."""
-PARSERS = Spares("parsers", forks=True)
-"""For what reads files of strangers."""
-INSPECTIONS = Spares("inspections", forks=True)
+PARSERS = WarmPool("parsers", forks=True)
+"""For what reads files of unknown origin."""
+INSPECTIONS = WarmPool("inspections", forks=True)
 """For what looks into uploaded recordings."""

@@ -1,4 +1,4 @@
-"""Processes kept ready for previews: loaded before they are asked, used once, gone with whoever asked."""
+"""Processes kept ready for previews: loaded before they are asked, used once, gone with the process that asked."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from engine.model.events import row_schema
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.sources.eventlog import EventLog
 from tests.webapp.conftest import BORDER
-from webapp.cage import spares as waiting
-from webapp.cage.spares import READY, Spares, TookTooLong, Work, start
+from webapp.cage import warm_pool as waiting
+from webapp.cage.warm_pool import READY, TookTooLong, WarmPool, Work, start
 
 FEED = Feed("yard", Crs.PLANAR, TimeUnit.MS)
 MEMORY = 3 * 2**30
@@ -31,8 +31,8 @@ def work(request: dict[str, Any], seconds: float, memory: int, again: bool = Fal
 
 
 @pytest.fixture
-def spares() -> Iterator[Spares]:
-    made = Spares("engine")
+def warm_pool() -> Iterator[WarmPool]:
+    made = WarmPool("engine")
     yield made
     made.retire()
 
@@ -52,15 +52,15 @@ def loaded(process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.3)
 
 
-def test_a_spare_answers_sooner_than_a_process_that_is_started_for_it(spares: Spares, request_of: dict[str, Any]) -> None:
+def test_a_warm_worker_answers_sooner_than_a_process_that_is_started_for_it(warm_pool: WarmPool, request_of: dict[str, Any]) -> None:
     started = time.monotonic()
-    cold = spares.ask(work(request_of, 60, MEMORY))
+    cold = warm_pool.ask(work(request_of, 60, MEMORY))
     took_cold = time.monotonic() - started
-    assert spares._waiting is not None, "the next one is started"
-    first = spares._waiting.process.pid
-    loaded(spares._waiting.process)
+    assert warm_pool._waiting is not None, "the next one is started"
+    first = warm_pool._waiting.process.pid
+    loaded(warm_pool._waiting.process)
     started = time.monotonic()
-    warm = spares.ask(work(request_of, 60, MEMORY))
+    warm = warm_pool.ask(work(request_of, 60, MEMORY))
     took_warm = time.monotonic() - started
     assert warm == cold and warm[0] == 0 and b'"kind": "in"' in warm[1]
     sys.stdout.write(f"a preview takes {took_cold:.2f} s without and {took_warm:.2f} s with a process kept ready\n")
@@ -68,67 +68,67 @@ def test_a_spare_answers_sooner_than_a_process_that_is_started_for_it(spares: Sp
     assert not psutil.pid_exists(first), "each is used once"
 
 
-def test_what_is_asked_often_does_not_wait_for_another_to_load(spares: Spares, request_of: dict[str, Any]) -> None:
+def test_what_is_asked_often_does_not_wait_for_another_to_load(warm_pool: WarmPool, request_of: dict[str, Any]) -> None:
     answers = []
     pids = set()
     for _ in range(3):
-        answers.append(spares.ask(work(request_of, 60, MEMORY, again=True)))
-        assert spares._waiting is not None
-        pids.add(spares._waiting.process.pid)
+        answers.append(warm_pool.ask(work(request_of, 60, MEMORY, again=True)))
+        assert warm_pool._waiting is not None
+        pids.add(warm_pool._waiting.process.pid)
     assert len(pids) == 1 and answers[0][0] == 0 and answers == [answers[0]] * 3
-    assert spares.ask(work(request_of, 60, MEMORY)) == answers[0]
+    assert warm_pool.ask(work(request_of, 60, MEMORY)) == answers[0]
     assert not psutil.pid_exists(pids.pop()), "what is tried once ends with its process"
 
 
-def test_one_that_breaks_off_is_not_asked_again(spares: Spares, request_of: dict[str, Any]) -> None:
-    status, _ = spares.ask(work(request_of, 60, 1_000_000, again=True))
+def test_one_that_breaks_off_is_not_asked_again(warm_pool: WarmPool, request_of: dict[str, Any]) -> None:
+    status, _ = warm_pool.ask(work(request_of, 60, 1_000_000, again=True))
     assert status != 0
-    assert spares.ask(work(request_of, 60, MEMORY, again=True))[0] == 0
+    assert warm_pool.ask(work(request_of, 60, MEMORY, again=True))[0] == 0
 
 
-def test_one_that_is_too_slow_is_not_asked_again(spares: Spares, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_is_too_slow_is_not_asked_again(warm_pool: WarmPool, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = WASTER.replace('print("begun", flush=True)', "pass")
     command = [sys.executable, "-c", silent]
     monkeypatch.setattr(waiting, "start", lambda kind: subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
     with pytest.raises(TookTooLong):
-        spares.ask(Work("waster", {}, seconds=0.2, memory=MEMORY, again=True))
-    assert spares._waiting is None
+        warm_pool.ask(Work("waster", {}, seconds=0.2, memory=MEMORY, again=True))
+    assert warm_pool._waiting is None
 
 
-def test_one_that_takes_too_long_is_ended(spares: Spares, request_of: dict[str, Any]) -> None:
+def test_one_that_takes_too_long_is_ended(warm_pool: WarmPool, request_of: dict[str, Any]) -> None:
     with pytest.raises(TookTooLong):
-        spares.ask(work(request_of, 0.01, MEMORY))
-    assert spares._waiting is None
+        warm_pool.ask(work(request_of, 0.01, MEMORY))
+    assert warm_pool._waiting is None
 
 
-def test_one_that_needs_too_much_memory_breaks_off_alone(spares: Spares, request_of: dict[str, Any]) -> None:
-    status, _ = spares.ask(work(request_of, 60, 1_000_000))
+def test_one_that_needs_too_much_memory_breaks_off_alone(warm_pool: WarmPool, request_of: dict[str, Any]) -> None:
+    status, _ = warm_pool.ask(work(request_of, 60, 1_000_000))
     assert status != 0
-    assert spares.ask(work(request_of, 60, MEMORY))[0] == 0
+    assert warm_pool.ask(work(request_of, 60, MEMORY))[0] == 0
 
 
-def test_one_that_nobody_uses_is_ended(spares: Spares, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_nobody_uses_is_ended(warm_pool: WarmPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "IDLE_S", 0.2)
-    spares.prepare()
-    assert spares._waiting is not None
-    process = spares._waiting.process
+    warm_pool.prepare()
+    assert warm_pool._waiting is not None
+    process = warm_pool._waiting.process
     process.wait(10)
-    assert spares._waiting is None
+    assert warm_pool._waiting is None
 
 
-def test_one_that_died_while_it_waited_is_replaced(spares: Spares, request_of: dict[str, Any]) -> None:
-    spares.prepare()
-    assert spares._waiting is not None
-    spares._waiting.process.send_signal(signal.SIGKILL)
-    spares._waiting.process.wait()
-    assert spares.ask(work(request_of, 60, MEMORY))[0] == 0
+def test_one_that_died_while_it_waited_is_replaced(warm_pool: WarmPool, request_of: dict[str, Any]) -> None:
+    warm_pool.prepare()
+    assert warm_pool._waiting is not None
+    warm_pool._waiting.process.send_signal(signal.SIGKILL)
+    warm_pool._waiting.process.wait()
+    assert warm_pool.ask(work(request_of, 60, MEMORY))[0] == 0
 
 
-def test_one_that_has_given_up_other_files_is_not_asked(spares: Spares, request_of: dict[str, Any], tmp_path: Path) -> None:
-    first = spares.ask(work(request_of, 60, MEMORY, again=True))
+def test_one_that_has_given_up_other_files_is_not_asked(warm_pool: WarmPool, request_of: dict[str, Any], tmp_path: Path) -> None:
+    first = warm_pool.ask(work(request_of, 60, MEMORY, again=True))
     elsewhere = tmp_path.parent / f"{tmp_path.name}-elsewhere"
     shutil.copytree(tmp_path, elsewhere)
-    assert spares.ask(work({**request_of, "log_root": str(elsewhere)}, 60, MEMORY)) == first
+    assert warm_pool.ask(work({**request_of, "log_root": str(elsewhere)}, 60, MEMORY)) == first
 
 
 WASTER = """

@@ -1,4 +1,4 @@
-"""Queries that are evaluated by lists: their candidates wait, and are stated together.
+"""Queries that are evaluated by lists: their candidates wait, and are asserted together.
 
 An event that may complete such a query does not search it at once. It is put down, and when the step's events are stored the query's lists are made,
 once for all its candidates. So a query's nodes are merged as often as it is asked in a portion of the stream, not as often as it has events. Queries
@@ -17,6 +17,7 @@ from engine.complex_events.plan import Tables
 from engine.complex_events.search import BEGIN, END, FAR, KIND, LAST, LAST_TRIGGER, NODE, TRIGGER, Ints, T, Whole, kernel, memory
 from engine.complex_events.searching import (
     AHEAD,
+    ASSERTED,
     BY_LISTS,
     C_BEFORE,
     C_SEQ,
@@ -32,7 +33,6 @@ from engine.complex_events.searching import (
     NOTING,
     OLDEST,
     SLOT,
-    STATED,
     Found,
     Scratch,
     Waiting,
@@ -74,7 +74,7 @@ def oldest(waiting: Waiting, now: Whole) -> Whole:
 
 @kernel(inline=True)
 def _fetch_nodes(tables: Tables, query: Whole) -> None:
-    """Asks memory for the pattern of a query that is stated soon."""
+    """Asks memory for the pattern of a query that is asserted soon."""
     end = tables.root[query + 1] if query + 1 < len(tables.root) else len(tables.nodes)
     for node in range(tables.root[query], end):
         prefetch(tables.nodes, node * NODE)
@@ -93,14 +93,14 @@ def _fetch_events(tables: Tables, history: History, query: Whole) -> None:
 
 
 @kernel()
-def state_waiting(tables: Tables, history: History, work: Scratch, out: Found, most_items: Whole, counters: Ints) -> bool:
-    """States what waits, from query STATED of the touched ones on; whether all is done, else `out` is full."""
+def assert_waiting(tables: Tables, history: History, work: Scratch, out: Found, most_items: Whole, counters: Ints) -> bool:
+    """States what waits, from query ASSERTED of the touched ones on; whether all is done, else `out` is full."""
     waiting, cursor = work.waiting, work.cursor
-    while cursor[STATED] < waiting.size[1]:
-        query = waiting.touched[cursor[STATED]]
-        if cursor[STATED] + 2 * _SOON < waiting.size[1]:
-            _fetch_nodes(tables, waiting.touched[cursor[STATED] + 2 * _SOON])
-            _fetch_events(tables, history, waiting.touched[cursor[STATED] + _SOON])
+    while cursor[ASSERTED] < waiting.size[1]:
+        query = waiting.touched[cursor[ASSERTED]]
+        if cursor[ASSERTED] + 2 * _SOON < waiting.size[1]:
+            _fetch_nodes(tables, waiting.touched[cursor[ASSERTED] + 2 * _SOON])
+            _fetch_events(tables, history, waiting.touched[cursor[ASSERTED] + _SOON])
         count = waiting.queries[query, COUNT]
         if out.size[0] + count > len(out.rows) or out.size[1] + count * most_items > len(out.events):
             return False
@@ -110,7 +110,7 @@ def state_waiting(tables: Tables, history: History, work: Scratch, out: Found, m
                 _note_stored(tables, history, work)
             _by_searches(tables, history, work, out, query, counters)
         waiting.queries[query, COUNT] = 0
-        cursor[STATED] += 1
+        cursor[ASSERTED] += 1
     waiting.size[:] = 0
     return True
 

@@ -1,4 +1,4 @@
-"""Which queries make an operator fail: found by halves, each tried without the others."""
+"""Which queries make an operator fail: found by bisection: each half is tried without the other."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ Attempt = Callable[[Sequence[RegisteredQuery]], str | None]
 """Evaluates some queries alone; why that fails, or null when it does not. May raise QueryStopped."""
 
 
-def culprits(suspects: Sequence[RegisteredQuery], attempt: Attempt) -> list[Stopped]:
+def failing_queries(suspects: Sequence[RegisteredQuery], attempt: Attempt) -> list[Stopped]:
     """Those of `suspects` that fail without any other query; all of them when it takes several at once, none when it does not fail again.
 
-    Takes two attempts for each culprit and halving. Raises what `attempt` raises.
+    Takes two attempts for each failing query and halving. Raises what `attempt` raises.
     """
     failure = attempt(suspects)
     if failure is None:
         return []
     if len(suspects) > 1:
         half = len(suspects) // 2
-        found = culprits(suspects[:half], attempt) + culprits(suspects[half:], attempt)
+        found = failing_queries(suspects[:half], attempt) + failing_queries(suspects[half:], attempt)
         if found:
             return found
     return [Stopped(query.key, f"its evaluation failed ({failure})") for query in suspects]

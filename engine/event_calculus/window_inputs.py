@@ -12,14 +12,14 @@ import numpy as np
 
 from engine.event_calculus import spatial
 from engine.event_calculus.arrivals import InputRows
-from engine.event_calculus.brought import Lists
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import as_symbols
-from engine.event_calculus.cut import Part, Relation
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF, Intervals, Ints, counting_order, run_ends
 from engine.event_calculus.keys import is_sorted, mark, mark_alive, number_rows, take_rows
+from engine.event_calculus.local_results import Lists
 from engine.event_calculus.memory import Bounds
+from engine.event_calculus.partitioning import Part, Relation
 from engine.event_calculus.plan import Naming, Plan
 from engine.event_calculus.program import EVENT, POINTS
 from engine.event_calculus.sharing import Key
@@ -42,7 +42,7 @@ from engine.event_calculus.tables import (
 from engine.event_calculus.terms import Atom
 
 
-class Given:
+class WindowInputs:
     """The inputs of one query. Immutable."""
 
     def __init__(self, plan: Plan, settings: Settings, areas: Mapping[str, spatial.Area], part: Part | None = None) -> None:
@@ -112,9 +112,9 @@ class Given:
         counted: Mapping[Indicator, InputRows],
         keys: Mapping[Indicator, Sequence[Column]],
         state: WindowState,
-        brought: Mapping[Indicator, Table],
+        local_results: Mapping[Indicator, Table],
     ) -> None:
-        """Domains of the window: what its rows name (`keys`), the arguments of answers that were open before it, and members `brought`.
+        """Domains of the window: what its rows name (`keys`), the arguments of answers that were open before it, and members in `local_results`.
 
         Of a share's domains all members stay, once there are so many that each is in an open answer of some share.
         """
@@ -124,8 +124,8 @@ class Given:
                 members: tuple[Ints, ...] = (self._named(evaluation, sources, keys, state),)
             else:
                 members = self._named_together(evaluation, indicator[1], sources, counted, state)
-            if indicator in brought:
-                both = [np.concatenate(pair) for pair in zip(members, brought[indicator].columns, strict=True)]
+            if indicator in local_results:
+                both = [np.concatenate(pair) for pair in zip(members, local_results[indicator].columns, strict=True)]
                 members = tuple(column[distinct_rows(both, len(both[0]))[1]] for column in both)
             before = state.members.get(indicator)
             if before is not None and indicator in lasting and len(before) >= lasting[indicator]:
@@ -259,7 +259,7 @@ class Given:
 
 @jit
 def _point_fluent(keys: Ints, t: Ints, tick: int, query_time: int) -> Any:
-    """Keys and lists of a fluent stated at single ticks."""
+    """Keys and lists of a fluent asserted at single ticks."""
     number, first = number_rows(keys)
     order, ptr = counting_order(number, len(first))
     moments = t[order]

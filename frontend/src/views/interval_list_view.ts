@@ -82,7 +82,7 @@ export class IntervalListView {
       "tr",
       // Moves, not entries: rows that come to lie under a pointer at rest were not pointed at.
       {
-        class: `clickable${interval.isRetracted ? " withdrawn" : ""}`,
+        class: interval.isRetracted ? "clickable withdrawn" : "clickable",
         "aria-selected": String(isSelected),
         onMousemove: () => this.handlers.onHover(interval),
         onMouseleave: () => this.handlers.onHover(null),

@@ -82,7 +82,7 @@ export class IntervalListView {
       "tr",
       // Moves, not entries: rows that come to lie under a pointer at rest were not pointed at.
       {
-        class: interval.isRetracted ? "clickable withdrawn" : "clickable",
+        class: `clickable ${interval.isRetracted ? "withdrawn" : ""}`,
         "aria-selected": String(isSelected),
         onMousemove: () => this.handlers.onHover(interval),
         onMouseleave: () => this.handlers.onHover(null),

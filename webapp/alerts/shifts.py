@@ -140,7 +140,7 @@ def _read(calendar: str, zone: str, now: datetime) -> list[tuple[datetime, datet
         raise refuse("/calendar", f"The calendar has more than {FILE_BYTES // 1_000_000} MB.")
     request = {"zone": zone, "now": now.isoformat()}
     try:
-        status, written = PARSERS.ask(Work("webapp.alerts.shift_calendars", request, SECONDS, MEMORY_BYTES, data, again=True))
+        status, written = PARSERS.ask(Work("webapp.alerts.shift_calendars", request, SECONDS, MEMORY_BYTES, data))
     except TookTooLong as error:
         raise refuse("/calendar", f"Reading the calendar took more than {SECONDS:g} seconds: leave out what is past.") from error
     if status != 0 or not written.endswith(b"\n"):

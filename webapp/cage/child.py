@@ -1,14 +1,17 @@
 """The program of a caged process: `python -m webapp.cage.child KIND`. It loads its kind's code, gives up what it does not need, and answers requests.
 
-It reads a request on standard input (a line of JSON, then as many bytes as that says) and writes one line of JSON. The first request that does
-not say `again` is the last. A kind that forks answers each request in a fork of itself, which knows nothing of requests before.
+It reads requests on standard input (a line of JSON, then as many bytes as that says) and writes one line of JSON for each. A kind that forks
+answers each request in a fork of itself, which knows nothing of requests before, and writes FAILED and its exit status where the fork broke off.
+It ends when standard input closes.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
+import select
 import sys
 import threading
 import traceback
@@ -17,19 +20,18 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, NoReturn
 
 from webapp.cage import kernel
 from webapp.cage.confinement import confine, kernel_caches
-from webapp.cage.warm_pool import READY
+from webapp.cage.warm_pool import FAILED, READY
 
 
 @dataclass(frozen=True)
 class Kind:
     """What a process loads before it is asked, which modules' `run(request, data)` it may be asked for, and whether it forks for each request.
 
-    A fork opens no file at all, unless its kind `reads` files that requests name.
+    A fork opens no file at all, unless its kind `reads` files that requests name. A kind that does not fork reads one recording, piece by piece.
     A module named by `warm` has a function `warm_up()`: first calls read files and compiled code that are not to be read later.
     A child that `writes` keeps kernels that it compiled.
     """
@@ -37,7 +39,7 @@ class Kind:
     programs: Sequence[str]
     loads: Sequence[str]
     warm: str
-    forks: bool = False
+    forks: bool = True
     reads: bool = False
     writes: bool = False
 
@@ -58,16 +60,17 @@ KINDS = {
             "engine.event_calculus.operator", "engine.event_calculus.sandbox", "engine.sinks.facts",
         ),
         warm="webapp.queries.engine_warmth",
+        reads=True,
         writes=True,
     ),
     "parsers": Kind(
         programs=("webapp.feeds.region_files", "webapp.alerts.shift_calendars"), loads=("icalendar", "recurring_ical_events"),
-        warm="webapp.feeds.region_files", forks=True,
+        warm="webapp.feeds.region_files",
     ),
     # Uploaded files are as large as they like: they are read from where they lie, piece by piece. To look into one takes a fraction of what loading
     # the code takes, and is asked for at each change of a form.
-    "inspections": Kind(programs=("webapp.feeds.uploads.reader",), loads=_FORMATS, warm="webapp.feeds.uploads.reader", forks=True, reads=True),
-    "recordings": Kind(programs=("webapp.feeds.uploads.reader",), loads=_FORMATS, warm="webapp.feeds.uploads.reader"),
+    "inspections": Kind(programs=("webapp.feeds.uploads.reader",), loads=_FORMATS, warm="webapp.feeds.uploads.reader", reads=True),
+    "recordings": Kind(programs=("webapp.feeds.uploads.reader",), loads=_FORMATS, warm="webapp.feeds.uploads.reader", forks=False),
 }  # fmt: skip
 OWN_FILES = 64
 """Files of its own code that a child which parses may have open."""
@@ -82,10 +85,6 @@ class Request:
     header: dict[str, Any]
     data: bytes
 
-    @property
-    def again(self) -> bool:
-        return bool(self.header["again"])
-
 
 def main(name: str) -> NoReturn:
     """One answer for each request, within limits of the operating system."""
@@ -94,10 +93,12 @@ def main(name: str) -> NoReturn:
         import_module(module)
     import_module(kind.warm).warm_up()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # What is loaded is collected no more, so that forks share its memory.
+    gc.freeze()
     _leave(partial(_serve_by_forks if kind.forks else _serve, kind))
 
 
-# -- children that read files named in their request ---------------------------------------------------------------------------------
+# -- one process for all pieces of a recording ----------------------------------------------------------------------------------------
 
 
 def _serve(kind: Kind) -> None:
@@ -106,31 +107,21 @@ def _serve(kind: Kind) -> None:
     if request is None:
         return
     # Which files it may read is known only now; walls hold for threads that are started behind them.
-    confine(read=map(Path, request.header["read"]), write=kernel_caches() if kind.writes else ())
-    most = WRITTEN_BYTES if kind.writes else 0
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-    requests: SimpleQueue[Request] = SimpleQueue()
-    threading.Thread(target=_hand_over, args=(requests,), daemon=True).start()
-    _answer(kind, request)
-    while request.again:
-        _write(READY)
-        request = requests.get()
+    confine(read=map(Path, request.header["read"]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    _end_with_lease()
+    while request is not None:
         _answer(kind, request)
+        _write(READY)
+        request = _read()
 
 
-def _hand_over(requests: SimpleQueue[Request]) -> None:
-    """Passes requests on, and ends the process when standard input closes, whatever it does."""
-    while (request := _read()) is not None:
-        requests.put(request)
-    os._exit(0)
-
-
-# -- children that parse ------------------------------------------------------------------------------------------------------------
+# -- a fork for each request ----------------------------------------------------------------------------------------------------------
 
 
 def _serve_by_forks(kind: Kind) -> None:
-    """The process itself never looks at what it is sent, and opens no file of others; it ends like the fork that did."""
-    confine(read=[Path("/")] if kind.reads else (), processes=True)
+    """The process itself never looks at what it is sent, and opens no file of others."""
+    confine(read=[Path("/")] if kind.reads else (), write=kernel_caches() if kind.writes else (), processes=True)
     while True:
         _write(READY)
         request = _read()
@@ -138,24 +129,39 @@ def _serve_by_forks(kind: Kind) -> None:
             return
         child = os.fork()
         if not child:
-            _leave(partial(_parse, kind, request))
+            _leave(partial(_serve_in_fork, kind, request))
         _, status = os.waitpid(child, 0)
-        if status or not request.again:
-            raise SystemExit(os.waitstatus_to_exitcode(status) & 0xFF)
+        if status:
+            _write(FAILED + f"{os.waitstatus_to_exitcode(status)}\n".encode())
 
 
-def _parse(kind: Kind, request: Request) -> None:
+def _serve_in_fork(kind: Kind, request: Request) -> None:
     kernel.die_with_parent()
     if kind.reads:
-        confine(read=map(Path, request.header["read"]))
+        confine(read=map(Path, request.header["read"]), write=kernel_caches() if kind.writes else ())
+        _end_with_lease()
     else:
         kernel.refuse_calls(processes=False)
+        _end_with_lease()
         # Where the kernel does not say which files may be opened, none can be, and no socket: what was open is standard input and output.
         files = OWN_FILES if kernel.restricts_files() else 0
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
         resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    most = WRITTEN_BYTES if kind.writes else 0
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     _answer(kind, request)
+
+
+def _end_with_lease() -> None:
+    """From now on the process ends when standard input closes, whatever it does. Nothing is read from it: the next request is another's."""
+    threading.Thread(target=_wait_for_end_of_input, daemon=True).start()
+
+
+def _wait_for_end_of_input() -> None:
+    hang_up = select.poll()
+    hang_up.register(sys.stdin.fileno(), 0)
+    hang_up.poll()
+    os._exit(1)
 
 
 # -- both -----------------------------------------------------------------------------------------------------------------------------

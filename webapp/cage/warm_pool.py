@@ -1,9 +1,9 @@
-"""Caged processes that are started before they are needed: one of each kind has loaded its code, and waits for a request.
+"""Caged processes that are started before they are needed: they have loaded their kind's code, and wait for requests.
 
-A request runs in a process that someone else's request has not touched: what it allocates, breaks or never finishes ends with it. Only a
-request that says so leaves its process waiting `again`: to load the engine takes many times as long as what a page asks every few seconds.
+A request runs in a fork of such a process, which no other request has touched: what it allocates, breaks or never finishes ends with it. To load
+the engine takes five seconds of processor time, a fork a hundredth of one.
 A process's standard input is its lease: when that closes, because who asked is gone, so is it.
-A warm worker costs about 150 MB, so the first one is started when someone begins to write a query, and one that nobody used for a while is ended.
+A warm worker costs some 300 MB, so the first one is started when someone begins to write a query, and those that nobody used for a while are ended.
 So many work at once, and no more: each may take gigabytes, and who asks for many at a time is not to take the whole machine.
 """
 
@@ -25,11 +25,15 @@ from webapp.cage.places import Places
 
 log = logging.getLogger(__name__)
 
-IDLE_S = 120.0
+IDLE_S = 600.0
+MOST_WAITING = 2
+"""More of a kind than that are not kept: so many requests at once need no process that is started for them."""
 LOADING_S = 60.0
 """How long a process may load its code, beside the time that a request may take."""
 READY = b"ready\n"
 """A process that waits writes this."""
+FAILED = b"\0"
+"""No answer holds it. It stands before the exit status of a request that broke off, maybe after a part of an answer."""
 ANSWER_BYTES = 60_000_000
 """A longer answer is none."""
 
@@ -42,8 +46,7 @@ class TookTooLong(RuntimeError):
 class Work:
     """A request to the module `program`, which may take `memory` bytes of addresses and `seconds`; `data` goes along as it is.
 
-    `read`: folders of files that it may read. `again`: the process then waits for the next request, unless another one waits by then; for what
-    is asked often and keeps nothing.
+    `read`: folders of files that it may read.
     """
 
     program: str
@@ -52,41 +55,29 @@ class Work:
     memory: int
     data: bytes = b""
     read: Sequence[str] = ()
-    again: bool = False
 
     def message(self) -> bytes:
         """A line that says everything else, then `data`."""
-        header = {"program": self.program, "request": self.request, "seconds": self.seconds, "memory": self.memory, "again": self.again}
+        header = {"program": self.program, "request": self.request, "seconds": self.seconds, "memory": self.memory}
         return json.dumps({**header, "data": len(self.data), "read": list(self.read)}).encode() + b"\n" + self.data
 
 
 @dataclass
-class _Child:
-    """A process and the files that it may read; null while it has had no request."""
-
-    process: subprocess.Popen[bytes]
-    read: Sequence[str] | None = None
-
-
-@dataclass
 class WarmPool:
-    """At most one warm worker of a kind: a process (see `child.py`) that waits. Safe to be used by several threads.
-
-    `forks`: requests run in forks of it, and it gives up no files itself.
-    """
+    """Warm workers of a kind: processes (see `child.py`) that wait. Safe to be used by several threads."""
 
     kind: str
-    forks: bool = False
     places: Places = field(default_factory=Places)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _waiting: _Child | None = None
+    _waiting: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _retirement: threading.Timer | None = None
 
     def prepare(self) -> None:
-        """Someone will probably ask soon. Returns at once; the process is ended after IDLE_S without a call."""
+        """Someone will probably ask soon. Returns at once; the processes are ended after IDLE_S without a call."""
         with self._lock:
-            if self._waiting is None or self._waiting.process.poll() is not None:
-                self._waiting = _Child(start(self.kind))
+            self._waiting = [process for process in self._waiting if process.poll() is None]
+            if not self._waiting:
+                self._waiting.append(start(self.kind))
             if self._retirement is not None:
                 self._retirement.cancel()
             self._retirement = threading.Timer(IDLE_S, self.retire)
@@ -94,11 +85,11 @@ class WarmPool:
             self._retirement.start()
 
     def retire(self) -> None:
-        """Ends the process that waits."""
+        """Ends the processes that wait."""
         with self._lock:
-            child, self._waiting = self._waiting, None
-        if child is not None:
-            _end(child.process)
+            ended, self._waiting = self._waiting, []
+        for process in ended:
+            _end(process)
 
     def ask(self, work: Work) -> tuple[int, bytes]:
         """The exit status and the answer of the program.
@@ -110,40 +101,40 @@ class WarmPool:
             return self._asked(work)
 
     def _asked(self, work: Work) -> tuple[int, bytes]:
-        child = self._take(work.read) or _Child(start(self.kind))
-        process = child.process
+        process = self._take() or start(self.kind)
         waits = False
         try:
             with _killed_after(LOADING_S, process):
                 _line(process)
             with _killed_after(work.seconds, process):
                 answer = _exchange(process, work.message())
-                goes_on = work.again and answer.endswith(b"\n")
-                status = 0 if goes_on else process.wait()
-            child.read = None if self.forks else list(work.read)
-            waits = goes_on and self._return(child)
+                goes_on = answer.endswith(b"\n")
+                answer, _, failure = answer.partition(FAILED)
+                status = int(failure or 0) if goes_on else process.wait()
+            waits = goes_on and self._return(process)
         finally:
             if not waits:
                 _end(process)
         self.prepare()
         return status, answer
 
-    def _return(self, child: _Child) -> bool:
-        """Lets the process wait; false where another one does."""
+    def _return(self, process: subprocess.Popen[bytes]) -> bool:
+        """Lets the process wait; false where enough others do."""
         with self._lock:
-            if self._waiting is not None and self._waiting.process.poll() is None:
+            if len(self._waiting) >= MOST_WAITING:
                 return False
-            self._waiting = child
+            self._waiting.append(process)
             return True
 
-    def _take(self, read: Sequence[str]) -> _Child | None:
-        """The process that waits, unless it is gone or has given up files that are needed now."""
+    def _take(self) -> subprocess.Popen[bytes] | None:
+        """A process that waits: the one that was at work last, of which the machine remembers most."""
         with self._lock:
-            child, self._waiting = self._waiting, None
-        if child is not None and (child.process.poll() is not None or child.read not in (None, list(read))):
-            _end(child.process)
-            return None
-        return child
+            while self._waiting:
+                process = self._waiting.pop()
+                if process.poll() is None:
+                    return process
+                _end(process)
+        return None
 
 
 @cache
@@ -212,7 +203,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 ENGINE = WarmPool("engine")
 """For what tries and checks queries."""
-PARSERS = WarmPool("parsers", forks=True)
+PARSERS = WarmPool("parsers")
 """For what reads files of unknown origin."""
-INSPECTIONS = WarmPool("inspections", forks=True)
+INSPECTIONS = WarmPool("inspections")
 """For what looks into uploaded recordings."""

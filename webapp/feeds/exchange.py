@@ -42,7 +42,7 @@ def read_features(data: bytes, *, name_field: str | None = None) -> list[Feature
     """The regions in a file, read by a caged process. Raises Refused when the file as a whole cannot be read."""
     if len(data) > FILE_BYTES:
         raise refuse("/file", f"The file has more than {FILE_BYTES // 1_000_000} MB.")
-    work = Work("webapp.feeds.region_files", {"name_field": name_field}, SECONDS, MEMORY_BYTES, data, again=True)
+    work = Work("webapp.feeds.region_files", {"name_field": name_field}, SECONDS, MEMORY_BYTES, data)
     try:
         status, written = PARSERS.ask(work)
     except TookTooLong as error:

@@ -26,7 +26,7 @@ def occupancy_course(*, log_root: str, feed: dict[str, Any], specification: Any,
     """
     request = {"log_root": log_root, "feed": feed, "specification": specification, "begin": begin, "end": end, "span": span}
     try:
-        status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root], again=True))
+        status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root]))
     except TookTooLong as error:
         raise PreviewFailed(f"It took more than {SECONDS:g} seconds to count: choose a shorter stretch.") from error
     if status != 0:

@@ -28,7 +28,7 @@ def progress(*, log_root: str, feed: dict[str, Any], specification: Any, entity:
     """
     request = {"log_root": log_root, "feed": feed, "specification": specification, "entity": entity}
     try:
-        status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root], again=True))
+        status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root]))
     except TookTooLong as error:
         raise PreviewFailed(f"It took more than {SECONDS:g} seconds to read what the windows reach: choose shorter ones.") from error
     if status != 0:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from webapp.cage import confinement
-from webapp.cage.warm_pool import READY, Work, start
+from webapp.cage.warm_pool import FAILED, READY, Work, start
 
 TRIES = """
 import ctypes, os, socket, subprocess, sys, threading, types
@@ -53,9 +53,10 @@ tries = types.ModuleType("tries")
 tries.run, tries.warm_up = run, lambda: None
 sys.modules["tries"] = tries
 child.KINDS = {
-    "engine": child.Kind(("tries",), (), "tries"),
-    "parsers": child.Kind(("tries",), (), "tries", forks=True),
-    "inspections": child.Kind(("tries",), (), "tries", forks=True, reads=True),
+    "engine": child.Kind(("tries",), (), "tries", reads=True, writes=True),
+    "parsers": child.Kind(("tries",), (), "tries"),
+    "inspections": child.Kind(("tries",), (), "tries", reads=True),
+    "recordings": child.Kind(("tries",), (), "tries", forks=False),
 }
 child.main(sys.argv[1])
 """
@@ -63,7 +64,7 @@ WALLED = not confinement.gaps()
 
 
 def ask(kind: str, *requests: dict[str, Any], seconds: float = 20, memory: int = 1 << 30) -> tuple[list[dict[str, Any]], int]:
-    """The answers of a child of this kind that is asked one after the other, and its exit status."""
+    """The answers of a child of this kind that is asked one after the other, and the exit status of the last request."""
     environment = confinement.child_environment()
     process = subprocess.Popen(
         [sys.executable, "-c", TRIES, kind],
@@ -73,15 +74,18 @@ def ask(kind: str, *requests: dict[str, Any], seconds: float = 20, memory: int =
         env=environment,
         cwd=confinement.ROOT,
     )
-    last = len(requests) - 1
-    work = [Work("tries", one, seconds, memory, read=[one["folder"]], again=n < last) for n, one in enumerate(requests)]
     assert process.stdin is not None and process.stdout is not None
-    with process, process.stdin as asked:
-        asked.write(b"".join(one.message() for one in work))
-        asked.flush()
+    answers, status = [], 0
+    with process, process.stdin:
         # Standard input stays open meanwhile: it is the child's lease.
-        answers = [json.loads(line) for line in process.stdout if line != READY]
-    return answers, process.returncode
+        for one in requests:
+            process.stdout.readline()
+            process.stdin.write(Work("tries", one, seconds, memory, read=[one["folder"]]).message())
+            process.stdin.flush()
+            answer, _, failure = process.stdout.readline().partition(FAILED)
+            status = int(failure or 0) if answer or failure else process.wait()
+            answers += [json.loads(answer)] if answer else []
+    return answers, status
 
 
 @pytest.fixture
@@ -93,7 +97,7 @@ def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any
 
 
 @pytest.mark.skipif(not WALLED, reason="this system has no Landlock or no seccomp")
-@pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
+@pytest.mark.parametrize("kind", ["engine", "parsers", "inspections", "recordings"])
 def test_a_child_reaches_nothing_but_what_it_was_given(kind: str, request_of: dict[str, Any]) -> None:
     (answer,), status = ask(kind, request_of)
     assert status == 0
@@ -116,22 +120,25 @@ def test_without_help_of_the_kernel_a_parser_still_opens_no_file_and_no_socket(r
     )
 
 
-@pytest.mark.parametrize("kind", ["parsers", "inspections"])
-def test_each_file_is_parsed_by_a_process_that_has_seen_no_other(kind: str, request_of: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
+def test_each_request_is_answered_by_a_process_that_has_seen_no_other(kind: str, request_of: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
     answers, _ = ask(kind, request_of, {**request_of, "folder": str(tmp_path / "other")}, request_of)
     assert [answer["remembered"] for answer in answers] == [0, 0, 0]
-    if kind == "inspections":
+    if kind != "parsers":
         assert [answer["its own folder"] for answer in answers] == ["0", "1", "0"], "each has the folder that it was asked about"
 
 
-@pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
-def test_memory_and_time_end_the_child_and_nothing_else(kind: str, request_of: dict[str, Any]) -> None:
+@pytest.mark.parametrize("kind", ["engine", "parsers", "inspections", "recordings"])
+def test_memory_and_time_end_the_request_and_nothing_else(kind: str, request_of: dict[str, Any]) -> None:
     answers, status = ask(kind, {**request_of, "allocate": 2 << 30})
     assert not answers and status != 0
     answers, status = ask(kind, {**request_of, "spin": True}, seconds=0.2)
     assert not answers and status != 0
+    if kind != "recordings":
+        answers, status = ask(kind, {**request_of, "allocate": 2 << 30}, request_of)
+        assert len(answers) == 1 and status == 0, "the next request is answered"
 
 
 def test_the_real_children_begin_with_an_empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:

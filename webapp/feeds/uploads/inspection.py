@@ -57,7 +57,7 @@ def pieces(path: Path, reading: Reading) -> Iterator[Piece]:
 
 
 def _ask(process: WarmPool, request: Mapping[str, Any], path: Path, seconds: float) -> dict[str, Any]:
-    work = Work("webapp.feeds.uploads.reader", request, seconds, MEMORY_BYTES, read=[str(path.parent)], again=True)
+    work = Work("webapp.feeds.uploads.reader", request, seconds, MEMORY_BYTES, read=[str(path.parent)])
     try:
         status, written = process.ask(work)
     except TookTooLong as error:

@@ -14,10 +14,9 @@ from pathlib import Path
 
 from webapp.platform.embedded import EmbeddedServer, EmbeddedServerError
 from webapp.platform.folders import PortReservation, kept_port
-from webapp.platform.maven import java_program, maven
+from webapp.platform.jars import jars, java_program
 from webapp.platform.processes import Process
 
-KAFKA = ("org.apache.kafka", "kafka_2.13", "4.1.0")
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """A folder belongs to one cluster; ours has one node, so any will do."""
 FORMAT_S = 120
@@ -60,10 +59,10 @@ def prepare(folder: Path, host: str, port: int, controller: int, *, bind: str = 
 
 def _java() -> tuple[str, ...]:
     try:
-        jars = maven(*KAFKA)
-    except (subprocess.SubprocessError, OSError) as error:
+        folder = jars("kafka")
+    except OSError as error:
         raise KafkaServerError(f"Kafka could not be fetched from Maven Central: {error}") from error
-    return (java_program(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{jars}/*")
+    return (java_program(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{folder}/*")
 
 
 class KafkaServer(EmbeddedServer):

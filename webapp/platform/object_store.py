@@ -7,21 +7,16 @@ AWS_SECRET_ACCESS_KEY; with `--fetch` it only fetches the program.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from webapp.platform.embedded import EmbeddedServer, EmbeddedServerError
-from webapp.platform.maven import java_program, maven
+from webapp.platform.jars import jars, java_program
 from webapp.platform.processes import Process
 
 BUCKET = "vedette"
 KEY = "vedette"
-S3PROXY = ("org.gaul", "s3proxy", "3.3.0")
-ANNOTATIONS = ("com.fasterxml.jackson.core", "jackson-annotations", "2.21")
-"""Of one of its parts the version that its list resolves to is too old."""
-
 
 LOGGING = """<configuration>
   <appender name="standard" class="ch.qos.logback.core.ConsoleAppender">
@@ -39,13 +34,11 @@ class ObjectStoreError(EmbeddedServerError):
 def command(settings: Path) -> tuple[str, ...]:
     """What runs S3Proxy. Fetches it the first time. Raises ObjectStoreError."""
     try:
-        folders = [maven(*ANNOTATIONS), maven(*S3PROXY)]
-    except (subprocess.SubprocessError, OSError) as error:
+        folder = jars("s3proxy")
+    except OSError as error:
         raise ObjectStoreError(f"S3Proxy could not be fetched from Maven Central: {error}") from error
-    # Of two versions in one class path the first would be taken, whatever the other's name.
-    jars = [jar for folder in folders for jar in sorted(folder.glob("*.jar")) if folder is folders[0] or not jar.name.startswith(ANNOTATIONS[1])]
     logging = f"-Dlogback.configurationFile={settings.with_suffix('.xml')}"
-    java = (java_program(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", logging, "-cp", ":".join(map(str, jars)))
+    java = (java_program(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", logging, "-cp", f"{folder}/*")
     return (*java, "org.gaul.s3proxy.Main", "--properties", str(settings))
 
 

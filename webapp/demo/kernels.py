@@ -11,7 +11,9 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
+from engine.kernel_cache import ENGINE
 from engine.model.events import Stamper, check_rows
 from engine.runtime.derived import GraphEvaluator
 from engine.runtime.evaluator import Evaluator
@@ -34,7 +36,18 @@ def compile_for(name: str) -> None:
     evaluator.finish()
 
 
+def forget(folder: Path) -> None:
+    """Removes compiled kernels below a folder. Those of another release are not only unused: numba fails to read the list of a kernel that
+    names a class which is no more."""
+    for pattern in ("*.nbi", "*.nbc"):
+        for path in folder.rglob(pattern):
+            path.unlink(missing_ok=True)
+
+
 def main() -> None:
+    forget(ENGINE)
+    if "NUMBA_CACHE_DIR" in os.environ:
+        forget(Path(os.environ["NUMBA_CACHE_DIR"]))
     # Not forked: Arrow has threads by now.
     with ProcessPoolExecutor(min(os.cpu_count() or 1, len(WORLDS)), get_context("spawn")) as processes:
         for name, seconds in zip(WORLDS, processes.map(_timed, WORLDS), strict=True):

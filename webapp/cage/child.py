@@ -74,6 +74,8 @@ KINDS = {
 }  # fmt: skip
 OWN_FILES = 64
 """Files of its own code that a child which parses may have open."""
+RELAYED_BYTES, ENDING_MS = 1 << 16, 10
+_STDIN, _STDOUT = 0, 1
 WRITTEN_BYTES = 64_000_000
 """The greatest file that a child of the engine may write: a compiled kernel."""
 
@@ -109,40 +111,115 @@ def _serve(kind: Kind) -> None:
     # Which files it may read is known only now; walls hold for threads that are started behind them.
     confine(read=map(Path, request.header["read"]))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    _end_with_lease()
+    threading.Thread(target=_wait_for_end_of_input, daemon=True).start()
     while request is not None:
         _answer(kind, request)
         _write(READY)
         request = _read()
 
 
+def _wait_for_end_of_input() -> None:
+    """Ends the process when standard input closes, whatever it does."""
+    hang_up = select.poll()
+    hang_up.register(_STDIN, 0)
+    hang_up.poll()
+    os._exit(1)
+
+
 # -- a fork for each request ----------------------------------------------------------------------------------------------------------
 
 
 def _serve_by_forks(kind: Kind) -> None:
-    """The process itself never looks at what it is sent, and opens no file of others."""
+    """The process itself reads no request, opens no file of others, and alone writes to standard output: what a fork leaves reaches no other."""
     confine(read=[Path("/")] if kind.reads else (), write=kernel_caches() if kind.writes else (), processes=True)
     while True:
         _write(READY)
-        request = _read()
-        if request is None:
+        if not _wait_for_input():
             return
+        answers, answer = os.pipe()
         child = os.fork()
         if not child:
-            _leave(partial(_serve_in_fork, kind, request))
-        _, status = os.waitpid(child, 0)
-        if status:
-            _write(FAILED + f"{os.waitstatus_to_exitcode(status)}\n".encode())
+            os.close(answers)
+            _leave(partial(_serve_in_fork, kind, answer))
+        os.close(answer)
+        is_whole = _relay(answers)
+        os.close(answers)
+        status = _end_of(child)
+        if status == 0 and is_whole:
+            _write(b"\n")
+            continue
+        _write(FAILED + f"{status or 1}\n".encode())
+        if _waits_for_input():
+            # The request was not read to its end: the rest of it is no request.
+            return
 
 
-def _serve_in_fork(kind: Kind, request: Request) -> None:
+def _wait_for_input() -> bool:
+    """False when standard input is closed instead."""
+    waits = select.poll()
+    waits.register(_STDIN, select.POLLIN)
+    return bool(waits.poll()[0][1] & select.POLLIN)
+
+
+def _waits_for_input() -> bool:
+    waits = select.poll()
+    waits.register(_STDIN, select.POLLIN)
+    return bool(waits.poll(0))
+
+
+def _relay(answers: int) -> bool:
+    """Passes on what a fork writes, but for the end of the line; whether it was one line and nothing more."""
+    buffer, is_whole = bytearray(RELAYED_BYTES), False
+    try:
+        waits = select.poll()
+        waits.register(answers, select.POLLIN)
+        waits.register(_STDIN, 0)
+        while True:
+            if any(source == _STDIN for source, _ in waits.poll()):
+                os._exit(1)
+            count = os.readv(answers, [buffer])
+            if not count:
+                return is_whole
+            end = buffer.find(b"\n", 0, count)
+            if is_whole or 0 <= end < count - 1:
+                return False
+            is_whole = end >= 0
+            piece = memoryview(buffer)[: count - is_whole]
+            while piece:
+                piece = piece[os.write(_STDOUT, piece) :]
+    finally:
+        # The forks to come see the memory of this process.
+        buffer[:] = bytes(len(buffer))
+
+
+def _end_of(child: int) -> int:
+    """The exit status of a fork, which has nothing more to say. Does not wait for it longer than anyone waits for this process."""
+    lease = select.poll()
+    lease.register(_STDIN, 0)
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if lease.poll(ENDING_MS):
+            os._exit(1)
+
+
+def _serve_in_fork(kind: Kind, answer: int) -> None:
     kernel.die_with_parent()
+    request = _read()
+    # From now on there is nothing to read, and the answer is this request's own.
+    nothing, end = os.pipe()
+    os.close(end)
+    os.dup2(nothing, _STDIN)
+    os.dup2(answer, _STDOUT)
+    os.close(nothing)
+    os.close(answer)
+    if request is None:
+        raise SystemExit(1)
     if kind.reads:
         confine(read=map(Path, request.header["read"]), write=kernel_caches() if kind.writes else ())
-        _end_with_lease()
     else:
         kernel.refuse_calls(processes=False)
-        _end_with_lease()
         # Where the kernel does not say which files may be opened, none can be, and no socket: what was open is standard input and output.
         files = OWN_FILES if kernel.restricts_files() else 0
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
@@ -150,18 +227,6 @@ def _serve_in_fork(kind: Kind, request: Request) -> None:
     most = WRITTEN_BYTES if kind.writes else 0
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     _answer(kind, request)
-
-
-def _end_with_lease() -> None:
-    """From now on the process ends when standard input closes, whatever it does. Nothing is read from it: the next request is another's."""
-    threading.Thread(target=_wait_for_end_of_input, daemon=True).start()
-
-
-def _wait_for_end_of_input() -> None:
-    hang_up = select.poll()
-    hang_up.register(sys.stdin.fileno(), 0)
-    hang_up.poll()
-    os._exit(1)
 
 
 # -- both -----------------------------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ CALLS = {
     "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "unshare": (272, 97), "setns": (308, 268),
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425), "add_key": (248, 217),
     "request_key": (249, 218), "keyctl": (250, 219), "open_by_handle_at": (304, 265), "init_module": (175, 105), "finit_module": (313, 273),
-    "kexec_load": (246, 104),
+    "kexec_load": (246, 104), "setsid": (112, 157), "setpgid": (109, 154),
 }  # fmt: skip
 """System calls that are refused, with their numbers: ways to the network, to other programs and processes, and to the system itself."""
 _OLD_PROCESSES = (57, 58)

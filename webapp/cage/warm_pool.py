@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -151,7 +153,7 @@ def _killed_after(seconds: float, process: subprocess.Popen[bytes]) -> Iterator[
 
     def give_up() -> None:
         late.set()
-        process.kill()
+        _kill(process)
 
     timer = threading.Timer(seconds, give_up)
     timer.start()
@@ -173,7 +175,7 @@ def _exchange(process: subprocess.Popen[bytes], message: bytes) -> bytes:
         return b""
     answer = _line(process)
     if len(answer) == ANSWER_BYTES and not answer.endswith(b"\n"):
-        process.kill()
+        _kill(process)
     return answer
 
 
@@ -186,12 +188,25 @@ def start(kind: str) -> subprocess.Popen[bytes]:
     """A new interpreter with an environment of its own, in the project's folder."""
     _warn_of_gaps()
     return subprocess.Popen(
-        [sys.executable, "-m", "webapp.cage.child", kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=child_environment(), cwd=ROOT
+        [sys.executable, "-m", "webapp.cage.child", kind],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=child_environment(),
+        cwd=ROOT,
+        start_new_session=True,
     )
 
 
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """The process with its forks, which cannot leave its group."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
+    _kill(process)
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:

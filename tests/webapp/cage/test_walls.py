@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from webapp.cage import confinement
-from webapp.cage.warm_pool import FAILED, READY, Work, start
+from webapp.cage.warm_pool import FAILED, READY, TookTooLong, WarmPool, Work, start
 
 TRIES = """
 import ctypes, os, socket, subprocess, sys, threading, types
@@ -27,6 +30,16 @@ def outcome_of(attempt):
 def run(request, data):
     if request.get("allocate"):
         bytearray(request["allocate"])
+    if request.get("whisper"):
+        # It answers and goes on: with a word of the process that waits, and an answer to the next request.
+        os.write(1, b'{"mine": 1}\\n' + request["whisper"].encode())
+        os._exit(0)
+    if request.get("linger"):
+        os.write(1, b'{"mine": 1}\\n')
+        os.close(1)
+        next_request = os.read(0, 1 << 16)
+        import time
+        time.sleep(600 if not next_request else 0)
     if request.get("spin"):
         while True:
             pass
@@ -43,6 +56,7 @@ def run(request, data):
         "a pair of sockets": lambda: socket.socketpair(),
         "a program": lambda: subprocess.run(["/bin/true"]),
         "a process": lambda: os.fork() or os._exit(0),
+        "another group of processes": lambda: os.setsid(),
         "a signal to the parent": lambda: os.kill(os.getppid(), 0),
         "a thread": lambda: threading.Thread(target=kept.append, args=(1,)).start(),
     }
@@ -107,7 +121,7 @@ def test_a_child_reaches_nothing_but_what_it_was_given(kind: str, request_of: di
     thread = answer.pop("a thread")
     assert thread if kind == "parsers" else thread == "None"
     assert all(said.startswith("refused") for said in answer.values()), answer
-    assert len(answer) == 10
+    assert len(answer) == 11
 
 
 def test_without_help_of_the_kernel_a_parser_still_opens_no_file_and_no_socket(request_of: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,3 +167,29 @@ def test_the_real_children_begin_with_an_empty_environment(monkeypatch: pytest.M
         finally:
             process.kill()
             process.communicate()
+
+
+@pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
+def test_a_fork_answers_its_own_request_alone(kind: str, request_of: dict[str, Any]) -> None:
+    forged = READY.decode() + json.dumps({"remembered": "forged"}) + "\n"
+    answers, status = ask(kind, {**request_of, "whisper": forged}, request_of)
+    assert [answer.get("remembered") for answer in answers] == [0] and status == 0, "what follows the line is no answer to anybody"
+
+
+@pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
+def test_a_fork_that_stays_has_neither_the_next_request_nor_the_process(kind: str, request_of: dict[str, Any]) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", TRIES, kind],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=confinement.child_environment(),
+        cwd=confinement.ROOT,
+        start_new_session=True,
+    )
+    pool = WarmPool(kind)
+    pool._waiting.append(process)
+    with pytest.raises(TookTooLong):
+        pool.ask(Work("tries", {**request_of, "linger": True}, 1, 1 << 30, read=[request_of["folder"]]))
+    pool.retire()
+    time.sleep(0.2)
+    assert not [one for one in psutil.process_iter() if one.status() != psutil.STATUS_ZOMBIE and os.getpgid(one.pid) == process.pid]

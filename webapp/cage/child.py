@@ -12,6 +12,7 @@ import json
 import os
 import resource
 import select
+import signal
 import sys
 import threading
 import traceback
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from webapp.cage import kernel
-from webapp.cage.confinement import confine, kernel_caches
+from webapp.cage.confinement import confine
 from webapp.cage.warm_pool import FAILED, READY
 
 
@@ -33,7 +34,6 @@ class Kind:
 
     A fork opens no file at all, unless its kind `reads` files that requests name. A kind that does not fork reads one recording, piece by piece.
     A module named by `warm` has a function `warm_up()`: first calls read files and compiled code that are not to be read later.
-    A child that `writes` keeps kernels that it compiled.
     """
 
     programs: Sequence[str]
@@ -41,7 +41,6 @@ class Kind:
     warm: str
     forks: bool = True
     reads: bool = False
-    writes: bool = False
 
 
 _FORMATS = (
@@ -57,11 +56,11 @@ KINDS = {
             "engine.runtime.evaluator", "engine.sources.eventlog", "engine.specification", "engine.border_monitoring.operator",
             "engine.constraint_queries.operator", "engine.motion_patterns.operator", "engine.motion_patterns.progress",
             "engine.occupancy.course", "engine.encounter.operator", "engine.arrival.operator",
+            "engine.complex_events.operator", "engine.runtime.derived",
             "engine.event_calculus.operator", "engine.event_calculus.sandbox", "engine.sinks.facts",
         ),
         warm="webapp.queries.engine_warmth",
         reads=True,
-        writes=True,
     ),
     "parsers": Kind(
         programs=("webapp.feeds.region_files", "webapp.alerts.shift_calendars"), loads=("icalendar", "recurring_ical_events"),
@@ -74,10 +73,10 @@ KINDS = {
 }  # fmt: skip
 OWN_FILES = 64
 """Files of its own code that a child which parses may have open."""
+CRASHES = (signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS)
+"""A fork that ends like this may have been an attempt to guess where things lie in memory: the next one gets another memory."""
 RELAYED_BYTES, ENDING_MS = 1 << 16, 10
 _STDIN, _STDOUT = 0, 1
-WRITTEN_BYTES = 64_000_000
-"""The greatest file that a child of the engine may write: a compiled kernel."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,9 @@ def _wait_for_end_of_input() -> None:
 
 def _serve_by_forks(kind: Kind) -> None:
     """The process itself reads no request, opens no file of others, and alone writes to standard output: what a fork leaves reaches no other."""
-    confine(read=[Path("/")] if kind.reads else (), write=kernel_caches() if kind.writes else (), processes=True)
+    confine(read=[Path("/")] if kind.reads else (), processes=True)
+    kernel.refuse_attachment()
+    own = os.getpid()
     while True:
         _write(READY)
         if not _wait_for_input():
@@ -140,18 +141,15 @@ def _serve_by_forks(kind: Kind) -> None:
         child = os.fork()
         if not child:
             os.close(answers)
-            _leave(partial(_serve_in_fork, kind, answer))
+            _leave(partial(_serve_in_fork, kind, answer, own))
         os.close(answer)
         is_whole = _relay(answers)
         os.close(answers)
         status = _end_of(child)
-        if status == 0 and is_whole:
-            _write(b"\n")
-            continue
-        _write(FAILED + f"{status or 1}\n".encode())
-        if _waits_for_input():
-            # The request was not read to its end: the rest of it is no request.
-            return
+        if -status in CRASHES or _waits_for_input():
+            # What waits is no request: it was not read to its end, or somebody else wrote it.
+            raise SystemExit(1)
+        _write(b"\n" if status == 0 and is_whole else FAILED + f"{status or 1}\n".encode())
 
 
 def _wait_for_input() -> bool:
@@ -181,7 +179,7 @@ def _relay(answers: int) -> bool:
             if not count:
                 return is_whole
             end = buffer.find(b"\n", 0, count)
-            if is_whole or 0 <= end < count - 1:
+            if is_whole or 0 <= end < count - 1 or buffer.find(FAILED, 0, count) >= 0:
                 return False
             is_whole = end >= 0
             piece = memoryview(buffer)[: count - is_whole]
@@ -204,8 +202,10 @@ def _end_of(child: int) -> int:
             os._exit(1)
 
 
-def _serve_in_fork(kind: Kind, answer: int) -> None:
+def _serve_in_fork(kind: Kind, answer: int, parent: int) -> None:
     kernel.die_with_parent()
+    if os.getppid() != parent:
+        raise SystemExit(1)
     request = _read()
     # From now on there is nothing to read, and the answer is this request's own.
     nothing, end = os.pipe()
@@ -216,16 +216,13 @@ def _serve_in_fork(kind: Kind, answer: int) -> None:
     os.close(answer)
     if request is None:
         raise SystemExit(1)
-    if kind.reads:
-        confine(read=map(Path, request.header["read"]), write=kernel_caches() if kind.writes else ())
-    else:
-        kernel.refuse_calls(processes=False)
+    confine(read=map(Path, request.header["read"]) if kind.reads else ())
+    if not kind.reads:
         # Where the kernel does not say which files may be opened, none can be, and no socket: what was open is standard input and output.
         files = OWN_FILES if kernel.restricts_files() else 0
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
         resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-    most = WRITTEN_BYTES if kind.writes else 0
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     _answer(kind, request)
 
 
@@ -245,7 +242,7 @@ def _read() -> Request | None:
 def _answer(kind: Kind, request: Request) -> None:
     if request.header["program"] not in kind.programs:
         raise SystemExit(f"{request.header['program']} is none of {', '.join(kind.programs)}")
-    _limit(request.header["seconds"], request.header["memory"])
+    _limit(request.header["seconds"], request.header["memory"], for_good=kind.forks)
     answer = import_module(request.header["program"]).run(request.header["request"], request.data)
     _write(json.dumps(answer).encode() + b"\n")
 
@@ -255,12 +252,15 @@ def _write(line: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _limit(seconds: float, memory: int) -> None:
-    """Limits what the process may have altogether to `memory` bytes of addresses, and from now on to twice `seconds` of processor time."""
+def _limit(seconds: float, memory: int, *, for_good: bool) -> None:
+    """Limits what the process may have altogether to `memory` bytes of addresses, and from now on to twice `seconds` of processor time.
+
+    `for_good`: it cannot raise them again.
+    """
     used = resource.getrusage(resource.RUSAGE_SELF)
     cpu = int(used.ru_utime + used.ru_stime + 2 * seconds) + 1
-    for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, cpu)):
-        resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
+    for kind, most, beyond in ((resource.RLIMIT_AS, memory, 0), (resource.RLIMIT_CPU, cpu, 1)):
+        resource.setrlimit(kind, (most, most + beyond if for_good else resource.getrlimit(kind)[1]))
 
 
 def _leave(work: Callable[[], None]) -> NoReturn:

@@ -32,25 +32,19 @@ def own_code() -> list[Path]:
     return [*(Path(path).resolve() for path in sorted(paths) if path), ROOT / "engine", ROOT / "webapp", *map(Path, SYSTEM)]
 
 
-def kernel_caches() -> list[Path]:
-    """Folders in which numba keeps what it compiled: the one thing that a child of the engine writes."""
-    named = os.environ.get("NUMBA_CACHE_DIR")
-    return [Path(named)] if named else sorted((ROOT / "engine").rglob("__pycache__"))
-
-
 def gaps() -> list[str]:
     """What this system cannot take from a child."""
     walls = {"files beyond its own": kernel.restricts_files(), "the network and other programs": kernel.refuses_calls()}
     return [name for name, stands in walls.items() if not stands]
 
 
-def confine(*, read: Iterable[Path], write: Iterable[Path] = (), processes: bool = False) -> None:
+def confine(*, read: Iterable[Path], processes: bool = False) -> None:
     """Takes from this thread, and from what it starts later, the network, other programs and processes, and files beyond those named.
 
     What `gaps` names stays. Raises OSError when something that could be taken cannot.
     """
     kernel.drop_capabilities()
-    if kernel.restricts_files() and not kernel.restrict_files([*own_code(), *read], write):
+    if kernel.restricts_files() and not kernel.restrict_files([*own_code(), *read]):
         raise OSError("the kernel has Landlock, but refuses its rules")
     if kernel.refuses_calls() and not kernel.refuse_calls(processes=processes):
         raise OSError("the kernel filters system calls, but refuses the filter")

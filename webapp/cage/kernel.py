@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-_NO_NEW_PRIVS, _GET_SECCOMP, _SET_SECCOMP, _SET_PDEATHSIG, _FILTER = 38, 21, 22, 1, 2
+_NO_NEW_PRIVS, _GET_SECCOMP, _SET_SECCOMP, _SET_PDEATHSIG, _SET_DUMPABLE, _FILTER = 38, 21, 22, 1, 4, 2
 _CAPABILITY_VERSION_3 = 0x20080522
 _KILL = 9
 
@@ -24,7 +24,7 @@ _KILL = 9
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 """The same numbers on all architectures."""
 _READ_FILE, _READ_DIR = 1 << 2, 1 << 3
-_WRITE_FILE, _REMOVE_FILE, _MAKE_REG, _TRUNCATE = 1 << 1, 1 << 5, 1 << 8, 1 << 14
+_WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
 _OF_FILES = 1 << 0 | _WRITE_FILE | _READ_FILE | _TRUNCATE
 _ALL_OF_FIRST = (1 << 13) - 1
 _REFER, _IOCTL = 1 << 13, 1 << 15
@@ -47,9 +47,22 @@ CALLS = {
     "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "unshare": (272, 97), "setns": (308, 268),
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425), "add_key": (248, 217),
     "request_key": (249, 218), "keyctl": (250, 219), "open_by_handle_at": (304, 265), "init_module": (175, 105), "finit_module": (313, 273),
-    "kexec_load": (246, 104), "setsid": (112, 157), "setpgid": (109, 154),
+    "kexec_load": (246, 104), "setsid": (112, 157), "setpgid": (109, 154), "tkill": (200, 130), "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240), "setpriority": (141, 140), "ioprio_set": (251, 30),
+    "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274), "sched_setaffinity": (203, 122),
+    "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "fchown": (93, 55), "fchownat": (260, 54), "utimensat": (280, 88),
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16), "setxattrat": (463, 463), "removexattrat": (466, 466), "truncate": (76, 45), "inotify_init1": (294, 26),
+    "shmget": (29, 194), "shmat": (30, 196), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
 }  # fmt: skip
 """System calls that are refused, with their numbers: ways to the network, to other programs and processes, and to the system itself."""
+_OLD_FILES = (85, 90, 92, 94, 132, 235, 253, 261)
+"""creat, chmod, chown, lchown, utime, utimes, inotify_init and futimesat of x86_64; other architectures have none of them."""
+_OLD_OPEN = 2
+OPENAT, OPENAT2, PRCTL, PRLIMIT, FCNTL = (257, 56), (437, 437), (157, 167), (302, 261), (72, 25)
+_SECOND_ARGUMENT, _THIRD_ARGUMENT = 24, 32
+_SET_OWNER, _SET_OWNER_EX = 8, 15
+"""Of fcntl: who gets the signals of a file."""
 _OLD_PROCESSES = (57, 58)
 """fork and vfork of x86_64; other architectures have clone alone."""
 
@@ -94,8 +107,8 @@ def refuses_calls() -> bool:
     return _on_linux() and platform.machine() in ARCHITECTURES and int(_libc().prctl(_GET_SECCOMP, 0, 0, 0, 0)) >= 0
 
 
-def restrict_files(read: Iterable[Path], write: Iterable[Path] = ()) -> bool:
-    """Only files below `read` can be opened, for reading, and those in the folders `write` be made and changed; no TCP ports."""
+def restrict_files(read: Iterable[Path]) -> bool:
+    """Only files below `read` can be opened, and for reading alone; no TCP ports."""
     if not restricts_files() or not _forgo_privileges():
         return False
     libc = _libc()
@@ -108,9 +121,7 @@ def restrict_files(read: Iterable[Path], write: Iterable[Path] = ()) -> bool:
         return False
     try:
         readable = _READ_FILE | _READ_DIR
-        changeable = (readable | _WRITE_FILE | _REMOVE_FILE | _MAKE_REG | _TRUNCATE) & handled
-        rules = [(path, readable) for path in read] + [(path, changeable) for path in write]
-        return all(_allow(ruleset, path, rights) for path, rights in rules if path.exists()) and libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0
+        return all(_allow(ruleset, path, readable) for path in read if path.exists()) and libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0
     finally:
         os.close(ruleset)
 
@@ -140,7 +151,7 @@ def refuse_calls(*, processes: bool) -> bool:
 
 def _program(audit: int, column: int, *, processes: bool) -> list[tuple[int, int, int, int]]:
     """The filter: (operation, lines to skip when it holds, when not, operand)."""
-    refused = [numbers[column] for numbers in CALLS.values()]
+    refused = [numbers[column] for numbers in CALLS.values()] + list(_OLD_FILES if column == 0 else ())
     if not processes and column == 0:
         refused += _OLD_PROCESSES
     refusal = (_RETURN, 0, 0, _REFUSE | errno.EPERM)
@@ -154,13 +165,45 @@ def _program(audit: int, column: int, *, processes: bool) -> list[tuple[int, int
     ]
     for number in refused:
         program += [(_EQUAL, 0, 1, number), refusal]
+    # The limits of others; who is signalled; what is emptied when it is opened, which Landlock does not see before Linux 6.2.
+    program += _allowed_if(PRLIMIT[column], _FIRST_ARGUMENT, (_EQUAL, 0))
+    program += _refused_if(FCNTL[column], _SECOND_ARGUMENT, (_EQUAL, _SET_OWNER), (_EQUAL, _SET_OWNER_EX))
+    program += _refused_if(OPENAT[column], _THIRD_ARGUMENT, (_HAS_BIT, os.O_TRUNC))
+    if column == 0:
+        program += _refused_if(_OLD_OPEN, _SECOND_ARGUMENT, (_HAS_BIT, os.O_TRUNC))
+    # Its flags stand in memory, where a filter cannot look: without it libraries take openat.
+    program += [(_EQUAL, 0, 1, OPENAT2[column]), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]
     if not processes:
+        program += _refused_if(PRCTL[column], _FIRST_ARGUMENT, (_EQUAL, _SET_PDEATHSIG))
         # What clone3 is to start stands in memory, where a filter cannot look: without it the C library takes clone.
         program += [(_EQUAL, 0, 1, CLONE3[column]), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]
         program += [(_EQUAL, 0, 3, CLONE[column]), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_HAS_BIT, 1, 0, _THREAD), refusal]
     return [*program, (_RETURN, 0, 0, _ALLOW)]
 
 
+_Line = tuple[int, int, int, int]
+
+
+def _refused_if(number: int, argument: int, *tests: tuple[int, int]) -> list[_Line]:
+    """The call is refused when one of the tests (operation, operand) holds for the low half of its argument, else allowed."""
+    jumps = [(operation, len(tests) - i, 0, operand) for i, (operation, operand) in enumerate(tests)]
+    outcomes = [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE | errno.EPERM)]
+    return [(_EQUAL, 0, len(tests) + 3, number), (_LOAD, 0, 0, argument), *jumps, *outcomes]
+
+
+def _allowed_if(number: int, argument: int, test: tuple[int, int]) -> list[_Line]:
+    """The call is allowed when the test holds for the low half of its argument, else refused."""
+    operation, operand = test
+    outcomes = [(_RETURN, 0, 0, _REFUSE | errno.EPERM), (_RETURN, 0, 0, _ALLOW)]
+    return [(_EQUAL, 0, 4, number), (_LOAD, 0, 0, argument), (operation, 1, 0, operand), *outcomes]
+
+
 def _forgo_privileges() -> bool:
     """No program can give back what was taken; the kernel asks for it before it takes filters from anybody."""
     return _prctl(_NO_NEW_PRIVS, 1)
+
+
+def refuse_attachment() -> None:
+    """Other processes of the user, its own forks too, cannot look into this one or open its files by way of /proc."""
+    if _on_linux():
+        _prctl(_SET_DUMPABLE, 0)

@@ -90,6 +90,8 @@ class WarmPool:
         """Ends the processes that wait."""
         with self._lock:
             ended, self._waiting = self._waiting, []
+            if self._retirement is not None:
+                self._retirement.cancel()
         for process in ended:
             _end(process)
 
@@ -107,12 +109,13 @@ class WarmPool:
         waits = False
         try:
             with _killed_after(LOADING_S, process):
-                _line(process)
+                if _line(process) != READY:
+                    return process.wait() or 1, b""
             with _killed_after(work.seconds, process):
                 answer = _exchange(process, work.message())
                 goes_on = answer.endswith(b"\n")
                 answer, _, failure = answer.partition(FAILED)
-                status = int(failure or 0) if goes_on else process.wait()
+                status = int(failure or 0) if goes_on else process.wait() or 1
             waits = goes_on and self._return(process)
         finally:
             if not waits:
@@ -161,6 +164,8 @@ def _killed_after(seconds: float, process: subprocess.Popen[bytes]) -> Iterator[
         yield
     finally:
         timer.cancel()
+        # One that has begun may not end the process later, when it is at another's work.
+        timer.join()
     if late.is_set():
         raise TookTooLong
 

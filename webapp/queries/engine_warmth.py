@@ -1,4 +1,7 @@
-"""What a process that is to evaluate queries calls once before it is asked: kernels are read from their cache at their first call."""
+"""What a process that is to evaluate queries calls once before it is asked: kernels are read from their cache at their first call.
+
+Forks of it keep what they compile to themselves: other processes load the cache as code, and forks run what users wrote.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 def warm_up() -> None:
     """A row goes through the commonest families."""
     import pyarrow as pa
+    from numba.core import caching
 
     from engine.model.events import Stamper, row_schema
     from engine.model.feed import Crs, Feed, TimeUnit
@@ -29,3 +33,9 @@ def warm_up() -> None:
         evaluator = Evaluator.start(feed, queries)
         facts_of(evaluator.process(Stamper().stamp(pa.Table.from_pylist(rows, schema=row_schema(feed)))).changes)
         facts_of(evaluator.finish().changes)
+    caching.Cache.save_overload = _nothing  # type: ignore[method-assign]
+    caching._CacheLocator.ensure_cache_path = _nothing  # type: ignore[method-assign]
+
+
+def _nothing(*_: object) -> None:
+    """In place of writing."""

@@ -17,9 +17,16 @@ from webapp.cage import confinement
 from webapp.cage.warm_pool import FAILED, READY, TookTooLong, WarmPool, Work, start
 
 TRIES = """
-import ctypes, os, socket, subprocess, sys, threading, types
+import ctypes, os, resource, socket, subprocess, sys, threading, types
 from webapp.cage import child
 from webapp.queries import engine_warmth
+
+def call(number, *arguments):
+    if os.uname().machine != "x86_64":
+        raise OSError("not tried here")
+    done = ctypes.CDLL(None, use_errno=True).syscall(number, *arguments)
+    if done < 0:
+        raise OSError(ctypes.get_errno())
 
 def outcome_of(attempt):
     try:
@@ -34,6 +41,14 @@ def run(request, data):
         # It answers and goes on: with a word of the process that waits, and an answer to the next request.
         os.write(1, b'{"mine": 1}\\n' + request["whisper"].encode())
         os._exit(0)
+    if request.get("raise limits"):
+        bounds = {name: resource.getrlimit(getattr(resource, name)) for name in ("RLIMIT_AS", "RLIMIT_CPU", "RLIMIT_FSIZE")}
+        return {"remembered": len(seen), "bounded": all(soft + 1 >= hard >= 0 for soft, hard in bounds.values())}
+    if request.get("nothing whole"):
+        os.write(1, b'{"a": 1' + bytes(1) + b'x}\\n')
+        os._exit(0)
+    if request.get("crash"):
+        ctypes.string_at(0)
     if request.get("linger"):
         os.write(1, b'{"mine": 1}\\n')
         os.close(1)
@@ -57,6 +72,14 @@ def run(request, data):
         "a program": lambda: subprocess.run(["/bin/true"]),
         "a process": lambda: os.fork() or os._exit(0),
         "another group of processes": lambda: os.setsid(),
+        "the waiting process's input": lambda: open(f"/proc/{os.getppid()}/fd/0", "wb", buffering=0),
+        "the waiting process's output": lambda: open(f"/proc/{os.getppid()}/fd/1", "wb", buffering=0),
+        "a signal to a thread of the parent": lambda: call(234, os.getppid(), os.getppid(), 0),
+        "limits of the parent": lambda: resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (64, 64)),
+        "to outlive the parent": lambda: call(157, 1, 0),
+        "modes of its own file": lambda: os.chmod(here, 0o700),
+        "times of its own file": lambda: os.utime(here),
+        "to empty a file": lambda: os.open(here, os.O_RDONLY | os.O_TRUNC),
         "a signal to the parent": lambda: os.kill(os.getppid(), 0),
         "a thread": lambda: threading.Thread(target=kept.append, args=(1,)).start(),
     }
@@ -67,7 +90,7 @@ tries = types.ModuleType("tries")
 tries.run, tries.warm_up = run, lambda: None
 sys.modules["tries"] = tries
 child.KINDS = {
-    "engine": child.Kind(("tries",), (), "tries", reads=True, writes=True),
+    "engine": child.Kind(("tries",), (), "tries", reads=True),
     "parsers": child.Kind(("tries",), (), "tries"),
     "inspections": child.Kind(("tries",), (), "tries", reads=True),
     "recordings": child.Kind(("tries",), (), "tries", forks=False),
@@ -77,17 +100,22 @@ child.main(sys.argv[1])
 WALLED = not confinement.gaps()
 
 
-def ask(kind: str, *requests: dict[str, Any], seconds: float = 20, memory: int = 1 << 30) -> tuple[list[dict[str, Any]], int]:
-    """The answers of a child of this kind that is asked one after the other, and the exit status of the last request."""
-    environment = confinement.child_environment()
-    process = subprocess.Popen(
+def start_of(kind: str) -> subprocess.Popen[bytes]:
+    """A child of this kind, with the program that tries."""
+    return subprocess.Popen(
         [sys.executable, "-c", TRIES, kind],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=environment,
+        env=confinement.child_environment(),
         cwd=confinement.ROOT,
+        start_new_session=True,
     )
+
+
+def ask(kind: str, *requests: dict[str, Any], seconds: float = 20, memory: int = 1 << 30) -> tuple[list[dict[str, Any]], int]:
+    """The answers of a child of this kind that is asked one after the other, and the exit status of the last request."""
+    process = start_of(kind)
     assert process.stdin is not None and process.stdout is not None
     answers, status = [], 0
     with process, process.stdin:
@@ -121,7 +149,7 @@ def test_a_child_reaches_nothing_but_what_it_was_given(kind: str, request_of: di
     thread = answer.pop("a thread")
     assert thread if kind == "parsers" else thread == "None"
     assert all(said.startswith("refused") for said in answer.values()), answer
-    assert len(answer) == 11
+    assert len(answer) == 19
 
 
 def test_without_help_of_the_kernel_a_parser_still_opens_no_file_and_no_socket(request_of: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,15 +205,31 @@ def test_a_fork_answers_its_own_request_alone(kind: str, request_of: dict[str, A
 
 
 @pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
+def test_the_mark_of_a_failure_in_an_answer_is_a_failure(kind: str, request_of: dict[str, Any]) -> None:
+    answers, status = ask(kind, {**request_of, "nothing whole": True})
+    assert status == 1 and answers == []
+
+
+@pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
+def test_limits_cannot_be_raised_again(kind: str, request_of: dict[str, Any]) -> None:
+    (answer,), _ = ask(kind, {**request_of, "raise limits": True})
+    assert answer["bounded"]
+
+
+@pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
+def test_after_a_crash_the_next_request_has_another_memory(kind: str, request_of: dict[str, Any]) -> None:
+    """Or where things lie could be guessed, crash by crash."""
+    process = start_of(kind)
+    with process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(Work("tries", {**request_of, "crash": True}, 20, 1 << 30, read=[request_of["folder"]]).message())
+        process.stdin.flush()
+        assert process.stdout.read() == READY and process.wait(20) == 1
+
+
+@pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
 def test_a_fork_that_stays_has_neither_the_next_request_nor_the_process(kind: str, request_of: dict[str, Any]) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", TRIES, kind],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=confinement.child_environment(),
-        cwd=confinement.ROOT,
-        start_new_session=True,
-    )
+    process = start_of(kind)
     pool = WarmPool(kind)
     pool._waiting.append(process)
     with pytest.raises(TookTooLong):
@@ -193,3 +237,35 @@ def test_a_fork_that_stays_has_neither_the_next_request_nor_the_process(kind: st
     pool.retire()
     time.sleep(0.2)
     assert not [one for one in psutil.process_iter() if one.status() != psutil.STATUS_ZOMBIE and os.getpgid(one.pid) == process.pid]
+
+
+def test_all_kernels_of_the_engine_are_loaded_before_a_request() -> None:
+    """A fork may not write beside them, which numba tries when a module is loaded."""
+    program = """
+import sys
+from importlib import import_module
+from pathlib import Path
+from webapp.cage.child import KINDS
+for name in KINDS["engine"].loads:
+    import_module(name)
+import_module(KINDS["engine"].warm).warm_up()
+for path in sorted(Path("engine").rglob("*.py")):
+    name = ".".join(path.with_suffix("").parts)
+    if "numba import" in path.read_text() and path.name != "__init__.py" and name not in sys.modules:
+        print(name)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=confinement.ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+
+
+def test_a_kernel_that_a_request_compiles_is_not_kept() -> None:
+    """Other processes would load it as code."""
+    program = """
+from numba.core.caching import Cache, FunctionCache
+before = Cache.save_overload
+from webapp.queries.engine_warmth import warm_up
+warm_up()
+print(Cache.save_overload is before, FunctionCache.save_overload is before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=confinement.ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]

@@ -19,7 +19,7 @@ from engine.event_calculus.state import Settings
 from engine.operator import RegisteredQuery
 from engine.specification import check
 from tests.engine.event_calculus.grammar import KNOWLEDGE, generated
-from tests.engine.event_calculus.test_cut import ENTITIES, FEED, LATENESS, answer, table
+from tests.engine.event_calculus.test_partitioning import ENTITIES, FEED, LATENESS, answer, table
 from tests.engine.event_calculus.worlds import INPUTS, LAST, ByEngine, Row, by_oracle, on_time, rows
 
 ONE_WINDOW = Settings(window=LAST + 30, step=LAST + 30, origin=LAST)

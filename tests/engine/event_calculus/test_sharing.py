@@ -22,7 +22,7 @@ from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator
 from engine.specification import check
 from tests.engine.event_calculus.recordings import query_of
-from tests.engine.event_calculus.test_cut import ENTITIES, FEED, answer, changed, query, table
+from tests.engine.event_calculus.test_partitioning import ENTITIES, FEED, answer, changed, query, table
 from tests.engine.event_calculus.worlds import FACTS, LAST, Row, by_oracle, rows
 from webapp.demo.simulation.scenarios import read_scenario
 

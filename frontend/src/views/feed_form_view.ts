@@ -164,6 +164,8 @@ function latenessStays({ lateness, time }: FeedStatus): HTMLElement {
   );
 }
 
+const NAMED = 5;
+
 const holdings = record({
   rows: integer,
   regions: integer,
@@ -173,20 +175,28 @@ const holdings = record({
   connectors: integer,
 });
 
+/** Which queries have to be removed first: a few by name. */
+function inTheWay(names: readonly string[]): string {
+  const shown = names.slice(0, NAMED).join(", ");
+  return names.length > NAMED
+    ? t("Remove its queries first: {names} and others.", { names: shown })
+    : t("Remove its queries first: {names}.", { names: shown });
+}
+
 /** Says what goes with the feed, and removes it when that is wanted. */
 async function removeFeed(feed: FeedStatus): Promise<void> {
   try {
     const { rows, regions, queries, in_the_way: names, answers, connectors } = await get(`feeds/${feed.name}/holdings`, holdings);
     if (names.length > 0) {
-      toast(t("Remove its queries first: {names}.", { names: names.join(", ") }), "critical");
+      toast(inTheWay(names), "critical");
       return;
     }
     const counts = [
-      [rows, "rows"],
-      [answers, "answers"],
-      [regions, "regions"],
+      [rows, t("rows")],
+      [answers, t("answers")],
+      [regions, t("regions")],
       [queries, t("queries of others")],
-      [connectors, "connectors"],
+      [connectors, t("connectors")],
     ] as const;
     const words = counts.filter(([count]) => count > 0).map(([count, what]) => `${formatNumber(count)} ${what}`);
     const gone =

@@ -46,11 +46,12 @@ def _fetch_all(lock: str, folder: Path) -> None:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        list(threads.map(lambda line: _fetch(*line.split(), part), lock.splitlines()))
+        list(threads.map(lambda line: _fetch(line, part), lock.splitlines()))
     part.rename(folder)
 
 
-def _fetch(coordinates: str, digest: str, folder: Path) -> None:
+def _fetch(line: str, folder: Path) -> None:
+    coordinates, digest = line.split()
     group, artifact, version = coordinates.split(":")
     name = f"{artifact}-{version}.jar"
     content = _read(f"{CENTRAL}/{group.replace('.', '/')}/{artifact}/{version}/{name}")

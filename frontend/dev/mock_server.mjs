@@ -72,7 +72,7 @@ function api(method, path, search, body) {
     return { next: null, previous: null, results: history[search.get("feed") ?? "city"].filter(isWanted).slice(-200).reverse() };
   }
   if (kind === "alerts") {
-    if (key === "summary") { const out = { new: {}, acknowledged: {} }; for (const s of ["info", "low", "high", "critical"]) for (const state of ["new", "acknowledged"]) out[state][s] = alerts.filter((a) => a.state === state && a.severity === s).length; return out; }
+    if (key === "count") return { count: alerts.filter((a) => search.getAll("state").includes(a.state)).length };
     if (key === "bulk") { const changed = alerts.filter((a) => body.ids.map(String).includes(String(a.id))); for (const a of changed) { a.state = body.action === "resolve" ? "resolved" : "acknowledged"; a.acknowledged_by = me.name; publish(a.feed, [], [a]); } return { changed: changed.map((a) => a.id) }; }
     if (!key) return { next: null, previous: null, results: alerts.filter((a) => (!search.getAll("state").length || search.getAll("state").includes(a.state)) && (!search.get("severity") || a.severity === search.get("severity")) && (!search.get("feed") || a.feed === search.get("feed"))).reverse() };
     const row = alerts.find((a) => String(a.id) === key);

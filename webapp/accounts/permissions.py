@@ -26,15 +26,7 @@ class OwnedQuerySet(models.QuerySet[OwnedModel]):
 
     def visible_to(self, user: AnyUser) -> Self:
         """The objects that `user` may see."""
-        model: type[Owned] = self.model
-        if not user.is_active or user.is_anonymous:
-            return self.none()
-        if user.is_superuser:
-            return self
-        rule = seen_by(user)
-        for container in model.inside:
-            rule &= seen_by(user, prefix=f"{container}__")
-        return self.filter(rule)
+        return self.filter(visible(self.model, user))
 
     def editable_by(self, user: AnyUser) -> Self:
         """The objects that `user` may change."""
@@ -65,6 +57,18 @@ class Owned(models.Model):
 
     class Meta:
         abstract = True
+
+
+def visible(model: type[Owned], user: AnyUser, *, prefix: str = "") -> Q:
+    """Which objects of `model`, reached through `prefix`, `user` may see."""
+    if not user.is_active or user.is_anonymous:
+        return Q(pk__in=[])
+    if user.is_superuser:
+        return Q()
+    rule = seen_by(user, prefix=prefix)
+    for container in model.inside:
+        rule &= seen_by(user, prefix=f"{prefix}{container}__")
+    return rule
 
 
 def seen_by(user: User, *, prefix: str = "") -> Q:

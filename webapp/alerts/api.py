@@ -191,10 +191,16 @@ class AlertView(GenericViewSet[Alert]):
         return Response(self._detail(self.get_object()))
 
     @extend_schema(
-        summary="How many alerts the filters leave", filters=True, responses=inline_serializer("AlertCount", {"count": serializers.IntegerField()})
+        summary="How many alerts the filters leave",
+        filters=True,
+        parameters=[OpenApiParameter("at_most", int, description="Enough: counting stops there. From 1.")],
+        responses=inline_serializer("AlertCount", {"count": serializers.IntegerField()}),
     )
     def count(self, request: Request) -> Response:
-        return Response({"count": self.filter_queryset(alerts_seen(user=request.user)).count()})
+        found, most = self.filter_queryset(alerts_seen(user=request.user)), whole(request.query_params.get("at_most"), "at_most")
+        if most is not None and most < 1:
+            raise serializers.ValidationError({"at_most": "At least 1."})
+        return Response({"count": found[:most].count()})
 
     @extend_schema(
         summary="The alerts that the filters leave in groups",

@@ -9,13 +9,12 @@ from typing import Any
 from django.db.models import Count, F, FloatField, Func, IntegerField, Max, Min, Q, QuerySet, TextField, Value
 from django.db.models.functions import Extract
 
-from webapp.alerts.models import Alert, AlertState
+from webapp.alerts.models import UNATTENDED_STATES, Alert
 from webapp.alerts.selectors import iso
 from webapp.queries.models import Severity
 
 BARS = 24
 MOST_GROUPS = 200
-UNATTENDED = [AlertState.NEW, AlertState.SEEN, AlertState.REOPENED]
 NAMES = {"query": "query__name", "region": "query__regions__name"}
 BY = ["query", "entity", "region"]
 
@@ -28,7 +27,7 @@ def alert_groups(alerts: QuerySet[Alert], *, by: str, hours: int, now: datetime)
         keyed.values("key", *names)
         .annotate(
             count=Count("id"),
-            unattended=Count("id", filter=Q(state__in=UNATTENDED)),
+            unattended=Count("id", filter=Q(state__in=UNATTENDED_STATES)),
             gravest=Max("rank"),
             first=Min("opened_at"),
             last=Max("opened_at"),

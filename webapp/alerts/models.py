@@ -30,6 +30,7 @@ class AlertState(models.TextChoices):
 
 
 OPEN_STATES = tuple(state for state in AlertState.values if state != AlertState.RESOLVED)
+UNATTENDED_STATES = (AlertState.NEW, AlertState.SEEN, AlertState.REOPENED)
 
 
 class Resolution(models.TextChoices):
@@ -130,7 +131,7 @@ class Alert(models.Model):
             models.Index(fields=["id"], condition=~Q(state="resolved"), name="desk_by_opening"),
             models.Index(fields=["rank", "id"], condition=~Q(state="resolved"), name="desk_by_severity"),
             models.Index(fields=["start", "id"], condition=~Q(state="resolved"), name="desk_by_event_time"),
-            models.Index(fields=["query", "state", "severity"], condition=~Q(state="resolved"), name="desk_counts"),
+            models.Index(fields=["query", "state", "severity"], include=["mute"], condition=~Q(state="resolved"), name="desk_counts"),
         ]
 
     def __str__(self) -> str:

@@ -17,6 +17,8 @@ import { openMutes } from "../views/mutes_view";
 import { notifyAlert } from "../views/notifications";
 import { fail, openShell, pageFrame, refreshAlertCount } from "../views/shell_view";
 
+/** The first page is what a window shows; the rest comes while the reader looks at it. */
+const FIRST_ROWS = 60;
 const PAGE_ROWS = 200;
 const COUNT_EVERY_MS = 2_000;
 const KEYS: [string, string][] = [
@@ -117,19 +119,20 @@ async function load(): Promise<void> {
     h("div", { class: "panel-body stack", "aria-busy": "true" }, ...[1, 2, 3, 4, 5].map(() => h("div", { class: "skeleton" }))),
   );
   isLoading = true;
-  void askCount();
   const search = filtersOf(view, Date.now());
   if (view.group !== "") {
     await groups.load(view.group, search);
     if (turn !== asked) return;
     isLoading = false;
     show();
-    return;
+  } else {
+    search.set("order", view.order);
+    search.set("page_size", String(FIRST_ROWS));
+    await loadFrom(`alerts/?${search.toString()}`, turn);
+    table.element.scrollTop = 0;
   }
-  search.set("order", view.order);
-  search.set("page_size", String(PAGE_ROWS));
-  await loadFrom(`alerts/?${search.toString()}`, turn);
-  table.element.scrollTop = 0;
+  // What the reader waits for comes first: the server counts many alerts for longer than it reads a page of them.
+  if (turn === asked) await askCount();
 }
 
 async function loadMore(): Promise<void> {
@@ -141,7 +144,7 @@ async function loadFrom(address: string, turn: number): Promise<void> {
   try {
     const answer = await get(address, page(alertParser));
     if (turn !== asked) return;
-    next = answer.next === null ? null : new URL(answer.next, location.href).pathname + new URL(answer.next, location.href).search;
+    next = answer.next === null ? null : following(answer.next);
     rows.append(answer.results, next === null);
     isLoading = false;
     show();
@@ -149,6 +152,12 @@ async function loadFrom(address: string, turn: number): Promise<void> {
     if (turn === asked) isLoading = false;
     fail(error);
   }
+}
+
+function following(link: string): string {
+  const url = new URL(link, location.href);
+  url.searchParams.set("page_size", String(PAGE_ROWS));
+  return url.pathname + url.search;
 }
 
 /** `isNews`: alerts have changed since the groups were read. */
@@ -249,7 +258,7 @@ function select(id: string | null): void {
 
 /** Changes of alerts travel in the frames of their feed; one socket listens to all feeds that can be seen. */
 function listen(): void {
-  /** By feed: the last change that this page has. The rows are read later than the first of these numbers, so nothing is missed between. */
+  /** By feed: the last change that this page has. The rows were read later than the first of these numbers, so nothing is missed between. */
   const last = new Map(Object.entries(dictionary(integer)(shell.data["outbox"], "/outbox")));
   const subscribe = (feed: string): void => {
     const since = last.get(feed) ?? null;
@@ -331,7 +340,8 @@ panel.addEventListener("pointerleave", () => {
 setInterval(() => showSoon(), 30_000);
 
 const first = shell.data["alert"];
-void load().then(async () => {
+
+async function openFirst(): Promise<void> {
   if (typeof first !== "number" && typeof first !== "string") return;
   try {
     if (rows.get(String(first)) === undefined) rows.put(await get(`alerts/${first}/`, alertParser));
@@ -339,5 +349,10 @@ void load().then(async () => {
   } catch (error) {
     fail(error);
   }
+}
+
+void load().finally(() => {
+  listen();
+  void filters.loadViews();
+  void openFirst();
 });
-listen();

@@ -17,25 +17,23 @@ import {
   type QueryVersion,
 } from "../lib/shapes";
 import { anything } from "../lib/parse";
-import { around, asGeometry, bounds, type Box } from "../lib/regions";
-import { queryColour } from "../lib/colours";
-import { closestNotes, orderedEvidence, type EvidencePoint } from "../data/evidence";
-import { formatAgo, formatClock, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
+import { orderedEvidence } from "../data/evidence";
+import { formatAgo, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
 import { answerTitle, SEVERITY_NAMES, STATE_NAMES, STEP_NAMES, versionWords } from "../lib/words";
 import { answersBehind } from "./answers_behind_view";
 import { rulesBehind } from "./drawer_view";
-import { CountOnMap } from "./count_on_map";
+import type { ShownAnswer } from "./alert_map_view";
 import { evidenceList } from "./evidence_list_view";
 import { measure } from "./interval_words";
 import { openMute } from "./mutes_view";
-import { openMap, type FeedMap } from "./map_view";
 import { fail } from "./shell_view";
 
+/** Not before an alert is opened: the map is most of what the page would load. */
+const mapView = (): Promise<typeof import("./alert_map_view")> => import("./alert_map_view");
 const VERDICTS: Record<string, string> = { right: t("Right"), false: t("False alarm"), not_useful: t("Not useful") };
 
 export class AlertDetailView {
   readonly element = h("section", { class: "panel alert-detail", "aria-label": t("Alert") });
-  private feedMap: FeedMap | null = null;
   private shown: string | null = null;
   private readonly zone: Zone;
   private readonly field = h("textarea", {
@@ -45,8 +43,7 @@ export class AlertDetailView {
     "aria-label": t("Comment"),
     maxlength: 4000,
   });
-  /** Ends what is asked for the map of the alert that is shown no more. */
-  private counted: AbortController | null = null;
+  private closeMap: (() => void) | null = null;
 
   constructor(
     private readonly me: Me,
@@ -95,9 +92,8 @@ export class AlertDetailView {
 
   close(): void {
     this.shown = null;
-    this.counted?.abort();
-    this.feedMap?.remove();
-    this.feedMap = null;
+    this.closeMap?.();
+    this.closeMap = null;
     this.element.replaceChildren();
   }
 
@@ -116,6 +112,7 @@ export class AlertDetailView {
         h("div", { class: "skeleton" }),
       ),
     );
+    void mapView();
     try {
       const detail = await get(`alerts/${alert.id}/`, alertDetail);
       // A removed query has no page to try its rules on.
@@ -210,61 +207,14 @@ export class AlertDetailView {
       ),
       this.foot(alert, detail),
     );
-    if (feed !== undefined) this.drawMap(map, feed, alert, detail, events, rules?.specification);
-    else map.remove();
+    if (feed === undefined) map.remove();
+    else this.drawMap(map, { feed, alert, detail, events, specification: rules?.specification }).catch(fail);
   }
 
-  private drawMap(
-    place: HTMLElement,
-    feed: Feed,
-    alert: Alert,
-    detail: AlertDetail,
-    events: EvidencePoint[],
-    specification: Record<string, unknown> | undefined,
-  ): void {
-    this.feedMap = openMap(place, feed, { isSmall: true });
-    const colour = queryColour(alert.query);
-    const geometries = detail.shapes.flatMap((value) => asGeometry(value) ?? []);
-    this.feedMap.regions.set(geometries.map((geometry, i) => ({ id: String(i), name: "", geometry, colour })));
-    const isOne = alert.entities.length < 2;
-    this.feedMap.tracks.explain(
-      detail.evidence.tracks.map((track) => ({
-        track,
-        colour,
-        from: alert.start,
-        to: alert.end,
-        ...(isOne ? {} : { label: track.entity }),
-      })),
-      events,
-      ({ variable, t }) => [variable, formatClock(t, feed.time, this.zone)].filter((text) => text !== "").join(" · "),
-      closestNotes(
-        [detail.evidence.detection].filter((row) => row !== null),
-        feed.crs === "geographic",
-      ),
-    );
-    this.counted = new AbortController();
-    void new CountOnMap(this.feedMap, feed, this.zone).show(
-      { query: alert.query, specification, geometries, start: alert.start, end: alert.end ?? (feed.wall_clock ? Date.now() : alert.start) },
-      this.counted.signal,
-    );
-    const { near } = this.feedMap;
-    const within = detail.evidence.tracks.flatMap((track) =>
-      track.points.filter(([t]) => t >= alert.start && t <= (alert.end ?? Infinity)).map(([, x, y]): [number, number] => [near(x), y]),
-    );
-    const box = around([...events.flatMap(({ x, y }): [number, number][] => (x === null || y === null ? [] : [[near(x), y]])), ...within]);
-    if (box === null) return;
-    // The region that it happened at says where that is.
-    const regions = geometries
-      .map((geometry) => bounds(geometry, feed.crs === "geographic"))
-      .filter((region) => region !== null && touch(region, box)) as Box[];
-    this.feedMap.fit(
-      around(
-        [box, ...regions].flatMap(([w, s, e, n]): [number, number][] => [
-          [near(w), s],
-          [near(e), n],
-        ]),
-      ) ?? box,
-    );
+  private async drawMap(place: HTMLElement, shown: ShownAnswer): Promise<void> {
+    const { openAlertMap } = await mapView();
+    if (!place.isConnected) return;
+    this.closeMap = openAlertMap(place, shown, this.zone);
   }
 
   private steps(alert: Alert, detail: AlertDetail): HTMLElement {
@@ -431,10 +381,6 @@ function stateWords(alert: Alert): string {
           ? t(" by {resolvedby}", { resolvedby: alert.resolved_by })
           : "";
   return `${STATE_NAMES[alert.state]}${who}${alert.over_at !== null && alert.state !== "resolved" ? t(", ended by itself") : ""}`;
-}
-
-function touch(a: Box, b: Box): boolean {
-  return a[0] <= b[2] && b[0] <= a[2] && a[1] <= b[3] && b[1] <= a[3];
 }
 
 /** Who muted it, until when and why. */

@@ -104,7 +104,6 @@ export class DeskFiltersView {
     attachMenu(this.kept, () => this.viewItems());
     this.show(view);
     this.fold(filterCount(view) > (view.search === "" ? 0 : 1));
-    void this.loadViews();
   }
 
   focusSearch(): void {
@@ -202,7 +201,7 @@ export class DeskFiltersView {
     }
   }
 
-  private async loadViews(): Promise<void> {
+  async loadViews(): Promise<void> {
     try {
       this.views = await getAll("alert-views/", savedView, 200);
     } catch (error) {

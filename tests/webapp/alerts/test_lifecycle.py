@@ -264,6 +264,8 @@ def test_the_desk_is_searched_filtered_and_sorted(query: Query, people: SimpleNa
     assert found("opened_to=2020-01-01T00:00:00Z") == []
     assert found("order=severity&page_size=3") == ["3", "0", "1"]
     assert client.get("/api/v1/alerts/count?severity=low").json() == {"count": 5}
+    assert client.get("/api/v1/alerts/count?at_most=4").json() == {"count": 4}
+    assert client.get("/api/v1/alerts/count?at_most=0").status_code == 400
     for order, expected in {"newest": "012345", "oldest": "543210", "event": "012345", "-event": "543210", "severity": "301245"}.items():
         rows, address = "", f"/api/v1/alerts/?order={order}&page_size=2"
         while address:

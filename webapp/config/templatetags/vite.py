@@ -27,23 +27,31 @@ def vite(entry: str) -> SafeString:
     manifest = _manifest()
     if source not in manifest:
         return format_html("<!-- The front end is not built: run make setup. -->")
-    styles = format_html_join("\n", '<link rel="stylesheet" href="{}">', ((_address(name),) for name in dict.fromkeys(_styles(manifest, source))))
-    return format_html('{}\n<script type="module" src="{}"></script>', styles, _address(manifest[source]["file"]))
+    chunks = [manifest[key] for key in _chunks(manifest, source)]
+    styles = dict.fromkeys(name for chunk in chunks for name in chunk.get("css", ()))
+    links = [("stylesheet", _address(name)) for name in styles]
+    # Else the browser learns what a chunk imports only when it has read that chunk, step by step.
+    links += [("modulepreload", _address(chunk["file"])) for chunk in chunks[:-1]]
+    return format_html(
+        '{}\n<script type="module" src="{}"></script>',
+        format_html_join("\n", '<link rel="{}" href="{}">', links),
+        _address(manifest[source]["file"]),
+    )
 
 
 def _address(name: str) -> str:
     return static(settings.VITE_PREFIX + name)
 
 
-def _styles(manifest: Mapping[str, Any], key: str, seen: set[str] | None = None) -> Iterator[str]:
-    """The style files of a chunk and of what it imports, those first."""
+def _chunks(manifest: Mapping[str, Any], key: str, seen: set[str] | None = None) -> Iterator[str]:
+    """The keys of the chunks that this one imports, however far, those first; then its own."""
     seen = set() if seen is None else seen
     if key in seen:
         return
     seen.add(key)
     for imported in manifest[key].get("imports", ()):
-        yield from _styles(manifest, imported, seen)
-    yield from manifest[key].get("css", ())
+        yield from _chunks(manifest, imported, seen)
+    yield key
 
 
 def _manifest() -> Mapping[str, Any]:

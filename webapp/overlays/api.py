@@ -21,6 +21,7 @@ from webapp.feeds.selectors import feed_list
 from webapp.overlays import services
 from webapp.overlays.base_maps import base_map_archives
 from webapp.overlays.models import Overlay
+from webapp.overlays.tile_archives import VECTORS
 
 DAY_S = 86_400
 
@@ -69,12 +70,12 @@ class OverlayView(GenericViewSet[Any]):
 
 
 class BaseMapTile(APIView):
-    """A picture of a base map, for users who are logged in."""
+    """A picture of a base map or a vector tile of it, for users who are logged in."""
 
     @extend_schema(
         summary="A tile of a base map that this server has",
-        responses={(200, "image/*"): OpenApiTypes.BINARY, 204: None},
-        description="204: no picture.",
+        responses={(200, "image/*"): OpenApiTypes.BINARY, (200, VECTORS): OpenApiTypes.BINARY, 204: None},
+        description="A picture, or a vector tile, compressed as the archive has it (Content-Encoding). 204: there is none.",
     )
     def get(self, request: Request, number: int, z: int, x: int, y: int) -> HttpResponse:
         found = base_map_archives().get(number)
@@ -82,5 +83,7 @@ class BaseMapTile(APIView):
             raise Http404
         tile = found.tile(z, x, y)
         answer = HttpResponse(status=204) if tile is None else HttpResponse(tile, content_type=found.content_type)
+        if tile is not None and found.encoding:
+            answer["Content-Encoding"] = found.encoding
         answer["Cache-Control"] = f"private, max-age={DAY_S}"
         return answer

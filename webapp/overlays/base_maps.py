@@ -30,9 +30,19 @@ def base_map_choices(*, logged_in: bool) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for number, one in enumerate(settings.BASE_MAPS):
         if number in own:
-            tiles = f"/api/v1/base-maps/{number}/{{z}}/{{x}}/{{y}}"
-            zooms = {"least_zoom": own[number].least_zoom, "most_zoom": own[number].most_zoom}
-            found.append({"name": one["name"], "attribution": one.get("attribution", ""), "tiles": tiles, **zooms})
+            found.append({"name": one["name"], **_of_archive(number, own[number], one.get("attribution"))})
         elif "pmtiles" not in one:
             found.append(one)
     return found
+
+
+def _of_archive(number: int, own: Archive, attribution: str | None) -> dict[str, Any]:
+    """What the settings say about it counts for more than what the archive does."""
+    return {
+        "attribution": own.attribution if attribution is None else attribution,
+        "tiles": f"/api/v1/base-maps/{number}/{{z}}/{{x}}/{{y}}",
+        "least_zoom": own.least_zoom,
+        "most_zoom": own.most_zoom,
+        "bounds": own.bounds,
+        "vector_layers": own.vector_layers,
+    }

@@ -2,15 +2,20 @@
 
 import * as L from "leaflet";
 import { baseMapName, setBaseMapName } from "../lib/preferences";
+import { h } from "../lib/dom";
 import { basemap } from "./basemap_view";
-import { baseMaps, type BaseMap } from "./shell_view";
+import { baseMaps, fail, type BaseMap } from "./shell_view";
 import { t } from "../lib/texts";
 
 export const BUNDLED = t("Coastlines");
+/** Over the bundled map, which lies where an archive of a region has nothing. */
+const OVER_BUNDLED = 2;
+
+type Layer = L.Layer & { themeChanged?: () => void };
 
 export class BaseMaps {
   private readonly given = baseMaps();
-  private shown: (L.Layer & { themeChanged?: () => void }) | null = null;
+  private shown: Layer | null = null;
   current = "";
 
   constructor(private readonly map: L.Map) {
@@ -42,9 +47,44 @@ export class BaseMaps {
   }
 }
 
-/** A map that ends at some zoom goes on with larger pictures. */
-function layerOf({ tiles, wms, layers, attribution, least_zoom, most_zoom }: BaseMap): L.Layer {
-  return tiles === ""
-    ? L.tileLayer.wms(wms, { layers, format: "image/png", transparent: false, attribution, maxZoom: 19 })
-    : L.tileLayer(tiles, { attribution, maxZoom: 19, minNativeZoom: least_zoom, maxNativeZoom: most_zoom });
+function layerOf(map: BaseMap): Layer {
+  const { tiles, wms, layers, bounds, vector_layers, least_zoom, most_zoom } = map;
+  const attribution = safeAttribution(map.attribution);
+  if (tiles === "") return L.tileLayer.wms(wms, { layers, format: "image/png", transparent: false, attribution, maxZoom: 19 });
+  // A map that ends at some zoom goes on with larger pictures.
+  const zooms = { maxZoom: 19, minNativeZoom: least_zoom, maxNativeZoom: most_zoom };
+  if (bounds === null) return L.tileLayer(tiles, { attribution, ...zooms });
+  const within = L.latLngBounds([bounds[1], bounds[0]], [bounds[3], bounds[2]]);
+  if (vector_layers.length > 0) return vectors({ ...map, attribution }, within);
+  return overBundled((group) => group.addLayer(L.tileLayer(tiles, { attribution, ...zooms, bounds: within, zIndex: OVER_BUNDLED })));
+}
+
+/** The bundled map with another one over it, added by `addTo`. */
+function overBundled(addTo: (group: L.LayerGroup) => void): Layer {
+  const below = basemap();
+  const group = L.layerGroup([below]);
+  addTo(group);
+  return Object.assign(group, { themeChanged: () => group.eachLayer((one: Layer) => one.themeChanged?.()) });
+}
+
+/** What draws them comes only when it is needed. */
+function vectors(map: BaseMap, bounds: L.LatLngBounds): Layer {
+  return overBundled((group) => {
+    import("./vector_base_map")
+      .then(({ vectorLayer }) => group.addLayer(vectorLayer(map, { bounds, zIndex: OVER_BUNDLED, pane: "tilePane" })))
+      .catch(fail);
+  });
+}
+
+/** Of markup that an archive brings, its texts and its links to other pages: Leaflet takes it for HTML. */
+function safeAttribution(markup: string): string {
+  const parsed = new DOMParser().parseFromString(markup, "text/html").body;
+  const texts = document.createTreeWalker(parsed, NodeFilter.SHOW_TEXT);
+  const safe = h("span");
+  for (let node = texts.nextNode(); node !== null; node = texts.nextNode()) {
+    const href = node.parentElement?.closest("a")?.getAttribute("href") ?? "";
+    const text = node.textContent ?? "";
+    safe.append(/^https?:\/\//i.test(href) ? h("a", { href, target: "_blank", rel: "noopener noreferrer" }, text) : text);
+  }
+  return new XMLSerializer().serializeToString(safe);
 }

@@ -7,7 +7,7 @@ import { h, icon, iconButton, replace } from "../lib/dom";
 import { setTheme } from "../lib/preferences";
 import { isDark } from "../lib/colours";
 import { armSound } from "../lib/sound";
-import { integer, isObject, list, number, otherwise, record, string } from "../lib/parse";
+import { four, integer, isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { setUnits } from "../lib/units";
 import { watch } from "../data/entity_page_data";
 import { feed, me, type Feed, type Me } from "../lib/shapes";
@@ -155,6 +155,10 @@ const baseMap = record({
   attribution: otherwise(string, ""),
   least_zoom: otherwise(number, 0),
   most_zoom: otherwise(number, 19),
+  /** West, south, east, north of an archive on this server; null for other maps. */
+  bounds: otherwise(nullable(four), null),
+  /** What vector tiles have; none when they are pictures. */
+  vector_layers: otherwise(list(string), []),
 });
 export type BaseMap = ReturnType<typeof baseMap>;
 

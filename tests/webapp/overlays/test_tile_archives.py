@@ -26,16 +26,18 @@ def picture(z: int, x: int, y: int) -> bytes:
     return written.getvalue()
 
 
-def archive_in(path: Path, kind: TileType = TileType.PNG, zooms: int = 3) -> Path:
+def archive_in(
+    path: Path, kind: TileType = TileType.PNG, zooms: int = 3, packed: Compression = Compression.NONE, about: dict[str, Any] | None = None
+) -> Path:
     with write(str(path)) as writer:
         for z in range(zooms):
             for x in range(1 << z):
                 for y in range(1 << z):
                     if (z, x, y) != (2, 3, 3):
                         writer.write_tile(zxy_to_tileid(z, x, y), picture(z, x, y))
-        header = {"tile_type": kind, "tile_compression": Compression.NONE, "center_zoom": 0, "center_lon_e7": 0, "center_lat_e7": 0}
+        header = {"tile_type": kind, "tile_compression": packed, "center_zoom": 0, "center_lon_e7": 0, "center_lat_e7": 0}
         header |= {"min_lon_e7": -1_800_000_000, "min_lat_e7": -850_000_000, "max_lon_e7": 1_800_000_000, "max_lat_e7": 850_000_000}
-        writer.finalize(header, {})
+        writer.finalize(header, about or {})
     return path
 
 
@@ -48,21 +50,66 @@ def test_each_tile_is_the_one_of_its_place(tmp_path: Path) -> None:
         assert found.tile(z, x, y) is None
 
 
-@pytest.mark.parametrize("content", [b"", b"PMTiles", b"PMTiles\x02" + bytes(200), b"no archive" * 50], ids=["empty", "cut short", "old", "other"])
-def test_what_is_no_archive_is_refused_with_its_place(content: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "is empty"),
+        (b"PMTiles", "is no PMTiles archive of version 3"),
+        (b"no archive" * 50, "is no PMTiles archive of version 3"),
+        (b"PMTiles\x02" + bytes(200), "another version"),
+    ],
+    ids=["empty", "cut short", "other", "old"],
+)
+def test_what_is_no_archive_is_refused_with_its_place(content: bytes, why: str, tmp_path: Path) -> None:
     (tmp_path / "b.pmtiles").write_bytes(content)
-    with pytest.raises(ArchiveError, match=r"b\.pmtiles (is no PMTiles archive|cannot be read)"):
+    with pytest.raises(ArchiveError, match=rf"b\.pmtiles .*{why}"):
         archive(str(tmp_path / "b.pmtiles"))
 
 
-def test_an_archive_of_vectors_and_one_that_is_away_are_named_by_the_check_and_left_out(tmp_path: Path, settings: Any) -> None:
-    vectors = archive_in(tmp_path / "vectors.pmtiles", TileType.MVT)
+ROADS = {"vector_layers": [{"id": "roads", "fields": {}}], "attribution": "Us"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "packed", "about", "why"),
+    [
+        (TileType.MVT, Compression.BROTLI, ROADS, "tiles compressed by brotli: write it again with gzip or nothing"),
+        (TileType.PNG, Compression.GZIP, {}, "tiles compressed by gzip: write it again with nothing"),
+        (TileType.MVT, Compression.GZIP, {}, "does not say which layers"),
+        (TileType.MLT, Compression.NONE, ROADS, "has MLT tiles: give an archive of pictures"),
+        (TileType.UNKNOWN, Compression.NONE, {}, "has UNKNOWN tiles: give an archive of pictures"),
+    ],
+)
+def test_tiles_that_browsers_cannot_draw_are_refused(kind: TileType, packed: Compression, about: dict[str, Any], why: str, tmp_path: Path) -> None:
+    path = archive_in(tmp_path / "c.pmtiles", kind, packed=packed, about=about)
+    with pytest.raises(ArchiveError, match=rf"c\.pmtiles .*{why}"):
+        archive(str(path))
+
+
+def test_a_copy_that_broke_off_and_one_whose_directory_is_damaged_are_refused(tmp_path: Path) -> None:
+    whole = archive_in(tmp_path / "whole.pmtiles").read_bytes()
+    (tmp_path / "short.pmtiles").write_bytes(whole[:-100])
+    with pytest.raises(ArchiveError, match=f"cut short: it has {len(whole) - 100:,} of {len(whole):,} bytes"):
+        archive(str(tmp_path / "short.pmtiles"))
+    (tmp_path / "damaged.pmtiles").write_bytes(whole[:127] + b"\xff" * 30 + whole[157:])
+    with pytest.raises(ArchiveError, match="is damaged"):
+        archive(str(tmp_path / "damaged.pmtiles"))
+
+
+def test_metadata_that_unpack_to_very_much_are_refused(tmp_path: Path) -> None:
+    path = archive_in(tmp_path / "bomb.pmtiles", TileType.MVT, packed=Compression.GZIP, about=ROADS | {"more": "0" * 5_000_000})
+    assert path.stat().st_size < 100_000
+    with pytest.raises(ArchiveError, match="is damaged"):
+        archive(str(path))
+
+
+def test_one_that_cannot_be_drawn_and_one_that_is_away_are_named_by_the_check_and_left_out(tmp_path: Path, settings: Any) -> None:
+    unnamed = archive_in(tmp_path / "unnamed.pmtiles", TileType.MVT)
     settings.BASE_MAPS = [
-        {"name": "Vectors", "pmtiles": str(vectors)},
+        {"name": "Unnamed", "pmtiles": str(unnamed)},
         {"name": "Away", "pmtiles": str(tmp_path / "away.pmtiles")},
         {"name": "Sea", "tiles": "https://a/{z}/{x}/{y}.png"},
     ]
-    assert [error.msg.split(", ")[1].split(":")[0] for error in base_maps_can_be_read()] == ["Vectors", "Away"]
+    assert [error.msg.split(", ")[1].split(":")[0] for error in base_maps_can_be_read()] == ["Unnamed", "Away"]
     assert [one["name"] for one in base_map_choices(logged_in=True)] == ["Sea"]
 
 
@@ -84,3 +131,19 @@ def test_users_who_are_logged_in_get_tiles_and_nobody_else(
     assert client.get(harbour["tiles"].format(z=2, x=3, y=3)).status_code == 204
     assert client.get("/api/v1/base-maps/0/0/0/0").status_code == 404
     assert client_of(None).get(harbour["tiles"].format(z=2, x=1, y=2)).status_code == 401
+
+
+@pytest.mark.services
+@pytest.mark.django_db
+def test_vector_tiles_come_as_they_are_stored(people: SimpleNamespace, client_of: Callable[..., APIClient], tmp_path: Path, settings: Any) -> None:
+    path = archive_in(tmp_path / "v.pmtiles", TileType.MVT, packed=Compression.GZIP, about=ROADS)
+    settings.BASE_MAPS = [{"name": "Streets", "pmtiles": str(path)}, {"name": "Ours", "pmtiles": str(path), "attribution": "Them"}]
+    streets, ours = base_map_choices(logged_in=True)
+    assert (streets["vector_layers"], streets["attribution"], ours["attribution"]) == (("roads",), "Us", "Them")
+    assert streets["bounds"] == (-180.0, -85.0, 180.0, 85.0)
+    client = client_of(people.viewer)
+    answer = client.get(streets["tiles"].format(z=2, x=1, y=2))
+    assert (answer.status_code, answer["Content-Type"], answer["Content-Encoding"]) == (200, "application/vnd.mapbox-vector-tile", "gzip")
+    assert answer.content == picture(2, 1, 2)
+    absent = client.get(streets["tiles"].format(z=2, x=3, y=3))
+    assert (absent.status_code, absent.has_header("Content-Encoding")) == (204, False)

@@ -114,7 +114,7 @@ def site(transactional_db: None, tmp_path: Path, settings: Any, redis_url: str, 
     from webapp.accounts.models import Membership, Role, Team
 
     before = os.environ["VEDETTE_VAR"]
-    for name in ("VAR", "EVENT_LOG_ROOT", "CHECKPOINT_ROOT"):
+    for name in ("VAR", "VEDETTE_LOG_STORE", "EVENT_LOG_ROOT", "CHECKPOINT_ROOT"):
         setattr(settings, name, getattr(settings, name))
     world = World(tmp_path, redis_url=redis_url)
     reader = world.feed.owner

@@ -40,7 +40,7 @@ def world(transactional_db: None, tmp_path: Path, settings: Any) -> Iterator[Wor
     from tests.crash.world import World
 
     before = os.environ["VEDETTE_VAR"]
-    for name in ("VAR", "EVENT_LOG_ROOT", "CHECKPOINT_ROOT"):
+    for name in ("VAR", "VEDETTE_LOG_STORE", "EVENT_LOG_ROOT", "CHECKPOINT_ROOT"):
         setattr(settings, name, getattr(settings, name))
     made = World(tmp_path, deriving=True)
     try:

@@ -30,7 +30,7 @@ ROUNDS = 3_000
 @pytest.fixture
 def plain_world(transactional_db: None, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """A feed and two queries."""
-    for name in ("VAR", "EVENT_LOG_ROOT", "CHECKPOINT_ROOT"):
+    for name in ("VAR", "VEDETTE_LOG_STORE", "EVENT_LOG_ROOT", "CHECKPOINT_ROOT"):
         setattr(settings, name, getattr(settings, name))
     monkeypatch.setenv("VEDETTE_VAR", str(tmp_path))
     made = World(tmp_path)

@@ -48,7 +48,7 @@ def kill_group(child: subprocess.Popen[bytes]) -> None:
 @pytest.fixture
 def world(transactional_db: None, tmp_path: Path, settings: Any, redis_url: str) -> Any:
     before = os.environ["VEDETTE_VAR"]
-    for name in ("VAR", "EVENT_LOG_ROOT", "CHECKPOINT_ROOT"):
+    for name in ("VAR", "VEDETTE_LOG_STORE", "EVENT_LOG_ROOT", "CHECKPOINT_ROOT"):
         setattr(settings, name, getattr(settings, name))
     made = World(tmp_path, redis_url=redis_url)
     yield made

@@ -81,6 +81,8 @@ class World:
         self.folder = folder
         self.redis_url = redis_url
         (folder / "once").mkdir(exist_ok=True)
+        # The log is written here, and its files are looked at.
+        settings.VEDETTE_LOG_STORE = ""
         settings.VAR, settings.EVENT_LOG_ROOT, settings.CHECKPOINT_ROOT = folder, folder / "log-of-events", folder / "checkpoints"
         os.environ["VEDETTE_VAR"] = str(folder)
         self.feed: Feed = a_feed("yard", lateness=1000)
@@ -125,6 +127,7 @@ class World:
             "DATABASE_URL": url,
             "REDIS_URL": self.redis_url,
             "VEDETTE_VAR": str(self.folder),
+            "VEDETTE_LOG_STORE": "",
             "VEDETTE_FAILPOINTS_ONCE": str(self.folder / "once"),
             "VEDETTE_SPARK_MEMORY": "512m",
             "PYTHONUNBUFFERED": "1",

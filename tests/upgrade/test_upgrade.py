@@ -39,6 +39,7 @@ def release(request: Any, transactional_db: None, tmp_path: Path, settings: Any)
     with tarfile.open(folder / "files.tar.gz") as archive:
         # Without `filter`, which is of Python 3.11.4; the archive is ours.
         archive.extractall(tmp_path)
+    settings.VEDETTE_LOG_STORE = ""
     settings.EVENT_LOG_ROOT, settings.CHECKPOINT_ROOT = tmp_path / "log-of-events", tmp_path / "checkpoints"
     owner_url = fresh_database(os.environ.get("DATABASE_OWNER_URL") or os.environ["DATABASE_URL"], "upgrade")
     run_script(owner_url, gzip.decompress((folder / "database.sql.gz").read_bytes()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,21 @@ def alone(settings: Any, tmp_path: Path) -> None:
     settings.CHECKPOINT_ROOT = tmp_path / "checkpoints"
     settings.MEDIA_ROOT = tmp_path / "media"
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+def at_each_place(folder: Sequence[str], store: Sequence[str]) -> pytest.MarkDecorator:
+    """A test of a crash, at `place`: of a log in a folder, and of one on shared storage."""
+    forms = {"folder": folder, "store": store}
+    return pytest.mark.parametrize(
+        ("log_form", "place"), [(form, place) for form, places in forms.items() for place in places], indirect=["log_form"]
+    )
+
+
+@pytest.fixture(params=["folder", "store"])
+def log_form(request: pytest.FixtureRequest, settings: Any, tmp_path: Path) -> str:
+    """Logs lie in a folder of this machine, then on shared storage."""
+    settings.VEDETTE_LOG_STORE = "" if request.param == "folder" else str(tmp_path / "store")
+    return str(request.param)
 
 
 @pytest.fixture

@@ -53,8 +53,9 @@ CHANGE_NOTHING = frozenset(
     }
 )
 """Addresses whose POST computes an answer, adds rows (the feed counts them) or bytes of a file, or is recorded by the signals of logging in."""
-WAITS_FOR_OTHERS = frozenset({"api-channel-test"})
-"""What asks other machines holds no transaction meanwhile: the entry follows in one of its own."""
+OWN_TRANSACTIONS = frozenset({"api-channel-test", "api-dead-letters-mend"})
+"""What asks other machines, or sends rows, holds no transaction meanwhile: the entry is in one of its own. What is to be sent has to be stored
+before it is in the log, and on shared storage a log's end is locked as briefly as it can be."""
 READS_RECORDED = frozenset({"api-detections-export", "api-regions-export", "api-dead-letters-csv", "api-audit-export"})
 """Reading much at once is recorded too."""
 
@@ -105,7 +106,7 @@ class ChangeWithEntry:
     def process_view(self, request: HttpRequest, view: Callable[..., HttpResponseBase], args: Any, kwargs: Any) -> HttpResponseBase | None:
         """The view's answer. One that is a refusal leaves nothing behind."""
         work, match = present_work(), request.resolver_match
-        if work is None or match is None or request.method in SAFE or match.url_name in CHANGE_NOTHING | WAITS_FOR_OTHERS:
+        if work is None or match is None or request.method in SAFE or match.url_name in CHANGE_NOTHING | OWN_TRANSACTIONS:
             return None
         with transaction.atomic():
             response = view(request, *args, **kwargs)

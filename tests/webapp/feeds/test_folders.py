@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ import pytest
 from django.db import connections
 
 from engine.failpoints import VARIABLE
+from tests.webapp.conftest import at_each_place
 from webapp.feeds.folders import Inbox, is_complete
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter
@@ -115,20 +117,26 @@ import sys, django
 django.setup()
 from django.conf import settings
 from pathlib import Path
-settings.EVENT_LOG_ROOT = Path(sys.argv[1])
+settings.EVENT_LOG_ROOT, settings.VEDETTE_LOG_STORE = Path(sys.argv[1]), sys.argv[3]
 from webapp.feeds.folders import Inbox
 from webapp.feeds.models import Feed
 Inbox(Path(sys.argv[2]), chunk_rows=3, quiet_s=0.0).scan(list(Feed.objects.all()), budget_s=60)
 """
 
 
-@pytest.mark.parametrize("place", ["log.before_rename", "log.after_rename", "ingest.after_append", "folder.after_chunk", "folder.after_move"])
-def test_killed_anywhere_in_a_file_every_row_arrives_once(feed: Feed, inbox: Inbox, folder: Path, settings: object, place: str) -> None:
+READ = ("ingest.after_append", "folder.after_chunk", "folder.after_move")
+
+
+@at_each_place(
+    folder=("log.before_rename", "log.after_rename", *READ), store=("log.before_order", "log.before_order_commit", "log.after_order", *READ)
+)
+def test_killed_anywhere_in_a_file_every_row_arrives_once(log_form: str, feed: Feed, inbox: Inbox, folder: Path, settings: Any, place: str) -> None:
     (folder / "1.csv").write_text(CSV + "bad\n")
     database = connections["default"].settings_dict
     url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**database)
     environment = {**os.environ, "DATABASE_URL": url, VARIABLE: f"{place}=kill@{1 if place == 'folder.after_move' else 2}", "PYTHONPATH": str(ROOT)}
-    killed = subprocess.run([sys.executable, "-c", SCAN, str(settings.EVENT_LOG_ROOT), str(inbox.root)], env=environment, timeout=60)
+    command = [sys.executable, "-c", SCAN, str(settings.EVENT_LOG_ROOT), str(inbox.root), settings.VEDETTE_LOG_STORE]
+    killed = subprocess.run(command, env=environment, timeout=300)
     assert killed.returncode == -signal.SIGKILL
     inbox.scan([feed], budget_s=60)
     counter = IngestCounter.objects.get(feed=feed)

@@ -19,6 +19,7 @@ from django.db.utils import OperationalError
 from rest_framework.test import APIClient
 
 from engine.failpoints import VARIABLE
+from tests.webapp.conftest import at_each_place
 from webapp.accounts.services import token_create
 from webapp.feeds import ingest as service
 from webapp.feeds import ingest_views
@@ -261,14 +262,16 @@ def test_many_senders_at_once_are_all_counted(feed: Feed, token: str) -> None:
 # -- when things are away ---------------------------------------------------------------------------------------------------------
 
 
-def test_without_disk_or_database_it_says_come_again_and_then_all_is_well(feed: Feed, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_disk_or_database_it_says_come_again_and_then_all_is_well(
+    log_form: str, feed: Feed, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def send() -> Any:
         return post(token, lines(GOOD, BAD), **{"Idempotency-Key": "k"})
 
     def no_database(*_: Any) -> None:
         raise OperationalError("the server closed the connection")
 
-    for place in ("log.before_rename", "log.after_rename"):
+    for place in ("log.before_rename", "log.after_rename") if log_form == "folder" else ("log.before_order", "log.after_order"):
         monkeypatch.setenv(VARIABLE, f"{place}=raise")
         response = send()
         assert (response.status_code, response["Retry-After"]) == (503, "1")
@@ -285,7 +288,7 @@ import sys, django
 django.setup()
 from django.conf import settings
 from pathlib import Path
-settings.EVENT_LOG_ROOT = Path(sys.argv[1])
+settings.EVENT_LOG_ROOT, settings.VEDETTE_LOG_STORE = Path(sys.argv[1]), sys.argv[3]
 import pyarrow as pa
 from webapp.feeds.bodies import Refusal, check
 from webapp.feeds.ingest import Delivery, ingest
@@ -295,7 +298,9 @@ rows = check(pa.table({"entity": ["a", "b"], "t": [1, 2]}), feed.engine_feed()).
 receipt = ingest(feed, Delivery(rows, [Refusal("malformed", "bad", None, 3)], "test", sys.argv[2], "digest"))
 print(receipt.first_seq, receipt.last_seq, receipt.appended, receipt.dead, receipt.repeated)
 """
-PLACES = ("log.before_rename", "log.after_rename", "ingest.after_append", "ingest.before_settle_commit", "ingest.after_settle")
+UNWRITTEN = {"log.before_rename", "log.before_order", "log.before_order_commit"}
+"""Before these the rows are not in the log."""
+WRITTEN = ("ingest.after_append", "ingest.before_settle_commit", "ingest.after_settle")
 
 
 def run_ingest(key: str, failpoints: str = "") -> subprocess.CompletedProcess[str]:
@@ -304,22 +309,24 @@ def run_ingest(key: str, failpoints: str = "") -> subprocess.CompletedProcess[st
     if host.startswith("/"):
         url = "postgres://{USER}:{PASSWORD}@{0}:{PORT}/{NAME}".format(host.replace("/", "%2F"), **connections["default"].settings_dict)
     environment = {**os.environ, "DATABASE_URL": url, VARIABLE: failpoints, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", CRASHING, str(settings.EVENT_LOG_ROOT), key]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", CRASHING, str(settings.EVENT_LOG_ROOT), key, settings.VEDETTE_LOG_STORE]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_killed_anywhere_the_same_key_finishes_once(feed: Feed, place: str) -> None:
+@at_each_place(
+    folder=("log.before_rename", "log.after_rename", *WRITTEN), store=("log.before_order", "log.before_order_commit", "log.after_order", *WRITTEN)
+)
+def test_killed_anywhere_the_same_key_finishes_once(log_form: str, feed: Feed, place: str) -> None:
     killed = run_ingest("k", f"{place}=kill")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     again = run_ingest("k")
     assert again.stdout.split()[:4] == ["0", "1", "2", "1"], again.stderr
-    assert again.stdout.split()[4] == str(place != "log.before_rename")
+    assert again.stdout.split()[4] == str(place not in UNWRITTEN)
     assert (times(feed), counts(feed), DeadLetter.objects.count(), IngestReceipt.objects.count()) == ([1, 2], (3, 1), 1, 1)
 
 
-@pytest.mark.parametrize("place", PLACES[1:])
-def test_killed_after_the_append_and_never_repeated_everything_is_still_counted(feed: Feed, place: str) -> None:
+@at_each_place(folder=("log.after_rename", *WRITTEN), store=("log.after_order", *WRITTEN))
+def test_killed_after_the_append_and_never_repeated_everything_is_still_counted(log_form: str, feed: Feed, place: str) -> None:
     run_ingest("k", f"{place}=kill")
     settle(feed)
     assert (times(feed), counts(feed), DeadLetter.objects.count()) == ([1, 2], (3, 1), 1)

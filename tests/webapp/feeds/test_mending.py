@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 
 @pytest.fixture
-def letters(feed: Any) -> list[DeadLetter]:
+def letters(feed: Any, log_form: str) -> list[DeadLetter]:
     rows = [
         {"entity": "a", "t": 1000, "x": "1,5", "y": "2,25", "speed": "3,5"},
         {"entity": "b", "t": 2000, "x": "1.234,5", "y": 2},

@@ -289,6 +289,7 @@ def test_programs_without_network_read_a_mirror(shared: str, monkeypatch: pytest
 
 
 def test_logs_can_move(settings: Any, tmp_path: Path) -> None:
+    settings.VEDETTE_LOG_STORE = ""
     a_feed()
     with pytest.raises(CommandError, match="Set VEDETTE_LOG_STORE first"):
         call_command("log_move")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
+from engine.sources.segments import list_segments
 from webapp.feeds.damage import feed_set_aside
-from webapp.feeds.models import Feed
+from webapp.feeds.models import Feed, LogSegment
 from webapp.feeds.recent import log_of
 from webapp.jobs import services
 from webapp.jobs.models import FeedHead, Job, JobEvent
@@ -22,13 +24,18 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 
 @pytest.fixture
-def waiting(feed: Feed, received: Callable[..., None]) -> Feed:
+def waiting(feed: Feed, received: Callable[..., None], log_form: str) -> Feed:
     """Rows that came 11 seconds ago."""
     received(feed, [{"entity": "a", "t": 1, "x": 1.0, "y": 1.0}])
-    at = timezone.now().timestamp() - 11
-    for path in log_of(feed).live.iterdir():
-        os.utime(path, (at, at))
+    _came(feed, timezone.now() - timedelta(seconds=11))
     return feed
+
+
+def _came(feed: Feed, at: datetime) -> None:
+    """As if its rows had come then."""
+    LogSegment.objects.update(ordered_at=at)
+    for segment in list_segments(log_of(feed).live):
+        os.utime(segment.path, (at.timestamp(), at.timestamp()))
 
 
 def events() -> list[tuple[str, str]]:
@@ -60,13 +67,14 @@ def test_the_reason_is_shown(waiting: Feed, job: dict[str, Any], reason: str) ->
     assert reason in events()[0][1]
 
 
-def test_damage_is_a_reason(waiting: Feed) -> None:
-    path = next(log_of(waiting).live.iterdir())
-    path.write_bytes(b"")
+def test_damage_is_a_reason(waiting: Feed, settings: Any) -> None:
+    (segment,) = log_of(waiting).segments()
+    # Of a segment on shared storage the store's folder is left out.
+    (Path(settings.VEDETTE_LOG_STORE) / segment.path).write_bytes(b"")
     with pytest.raises(RuntimeError) as damage:
         list(log_of(waiting).read())
     feed_set_aside(feed=waiting, damage=damage.value)  # type: ignore[arg-type]
-    os.utime(path, (1, 1))
+    _came(waiting, datetime.fromtimestamp(1, UTC))
     stalls_report()
     assert [kind for kind, _ in events()] == ["damaged", "stalled"]
     assert "its log is damaged" in events()[1][1]

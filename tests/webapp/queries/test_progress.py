@@ -5,10 +5,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.conf import settings
 from rest_framework.test import APIClient
 
 from engine.sources.eventlog import EventLog
+from webapp.feeds.logs import folder_of_logs
 from webapp.queries.progress import run
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
@@ -93,12 +93,10 @@ def asked_of_log(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         ({"op": "min"}, [["half"], None]),
     ],
 )
-def test_one_entity_s_own_rows_are_enough_where_no_others_decide(
-    theta: dict[str, Any], read: list[Any], people: SimpleNamespace, tour: Any, asked_of_log: list[Any]
-) -> None:
+def test_one_entity_s_own_rows_are_enough_where_no_others_decide(theta: dict[str, Any], read: list[Any], tour: Any, asked_of_log: list[Any]) -> None:
     distance = {"distance": [99, 5], "window": [60_000, 0], "quantifier": "exists"}
     document = {"family": "motion", "predicates": [distance], "theta": theta, "every": 1000}
-    request = {"log_root": str(settings.EVENT_LOG_ROOT), "feed": tour.feed.engine_feed().to_json(), "specification": document}
+    request = {"log_root": folder_of_logs(tour.feed), "feed": tour.feed.engine_feed().to_json(), "specification": document}
     everybody = run({**request, "entity": None})["entities"]
     asked_of_log.clear()
     assert run({**request, "entity": "half"})["entities"] == [row for row in everybody if row["entity"] == "half"] != []

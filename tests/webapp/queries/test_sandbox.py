@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from webapp.feeds.logs import folder_of_logs
 from webapp.queries import sandbox as sandboxes
 from webapp.queries.services import query_register
 
@@ -107,7 +108,7 @@ def test_any_stretch_that_the_history_holds_can_be_asked_for(
 
 @pytest.mark.usefixtures("region")
 def test_of_too_many_intervals_those_of_the_entities_with_answers_are_shown(
-    people: SimpleNamespace, feed: Any, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch, settings: Any
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from webapp.feeds.selectors import regions_of_feed
     from webapp.queries.references import frozen
@@ -117,7 +118,7 @@ def test_of_too_many_intervals_those_of_the_entities_with_answers_are_shown(
     monkeypatch.setattr(sandboxes, "INTERVALS", 12)
     monkeypatch.setattr(sandboxes, "FEW", (5, 1))
     request = {
-        "log_root": str(settings.EVENT_LOG_ROOT),
+        "log_root": folder_of_logs(feed),
         "feed": feed.engine_feed().to_json(),
         "specification": frozen(CALCULUS, regions_of_feed(feed, user=people.owner)),
         "span": 60_000,

@@ -20,8 +20,9 @@ may state answers early and revise them: changes are signed.
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -51,6 +52,15 @@ def homes(routes: npt.NDArray[np.int64], partitions: int) -> npt.NDArray[np.int6
     return found
 
 
+def states_by_query(parts: Iterable[tuple[Sequence[RegisteredQuery], Sequence[State]]]) -> dict[tuple[str, int], State]:
+    """By query, the state that the first part which knows it holds; of parts in which each query's state stands apart."""
+    found: dict[tuple[str, int], State] = {}
+    for queries, states in parts:
+        for query, own in zip(queries, states, strict=True):
+            found.setdefault(query.key, own)
+    return found
+
+
 class Delivery(Enum):
     """How a keyed stage wants its rows (see the module's text)."""
 
@@ -73,6 +83,11 @@ class RegisteredQuery:
     @property
     def key(self) -> tuple[str, int]:
         return (self.id, self.version)
+
+    @property
+    def route(self) -> int:
+        """For `ROUTE`; depends on the query alone, so that it stays in its partition when others come and go."""
+        return zlib.crc32(f"{self.id} {self.version}".encode())
 
 
 @dataclass(frozen=True)

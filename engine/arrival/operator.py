@@ -21,7 +21,7 @@ from engine.model.arrays import pack_arrays, unpack_arrays
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Crs, Feed
-from engine.operator import Operator, Output, RegisteredQuery, Stage
+from engine.operator import Operator, Output, RegisteredQuery, Stage, states_by_query
 
 Floats = npt.NDArray[np.float64]
 _RECORD = ("hits", "false_alarms", "misses", "lead_of_hits")
@@ -112,7 +112,7 @@ class ArrivalStage(Stage[ArrivalIndex, list[Arriving]]):
         return Output(state, concat([one for one in found if one is not None]))
 
     def migrate(self, index: ArrivalIndex, parts: Sequence[tuple[ArrivalIndex, list[Arriving]]]) -> list[Arriving]:
-        known = {query.key: own for old, state in reversed(parts) for query, own in zip(old.queries, state, strict=True)}
+        known = states_by_query((old.queries, state) for old, state in parts)
         return [known.get(query.key) or Arriving() for query in index.queries]
 
     def dump(self, index: ArrivalIndex, state: list[Arriving]) -> bytes:

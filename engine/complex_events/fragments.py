@@ -7,7 +7,6 @@ fragments together by adding to each number where the query's rows begin.
 
 from __future__ import annotations
 
-import zlib
 from array import array
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -159,7 +158,7 @@ def fragments_of(queries: Sequence[RegisteredQuery], feed: Feed) -> Fragments:
         specification: CompositeSpecification = query.specification
         own = [classes.setdefault(class_of(specification.where, one, feed, demands), len(classes)) for one in specification.primitives]
         one = _Fragment(specification, own)
-        group = 0 if specification.per_entity else zlib.crc32(f"{query.id} {query.version}".encode()) % GROUPS
+        group = 0 if specification.per_entity else query.route % GROUPS
         facts.add([(int(specification.per_entity), group, one.listed, specification.within, *one.whole, specification.kept)])
         for column, some in zip(columns, one.tables, strict=True):
             column.add(some)

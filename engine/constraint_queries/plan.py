@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
@@ -105,7 +104,7 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> ConstraintI
             )
         for column in sorted({column for one in filters for column in one.columns}):
             columns.number(column)
-        plans.append(QueryPlan(query, tuple(filters), zlib.crc32(f"{query.id} {query.version}".encode())))
+        plans.append(QueryPlan(query, tuple(filters), query.route))
     used: tuple[str, ...] = tuple(columns)  # type: ignore[arg-type]
     slots = _slots(used, feed)
     asked: tuple[Condition, ...] = tuple(one[0] for one in conditions)  # type: ignore[index]

@@ -6,7 +6,6 @@ run must be seen whole.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -24,7 +23,7 @@ from engine.model.arrays import pack_arrays, unpack_arrays
 from engine.model.batch import ENTITY, SEQ, TIME, Batch, EntityDictionary, X, Y
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Crs, Feed
-from engine.operator import ROUTE, Operator, Output, QueryStopped, RegisteredQuery, Stage
+from engine.operator import ROUTE, Operator, Output, QueryStopped, RegisteredQuery, Stage, states_by_query
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -76,7 +75,7 @@ class PlaceStage(Stage[EncounterIndex, PlaceState]):
         return Output(state, emitted=pa.concat_batches(emitted) if emitted else None)
 
     def migrate(self, index: EncounterIndex, parts: Sequence[tuple[EncounterIndex, PlaceState]]) -> PlaceState:
-        known = _known([(old, state.queries) for old, state in parts])
+        known = states_by_query((old.queries, state.queries) for old, state in parts)
         queries = [known.get(query.key, no_tuples(0)) for query in index.queries]
         return PlaceState(queries, sum(state.tuples for _, state in parts), sum(state.places for _, state in parts))
 
@@ -219,7 +218,7 @@ class MeetingStage(Stage[EncounterIndex, MeetingState]):
         return Output(state, concat(asserted))
 
     def migrate(self, index: EncounterIndex, parts: Sequence[tuple[EncounterIndex, MeetingState]]) -> MeetingState:
-        known = _known([(old, state.queries) for old, state in parts])
+        known = states_by_query((old.queries, state.queries) for old, state in parts)
         queries = [known.get(query.key) or Pairs() for query in index.queries]
         return MeetingState(queries, sum(state.places for _, state in parts), sum(state.meetings for _, state in parts))
 
@@ -255,11 +254,6 @@ class MeetingStage(Stage[EncounterIndex, MeetingState]):
             "places_kept": kept,
             "pairs_open": sum(len(p.open.pair) for p in state.queries),
         }
-
-
-def _known(parts: Sequence[tuple[EncounterIndex, Sequence[Any]]]) -> dict[tuple[str, int], Any]:
-    """By query, what the first part that knows it holds."""
-    return {query.key: own for index, state in reversed(parts) for query, own in zip(index.queries, state, strict=True)}
 
 
 def _by_query(batch: Batch, queries: int) -> list[Ints]:
@@ -395,6 +389,5 @@ class EncounterOperator(Operator[EncounterIndex]):
     relational = MeetingStage()
 
     def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> EncounterIndex:
-        # A query's route depends on the query alone, so that it stays in its partition when others come and go.
-        routes = np.array([zlib.crc32(f"{query.id} {query.version}".encode()) for query in queries], np.int64)
+        routes = np.array([query.route for query in queries], np.int64)
         return EncounterIndex(tuple(queries), routes, feed.crs is Crs.GEOGRAPHIC)

@@ -192,17 +192,11 @@ class Evaluation:
 
     def _simple(self, node: Node) -> tuple[FluentTable, SimpleCarry]:
         points = Points(self.context, node)
-        fused, left = self.plan.fused_points[node]
-        if fused is not None:
-            found = fused.points(self.world, node.arity)
-            if found is None:
-                left = self.plan.point_rules(node)
-            else:
-                points.laid_out = found
+        rules: Sequence[PointRule] = self.plan.point_rules(node)
         carry = self.memory.simple.get(node)
         if self.plan.grounds_heads:
-            left = self._by_groundings(points, left, carry)
-        for rule in left:
+            rules = self._by_groundings(points, rules, carry)
+        for rule in rules:
             rows = self.satisfying(rule)
             if rows.n:
                 points.add(rule, rows)

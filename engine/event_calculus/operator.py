@@ -38,7 +38,7 @@ from engine.model.batch import CLOCK, EVENT, SEQ, TIME, TIME_END, Batch, X, Y
 from engine.model.changes import CHANGES, concat
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
-from engine.operator import ROUTE, Delivery, Operator, Output, QueryStopped, RegisteredQuery, Stage, homes
+from engine.operator import ROUTE, Delivery, Operator, Output, QueryStopped, RegisteredQuery, Stage, homes, states_by_query
 
 ARRIVED = "arrived"
 """Column (int64) of emitted rows: the feed's clock once the row had come."""
@@ -322,7 +322,7 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
         return Output(state, changes=concat(found))
 
     def migrate(self, index: CalculusIndex, parts: Sequence[tuple[CalculusIndex, list[WindowState]]]) -> list[WindowState]:
-        known = {compiled.query.key: own for old, state in reversed(parts) for compiled, own in zip(old.queries, state, strict=True)}
+        known = states_by_query(([compiled.query for compiled in old.queries], state) for old, state in parts)
         return [known.get(compiled.query.key) or compiled.windows.initial() for compiled in index.queries]
 
     def dump(self, index: CalculusIndex, state: list[WindowState]) -> bytes:

@@ -10,7 +10,6 @@ import numpy as np
 
 from engine.event_calculus.candidates import Needs, alternatives, essential
 from engine.event_calculus.fused import FusedRule, fused_rule
-from engine.event_calculus.fused_points import FusedPoints, fused_points
 from engine.event_calculus.intervals import Ints
 from engine.event_calculus.levels import Hierarchy, Node, in_order
 from engine.event_calculus.ordering import bound_by, order_body
@@ -81,12 +80,6 @@ class Plan:
         """Whether some rule leaves it to groundings what its conditions need."""
         self.asked: frozenset[Node] = frozenset(node for literal in _initiated(program) for node in self._hierarchy.initiating(literal.fluent))
         """Simple fluents of which a condition asks when they are initiated."""
-        self.fused_points: dict[Node, tuple[FusedPoints | None, list[PointRule]]] = {}
-        """The rules of each simple fluent that one compiled call evaluates, and the others."""
-        for node, own in self._point_rules.items():
-            if node.kind == "simple":
-                declared_ = [self.groundings_of(rule.terms, "=" + rule.name) for rule in own]
-                self.fused_points[node] = fused_points(own, declared_, self._hierarchy.sources)
 
     @cached_property
     def components(self) -> Sequence[tuple[Sequence[Node], bool]]:

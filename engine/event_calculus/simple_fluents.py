@@ -45,8 +45,6 @@ class Points:
         self.context = context
         self.node = node
         self.parts: list[_Part] = []
-        self.laid_out: tuple[Ints, Ints] | None = None
-        """Points and parts of the rules that one compiled call has evaluated."""
         self.started = False
         self.initiated = Table((np.empty(0, np.int64),) * (node.arity + 1), (SYMBOL,) * (node.arity + 1), 0, np.empty(0, np.int64))
         """When each value is initiated, if a condition asks for it."""
@@ -132,8 +130,6 @@ class Points:
         return take_rows(points, np.flatnonzero(mine)), np.searchsorted(np.flatnonzero(mine), parts)
 
     def _of_all_shares(self) -> tuple[Ints, Ints]:
-        if self.laid_out is not None and not self.parts:
-            return self.laid_out
         counts = [len(part.t) for part in self.parts]
         points = np.empty((3 + self.node.arity, sum(counts)), np.int64)
         parts = np.zeros(len(counts) + 1, np.int64)
@@ -146,9 +142,6 @@ class Points:
             for column, values in enumerate(part.columns):
                 points[3 + column, low:high] = ANY_ARGUMENT if values is None else values
             parts[place + 1] = low = high
-        if self.laid_out is not None:
-            first, places = self.laid_out
-            points, parts = np.concatenate((first, points), axis=1), np.concatenate((places, parts[1:] + places[-1]))
         return points, parts
 
     def _table(self, deadlines: Sequence[Deadline]) -> Ints:

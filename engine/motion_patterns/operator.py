@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -76,7 +75,7 @@ class MotionStage(Stage[MotionIndex, MotionState]):
         ranked = (events.what == CANDIDATE) | (events.what == RETRACTED)
         state.open, asserted = state_changes(state.open, taken(events, ~ranked), batch.entities)
         state.sent, fresh = unsent(state.sent, taken(events, ranked))
-        return Output(state, asserted, emitted_rows(fresh, _routes(index), batch.entities))
+        return Output(state, asserted, emitted_rows(fresh, np.array([query.route for query in index.queries], np.int64), batch.entities))
 
     def migrate(self, index: MotionIndex, parts: Sequence[tuple[MotionIndex, MotionState]]) -> MotionState:
         done = max((part.done for _, part in parts if part.done is not None), default=None)
@@ -178,11 +177,6 @@ def _rank(index: MotionIndex, state: MotionState, dictionary: EntityDictionary) 
         state.rank = np.empty(entities, np.int64)
         state.rank[order] = np.arange(entities)
     return state.rank
-
-
-def _routes(index: MotionIndex) -> Ints:
-    """A query's route depends on the query alone, so that it stays in its partition when others come and go."""
-    return np.array([zlib.crc32(f"{query.id} {query.version}".encode()) for query in index.queries], np.int64)
 
 
 def _pairs(state: MotionState, width: int) -> Events:

@@ -90,13 +90,6 @@ class PlaneGroup:
         return len(self.measures.start) > 0
 
     @property
-    def extent(self) -> tuple[float, float, float, float]:
-        """West, south, east, north of a box that holds all regions of the sequences."""
-        bounds = np.array([target.bounds for _, target in self.sequences if isinstance(target, Region)])
-        (west, south), (east, north) = bounds[:, :2].min(axis=0).tolist(), bounds[:, 2:].max(axis=0).tolist()
-        return west, south, east, north
-
-    @property
     def column_slots(self) -> int:
         return int((self.measures.start - self.measures.end).max(initial=0)) // self.width
 

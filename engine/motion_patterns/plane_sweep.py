@@ -31,8 +31,6 @@ Words = npt.NDArray[np.uint64]
 _WORD = 64
 _FEW = 4096
 """So many compact ids stay in the caches."""
-_TELLING = 4096
-"""Newest samples from which the order of rows is learnt."""
 _REST = 4
 """Between two looks at the compact ids there come so many times the samples that are kept. To change compact ids takes a seventh of the
 time these take."""
@@ -142,16 +140,14 @@ class PlaneSweep(Structure):
         self.looks_at = tail + _REST * (tail - left)
         if now.taken[0] < _FEW:
             return
-        newest = self.store.entity[np.arange(max(left, tail - _TELLING), tail) & (len(self.store.t) - 1)]
-        cells = compact_ids.cells(now, self.store, self.group.extent)
-        there, in_order = cells != compact_ids.NOWHERE, compact_ids.in_order(now.entity[newest])
-        if len(there) > _VACANT * np.count_nonzero(there) or (not in_order and compact_ids.scattered(cells[there])):
-            self._renumber(now, now.entity[: len(there)] if in_order else cells, there)
+        there = compact_ids.with_samples(now, self.store)
+        if len(there) > _VACANT * np.count_nonzero(there):
+            self._renumber(now, there)
 
-    def _renumber(self, now: CompactIds, keys: npt.NDArray[Any], there: npt.NDArray[np.bool_]) -> None:
-        """Entities that are `there` get ids in the order of their `keys`; what is indexed by id is made again."""
+    def _renumber(self, now: CompactIds, there: npt.NDArray[np.bool_]) -> None:
+        """Only entities that are `there` get ids; what is indexed by id is made again."""
         query, entity = self.held()
-        self.compact_ids, moved = compact_ids.renumbered(now, keys, there)
+        self.compact_ids, moved = compact_ids.renumbered(now, there)
         compact_ids.change(self.store, moved)
         words = -(-int(self.compact_ids.taken[0]) // _WORD)
         self.planes = bit_planes.emptied(self.planes, words)

@@ -5,7 +5,6 @@ Both stages keep each query's state apart, by its position in the index.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,7 +20,7 @@ from engine.model.changes import Evidence, changes
 from engine.model.feed import Feed
 from engine.occupancy.kernels import FOR_EVER, NOT_YET, Ints, Last, compared, counted
 from engine.occupancy.specification import AT_LEAST, OccupancySpecification
-from engine.operator import ROUTE, Operator, Output, RegisteredQuery, Stage
+from engine.operator import ROUTE, Operator, Output, RegisteredQuery, Stage, states_by_query
 
 MOST_EVIDENCE = 20
 """Tuples that are shown for the beginning of an interval."""
@@ -99,7 +98,7 @@ class InsideStage(Stage[OccupancyIndex, InsideState]):
         return Output(state, emitted=pa.concat_batches(emitted) if emitted else None)
 
     def migrate(self, index: OccupancyIndex, parts: Sequence[tuple[OccupancyIndex, InsideState]]) -> InsideState:
-        known = _known([(old, state.queries) for old, state in parts])
+        known = states_by_query((old.queries, state.queries) for old, state in parts)
         queries = [known.get(query.key) or Inside.nobody() for query in index.queries]
         return InsideState(queries, sum(state.tuples for _, state in parts))
 
@@ -237,7 +236,7 @@ class CountStage(Stage[OccupancyIndex, list[Counted]]):
         return Output(state, _changes(facts, batch.entities)) if facts else Output(state)
 
     def migrate(self, index: OccupancyIndex, parts: Sequence[tuple[OccupancyIndex, list[Counted]]]) -> list[Counted]:
-        known = _known(parts)
+        known = states_by_query((old.queries, state) for old, state in parts)
         return [known.get(query.key) or Counted() for query in index.queries]
 
     def dump(self, index: OccupancyIndex, state: list[Counted]) -> bytes:
@@ -274,11 +273,6 @@ def _interval(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> Interval | N
     start, extreme = arrays[name].tolist()
     began = [(*codes, *places) for codes, places in zip(arrays[f"{name} codes"].tolist(), arrays[f"{name} places"].tolist(), strict=True)]
     return Interval(start, extreme, began)
-
-
-def _known(parts: Sequence[tuple[OccupancyIndex, Sequence[Any]]]) -> dict[tuple[str, int], Any]:
-    """By query, what the first part that knows it holds."""
-    return {query.key: own for index, state in reversed(parts) for query, own in zip(index.queries, state, strict=True)}
 
 
 def _given(batch: Batch, queries: int) -> list[Columns]:
@@ -378,6 +372,5 @@ class OccupancyOperator(Operator[OccupancyIndex]):
     relational = CountStage()
 
     def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> OccupancyIndex:
-        # A query's route depends on the query alone, so that it stays in its partition when others come and go.
-        routes = np.array([zlib.crc32(f"{query.id} {query.version}".encode()) for query in queries], np.int64)
+        routes = np.array([query.route for query in queries], np.int64)
         return OccupancyIndex(tuple(queries), routes)

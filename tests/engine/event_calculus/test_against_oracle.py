@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.event_calculus import derived, fused, fused_points
+from engine.event_calculus import derived, fused
 from engine.event_calculus.conditions import LimitExceeded
 from engine.event_calculus.state import Settings
 from tests.engine.event_calculus.worlds import FACTS, INPUTS, LAST, ByEngine, Row, by_oracle, compiled, on_time, programs, rows
@@ -19,10 +19,10 @@ ONE_WINDOW = Settings(window=LAST + 30, step=LAST + 30, origin=LAST)
 @settings(max_examples=150, deadline=None)
 @given(programs(), rows(), st.sampled_from(["rtec", "rtec1"]), st.booleans(), st.sampled_from([0, 2, fused.MAX_ROWS]))
 def test_one_window_is_the_oracle(text: str, stream: list[Row], dialect: str, exact: bool, few: int) -> None:
-    """Both ways of evaluating holdsFor rules and the rules of simple fluents, and the switch between them."""
+    """Both ways of evaluating holdsFor rules, and the switch between them."""
     program = compiled(text)
     engine = ByEngine(program, Settings(ONE_WINDOW.window, ONE_WINDOW.step, ONE_WINDOW.origin, dialect=dialect, exact=exact))
-    with patch.object(derived, "MAX_ROWS", few), patch.object(fused_points, "MAX_ROWS", few):
+    with patch.object(derived, "MAX_ROWS", few):
         engine.feed_at_once(stream, on_time(stream))
     assert engine.facts == (by_oracle(FACTS + text, stream, dialect) if stream else set()), text
 
@@ -92,10 +92,9 @@ def test_pairs_come_from_what_joins_them_not_from_all_pairs() -> None:
     assert len(engine.facts) == 800
 
 
-def test_more_bindings_than_one_call_takes_go_the_other_way() -> None:
+def test_events_of_one_moment_that_share_no_variable_give_all_pairs() -> None:
     program = compiled("initiatedAt(all(X, Y)=true, T) :- happensAt(ev(X), T), happensAt(go(Y), T).")
     names = [f"n{i}" for i in range(70)]
-    assert len(names) ** 2 > fused_points.MAX_BINDINGS
     stream: list[Row] = [(event, (name,), 2, 3) for event in ("ev", "go") for name in names]
     engine = ByEngine(program, ONE_WINDOW)
     engine.feed_at_once(stream, on_time(stream))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from engine.event_calculus import derived, fused, fused_points
+from engine.event_calculus import derived, fused
 from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.parser import ProgramRefused
 from engine.event_calculus.program import Program
@@ -39,7 +39,7 @@ def accepted(text: str) -> Program:
 def test_a_program_is_the_oracle(text: str, stream: list[Row], dialect: str, few: int) -> None:
     program = accepted(text)
     engine = ByEngine(program, Settings(ONE_WINDOW.window, ONE_WINDOW.step, ONE_WINDOW.origin, dialect=dialect))
-    with patch.object(derived, "MAX_ROWS", few), patch.object(fused_points, "MAX_ROWS", few):
+    with patch.object(derived, "MAX_ROWS", few):
         engine.feed_at_once(stream, on_time(stream))
     assert engine.facts == (by_oracle(KNOWLEDGE + text, stream, dialect) if stream else set()), text
 

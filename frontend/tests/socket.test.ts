@@ -67,6 +67,16 @@ describe("the live socket", () => {
     expect(opened()).toBe(2);
   });
 
+  it("waits for seconds when the server ends, as all other pages come back too", () => {
+    open();
+    last().stand();
+    last().drop(4503);
+    vi.advanceTimersByTime(3_199);
+    expect(FakeSocket.all).toHaveLength(1);
+    vi.advanceTimersByTime(1);
+    expect(FakeSocket.all).toHaveLength(2);
+  });
+
   it.each([
     [4401, "refused"],
     [4403, "forbidden"],

@@ -1,5 +1,7 @@
 """The server's entry: pages, API and sockets. Every socket passes the check of its Origin and a log-in, by session or token."""
 
+import atexit
+import gc
 import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.config.settings")
@@ -27,4 +29,6 @@ bound()
 limit_waits()
 keep_connections()
 request_finished.connect(give_back, dispatch_uid="connections")
+# At its end Python looks through everything that was loaded for cycles: most of a second of processor time, for memory that goes anyway.
+atexit.register(gc.freeze)
 application = ProtocolTypeRouter({"http": http, "websocket": SameOrigin(AuthMiddlewareStack(TokenLogin(URLRouter(websocket_urlpatterns))))})

@@ -49,8 +49,16 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.recheck: asyncio.Task[None] | None = None
         self.look = asyncio.Event()
         self.has_place = False
+        work = asyncio.ensure_future(super().__call__(scope, receive, send))
         try:
-            await super().__call__(scope, receive, send)
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            # The server ends, and waits for the first of its sockets alone: each says so before it tidies up.
+            with contextlib.suppress(Disconnected):
+                await send({"type": "websocket.close", "code": frames.RESTARTING})
+            work.cancel()
+            await asyncio.wait([work])
+            raise
         finally:
             # However it ended: what a socket held must not be missing for the next one.
             await self._end()

@@ -25,6 +25,8 @@ QUERIES_NAMED = 1_000
 NOT_LOGGED_IN = 4401
 NOT_PERMITTED = 4403
 TOO_OFTEN = 4429
+RESTARTING = 4503
+"""The server ends. 1012 would say so too, but autobahn sends no code below 3000 beside 1000."""
 TOO_BIG = 4413
 """Close codes: of those below 3000 the web server lets an application send 1000 alone (RFC 6455, section 7.4.2)."""
 

@@ -21,6 +21,9 @@ const FIRST_MS = 400;
 const MOST_MS = 15_000;
 /** No frame for so long means a dead connection: the server sends a status every few seconds. */
 const SILENCE_MS = 40_000;
+/** The server ends: all its pages have to come back, which they do from this attempt's wait on (1.6 to 3.2 s). */
+const RESTARTING = 4503;
+const RESTARTING_ATTEMPT = 3;
 const CLOSED_FOR_GOOD = new Map<number, ConnectionState>([
   [4401, "refused"],
   [4403, "forbidden"],
@@ -104,6 +107,7 @@ export class LiveSocket {
       this.options.onState(final, 0);
       return;
     }
+    if (code === RESTARTING) this.attempt = Math.max(this.attempt, RESTARTING_ATTEMPT);
     const wait = backoff(this.attempt, this.options.random ?? Math.random);
     this.attempt += 1;
     this.options.onState("reconnecting", wait);

@@ -195,6 +195,20 @@ def test_sockets_that_hear_nothing_stay_open(served: Served, people: SimpleNames
     assert "Traceback" not in served.log("web")
 
 
+def test_a_server_that_ends_tells_all_its_sockets_that_it_starts_again(
+    tmp_path: Path, redis_url: str, people: SimpleNamespace, feed: Any, django_db_setup: None
+) -> None:
+    ending = Served(tmp_path, redis_url)
+    with ExitStack() as opened:
+        opened.callback(ending.close)
+        ending.wait()
+        sockets = open_all(ending, [session_of(people.owner)], opened)
+        ending.children[0].terminate()
+        assert [closed(socket) for socket in sockets] == [4503] * 20
+        ending.children[0].wait(timeout=20)
+    assert "Traceback" not in ending.log("web")
+
+
 NAMES: list[Any] = ["\x00", "yard\x00", "\ud800", "a" * 200, "", "../etc", "Y", "a b", 7, None, ["yard"], {"a": 1}]
 NUMBERS: list[Any] = [10**400, -(2**70), 1.5, True, "7", [1], float("nan"), "\x00"]
 

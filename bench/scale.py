@@ -30,6 +30,7 @@ from engine.operator import RegisteredQuery
 from engine.runtime.processor import BATCH_ROWS, FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
+from engine.sources.store import files_of
 from engine.specification import check
 
 PLACED = {1: (1,), 2: (2, 4, 8, 16), 4: (4,)}
@@ -246,7 +247,7 @@ def _measured(log: EventLog, make: Callable[[object, Snapshots], FeedProcessor],
 
     store = Memory(workload.queries())
     with tempfile.TemporaryDirectory(prefix="vedette-bench-") as folder:
-        processor = make(store, Snapshots(Path(folder, "state")))
+        processor = make(store, Snapshots(files_of(Path(folder, "state"))))
         processor.follow()
         while processor.head.last_seq < workload.rows // 3:
             processor.process()

@@ -33,6 +33,7 @@ from engine.runtime.snapshots import Snapshots
 from engine.runtime.spark import LogStream, local_cluster, local_master, session
 from engine.runtime.store import Commit, Head, QueryKey
 from engine.sources.eventlog import EventLog, Span
+from engine.sources.store import files_of
 from webapp.platform.java import spark_environment
 
 BATCH_ROWS = 1_000_000
@@ -53,6 +54,9 @@ class Memory:
 
     def queries(self, version: int) -> Sequence[RegisteredQuery]:
         return self.wanted
+
+    def owns(self) -> bool:
+        return True
 
     def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
         return []
@@ -115,7 +119,7 @@ def run(
     folder = Path(tempfile.mkdtemp(prefix="vedette-bench-"))
     store = Memory(queries)
     arguments = (spark,) if kind is ExecutorsProcessor else ()
-    snapshots = Snapshots(folder / "state")
+    snapshots = Snapshots(files_of(folder / "state"))
     processor = kind(*arguments, feed, log, store, snapshots, partitions=partitions, batch_rows=batch_rows)  # type: ignore[arg-type, call-arg, misc]
     processor.follow()
     stream = LogStream(spark, folder / "stream", lambda seconds: _exhaust(processor))

@@ -2,18 +2,18 @@
 
 The driver says which rows come next and names the states; what the tasks do is in `executors_tasks.py`. A partition's task prefers the executor
 that has its state (`placement.py`); where none can be named, as in one JVM, tasks find their states elsewhere as often as not and begin at the last
-snapshot. The folder of the states and that of the log have to be reachable by all executors.
+snapshot. The files of the states and those of the log are reached by all executors: in a folder on one machine, or in a store (decision 40).
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import shutil
 import uuid
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from pathlib import Path
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -29,36 +29,44 @@ from engine.operator import RegisteredQuery
 from engine.runtime import steps
 from engine.runtime.container import table_from
 from engine.runtime.evaluator import Evaluator, Outcome, same_homes
-from engine.runtime.executors_tasks import Message, Piece, Work, has_relational, keyed, raise_fault, relational, write
+from engine.runtime.executors_tasks import INLINE_BYTES, Message, Work, has_relational, keyed, pieces_of, raise_fault, relational
 from engine.runtime.partitions import KeyedPartition, RelationalPartition, plan_of
 from engine.runtime.placement import placed
 from engine.runtime.processor import FeedProcessor
+from engine.runtime.snapshots import StateFiles
 from engine.runtime.spark_tasks import Tasks
 from engine.sources.buckets import BUCKETS
 from engine.sources.eventlog import EventLog, Span
+from engine.sources.store import AT_ONCE
 
 logger = logging.getLogger(__name__)
 
-FOLDERS_KEPT = 3
+DUMPS_KEPT = 3
+"""The files of the last dumps stay: a head may name one of them."""
 
 
 class ExecutorsEvaluator:
-    """Like `Evaluator`, with the states at the executors and their snapshots in `folder`. `position` and `last_t` are as in Evaluator.
+    """Like `Evaluator`, with the states at the executors and their snapshots in `states`. `position` and `last_t` are as in Evaluator.
 
     `process` takes rows that are in the driver, and evaluates them there; `take` has the executors read them from the log.
     """
 
-    def __init__(self, spark: SparkSession, feed: Feed, log: EventLog, folder: Path, queries: Sequence[RegisteredQuery], partitions: int) -> None:
-        self.spark, self.feed, self.log, self.folder, self.partitions = spark, feed, log, folder, partitions
+    def __init__(
+        self, spark: SparkSession, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], partitions: int
+    ) -> None:
+        self.spark, self.feed, self.log, self.states, self.partitions = spark, feed, log, states, partitions
         self.tasks = Tasks(spark)
         self.position = -1
         self.last_t: int | None = None
         self._reached: int | None = None
-        self.state = self.snapshot = ""
+        self.state = ""
+        self.snapshot: Mapping[str, str] = {}
+        """The files of the states as they were `_since` so many spans, by stage and partition."""
         self._since: list[Span] = []
+        self.inline_bytes = INLINE_BYTES
         self.loads = 0
         """States that tasks did not have and loaded."""
-        self._kept: list[str] = []
+        self._kept: deque[Mapping[str, str]] = deque(maxlen=DUMPS_KEPT)
         self._places: dict[int, str] = {}
         self._queries: list[RegisteredQuery] = []
         self._broadcast: Any = None
@@ -66,40 +74,46 @@ class ExecutorsEvaluator:
 
     @classmethod
     def start(
-        cls, spark: SparkSession, feed: Feed, log: EventLog, folder: Path, queries: Sequence[RegisteredQuery], partitions: int
+        cls, spark: SparkSession, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], partitions: int
     ) -> ExecutorsEvaluator:
         """Before any row."""
-        evaluator = cls(spark, feed, log, folder, queries, partitions)
+        evaluator = cls(spark, feed, log, states, queries, partitions)
         evaluator._store(Evaluator.start(feed, queries, partitions))
         return evaluator
 
     @classmethod
     def load(
-        cls, spark: SparkSession, feed: Feed, log: EventLog, folder: Path, queries: Sequence[RegisteredQuery], data: bytes
+        cls, spark: SparkSession, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], data: bytes
     ) -> ExecutorsEvaluator:
-        """What was dumped. Raises ValueError when the states it names are not whole, or of other queries."""
+        """What was dumped. Raises ValueError when the states it names are not whole, or of other queries; StoreAway."""
         facts = json.loads(data)
         if facts["queries"] != [list(query.key) for query in queries]:
             raise ValueError("the state is that of other queries")
         same_homes(facts)
-        evaluator = cls(spark, feed, log, folder, queries, facts["partitions"])
+        evaluator = cls(spark, feed, log, states, queries, facts["partitions"])
         evaluator.position, evaluator.last_t, evaluator._reached = facts["position"], facts["last_t"], facts["reached"]
-        evaluator.state = evaluator.snapshot = facts["state"]
-        evaluator._kept = [evaluator.snapshot]
-        for name in evaluator._files():
-            if not (folder / evaluator.snapshot / name).exists():
+        evaluator.state, evaluator.snapshot = uuid.uuid4().hex, facts["files"]
+        states.adopt(evaluator.parts)
+        there = set(states.files.names())
+        for name in evaluator._wanted():
+            if facts["files"].get(name) not in there:
                 raise ValueError(f"the state of {name} is missing")
-        evaluator._sweep()
+        evaluator._keep()
         return evaluator
 
     def dump(self) -> bytes:
         """Has the states written; where they are, and what they belong to."""
-        if self.state != self.snapshot:
+        if self._since:
             self._snapshot()
-        self._kept = [*self._kept, self.snapshot][-FOLDERS_KEPT:]
-        self._sweep()
-        facts = {"state": self.snapshot, "position": self.position, "last_t": self.last_t, "reached": self._reached, "partitions": self.partitions}
-        return json.dumps(facts | {"buckets": BUCKETS, "queries": [list(query.key) for query in self._queries]}).encode()
+        self._keep()
+        facts: dict[str, Any] = {"position": self.position, "last_t": self.last_t, "reached": self._reached, "partitions": self.partitions}
+        facts |= {"files": dict(self.snapshot), "buckets": BUCKETS, "queries": [list(query.key) for query in self._queries]}
+        return json.dumps(facts).encode()
+
+    @property
+    def parts(self) -> list[str]:
+        """The files that what was dumped last names."""
+        return list(self.snapshot.values())
 
     def skip_to(self, position: int) -> None:
         self.position = position
@@ -129,20 +143,20 @@ class ExecutorsEvaluator:
 
     def _snapshot(self) -> None:
         """The states in files."""
-        name = uuid.uuid4().hex
-        (self.folder / name).mkdir(parents=True)
-        for kind, operator, payload in self._run((), self.state, dump=name):
-            raise_fault(kind, operator, payload)
-        self.snapshot, self._since = name, []
+        found = self._run((), self.state, dump=True)
+        for message in found:
+            raise_fault(*message)
+        self.snapshot, self._since = {name: file.decode() for kind, name, file in found if kind == "dumped"}, []
 
-    def _run(self, fresh: tuple[Span, ...], after: str, *, dump: str = "") -> list[Message]:
+    def _run(self, fresh: tuple[Span, ...], after: str, *, dump: bool = False) -> list[Message]:
         """What the tasks of one batch say; once more from the snapshot when one of them needs the others for its state."""
         self._place()
         since = tuple(self._since)
         place = self.log.address([*since, *fresh])
         found: list[Message] = []
         for rewind in (False, True):
-            work = Work(place, str(self.folder), self.snapshot, since, self.state, fresh, after, self.partitions, rewind, dump)
+            files, mark = self.states.files, self.states.named(uuid.uuid4().hex)
+            work = Work(place, files, self.snapshot, since, self.state, fresh, after, self.partitions, rewind, mark, dump, self.inline_bytes)
             found = self._stages(work)
             self.loads += sum(kind == "loaded" for kind, _, _ in found)
             if not any(kind == "missed" for kind, _, _ in found):
@@ -163,11 +177,10 @@ class ExecutorsEvaluator:
                 raise_fault(*message)
             if self.partitions == 1 or not has_relational(self._plan):
                 return found
-            pieces = [Piece(*facts) for kind, _, payload in found if kind == "emitted" for facts in json.loads(payload)]
+            pieces = [piece for kind, _, payload in found if kind == "emitted" for piece in pieces_of(payload)]
             homes = [(p, [piece for piece in pieces if piece.home == p]) for p in range(self.partitions)]
             found += self._tasks(partial(relational, self._broadcast, work), homes)
-            for file in {piece.file for piece in pieces}:
-                Path(file).unlink(missing_ok=True)
+            self.states.remove({piece.file for piece in pieces if piece.file})
             return found
         except (PySparkException, Py4JError):
             # What a task raised is a text by now. A damaged segment is looked for here.
@@ -234,41 +247,42 @@ class ExecutorsEvaluator:
 
     # -- states -------------------------------------------------------------------------------------------------------------------
 
-    def _files(self) -> list[str]:
+    def _wanted(self) -> list[str]:
+        """All stages and partitions."""
         stages = ("keyed", "relational") if has_relational(self._plan) else ("keyed",)
         return [f"{stage}-{p}" for stage in stages for p in range(self.partitions)]
 
     def local(self) -> Evaluator:
         """The whole of it in this process."""
-        if self.state != self.snapshot:
+        if self._since:
             self._snapshot()
-        folder, every = self.folder / self.snapshot, range(self.partitions)
-        stages = [KeyedPartition.load(self.feed, self._plan, (folder / f"keyed-{p}").read_bytes()) for p in every]
+        with ThreadPoolExecutor(AT_ONCE) as hands:
+            data = dict(zip(self._wanted(), hands.map(lambda name: self.states.files.read(self.snapshot[name]), self._wanted()), strict=True))
+        stages = [KeyedPartition.load(self.feed, self._plan, data[f"keyed-{p}"]) for p in range(self.partitions)]
         if has_relational(self._plan):
-            others = [RelationalPartition.load(self._plan, (folder / f"relational-{p}").read_bytes()) for p in every]
+            others = [RelationalPartition.load(self._plan, data[f"relational-{p}"]) for p in range(self.partitions)]
         else:
-            others = [RelationalPartition(self._plan) for _ in every]
+            others = [RelationalPartition(self._plan) for _ in range(self.partitions)]
         local = Evaluator(self.feed, stages, others)
         local.position, local.last_t, local._reached = self.position, self.last_t, self._reached
         return local
 
     def _store(self, local: Evaluator) -> None:
         """Goes on from `local`: tasks find its states in files."""
-        name = uuid.uuid4().hex
-        (self.folder / name).mkdir(parents=True)
-        for p, (keyed_part, relational_part) in enumerate(zip(local._keyed, local._relational, strict=True)):
-            write(self.folder / name / f"keyed-{p}", keyed_part.dump())
-            if has_relational(self._plan):
-                write(self.folder / name / f"relational-{p}", relational_part.dump())
-        self.state = self.snapshot = name
-        self._since = []
+        self.state = uuid.uuid4().hex
+        parts: dict[str, KeyedPartition | RelationalPartition] = {f"keyed-{p}": part for p, part in enumerate(local._keyed)}
+        if has_relational(self._plan):
+            parts |= {f"relational-{p}": part for p, part in enumerate(local._relational)}
+        names = {name: self.states.named(f"{self.state}.{name}") for name in parts}
+        with ThreadPoolExecutor(AT_ONCE) as hands:
+            list(hands.map(lambda name: self.states.files.put_patiently(names[name], parts[name].dump()), parts))
+        self.snapshot, self._since = names, []
         self.position, self.last_t, self._reached = local.position, local.last_t, local._reached
 
-    def _sweep(self) -> None:
-        """Removes the states that neither a kept dump nor the next batch needs."""
-        for path in self.folder.iterdir():
-            if path.name not in {*self._kept, self.snapshot}:
-                shutil.rmtree(path, ignore_errors=True)
+    def _keep(self) -> None:
+        """Removes the files that neither a kept dump nor the next batch needs."""
+        self._kept.append(self.snapshot)
+        self.states.keep_only({file for kept in self._kept for file in kept.values()})
 
 
 class _Beside:
@@ -304,17 +318,20 @@ class ExecutorsProcessor(FeedProcessor):
         """So many for each executor: what a batch costs by itself grows with them too."""
         return self.batch_rows * max(1, len(self.tasks.executors()))
 
-    @property
-    def _folder(self) -> Path:
-        folder = self.snapshots.folder.parent / "executors"
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
+    @cached_property
+    def _states(self) -> StateFiles:
+        """Of the partitions, beside the snapshots that name them."""
+        return StateFiles(self.snapshots.files)
 
     def _begin(self, queries: Sequence[RegisteredQuery]) -> Any:
-        return ExecutorsEvaluator.start(self.spark, self.feed, self.log, self._folder, queries, self.partitions)
+        return ExecutorsEvaluator.start(self.spark, self.feed, self.log, self._states, queries, self.partitions)
 
     def _load(self, queries: Sequence[RegisteredQuery], data: bytes) -> Any:
-        return ExecutorsEvaluator.load(self.spark, self.feed, self.log, self._folder, queries, data)
+        return ExecutorsEvaluator.load(self.spark, self.feed, self.log, self._states, queries, data)
+
+    def _parts(self) -> list[str]:
+        found: list[str] = self.evaluator.base.parts
+        return found
 
     def _replay(self, evaluator: Any, stop: int) -> None:
         while (span := self.log.ahead(evaluator.position, self._most_rows, stop)) is not None:

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,14 +28,19 @@ from engine.model.batch import ENTITY, TIME
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.operator import OperatorFailed, QueryStopped
-from engine.runtime.container import table_bytes, table_from
+from engine.runtime.container import pack, table_bytes, table_from, unpack
 from engine.runtime.evaluator import conformed, entity_partitions, route_partitions
 from engine.runtime.partitions import KeyedOutput, KeyedPartition, Plan, RelationalPartition, plan_of
 from engine.sources.buckets import BUCKETS, buckets_of_partition
 from engine.sources.eventlog import Address, EventLog, Span
+from engine.sources.store import AT_ONCE, Files
+
+INLINE_BYTES = 256_000
+"""What a task emits goes through the driver up to so many bytes, else through a file: a file takes 100 ms in a store, and the driver does nothing
+else meanwhile than pass on what all tasks say."""
 
 Message = tuple[str, str, bytes]
-"""What a task says: a kind (changes and late rows as Arrow streams, counts, emitted as JSON, missed, stopped, failed), the operator, the rest."""
+"""What a task says: a kind (changes and late rows as Arrow streams, counts as JSON, emitted, dumped, missed, stopped, failed), a name, the rest."""
 Queries = Broadcast[Any]
 """A broadcast of (a name for them, feed, queries, partitions)."""
 _Emitted = Mapping[int, Mapping[str, Sequence[pa.RecordBatch]]]
@@ -45,14 +49,14 @@ _Emitted = Mapping[int, Mapping[str, Sequence[pa.RecordBatch]]]
 
 @dataclass(frozen=True)
 class Work:
-    """What all tasks of one batch do. `before` and `after` name states; `snapshot` is the folder of the states in files.
+    """What all tasks of one batch do. `before` and `after` name states; `snapshot` are the files of the states, by stage and partition.
 
     `since` are the steps from the snapshot to the state before, `fresh` those that are new (none: the states are only wanted in files).
     """
 
     log: Address
-    folder: str
-    snapshot: str
+    files: Files
+    snapshot: Mapping[str, str]
     since: tuple[Span, ...]
     before: str
     fresh: tuple[Span, ...]
@@ -60,25 +64,34 @@ class Work:
     partitions: int
     rewind: bool = False
     """Everybody begins at the snapshot."""
-    dump: str = ""
-    """The folder for the states after it; empty: they are not written."""
+    mark: str = ""
+    """What the names of all files have in them that tasks make."""
+    dump: bool = False
+    """Whether the states after it are written."""
+    inline_bytes: int = INLINE_BYTES
+
+    @property
+    def place(self) -> str:
+        """Of the states, for processes that have those of several feeds."""
+        return self.files.title
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows that a keyed task emitted in one of its steps for one relational partition: so many bytes of a file."""
+    """Rows that a keyed task emitted in one of its steps for one relational partition: `data`, or so many bytes of a file."""
 
     step: int
     home: int
     name: str
-    file: str
     offset: int
     size: int
+    file: str
+    data: bytes
 
 
 @dataclass
 class _Resident:
-    """The states that this process holds, by (folder, stage, partition), each with its name; and the plans, by folder."""
+    """The states that this process holds, by (place, stage, partition), each with its name; and the plans, by place."""
 
     states: dict[tuple[str, str, int], tuple[str, Any]] = field(default_factory=dict)
     plans: dict[str, tuple[str, Plan]] = field(default_factory=dict)
@@ -108,9 +121,9 @@ def relational(queries: Queries, work: Work, tasks: Iterable[Sequence[tuple[int,
 
 def _keyed(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[Message]:
     feed, plan = _planned(queries, work)
-    found = {p: _taken((work.folder, "keyed", p), work) for p in mine}
+    found = {p: _taken((work.place, "keyed", p), work) for p in mine}
     lost = [p for p in mine if found[p] is None]
-    parts = {p: KeyedPartition.load(feed, plan, _file(work, "keyed", p).read_bytes()) if p in lost else found[p] for p in mine}
+    parts = {p: KeyedPartition.load(feed, plan, _snapshot(work, "keyed", p)) if p in lost else found[p] for p in mine}
     yield from [("loaded", "", b"")] * len(lost)
     # What a step emitted is numbered from the first new one: replayed steps are before 0, and most do not need what comes of them.
     outputs: list[tuple[int, KeyedOutput]] = []
@@ -125,8 +138,8 @@ def _keyed(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[Messag
     failpoint("executor.before_state")
     for p in mine:
         if work.dump:
-            write(Path(work.folder, work.dump, f"keyed-{p}"), parts[p].dump())
-        _HERE.states[work.folder, "keyed", p] = (work.after, parts[p])
+            yield _dumped(work, "keyed", p, parts[p].dump())
+        _HERE.states[work.place, "keyed", p] = (work.after, parts[p])
     yield from _found([output for step, output in outputs if step >= 0])
     if has_relational(plan):
         emitted = _by_step(outputs)
@@ -192,46 +205,62 @@ def _asserted(changes: Iterable[Mapping[str, pa.RecordBatch]]) -> Iterator[Messa
 
 
 def _emitted(work: Work, emitted: _Emitted) -> Iterator[Message]:
-    """Puts the rows where all relational tasks reach them, and says which bytes are whose."""
+    """Says which bytes are whose: with the bytes, or with the file that has them."""
     parts: list[bytes] = []
-    pieces: list[tuple[int, int, str, str, int, int]] = []
-    file, offset = str(Path(work.folder, "emitted", uuid.uuid4().hex)), 0
+    pieces: list[tuple[int, int, str, int, int]] = []
+    offset = 0
     for step, by_name in emitted.items():
         for name, batches in by_name.items():
             rows = pa.concat_batches(batches)
             homes = route_partitions(rows, work.partitions)
             for home in np.unique(homes).tolist():
                 data = table_bytes(pa.Table.from_batches([rows.filter(pa.array(homes == home))]))
-                pieces.append((step, home, name, file, offset, len(data)))
+                pieces.append((step, home, name, offset, len(data)))
                 parts.append(data)
                 offset += len(data)
-    if parts:
-        Path(file).parent.mkdir(exist_ok=True)
-        with Path(file).open("wb") as target:
-            target.writelines(parts)
-    yield ("emitted", "", json.dumps(pieces).encode())
+    file = ""
+    if offset > work.inline_bytes:
+        file = _name(work, "emitted")
+        work.files.put_patiently(file, *parts, lasting=False)
+        parts = []
+    yield ("emitted", "", pack({"file": file, "pieces": pieces}, {"rows": b"".join(parts)}))
+
+
+def pieces_of(payload: bytes) -> list[Piece]:
+    """What a task emitted, as it says."""
+    facts, parts = unpack(payload)
+    file, rows = facts["file"], parts["rows"]
+    return [
+        Piece(step, home, name, offset, size, file, b"" if file else rows[offset : offset + size])
+        for step, home, name, offset, size in facts["pieces"]
+    ]
 
 
 def _relational(queries: Queries, work: Work, p: int, pieces: Sequence[Piece]) -> Iterator[Message]:
     emitted: dict[int, dict[str, list[pa.RecordBatch]]] = {}
-    for piece in pieces:
-        with Path(piece.file).open("rb") as source:
-            source.seek(piece.offset)
-            rows = table_from(source.read(piece.size)).combine_chunks().to_batches()
-        emitted.setdefault(piece.step, {}).setdefault(piece.name, []).extend(rows)
+    for piece, data in zip(pieces, _fetched(work, pieces), strict=True):
+        emitted.setdefault(piece.step, {}).setdefault(piece.name, []).extend(table_from(data).combine_chunks().to_batches())
     yield from _stepped_relational(queries, work, p, emitted)
+
+
+def _fetched(work: Work, pieces: Sequence[Piece]) -> list[bytes]:
+    """The bytes of each piece."""
+    if not any(piece.file for piece in pieces):
+        return [piece.data for piece in pieces]
+    with ThreadPoolExecutor(AT_ONCE) as hands:
+        return list(hands.map(lambda one: work.files.read(one.file, one.offset, one.size) if one.file else one.data, pieces))
 
 
 def _stepped_relational(queries: Queries, work: Work, p: int, emitted: _Emitted) -> Iterator[Message]:
     feed, plan = _planned(queries, work)
-    key = (work.folder, "relational", p)
+    key = (work.place, "relational", p)
     part = _taken(key, work)
     replayed = work.since if work.rewind else ()
     if part is None:
         if work.since and not work.rewind:
             yield ("missed", "", b"")
             return
-        part = RelationalPartition.load(plan, _file(work, "relational", p).read_bytes())
+        part = RelationalPartition.load(plan, _snapshot(work, "relational", p))
         yield ("loaded", "", b"")
     asserted = []
     for step, span in enumerate((*replayed, *work.fresh), -len(replayed)):
@@ -240,7 +269,7 @@ def _stepped_relational(queries: Queries, work: Work, p: int, emitted: _Emitted)
             asserted.append(changes)
     yield from _asserted(asserted)
     if work.dump:
-        write(Path(work.folder, work.dump, f"relational-{p}"), part.dump())
+        yield _dumped(work, "relational", p, part.dump())
     _HERE.states[key] = (work.after, part)
 
 
@@ -253,16 +282,27 @@ def _taken(key: tuple[str, str, int], work: Work) -> Any:
 def _planned(queries: Queries, work: Work) -> tuple[Feed, Plan]:
     """Compiled once in each worker: workers are used again for the batches to come."""
     name, feed, registered, partitions = queries.value
-    if _HERE.plans.get(work.folder, ("", {}))[0] != name:
-        _HERE.plans[work.folder] = (name, plan_of(registered, feed, partitions))
+    if _HERE.plans.get(work.place, ("", {}))[0] != name:
+        _HERE.plans[work.place] = (name, plan_of(registered, feed, partitions))
         # Spark's worker collects garbage after every task: 80 ms with all that is loaded here, 1 ms when that is set aside as permanent.
         gc.collect()
         gc.freeze()
-    return feed, _HERE.plans[work.folder][1]
+    return feed, _HERE.plans[work.place][1]
 
 
-def _file(work: Work, stage: str, p: int) -> Path:
-    return Path(work.folder, work.snapshot, f"{stage}-{p}")
+def _snapshot(work: Work, stage: str, p: int) -> bytes:
+    return work.files.read(work.snapshot[f"{stage}-{p}"])
+
+
+def _dumped(work: Work, stage: str, p: int, data: bytes) -> Message:
+    """Writes a state. An attempt at the same that is still under way elsewhere writes another file."""
+    file = _name(work, f"{stage}-{p}")
+    work.files.put_patiently(file, data)
+    return ("dumped", f"{stage}-{p}", file.encode())
+
+
+def _name(work: Work, what: str) -> str:
+    return f"{work.mark}.{what}.{uuid.uuid4().hex}"
 
 
 def has_relational(plan: Plan) -> bool:
@@ -277,16 +317,6 @@ def raise_fault(kind: str, name: str, payload: bytes) -> None:
         raise QueryStopped((query, version), reason)
     if kind == "failed":
         raise OperatorFailed(name, payload.decode())
-
-
-def write(path: Path, data: bytes) -> None:
-    """`data` on disk under `path` when this returns, whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def _fault(fault: QueryStopped | OperatorFailed) -> Message:

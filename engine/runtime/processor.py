@@ -26,6 +26,7 @@ from engine.runtime.evaluator import Evaluator, Outcome
 from engine.runtime.snapshots import Snapshot, Snapshots, SnapshotUnusable
 from engine.runtime.store import NOTHING, Commit, Head, QueryKey, Stopped, Store
 from engine.sources.eventlog import EventLog, MissingRows, Span
+from engine.sources.store import StoreAway
 
 BATCH_ROWS = 400_000
 """Rows of one batch at most, unless a single segment has more. Bounds the memory that a backlog needs, and the time until the first of its answers
@@ -59,7 +60,9 @@ class FeedProcessor:
         self._keys = tuple(self.queries)
         self._stopped: list[Stopped] = []
         self._stopped_ever: set[QueryKey] = set()
+        self.snapshots.adopt([self.head.snapshot])
         self.evaluator = self._recover()
+        self._sweep()
         if self._stopped:
             self._commit_part([])
 
@@ -99,7 +102,7 @@ class FeedProcessor:
             if snapshot.facts["position"] != self.head.snapshot_seq:
                 raise SnapshotUnusable(f"snapshot {self.head.snapshot} is of another position")
             evaluator = GraphEvaluator.load(self.feed, list(self._known.values()), snapshot.data, self._load)
-        except (QueryStopped, OperatorFailed):
+        except (QueryStopped, OperatorFailed, StoreAway):
             raise
         except Exception as error:
             # Whatever an operator makes of the state that another release wrote: the log says the same.
@@ -124,6 +127,17 @@ class FeedProcessor:
         if oldest > 0:
             evaluator.skip_to(oldest - 1)
         return evaluator
+
+    def _sweep(self) -> None:
+        """Removes the states that earlier starts left."""
+        # First the files: one that a newer start makes after this look is not among them, and if it made one before, the head is no longer ours.
+        left = self.snapshots.left_behind({self.head.snapshot, *self._parts()})
+        if left and self.store.owns():
+            self.snapshots.remove(left)
+
+    def _parts(self) -> list[str]:
+        """The files beside the snapshot that the evaluator's dump names."""
+        return []
 
     # -- batches ------------------------------------------------------------------------------------------------------------------
 
@@ -255,9 +269,9 @@ class FeedProcessor:
         """`head` with a new snapshot, which is on disk."""
         began = time.monotonic()
         self._snapshots_written += 1
-        name = f"{head.epoch}-{head.checkpoint}-{head.last_batch}-{self._snapshots_written}"
-        position = self.evaluator.position
-        self.snapshots.write(name, Snapshot({"position": position}, self.evaluator.dump()))
+        name = self.snapshots.named(f"{head.epoch}-{head.checkpoint}-{head.last_batch}-{self._snapshots_written}")
+        position, data = self.evaluator.position, self.evaluator.dump()
+        self.snapshots.write(name, Snapshot({"position": position, "parts": self._parts()}, data))
         self._snapshot_at = time.monotonic()
         self._snapshot_cost_s = self._snapshot_at - began
         failpoint("batch.after_snapshot")

@@ -1,16 +1,19 @@
-"""State snapshots on disk: each one file with its digest inside, written beside and renamed, so that it is there whole or not at all."""
+"""Snapshots of states: files in a folder, or in a store that all machines reach (decision 40), each with its digest inside.
+
+A process gives its files names that no other has, and puts each whole. What makes a file count is that the head of the feed names it, in a
+transaction; a file that no head names is left behind, whoever wrote it and wherever it died.
+"""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Collection, Mapping
+import uuid
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
-from engine.failpoints import failpoint
+from engine.sources.store import Files, StoreAway
 
 MAGIC = b"vedette-state-1\n"
 DIGEST_BYTES = 32
@@ -22,57 +25,76 @@ class SnapshotUnusable(RuntimeError):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`data` is the evaluator's own; `facts` says what it belongs to (position, queries)."""
+    """`data` is the evaluator's own; `facts` says what it belongs to (position), and the files of its parts if it has some elsewhere."""
 
     facts: Mapping[str, Any]
     data: bytes
 
+    @property
+    def parts(self) -> list[str]:
+        """The names of its `StateFiles` beside."""
+        return list(self.facts.get("parts", ()))
 
-class Snapshots:
+
+class StateFiles:
+    """The files of one feed's states in one folder, among them those of this process, which have names of its own."""
+
+    def __init__(self, files: Files) -> None:
+        self.files, self._mark = files, uuid.uuid4().hex
+        self._adopted: set[str] = set()
+
+    def named(self, what: str) -> str:
+        """A name that no other process has given a file."""
+        return f"{what}.{self._mark}"
+
+    def adopt(self, names: Iterable[str]) -> None:
+        """Files of an earlier start that this one goes on from are its own."""
+        self._adopted.update(name for name in names if name and not self._has_mark(name))
+
+    def keep_only(self, names: Collection[str]) -> None:
+        """Removes all others of this process, and what its tasks left."""
+        gone = self._adopted.difference(names)
+        self.files.remove_all([*gone, *(name for name in self.files.names() if self._has_mark(name) and name not in names)])
+        self._adopted -= gone
+
+    def left_behind(self, names: Collection[str]) -> list[str]:
+        """What is there from other starts beside `names`: a later one's too, if there is one by now."""
+        return [name for name in self.files.names() if not self._has_mark(name) and name not in names]
+
+    def remove(self, names: Iterable[str]) -> None:
+        self.files.remove_all(names)
+
+    def _has_mark(self, name: str) -> bool:
+        return self._mark in name
+
+
+class Snapshots(StateFiles):
     """The snapshots of one feed in one folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-
     def write(self, name: str, snapshot: Snapshot) -> None:
-        """On disk under `name` when this returns. Raises OSError; nothing is visible then."""
+        """There, on disk or in the store, under `name` when this returns. Raises OSError."""
         head = json.dumps(snapshot.facts).encode() + b"\n"
         digest = blake2b(head, digest_size=DIGEST_BYTES)
         digest.update(snapshot.data)
-        temporary = self.folder / f".{name}.tmp"
-        with temporary.open("wb") as file:
-            # Piece by piece: a state may be a hundred megabytes, and a batch waits.
-            file.writelines([MAGIC, digest.digest(), head, snapshot.data])
-            file.flush()
-            os.fsync(file.fileno())
-        failpoint("snapshot.before_rename")
-        temporary.replace(self.folder / name)
-        _sync(self.folder)
+        self.files.put_patiently(name, MAGIC, digest.digest(), head, snapshot.data)
 
     def read(self, name: str) -> Snapshot:
-        """The snapshot `name`. Raises SnapshotUnusable."""
+        """The snapshot `name`. Raises SnapshotUnusable, StoreAway."""
+        if not name:
+            raise SnapshotUnusable("there is no snapshot yet")
         try:
-            content = (self.folder / name).read_bytes()
+            return parsed(name, self.files.read(name))
+        except StoreAway:
+            raise
         except OSError as error:
-            raise SnapshotUnusable(f"snapshot {name}: {error.strerror}") from error
-        start = len(MAGIC) + DIGEST_BYTES
-        body = content[start:]
-        if content[: len(MAGIC)] != MAGIC or blake2b(body, digest_size=DIGEST_BYTES).digest() != content[len(MAGIC) : start]:
-            raise SnapshotUnusable(f"snapshot {name} is cut off or altered")
-        head, _, data = body.partition(b"\n")
-        return Snapshot(json.loads(head), data)
-
-    def keep_only(self, names: Collection[str]) -> None:
-        """Removes all others, and what an interrupted write left."""
-        for path in self.folder.iterdir():
-            if path.name not in names:
-                path.unlink(missing_ok=True)
+            raise SnapshotUnusable(f"snapshot {name}: {error}") from error
 
 
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def parsed(name: str, content: bytes) -> Snapshot:
+    """The snapshot whose file is `content`. Raises SnapshotUnusable."""
+    start = len(MAGIC) + DIGEST_BYTES
+    body = content[start:]
+    if content[: len(MAGIC)] != MAGIC or blake2b(body, digest_size=DIGEST_BYTES).digest() != content[len(MAGIC) : start]:
+        raise SnapshotUnusable(f"snapshot {name} is cut off or altered")
+    head, _, data = body.partition(b"\n")
+    return Snapshot(json.loads(head), data)

@@ -17,10 +17,12 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator, Outcome, reached
 from engine.runtime.executors import ExecutorsEvaluator
+from engine.runtime.snapshots import StateFiles
 from engine.runtime.spark import local_cluster, session
 from engine.sources.buckets import write_rows
 from engine.sources.eventlog import EventLog
 from engine.sources.segments import Segment
+from engine.sources.store import files_of
 
 EXECUTORS = 8
 """More partitions than this share executors."""
@@ -54,7 +56,7 @@ class SparkEvaluator:
             spark = session("vedette-backtest", cores=1, master=master, extra=extra)
         log = EventLog(folder / "log", "rows")
         log.live.mkdir(parents=True)
-        spread = ExecutorsEvaluator.start(spark, feed, log, folder / "state", queries, partitions)
+        spread = ExecutorsEvaluator.start(spark, feed, log, StateFiles(files_of(folder / "state")), queries, partitions)
         return cls(spark, feed, folder, spread, batch_rows=batch_rows, own=own)
 
     def process(self, stamped: pa.Table) -> Outcome:

@@ -58,6 +58,9 @@ class Store(Protocol):
     def open(self) -> Head:
         """The feed's head, taken over for this epoch."""
 
+    def owns(self) -> bool:
+        """Whether the head is still that of this epoch."""
+
     def version(self) -> int:
         """The feed's query version now."""
 

@@ -6,6 +6,7 @@ S3's protocol; no folder is listed to read, and no file is renamed or locked.
     <store>/<feed>/live/      segments as they were appended
     <store>/<feed>/history/   the same rows in fewer, larger files
     <store>/<feed>/damaged/   files that were damaged, after a repair
+    <store>/<feed>/state/     snapshots of the states of its evaluation (engine/runtime/snapshots.py)
 
 A writer puts a file that is stamped for the place where the log ends when it looks; then, in one short transaction that locks the feed's row, takes
 that place if it is still free. If another was faster, it judges and stamps its rows again, and puts them while it holds the lock. A file that no row
@@ -351,9 +352,9 @@ class SharedLog(SharedReader):
     def remove_orphans(self, age_s: float) -> int:
         """Removes files without a row that are older than `age_s`; how many. The one time that folders are listed."""
         # First the files: a row that comes meanwhile is of one that is listed, or of a newer one.
-        listed = self.files.older_than(self.folder.name, age_s)
+        listed = [file for folder in (LIVE, HISTORY) for file in self.files.older_than(f"{self.folder.name}/{folder}", age_s)]
         known = self.order.known() if listed else ()
-        orphans = [file for file in listed if file not in known and Path(file).parent.name != DAMAGED]
+        orphans = [file for file in listed if file not in known]
         for file in orphans:
             self.files.remove(file)
         return len(orphans)

@@ -1,4 +1,4 @@
-"""Where the files of a shared log lie: a folder, or a store of S3's protocol, behind one URL.
+"""Where files lie that several machines reach: a folder, or a store of S3's protocol, behind one URL.
 
 `s3://bucket/prefix?endpoint_override=host:port&scheme=http&region=...`, `file:///folder` or `/folder`. Keys come from `AWS_ACCESS_KEY_ID` and
 `AWS_SECRET_ACCESS_KEY`, from what the machine is allowed to, or stand in the URL.
@@ -9,20 +9,26 @@ from __future__ import annotations
 import math
 import os
 import time
+import uuid
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
 
+from engine.failpoints import failpoint
 from engine.sources.segments import sync
 
 AT_ONCE = 8
 PATIENCE_S, PAUSE_S = 10.0, 0.2
-"""A reader tries again for so long: a store that starts again ends no job."""
+"""Who waits for a store tries again for so long: a store that starts again ends no job."""
+
+Found = TypeVar("Found")
 
 
 class StoreAway(OSError):
@@ -34,41 +40,79 @@ class StoreError(ValueError):
 
 
 class Files:
-    """A folder of any file system that pyarrow knows. What has been put is whole, and stays."""
+    """A folder of any file system that pyarrow knows. A file has been put whole, or is not there.
 
-    def __init__(self, system: fs.FileSystem, folder: str, url: str = "") -> None:
-        self.system, self.folder, self.url = system, folder.rstrip("/"), url
+    In a message to another process it is its URL, and is opened there.
+    """
+
+    def __init__(self, system: fs.FileSystem, folder: str, url: str = "", below: str = "") -> None:
+        """`url` is that of the folder, `below` what `within` has added to it."""
+        self.system, self.url, self.below = system, url, below
+        self.folder = folder.rstrip("/")
+
+    def __reduce__(self) -> tuple[Callable[[str, str], Files], tuple[str, str]]:
+        return _opened, (self.url, self.below)
+
+    def within(self, name: str) -> Files:
+        """The folder `name` in this one."""
+        return Files(self.system, f"{self.folder}/{name}", self.url, f"{self.below}/{name}".lstrip("/"))
 
     @property
     def title(self) -> str:
-        """The store's name without its keys."""
+        """The folder's name without keys."""
         return f"{self.system.type_name}://{self.folder}"
 
-    def put(self, name: str, content: pa.Buffer) -> None:
+    @property
+    def _is_local(self) -> bool:
+        return isinstance(self.system, fs.LocalFileSystem)
+
+    def put(self, name: str, *content: pa.Buffer | bytes) -> None:
         """The file is there, on disk or in the store, when this returns. Raises OSError."""
         path = f"{self.folder}/{name}"
-        if isinstance(self.system, fs.LocalFileSystem):
-            return _put_locally(Path(path), content)
+        if self._is_local:
+            return _put_locally(Path(path), content, True)
         with self.system.open_output_stream(path) as stream:
-            stream.write(content)
+            for piece in content:
+                stream.write(piece)
         return None
+
+    def put_patiently(self, name: str, *content: pa.Buffer | bytes, lasting: bool = True) -> None:
+        """The same. Waits a while for a store that is away. Unless it is `lasting`, a folder's file may go with the machine. Raises OSError."""
+        if self._is_local:
+            return _put_locally(Path(self.folder, name), content, lasting)
+        return _patiently(lambda: self.put(name, *content))
 
     def open(self, name: str) -> pa.NativeFile:
         """For reading. Waits a while for a store that is away. Raises FileNotFoundError, StoreAway."""
-        give_up = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                return self.system.open_input_file(f"{self.folder}/{name}")
-            except FileNotFoundError:
-                raise
-            except OSError as error:
-                if time.monotonic() > give_up:
-                    raise StoreAway(f"the store does not answer: {error}") from error
-            time.sleep(PAUSE_S)
+        return _patiently(lambda: self.system.open_input_file(f"{self.folder}/{name}"))
+
+    def read(self, name: str, offset: int = 0, size: int | None = None) -> bytes:
+        """So many bytes of it, or all. Waits a while for a store that is away. Raises FileNotFoundError, StoreAway; what a local file raises."""
+
+        def read() -> bytes:
+            with self.system.open_input_file(f"{self.folder}/{name}") as file:
+                return bytes(file.read_at(file.size() - offset if size is None else size, offset))
+
+        return read() if self._is_local else _patiently(read)
 
     def remove(self, name: str) -> None:
         with suppress(OSError):
             self.system.delete_file(f"{self.folder}/{name}")
+
+    def remove_all(self, names: Iterable[str]) -> None:
+        """Several at a time: some gateways refuse to delete many files with one request."""
+        names = list(names)
+        if len(names) < 2 or self._is_local:
+            for name in names:
+                self.remove(name)
+            return
+        with ThreadPoolExecutor(AT_ONCE) as hands:
+            list(hands.map(self.remove, names))
+
+    def names(self) -> list[str]:
+        """Of the files that lie in the folder itself. Raises StoreAway."""
+        found = _patiently(lambda: self.system.get_file_info(fs.FileSelector(self.folder, allow_not_found=True)))
+        return [one.base_name for one in found if one.is_file]
 
     def older_than(self, folder: str, seconds: float) -> list[str]:
         """The names of the files below `folder` that were put at least so long ago."""
@@ -79,14 +123,13 @@ class Files:
     def remove_folder(self, folder: str) -> None:
         with suppress(OSError):
             self.system.delete_dir(f"{self.folder}/{folder}")
-        # Some gateways refuse to delete many files with one request.
-        with ThreadPoolExecutor(AT_ONCE) as hands, suppress(OSError):
-            list(hands.map(self.remove, self.older_than(folder, -math.inf)))
+        with suppress(OSError):
+            self.remove_all(self.older_than(folder, -math.inf))
 
 
-def files_of(url: str) -> Files:
+def files_of(url: str | Path) -> Files:
     """The store at `url`. Raises StoreError."""
-    return _files_of(url, os.getpid())
+    return _files_of(str(url), os.getpid())
 
 
 @cache
@@ -99,11 +142,48 @@ def _files_of(url: str, pid: int) -> Files:
     return Files(system, folder, url)
 
 
-def _put_locally(path: Path, content: pa.Buffer) -> None:
-    """Synced with its name. No other file has it, and nobody looks for it before it is ordered."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    sync(path.parent)
+def _opened(url: str, below: str) -> Files:
+    files = files_of(url)
+    return files.within(below) if below else files
+
+
+def _patiently(act: Callable[[], Found]) -> Found:
+    """What `act` gives. Tries again while the store is away. Raises FileNotFoundError, StoreAway."""
+    give_up = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return act()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if time.monotonic() > give_up:
+                raise StoreAway(f"the store does not answer: {error}") from error
+        time.sleep(PAUSE_S)
+
+
+def _put_locally(path: Path, content: Iterable[pa.Buffer | bytes], lasting: bool) -> None:
+    """Written beside, and renamed; both on disk if it is `lasting`."""
+    _make(path.parent)
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with part.open("xb") as file:
+            # Piece by piece: a state may be a hundred megabytes, and a batch waits.
+            file.writelines(content)
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
+        failpoint("files.before_rename")
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+    if lasting:
+        sync(path.parent)
+
+
+def _make(folder: Path) -> None:
+    """The folder, its name on disk."""
+    if not folder.exists():
+        _make(folder.parent)
+        folder.mkdir(exist_ok=True, mode=0o700)
+        sync(folder.parent)

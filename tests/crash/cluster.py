@@ -22,11 +22,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
+import psycopg2
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -63,6 +64,8 @@ for kind, topic in (("kafka", "rows"), ("kafka-answers", "answers")):
     connector_create(feed=feed, name=topic, kind=kind, settings={{"servers": "SERVERS", "topic": topic}}, set_by=owner)
 print(token_create(user=owner, name="driver", scopes=[Scope.INGEST, Scope.READ]).text)
 """
+POSITIONS = "SELECT feeds_feed.name, last_seq FROM jobs_feedhead JOIN feeds_feed ON feeds_feed.id = feed_id"
+STILL_S = 5.0
 STATUS = """
 import django; django.setup()
 import json
@@ -123,10 +126,14 @@ class Cluster:
     def manage(self, *arguments: str, timeout: float = 900.0) -> str:
         return self._run([sys.executable, "manage.py", *arguments], timeout)
 
-    def _run(self, command: list[str], timeout: float) -> str:
+    def variables(self) -> dict[str, str]:
+        """The settings of its processes."""
         lines = (self.var / "environment").read_text().splitlines()
         given = dict(line.removeprefix("export ").split("=", 1) for line in lines)
-        environment = {**os.environ, **{name: value.strip("'") for name, value in given.items()}, "PYTHONPATH": str(ROOT)}
+        return {name: value.strip("'") for name, value in given.items()}
+
+    def _run(self, command: list[str], timeout: float) -> str:
+        environment = {**os.environ, **self.variables(), "PYTHONPATH": str(ROOT)}
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
         if done.returncode:
             raise RuntimeError(done.stdout[-2_000:] + done.stderr[-3_000:])
@@ -230,6 +237,41 @@ class Writer(threading.Thread):
                 pass
 
 
+class Pace(threading.Thread):
+    """How long the answers stood still: the seconds between two moments at which more rows of a feed were in what is stored."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(daemon=True)
+        self.database, self.stopping = cluster.variables()["DATABASE_URL"], threading.Event()
+        self.pauses: dict[str, list[float]] = {}
+
+    def run(self) -> None:
+        moved: dict[str, tuple[int, float]] = {}
+        while not self.stopping.is_set():
+            # The server may be killed at any time.
+            with suppress(psycopg2.Error), closing(psycopg2.connect(self.database, connect_timeout=2)) as connection:
+                connection.autocommit = True
+                while not self.stopping.wait(0.2):
+                    with connection.cursor() as cursor:
+                        cursor.execute(POSITIONS)
+                        for feed, last_seq in cursor.fetchall():
+                            before, at = moved.get(feed, (last_seq, time.monotonic()))
+                            if last_seq > before or feed not in moved:
+                                self.pauses.setdefault(feed, []).append(time.monotonic() - at)
+                                moved[feed] = (last_seq, time.monotonic())
+            self.stopping.wait(0.2)
+
+    def verdict(self) -> str:
+        self.stopping.set()
+        self.join()
+        found = []
+        for feed, pauses in sorted(self.pauses.items()):
+            longest = ", ".join(f"{pause:.0f}" for pause in sorted(pauses, reverse=True)[:5])
+            still = sum(pause for pause in pauses if pause > STILL_S)
+            found.append(f"{feed}: longest {longest} s; {still:.0f} s in pauses of more than {STILL_S:.0f} s")
+        return "; ".join(found)
+
+
 @contextmanager
 def running(var: Path, port: int) -> Iterator[Cluster]:
     cluster = Cluster(var, port)
@@ -276,6 +318,8 @@ class Load:
     def verdict(self) -> str:
         """What `audit` says, and whether the topic holds the answers that are stored."""
         audited = self.cluster.manage("audit", "yard", "dock")
+        here = [path for path in (self.cluster.var / "checkpoints").glob("*/*") if not path.parent.name.startswith(".")]
+        assert not here, f"the machine of the job holds states: {here}"
         held, stored = last_values(self.cluster.kafka, "answers"), json.loads(self.cluster.python(STORED))
         assert held == stored, f"{len(held)} answers in the topic, {len(stored)} stored"
         self.say(f"{audited}\nthe topic holds the {len(stored)} answers that are stored")
@@ -299,6 +343,8 @@ def drive(seconds: float, var: Path, say: Say, port: int = 8970, seed: int = 1) 
     with running(var, port) as cluster:
         load = Load(cluster, cluster.wait_ready(), say)
         say("rows are evaluated: now processes are killed")
+        pace = Pace(cluster)
+        pace.start()
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             time.sleep(BETWEEN_S * chance.uniform(0.5, 1.5))
@@ -313,6 +359,7 @@ def drive(seconds: float, var: Path, say: Say, port: int = 8970, seed: int = 1) 
                 continue
         say(f"{sum(killed.values())} killed: {dict(sorted(killed.items()))}")
         load.end()
+        say(f"answers stood still: {pace.verdict()}")
         return load.verdict()
 
 

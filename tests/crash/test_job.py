@@ -30,7 +30,7 @@ from webapp.queries.services import query_edit, query_remove
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.slow]
 
-DEADLY = ["batch.after_evaluate", "snapshot.before_rename", "sink.before_commit", "sink.after_commit", "batch.after_commit"]
+DEADLY = ["batch.after_evaluate", "files.before_rename", "sink.before_commit", "sink.after_commit", "batch.after_commit"]
 
 
 def ended(world: World) -> None:

@@ -22,11 +22,11 @@ from django.db import connection
 from engine.model.events import row_schema
 from engine.runtime.derived import GraphEvaluator
 from engine.sinks.facts import facts_of
-from engine.sources.eventlog import EventLog
 from tests.webapp.answers import a_feed, a_user
 from webapp.alerts.models import Alert
 from webapp.detections.models import Detection, Outbox
 from webapp.feeds.heads import feed_head_ensure
+from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed
 from webapp.jobs.models import FeedHead, Job
 from webapp.platform.folders import ROOT
@@ -75,19 +75,20 @@ Published = tuple[str, str, tuple[str, ...], int, int | None]
 
 
 class World:
-    """One feed with two queries, and the processes that work on it. `close` ends those that are left. `deriving`: with two more, made of these."""
+    """One feed with two queries, and the processes that work on it. `close` ends those that are left. `deriving`: with two more, made of these.
+    `store`: where the log is; empty: in the folder."""
 
-    def __init__(self, folder: Path, *, redis_url: str = "", deriving: bool = False) -> None:
+    def __init__(self, folder: Path, *, redis_url: str = "", deriving: bool = False, store: str = "") -> None:
         self.folder = folder
         self.redis_url = redis_url
         (folder / "once").mkdir(exist_ok=True)
-        # The log is written here, and its files are looked at.
-        settings.VEDETTE_LOG_STORE = ""
+        # Most tests look at the files of the log.
+        settings.VEDETTE_LOG_STORE = store
         settings.VAR, settings.EVENT_LOG_ROOT, settings.CHECKPOINT_ROOT = folder, folder / "log-of-events", folder / "checkpoints"
         os.environ["VEDETTE_VAR"] = str(folder)
         self.feed: Feed = a_feed("yard", lateness=1000)
         feed_head_ensure(self.feed)
-        self.log = EventLog(settings.EVENT_LOG_ROOT, "yard")
+        self.log = event_log("yard")
         self.crossings = self.register("crossings", BORDER, ["in"])
         self.stays = self.register("stays", STAYS, ["stayed_in"])
         if deriving:
@@ -127,7 +128,7 @@ class World:
             "DATABASE_URL": url,
             "REDIS_URL": self.redis_url,
             "VEDETTE_VAR": str(self.folder),
-            "VEDETTE_LOG_STORE": "",
+            "VEDETTE_LOG_STORE": settings.VEDETTE_LOG_STORE,
             "VEDETTE_FAILPOINTS_ONCE": str(self.folder / "once"),
             "VEDETTE_SPARK_MEMORY": "512m",
             "PYTHONUNBUFFERED": "1",

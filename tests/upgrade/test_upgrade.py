@@ -14,6 +14,7 @@ from django.core.management import call_command
 
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
+from engine.sources.store import files_of
 from tests.crash.outage import pointed_at
 from webapp.feeds.ingest import settle
 from webapp.feeds.models import Feed, IngestReceipt
@@ -50,7 +51,7 @@ def release(request: Any, transactional_db: None, tmp_path: Path, settings: Any)
 
 
 def process(feed: Feed, settings: Any) -> None:
-    state = Snapshots(Path(settings.CHECKPOINT_ROOT) / feed.name / "state")
+    state = Snapshots(files_of(Path(settings.CHECKPOINT_ROOT) / feed.name / "state"))
     processor = FeedProcessor(feed.engine_feed(), log_of(feed), FeedStore(feed, FeedHead.objects.get().epoch + 1), state)
     processor.process()
 

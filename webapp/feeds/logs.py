@@ -1,21 +1,25 @@
-"""Where a feed's event log is: the one place that knows whether logs lie in a folder of this machine or on shared storage."""
+"""Where a feed's event log and its states are: the one place that knows whether they lie in folders of this machine or on shared storage."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import threading
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from django.conf import settings
 
+from engine.runtime.snapshots import SnapshotUnusable, parsed
 from engine.sources.eventlog import EventLog
 from engine.sources.mirror import copy_whole, mirror
 from engine.sources.shared_log import SharedLog, moved_in
-from engine.sources.store import files_of
+from engine.sources.store import Files, files_of
 from webapp.feeds.log_order import NOTICES, DatabaseOrder
 from webapp.feeds.models import Feed
+
+STATE = "state"
 
 _logs_lock = threading.Lock()
 
@@ -34,6 +38,37 @@ def event_log(feed_name: str) -> EventLog:
 @cache
 def _event_log(store: str, root: Path, feed_name: str, pid: int) -> EventLog:
     return SharedLog(DatabaseOrder(feed_name), files_of(store), feed_name) if store else EventLog(root, feed_name)
+
+
+def states_of(feed_name: str) -> Files:
+    """Where the snapshots of a feed's states lie: beside its log if that is on shared storage."""
+    root = files_of(settings.VEDETTE_LOG_STORE if is_shared() else settings.CHECKPOINT_ROOT)
+    return root.within(f"{feed_name}/{STATE}")
+
+
+def states_forget(feed_name: str) -> None:
+    """Removes all states of a feed: they are built again from the log."""
+    states = states_of(feed_name)
+    states.remove_all(states.names())
+
+
+def states_copy(snapshots: Mapping[str, str], target: Path) -> bool:
+    """The snapshots of these names, by feed, with their parts in `target`; false when one has been replaced meanwhile. Raises OSError."""
+    for feed_name, name in snapshots.items():
+        states, copied = states_of(feed_name), dict[str, bytes]()
+        try:
+            if name:
+                copied[name] = states.read(name)
+                copied.update((part, states.read(part)) for part in parsed(name, copied[name]).parts)
+        except FileNotFoundError:
+            return False
+        except SnapshotUnusable:
+            # Who restores it builds the state from the log, as a job would here.
+            pass
+        for file, content in copied.items():
+            (target / feed_name).mkdir(parents=True, exist_ok=True)
+            (target / feed_name / file).write_bytes(content)
+    return True
 
 
 def listen() -> None:
@@ -74,5 +109,11 @@ def logs_copy(target: Path) -> None:
 
 
 def log_move(feed: Feed) -> int:
-    """Copies the log of a feed from its folder into the store; how many rows. Nothing may run meanwhile. Raises ValueError, LogDamaged, OSError."""
+    """Copies the log of a feed and its states from their folders into the store; how many rows. Nothing may run meanwhile.
+
+    Raises ValueError, LogDamaged, OSError.
+    """
+    here, there = files_of(settings.CHECKPOINT_ROOT).within(f"{feed.name}/{STATE}"), states_of(feed.name)
+    for name in here.names():
+        there.put(name, here.read(name))
     return moved_in(DatabaseOrder(feed.name), files_of(settings.VEDETTE_LOG_STORE), EventLog(settings.EVENT_LOG_ROOT, feed.name))

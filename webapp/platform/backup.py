@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from engine.runtime.snapshots import SnapshotUnusable, parsed
 from engine.sources.compaction import LOCK
 from engine.sources.eventlog import EventLog
 from engine.sources.segments import list_segments
@@ -73,17 +74,29 @@ def link_logs(places: Places, target: Path) -> None:
 
 def link_moment(places: Places, states: Mapping[str, str], staging: Path) -> bool:
     """Links to states and plans of this moment in `staging`; False when a state snapshot has been replaced meanwhile."""
-    for feed, name in states.items():
-        if name:
-            try:
-                _link(places.checkpoints / feed / "state" / name, staging / "state" / feed / name)
-            except FileNotFoundError:
-                return False
+    try:
+        for feed, name in states.items():
+            if name:
+                _link_state(places.checkpoints / feed / "state", name, staging / "state" / feed)
+    except FileNotFoundError:
+        return False
     if places.media.is_dir():
         for path in places.media.rglob("*"):
             if path.is_file():
                 _link(path, staging / "media" / path.relative_to(places.media))
     return True
+
+
+def _link_state(folder: Path, name: str, target: Path) -> None:
+    """The snapshot with its parts."""
+    _link(folder / name, target / name)
+    try:
+        parts = parsed(name, (target / name).read_bytes()).parts
+    except SnapshotUnusable:
+        # Who restores it builds the state from the log, as a job would here.
+        return
+    for part in parts:
+        _link(folder / part, target / part)
 
 
 def _link(source: Path, target: Path) -> None:

@@ -6,14 +6,11 @@ that were missed are asserted and raise their alerts: `audit` finds the feed exa
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from django.conf import settings
 from django.db import transaction
 
 from engine.model.changes import ANSWERS
@@ -25,7 +22,7 @@ from engine.sources.amending import amend, later_rows, without_later
 from engine.sources.eventlog import EventLog
 from webapp.audit.services import record
 from webapp.feeds.ingest import settle
-from webapp.feeds.logs import event_log
+from webapp.feeds.logs import event_log, states_forget
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter
 from webapp.jobs.models import FeedHead, JobEvent
 from webapp.jobs.services import job_event_add
@@ -81,7 +78,7 @@ def clock_set_back(*, feed: Feed, to: int, reason: str) -> SetBack:
         job_event_add(head.job, JobEvent.Kind.REQUESTED, text)
         record("feed.clock", feed, to=to, rows=rows, withdrawn=len(gone), stated=len(new), reason=reason)
         # Whatever remembers the old clock goes: the job builds its state from the log.
-        shutil.rmtree(Path(settings.CHECKPOINT_ROOT) / feed.name, ignore_errors=True)
+        states_forget(feed.name)
         amend(log, to)
     return SetBack(rows, len(gone), len(new))
 

@@ -32,7 +32,7 @@ from engine.sources.segments import LogDamaged
 from webapp.config.connections import limit_statements
 from webapp.feeds.damage import feed_set_aside
 from webapp.feeds.heads import feed_heads_ensure
-from webapp.feeds.logs import event_log, listen
+from webapp.feeds.logs import event_log, listen, states_of
 from webapp.feeds.models import Feed
 from webapp.jobs import services
 from webapp.jobs.models import DesiredState, FeedHead, Job
@@ -69,13 +69,13 @@ class FeedRun:
     def __init__(self, feed: Feed, job: Job, spark: Any) -> None:
         folder = Path(settings.CHECKPOINT_ROOT) / feed.name
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for left in folder.glob("spark-*"):
-            # Each feed had a checkpoint of Spark's in earlier releases.
+        for left in (*folder.glob("spark-*"), folder / "executors"):
+            # In earlier releases each feed had a checkpoint of Spark's, and executors a folder for their states.
             shutil.rmtree(left, ignore_errors=True)
         log = event_log(feed.name)
         self.feed = feed
         make = partial(ExecutorsProcessor, spark) if settings.VEDETTE_PLACEMENT == "executors" else FeedProcessor
-        store, snapshots = FeedStore(feed, job.epoch, job.pk), Snapshots(folder / "state")
+        store, snapshots = FeedStore(feed, job.epoch, job.pk), Snapshots(states_of(feed.name))
         self.processor: FeedProcessor = make(feed.engine_feed(), log, store, snapshots, partitions=settings.VEDETTE_PARTITIONS)
         self.error: BaseException | None = None
         self._looked_ns = 0

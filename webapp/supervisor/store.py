@@ -50,6 +50,10 @@ class FeedStore:
             snapshot_seq=head.snapshot_seq,
         )
 
+    def owns(self) -> bool:
+        head = FeedHead.objects.values("job", "epoch").get(feed=self.feed)
+        return head["epoch"] == self.epoch and self.job in (None, head["job"])
+
     def version(self) -> int:
         close_old_connections()
         return Feed.objects.values_list("query_version", flat=True).get(pk=self.feed.pk)

@@ -21,6 +21,7 @@ from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.runtime.store import Commit
 from engine.sources.eventlog import EventLog
+from engine.sources.store import files_of
 from engine.specification import check
 from tests.engine.runtime.test_processor import Memory
 from tests.forms import FORMS
@@ -73,7 +74,7 @@ def test_a_job_that_starts_again_under_more_columns_answers_as_if_they_had_alway
     log, store = EventLog(tmp_path, "plane"), Answers(wanted=queries(BEFORE), number=1, known=queries(BEFORE))
     first = rows(BEFORE, 1_000, 1)
     log.append(first)
-    job = FeedProcessor(BEFORE, log, store, Snapshots(tmp_path / "state"), partitions=2)
+    job = FeedProcessor(BEFORE, log, store, Snapshots(files_of(tmp_path / "state")), partitions=2)
     job.follow()
     while job.process():
         pass
@@ -82,7 +83,7 @@ def test_a_job_that_starts_again_under_more_columns_answers_as_if_they_had_alway
     log.append(again)
     log.append(rows(AFTER, 7_000, 2))
     store.known = store.wanted = queries(AFTER)
-    job = FeedProcessor(AFTER, log, store, Snapshots(tmp_path / "state"), partitions=2)
+    job = FeedProcessor(AFTER, log, store, Snapshots(files_of(tmp_path / "state")), partitions=2)
     while job.process():
         pass
     assert "rebuilt" not in store.called, "the state of before is taken over"

@@ -7,7 +7,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +21,15 @@ from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator
 from engine.runtime.executors import ExecutorsEvaluator
 from engine.runtime.placement import placed
+from engine.runtime.snapshots import StateFiles
 from engine.sources.eventlog import EventLog
 from engine.sources.segments import LogDamaged, Segment
+from engine.sources.store import files_of
 from engine.specification import check
 from tests.engine.runtime.test_processor import FEED, QUERIES, SQUARE, rows_of
 from webapp.platform.folders import ROOT
 from webapp.platform.java import spark_environment
+from webapp.platform.object_store import ObjectStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,10 +59,12 @@ def answered(outcomes: list[Any]) -> Counter[str]:
     return found
 
 
-def started(spark: SparkSession, folder: Path, queries: Sequence[RegisteredQuery], partitions: int, feed: Any = FEED) -> ExecutorsEvaluator:
+def started(
+    spark: SparkSession, folder: Path, queries: Sequence[RegisteredQuery], partitions: int, feed: Any = FEED, states: Any = None
+) -> ExecutorsEvaluator:
     log = EventLog(folder / "log", feed.name)
     log.live.mkdir(parents=True)
-    return ExecutorsEvaluator.start(spark, feed, log, folder / "state", queries, partitions)
+    return ExecutorsEvaluator.start(spark, feed, log, StateFiles(files_of(states or folder / "state")), queries, partitions)
 
 
 def logged(evaluator: ExecutorsEvaluator, table: pa.Table) -> pa.Table:
@@ -82,7 +87,7 @@ def test_answers_are_those_of_one_evaluator_also_after_a_restart_and_new_queries
     local, spread = Evaluator.start(FEED, TOGETHER[:2]), started(spark, tmp_path, TOGETHER[:2], partitions)
     expected = [local.process(table) for table in tables[:2]]
     found = [through(spread, table) for table in tables[:2]]
-    spread = ExecutorsEvaluator.load(spark, FEED, spread.log, tmp_path / "state", TOGETHER[:2], spread.dump())
+    spread = ExecutorsEvaluator.load(spark, FEED, spread.log, StateFiles(files_of(tmp_path / "state")), TOGETHER[:2], spread.dump())
     for evaluator in (local, spread):
         side = evaluator.beside(TOGETHER[2:])
         for table in tables[:2]:
@@ -156,7 +161,7 @@ def test_partitions_stay_where_they_are_and_move_only_when_they_must() -> None:
 
 
 SEPARATE = """
-import sys
+import os, sys
 from pathlib import Path
 import psutil
 from engine.runtime.evaluator import Evaluator
@@ -166,7 +171,9 @@ from tests.engine.runtime.test_executors import FEED, TOGETHER, answered, batche
 folder, tables = Path(sys.argv[1]), batches(14)
 master, extra = local_cluster(2, folder / "work")
 spark = session("separate", cores=1, master=master, memory="512m", extra=extra)
-local, spread = Evaluator.start(FEED, TOGETHER), started(spark, folder, TOGETHER, 4)
+local, spread = Evaluator.start(FEED, TOGETHER), started(spark, folder, TOGETHER, 4, states=sys.argv[2])
+if sys.argv[3] == "files":
+    spread.inline_bytes = 0
 expected, found = [], []
 
 def some(count):
@@ -198,15 +205,30 @@ loads = spread.loads
 processes("CoarseGrainedExecutorBackend")[0].kill()
 some(4)
 print("loads after an executor was killed:", spread.loads - loads)
+spread.dump()
+# Of three dumps, each of two stages of four partitions; nothing of what was emitted is left.
+assert set(spread.parts) <= set(spread.states.files.names()), "the last dump is whole"
+assert len(spread.states.files.names()) <= 3 * 8, spread.states.files.names()
 spark.stop()
 assert answered(found) == answered(expected), "the answers differ"
 """
 
 
-def test_states_stay_at_separate_executors_and_survive_the_kill_of_a_worker_and_of_an_executor(tmp_path: Path) -> None:
+@pytest.fixture(params=["folder", "store"])
+def states(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """Where states lie, and how what is emitted goes from task to task: by the driver, or in files."""
+    if request.param == "folder":
+        yield str(tmp_path / "state"), "driver"
+        return
+    server = ObjectStore(tmp_path / "s3")
+    with server.running():
+        yield server.url, "files"
+
+
+def test_states_stay_at_separate_executors_and_survive_the_kill_of_a_worker_and_of_an_executor(tmp_path: Path, states: tuple[str, str]) -> None:
     environment = {**os.environ, **spark_environment(tmp_path / "java"), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", SEPARATE, str(tmp_path)], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, "-c", SEPARATE, str(tmp_path), *states], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "loads while all is well: 0" in done.stdout, done.stdout

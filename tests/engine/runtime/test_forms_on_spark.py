@@ -17,7 +17,9 @@ from engine.model.feed import Crs, Feed, TimeUnit
 from engine.operator import RegisteredQuery
 from engine.runtime.derived import GraphEvaluator
 from engine.runtime.executors import ExecutorsEvaluator
+from engine.runtime.snapshots import StateFiles
 from engine.runtime.spark_backtest import SparkEvaluator
+from engine.sources.store import files_of
 from engine.specification import check
 from tests.engine.runtime import test_derived
 from tests.engine.runtime.test_executors import logged, started
@@ -95,7 +97,7 @@ def test_queries_that_join_over_executors_and_a_restart_change_nothing(spark: Sp
     first = [query for query in QUERIES if query.id in ("crowd", "pair", "crossing", "back alone")]
     tables = [TABLE.slice(at, 800) for at in range(0, TABLE.num_rows, 800)]
     evaluator = GraphEvaluator.start(FEED, first, lambda queries: started(spark, tmp_path, queries, 2, FEED))
-    log, states = evaluator.base.log, tmp_path / "state"
+    log, states = evaluator.base.log, StateFiles(files_of(tmp_path / "state"))
 
     def taken(evaluator: GraphEvaluator, table: pa.Table) -> pa.Table:
         logged(evaluator.base, table)

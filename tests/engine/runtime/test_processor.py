@@ -24,6 +24,7 @@ from engine.runtime.snapshots import Snapshot, Snapshots, SnapshotUnusable
 from engine.runtime.store import Commit, Head, QueryKey
 from engine.sources.eventlog import EventLog
 from engine.sources.segments import LogDamaged
+from engine.sources.store import files_of
 from engine.specification import check
 
 FEED = Feed("yard", Crs.PLANAR, TimeUnit.TICKS, lateness=3)
@@ -34,7 +35,7 @@ SPECIFICATIONS = [
     {"family": "border", "version": 1, "region": {"center": [2, 2], "radius": 1}},
 ]
 QUERIES = [RegisteredQuery(str(i), 1, check(document, FEED)) for i, document in enumerate(SPECIFICATIONS)]
-PLACES = ["batch.before_evaluate", "batch.after_evaluate", "snapshot.before_rename", "batch.after_snapshot", "store.lost", "store.unknown"]
+PLACES = ["batch.before_evaluate", "batch.after_evaluate", "files.before_rename", "batch.after_snapshot", "store.lost", "store.unknown"]
 PLACES += ["batch.after_commit", "join.before_register", "join.before_commit"]
 
 
@@ -66,6 +67,9 @@ class Memory:
 
     def queries(self, version: int) -> Sequence[RegisteredQuery]:
         return [query for query in self.wanted if query.key not in self.stopped]
+
+    def owns(self) -> bool:
+        return True
 
     def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
         return [query for key in keys for query in self.known if query.key == key]
@@ -122,7 +126,7 @@ class Life:
         self.armed: dict[str, int] = {}
         self.store.fail = self.reach
         monkeypatch.setattr(processor_module, "failpoint", self.reach)
-        monkeypatch.setattr("engine.runtime.snapshots.failpoint", self.reach)
+        monkeypatch.setattr("engine.sources.store.failpoint", self.reach)
         self.t = 0
         self.job = self.begin()
 
@@ -132,7 +136,7 @@ class Life:
             raise Crash(place)
 
     def begin(self) -> FeedProcessor:
-        return FeedProcessor(FEED, self.log, self.store, Snapshots(self.folder / "state"), partitions=2)
+        return FeedProcessor(FEED, self.log, self.store, Snapshots(files_of(self.folder / "state")), partitions=2)
 
     def grow(self, count: int) -> None:
         self.log.append(rows_of(self.chance, count, self.t))
@@ -284,7 +288,7 @@ def test_rows_that_are_in_no_file_stop_the_job(calm: Life) -> None:
 
 
 def test_snapshots_are_whole_or_unusable(tmp_path: Path) -> None:
-    snapshots = Snapshots(tmp_path)
+    snapshots = Snapshots(files_of(tmp_path))
     snapshots.write("a", Snapshot({"position": 3}, b"state\nof bytes"))
     assert snapshots.read("a") == Snapshot({"position": 3}, b"state\nof bytes")
     content = (tmp_path / "a").read_bytes()
@@ -292,8 +296,22 @@ def test_snapshots_are_whole_or_unusable(tmp_path: Path) -> None:
         (tmp_path / "a").write_bytes(damaged)
         with pytest.raises(SnapshotUnusable):
             snapshots.read("a")
-    with pytest.raises(SnapshotUnusable):
-        snapshots.read("")
-    snapshots.write("b", Snapshot({}, b""))
-    snapshots.keep_only({"b"})
-    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+    for missing in ("", "b"):
+        with pytest.raises(SnapshotUnusable):
+            snapshots.read(missing)
+
+
+def test_a_start_removes_its_own_snapshots_and_those_it_went_on_from(tmp_path: Path) -> None:
+    """Of others it says which are there: whether they may go is for the head to say."""
+    former, snapshots = Snapshots(files_of(tmp_path)), Snapshots(files_of(tmp_path))
+    old, left = former.named("old"), former.named("left")
+    mine = [snapshots.named(f"{i}") for i in range(3)]
+    for name in (old, left, *mine):
+        snapshots.write(name, Snapshot({}, b""))
+    (tmp_path / f".{mine[2]}.part").write_bytes(b"a write that was broken off")
+    snapshots.adopt([old])
+    snapshots.keep_only({old, mine[1]})
+    assert {path.name for path in tmp_path.iterdir()} == {old, left, mine[1]}
+    snapshots.keep_only({mine[1]})
+    assert snapshots.left_behind({mine[1]}) == [left]
+    assert {path.name for path in tmp_path.iterdir()} == {left, mine[1]}

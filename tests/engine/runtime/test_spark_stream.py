@@ -12,6 +12,7 @@ import pytest
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
+from engine.sources.store import files_of
 from tests.engine.runtime.test_processor import FEED, QUERIES, Memory, rows_of, the_oracle
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def test_one_stream_takes_all_feeds_and_may_begin_anew(spark: SparkSession, tmp_
     chance = random.Random(3)
     logs = [EventLog(tmp_path / "log", name) for name in ("yard", "quay", "lane")]
     stores = [Memory(wanted=list(QUERIES), number=1) for _ in logs]
-    processors = [FeedProcessor(FEED, log, store, Snapshots(tmp_path / log.folder.name)) for log, store in zip(logs, stores, strict=True)]
+    processors = [FeedProcessor(FEED, log, store, Snapshots(files_of(tmp_path / log.folder.name))) for log, store in zip(logs, stores, strict=True)]
     for processor in processors:
         processor.follow()
     taken = []

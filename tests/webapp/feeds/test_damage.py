@@ -15,6 +15,7 @@ from django.core.management import CommandError, call_command
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.segments import LogDamaged
+from engine.sources.store import files_of
 from webapp.accounts.models import Scope
 from webapp.accounts.services import token_create
 from webapp.feeds.damage import feeds_set_aside
@@ -52,7 +53,7 @@ def send(client_of: Any, people: SimpleNamespace) -> Callable[..., Any]:
 def process(feed: Feed) -> None:
     """What the log holds, by the feed's job."""
     folder = Path(django_settings.CHECKPOINT_ROOT) / feed.name / "state"
-    processor = FeedProcessor(feed.engine_feed(), log_of(feed), FeedStore(feed, 1), Snapshots(folder))
+    processor = FeedProcessor(feed.engine_feed(), log_of(feed), FeedStore(feed, 1), Snapshots(files_of(folder)))
     processor.follow()
     processor.process()
 

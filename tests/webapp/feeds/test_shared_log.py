@@ -365,7 +365,7 @@ def test_two_ingests_write_one_feed_while_one_is_killed_again_and_again(tmp_path
         assert kept.filter(pc.equal(kept["entity"], name))["t"].to_pylist() == list(range(0, 20 * until, 10))
     t, clock = kept["t"].to_pylist(), kept["clock"].to_pylist()
     assert clock[1:] == [max(t[:i]) for i in range(1, len(t))]
-    processor = FeedProcessor(feed.engine_feed(), log, FeedStore(feed, 1), Snapshots(tmp_path / "state"))
+    processor = FeedProcessor(feed.engine_feed(), log, FeedStore(feed, 1), Snapshots(files_of(tmp_path / "state")))
     processor.follow()
     while processor.process():
         pass

@@ -17,6 +17,7 @@ from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sinks.facts import facts_of
 from engine.sources.eventlog import EventLog
+from engine.sources.store import files_of
 from tests.webapp.conftest import BORDER
 from webapp.detections.models import Detection
 from webapp.feeds.heads import feed_head_ensure
@@ -63,7 +64,7 @@ def processed(feed: Feed, graph: dict[str, Query], tmp_path: Path) -> FeedProces
     """One walker came and left, another came."""
     feed_head_ensure(feed)
     log = EventLog(tmp_path / "log", feed.name)
-    processor = FeedProcessor(feed.engine_feed(), log, FeedStore(feed, 1), Snapshots(tmp_path / "state"))
+    processor = FeedProcessor(feed.engine_feed(), log, FeedStore(feed, 1), Snapshots(files_of(tmp_path / "state")))
     processor.follow()
     places = [("a", 1000, 20.0), ("b", 1000, 20.0), ("a", 2000, 5.0), ("b", 3000, 5.0), ("a", 4000, 20.0), ("c", 30_000, 50.0)]
     rows: list[dict[str, Any]] = [{"event": "position", "entity": entity, "t": t, "x": x, "y": 5.0} for entity, t, x in places]

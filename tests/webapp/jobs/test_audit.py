@@ -16,6 +16,7 @@ from engine.model.events import row_schema
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
+from engine.sources.store import files_of
 from tests.webapp.answers import a_feed, a_user
 from webapp.detections.models import Detection
 from webapp.feeds.heads import feed_head_ensure
@@ -43,7 +44,7 @@ def processed(tmp_path: Path, settings: Any) -> Feed:
     rows = [{"event": "position", "entity": "a", "t": 10 * n, "x": float(n % 4), "y": 1.0} for n in range(38)]
     rows += [rows[-1], {**rows[3], "t": 30}]
     log.append(pa.Table.from_pylist(rows, schema=row_schema(feed.engine_feed())))
-    processor = FeedProcessor(feed.engine_feed(), log, FeedStore(feed, 1), Snapshots(tmp_path / "state"))
+    processor = FeedProcessor(feed.engine_feed(), log, FeedStore(feed, 1), Snapshots(files_of(tmp_path / "state")))
     processor.follow()
     processor.process()
     return feed

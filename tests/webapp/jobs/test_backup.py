@@ -19,6 +19,7 @@ from engine.model.events import row_schema
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.segments import list_segments
+from engine.sources.store import files_of
 from tests.crash.outage import pointed_at
 from webapp.detections.models import Detection
 from webapp.feeds.ingest import Delivery, ingest
@@ -36,7 +37,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
 
 def processor_of(feed: Feed, folder: Path, epoch: int) -> FeedProcessor:
-    return FeedProcessor(feed.engine_feed(), log_of(feed), FeedStore(feed, epoch), Snapshots(folder / feed.name / "state"))
+    return FeedProcessor(feed.engine_feed(), log_of(feed), FeedStore(feed, epoch), Snapshots(files_of(folder / feed.name / "state")))
 
 
 class Stream(threading.Thread):

@@ -13,6 +13,7 @@ from django.core.management import call_command
 from engine.model.events import row_schema
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
+from engine.sources.store import files_of
 from tests.webapp.answers import a_feed, a_user
 from tests.webapp.jobs.test_audit import SQUARE
 from webapp.alerts.models import Alert
@@ -53,7 +54,7 @@ def send(feed: Feed, rows: list[tuple[str, int, float]]) -> None:
 
 def processor(feed: Feed, settings: Any) -> FeedProcessor:
     head = FeedHead.objects.get(feed=feed)
-    snapshots = Snapshots(Path(settings.CHECKPOINT_ROOT) / feed.name / "state")
+    snapshots = Snapshots(files_of(Path(settings.CHECKPOINT_ROOT) / feed.name / "state"))
     made = FeedProcessor(feed.engine_feed(), event_log(feed.name), FeedStore(feed, head.epoch + 1), snapshots)
     made.follow()
     return made

@@ -17,6 +17,7 @@ from engine.model.events import row_schema
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
+from engine.sources.store import files_of
 from tests.webapp.answers import a_feed, a_user
 from webapp.alerts.models import Alert
 from webapp.detections.counts import answer_counts
@@ -46,7 +47,7 @@ class Yard:
         self.feed = a_feed(f"yard-{number}", lateness=0)
         feed_head_ensure(self.feed)
         self.log = EventLog(django_settings.EVENT_LOG_ROOT, self.feed.name)
-        self.processor = FeedProcessor(self.feed.engine_feed(), self.log, FeedStore(self.feed, 1), Snapshots(folder / f"state-{number}"))
+        self.processor = FeedProcessor(self.feed.engine_feed(), self.log, FeedStore(self.feed, 1), Snapshots(files_of(folder / f"state-{number}")))
 
     def send(self, *rows: tuple[str, str, int]) -> None:
         """Rows (event, entity, t), processed when this returns."""

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 
 from engine.sources.segments import LogDamaged
 from webapp.config.database_roles import as_owner
-from webapp.feeds.logs import is_shared, logs_copy
+from webapp.feeds.logs import is_shared, logs_copy, states_copy
 from webapp.jobs.models import FeedHead
 from webapp.platform import backup
 from webapp.platform.postgres import PostgresError
@@ -52,8 +52,9 @@ class Command(BaseCommand):
                     heads = list(FeedHead.objects.values_list("feed__name", "snapshot", "last_seq"))
                     if not is_shared():
                         backup.link_logs(here, staging / backup.LOG)
-                    is_whole = backup.link_moment(here, {name: state for name, state, _ in heads}, staging)
-                if is_whole:
+                    states = {name: state for name, state, _ in heads}
+                    is_whole = backup.link_moment(here, {} if is_shared() else states, staging)
+                if is_whole and (not is_shared() or states_copy(states, staging / "state")):
                     if is_shared():
                         # None of the files that this transaction knows goes within the hour.
                         logs_copy(staging / backup.LOG)

@@ -28,12 +28,9 @@ class Primitive(Pattern):
 
 
 @dataclass(frozen=True)
-class Both(Pattern):
-    """`first AND second`; with `span` an INTERVAL, `first ;[span] second`: max(e) - min(s) <= span."""
-
+class _Pair(Pattern):
     first: Pattern
     second: Pattern
-    span: int | None = None
 
     @property
     def parts(self) -> tuple[Pattern, ...]:
@@ -41,15 +38,15 @@ class Both(Pattern):
 
 
 @dataclass(frozen=True)
-class Either(Pattern):
+class Both(_Pair):
+    """`first AND second`; with `span` an INTERVAL, `first ;[span] second`: max(e) - min(s) <= span."""
+
+    span: int | None = None
+
+
+@dataclass(frozen=True)
+class Either(_Pair):
     """`first OR second`."""
-
-    first: Pattern
-    second: Pattern
-
-    @property
-    def parts(self) -> tuple[Pattern, ...]:
-        return self.first, self.second
 
 
 @dataclass(frozen=True)
@@ -68,9 +65,7 @@ class Sequence(Pattern):
 
 
 @dataclass(frozen=True)
-class Absence(Pattern):
-    """`first : !without[span]`: no `without` in the `span` after `first`; it occurs at the end of the span, by timer."""
-
+class _Without(Pattern):
     first: Pattern
     without: Pattern
     span: int
@@ -78,6 +73,16 @@ class Absence(Pattern):
     @property
     def parts(self) -> tuple[Pattern, ...]:
         return self.first, self.without
+
+
+@dataclass(frozen=True)
+class Absence(_Without):
+    """`first : !without[span]`: no `without` in the `span` after `first`; it occurs at the end of the span, by timer."""
+
+
+@dataclass(frozen=True)
+class Around(_Without):
+    """`first AND !without[span]`: no `without` from `span` before `first` until `span` after it; it occurs at the end of that, by timer."""
 
 
 @dataclass(frozen=True)
@@ -91,19 +96,6 @@ class Before(Pattern):
     @property
     def parts(self) -> tuple[Pattern, ...]:
         return self.without, self.second
-
-
-@dataclass(frozen=True)
-class Around(Pattern):
-    """`first AND !without[span]`: no `without` from `span` before `first` until `span` after it; it occurs at the end of that, by timer."""
-
-    first: Pattern
-    without: Pattern
-    span: int
-
-    @property
-    def parts(self) -> tuple[Pattern, ...]:
-        return self.first, self.without
 
 
 def nodes(pattern: Pattern) -> Iterator[Pattern]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,20 +15,12 @@ from engine.constraint_queries.plan import ARROW_TYPES, ConstraintIndex
 from engine.constraint_queries.ranges import grouped, passing
 from engine.constraint_queries.specification import Comparison
 from engine.model.batch import ENTITY, SEQ, TIME, Batch, X, Y
-from engine.model.conditions import Condition
+from engine.model.conditions import BY_ARROW, Condition
 from engine.operator import ROUTE
 
 Mask = npt.NDArray[np.bool_]
 QUERY, UNARY = "query", "unary"
 _PREFIX = "column "
-_ARROW: Mapping[str, Callable[..., pa.Array]] = {
-    "=": pc.equal,
-    "!=": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
 
 
 def emitted_rows(index: ConstraintIndex, batch: Batch) -> pa.RecordBatch | None:
@@ -106,7 +97,7 @@ def _compare(batch: Batch, comparison: Comparison) -> Mask:
         return np.zeros(len(batch), np.bool_)
     both = _present(batch, comparison.left) & _present(batch, comparison.right)
     if not (pa.types.is_integer(left.type) or pa.types.is_floating(left.type)):
-        found = pc.fill_null(_ARROW[comparison.op](left, right), False)
+        found = pc.fill_null(BY_ARROW[comparison.op](left, right), False)
         return both & np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
     doubles = pa.types.is_floating(left.type), pa.types.is_floating(right.type)
     return both & _numbers(OPS[comparison.op], *doubles, whole(left), double(left), whole(right), double(right))

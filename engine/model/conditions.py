@@ -19,7 +19,7 @@ Constant = str | int | float | bool
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in")
 FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """The same comparison with its sides exchanged."""
-_ARROW: Mapping[str, Callable[..., pa.Array]] = {
+BY_ARROW: Mapping[str, Callable[..., pa.Array]] = {
     "=": pc.equal,
     "!=": pc.not_equal,
     "<": pc.less,
@@ -108,7 +108,7 @@ def _compare(column: pa.Array, op: str, constant: Constant) -> npt.NDArray[np.bo
         if op in ("always", "never"):
             # A missing value satisfies nothing, not even what always holds.
             return _bools(pc.is_valid(column)) if op == "always" else np.zeros(len(column), np.bool_)
-    return _bools(_ARROW[op](column, pa.scalar(constant, column.type)))
+    return _bools(BY_ARROW[op](column, pa.scalar(constant, column.type)))
 
 
 def _bools(found: pa.Array) -> npt.NDArray[np.bool_]:

@@ -1,8 +1,8 @@
-"""The notices name everything that the locks bring into production."""
+"""The notices name everything that the locks bring into production, and every recording that is delivered."""
 
 from __future__ import annotations
 
-from webapp.platform.notices import TARGET, node_parts, python_parts
+from webapp.platform.notices import SAMPLES, TARGET, node_parts, python_parts, recordings
 
 
 def test_every_package_that_is_delivered_is_named_with_its_licence() -> None:
@@ -11,3 +11,13 @@ def test_every_package_that_is_delivered_is_named_with_its_licence() -> None:
     assert len(parts) > 60
     missing = [part.name for part in parts if f"| {part.name} | " not in page]
     assert not missing, "run python -m webapp.platform.notices"
+
+
+def test_every_recording_in_the_repository_is_named_with_its_licence_and_terms() -> None:
+    page, terms = TARGET.read_text(), (SAMPLES / "README.md").read_text()
+    named = {file: licence for file, _, licence in recordings()}
+    assert set(named) == {path.name for path in SAMPLES.iterdir()} - {"README.md", "samples.json"}
+    assert all(named.values())
+    missing = [file for file in named if f"| {file} | " not in page or f"| `{file}` | " not in terms]
+    assert not missing, "run python -m webapp.platform.notices, and name the terms in fixtures/samples/README.md"
+    assert sum((SAMPLES / file).stat().st_size for file in named) < 1_200_000

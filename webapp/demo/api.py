@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -12,14 +15,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from engine.model.faults import refuse
 from webapp.accounts.authentication import person
+from webapp.accounts.models import User
 from webapp.accounts.permissions import check_may_make
 from webapp.config.boxes import whole
-from webapp.demo.samples import Sample, sample_list, sample_load
+from webapp.demo.samples import Sample, all_samples, sample_load
 from webapp.demo.truth import truth_scores
 from webapp.feeds.api import FeedSerializer
-from webapp.feeds.models import Feed
-from webapp.feeds.selectors import feed_get
+from webapp.feeds.models import Feed, Upload
+from webapp.feeds.selectors import feed_get, upload_list
 from webapp.feeds.uploads.api import UploadSerializer
 
 
@@ -43,22 +48,28 @@ class ScoresView(APIView):
 
 
 class SampleSerializer(serializers.Serializer[Any]):
-    """Which sample, and for which team."""
+    """Which sample, for which team, and of which uploaded file where its own is not here."""
 
     name = serializers.CharField(max_length=63)
     team = serializers.IntegerField(required=False, allow_null=True, default=None)
+    upload = serializers.UUIDField(required=False, allow_null=True, default=None)
 
 
 class SamplesView(APIView):
     """Recordings to start with, each with queries for it."""
 
-    @extend_schema(summary="The samples that are here", responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        summary="Samples to start with",
+        description="`here` is false where the recording is not included: upload its `file`, then name the upload.",
+        responses=OpenApiTypes.OBJECT,
+    )
     def get(self, request: Request) -> Response:
-        return Response({"results": [_row_of(sample) for sample in sample_list()]})
+        return Response({"results": [_row_of(sample) for sample in all_samples()]})
 
     @extend_schema(
         summary="Make a feed of a sample",
-        description="A real recording is loaded as history, made minutes as if they happened now. The answer is the upload that brings the rows.",
+        description="A real recording is loaded as history, made minutes as if they happened now. The answer is the upload that brings the rows. "
+        "`upload` is the uploaded file of a recording that is not included.",
         request=SampleSerializer,
         responses={201: UploadSerializer},
     )
@@ -71,8 +82,18 @@ class SamplesView(APIView):
         # The team is checked as that of any new feed.
         feed = FeedSerializer(data={"name": "sample", "title": "Sample", "crs": "geographic", "team": given["team"]}, context={"request": request})
         feed.is_valid(raise_exception=True)
-        upload = sample_load(name=given["name"], user=user, team=feed.validated_data.get("team"))
+        upload = sample_load(name=given["name"], user=user, team=feed.validated_data.get("team"), given=_file_of(user, given["upload"]))
         return Response(UploadSerializer(upload, context={"request": request}).data, status=201)
+
+
+def _file_of(user: User, upload: UUID | None) -> Upload | None:
+    """The file that the user uploaded. Raises Refused."""
+    if upload is None:
+        return None
+    found = upload_list(user=user).filter(pk=upload, owner=user).first()
+    if found is None:
+        raise refuse("/upload", "There is no such file of yours.")
+    return found
 
 
 def _row_of(sample: Sample) -> dict[str, Any]:
@@ -83,5 +104,22 @@ def _row_of(sample: Sample) -> dict[str, Any]:
         "licence": sample.licence,
         "origin": sample.origin,
         "live": bool(sample.made),
+        "here": sample.is_here,
+        "file": sample.file,
+        "rows": sample.rows,
+        "from": _milliseconds(sample.span[0]) if sample.span else None,
+        "to": _milliseconds(sample.span[1]) if sample.span else None,
+        "minutes": sample.made.get("minutes"),
+        "opens": _view_of(sample.opens) if sample.opens else None,
         "queries": [{"name": query["name"], "description": query.get("description", "")} for query in sample.queries],
     }
+
+
+def _view_of(opens: Mapping[str, Any]) -> dict[str, Any]:
+    """As addresses of the live page hold it."""
+    x, y, zoom = opens["map"]
+    return {"window": [_milliseconds(one) for one in opens["window"]], "instant": _milliseconds(opens["at"]), "map": {"x": x, "y": y, "zoom": zoom}}
+
+
+def _milliseconds(moment: str) -> int:
+    return int(datetime.fromisoformat(moment).timestamp() * 1000)

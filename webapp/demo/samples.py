@@ -1,7 +1,7 @@
 """Samples to start with: a recording, or some minutes of a demo world, that becomes a feed with regions and queries in one step.
 
-fixtures/samples/samples.json says what there is. Real recordings are no part of the project: they are offered where `VEDETTE_DATA` has them. Both
-go the way of uploaded files, so that what a sample does can be done with one's own file.
+fixtures/samples/samples.json says what there is. Some real recordings lie beside it; the others are no part of the project: they are taken from
+`VEDETTE_DATA`, or the user uploads them. All go the way of uploaded files, so that what a sample does can be done with one's own file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from django.conf import settings
 from django.db import transaction
 
-from engine.model.faults import refuse, unknown_name
+from engine.model.faults import Fault, Refused, refuse, unknown_name
 from webapp.accounts.models import Team, User
 from webapp.audit.services import record
 from webapp.demo.simulation.scenarios import read_scenario
@@ -32,7 +32,8 @@ from webapp.feeds.uploads.store import file_of, folder_of, upload_create, upload
 from webapp.platform.folders import ROOT
 from webapp.queries.services import query_register
 
-SAMPLES = ROOT / "fixtures" / "samples" / "samples.json"
+SHIPPED = ROOT / "fixtures" / "samples"
+SAMPLES = SHIPPED / "samples.json"
 MADE_AT = 1_760_000_000_000
 """When the minutes of a demo world begin; loading moves them to now."""
 VIEW_KEYS = ("view", "lateness")
@@ -40,13 +41,17 @@ VIEW_KEYS = ("view", "lateness")
 
 @dataclass(frozen=True)
 class Sample:
-    """`queries` are as `query_register` takes them. A real one has its `file` below the folder of recordings, a licence and an origin; a made one
-    says in `made` which world, how long, and which of its places and entities."""
+    """`queries` are as `query_register` takes them. A real one has its `file`, shipped or below the folder of recordings, its first and last time
+    (ISO 8601), a licence and an origin, and what the live page shows of it at first: a `window` of time, the instant `at`, and the `map`'s centre and
+    zoom. A made one says in `made` which world, how long, and which of its places and entities."""
 
     name: str
     title: str
     about: str
+    rows: int
     queries: list[dict[str, Any]]
+    span: tuple[str, str] | None = None
+    opens: Mapping[str, Any] | None = None
     file: str = ""
     licence: str = ""
     origin: str = ""
@@ -56,7 +61,11 @@ class Sample:
     @property
     def path(self) -> Path:
         """Where a real recording lies."""
-        return Path(settings.SAMPLES_ROOT) / self.file
+        return SHIPPED / self.file if self.is_shipped else Path(settings.SAMPLES_ROOT) / self.file
+
+    @property
+    def is_shipped(self) -> bool:
+        return bool(self.file) and (SHIPPED / self.file).is_file()
 
     @property
     def is_here(self) -> bool:
@@ -67,11 +76,6 @@ class Sample:
 def all_samples() -> list[Sample]:
     """All that are described, here or not."""
     return list(_read(json.loads(SAMPLES.read_text(encoding="utf-8"))["samples"]))
-
-
-def sample_list() -> list[Sample]:
-    """Those that can be loaded here."""
-    return [sample for sample in all_samples() if sample.is_here]
 
 
 def _read(documents: list[dict[str, Any]]) -> Iterator[Sample]:
@@ -91,12 +95,17 @@ def _is_wanted(place: Place, tags: list[str] | None) -> bool:
 
 
 @transaction.atomic
-def sample_load(*, name: str, user: User, team: Team | None) -> Upload:
-    """Makes a feed of the sample, with its regions and queries, and has its rows loaded. Raises Refused."""
-    samples = {sample.name: sample for sample in sample_list()}
+def sample_load(*, name: str, user: User, team: Team | None, given: Upload | None = None) -> Upload:
+    """Makes a feed of the sample, with its regions and queries, and has its rows loaded: those of the file `given`, or the sample's own. Raises
+    Refused."""
+    samples = {sample.name: sample for sample in all_samples()}
     if name not in samples:
         raise refuse("/name", unknown_name(name, samples, what="sample"))
     sample = samples[name]
+    if given is not None:
+        return _load_given(sample, given, user, team)
+    if not sample.is_here:
+        raise refuse("/name", f"The recording is not included: upload its file and name the upload, or put it at {sample.file} below VEDETTE_DATA.")
     upload = _upload(sample, user)
     try:
         return _load(sample, upload, user, team)
@@ -104,6 +113,16 @@ def sample_load(*, name: str, user: User, team: Team | None) -> Upload:
         # The row goes with the transaction, and with it what the quota of files counts: the file must not stay.
         shutil.rmtree(folder_of(upload), ignore_errors=True)
         raise
+
+
+def _load_given(sample: Sample, upload: Upload, user: User, team: Team | None) -> Upload:
+    """Raises Refused with pointers to the file where it does not fit: it stays, and can be loaded by hand."""
+    if sample.made:
+        raise refuse("/upload", "A simulated sample takes no file.")
+    try:
+        return _load(sample, upload, user, team)
+    except Refused as refused:
+        raise Refused(Fault("/upload", f"The file does not fit the sample: {fault.message}") for fault in refused.faults) from None
 
 
 def _load(sample: Sample, upload: Upload, user: User, team: Team | None) -> Upload:

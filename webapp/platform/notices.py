@@ -1,4 +1,6 @@
-"""The licences of everything that Vedette is delivered with: `python -m webapp.platform.notices` writes THIRD_PARTY.md from both locks."""
+"""The licences of everything that Vedette is delivered with: `python -m webapp.platform.notices` writes THIRD_PARTY.md.
+
+Packages are those of both locks, recordings those of fixtures/samples/samples.json that lie beside it."""
 
 from __future__ import annotations
 
@@ -23,6 +25,7 @@ class Part(NamedTuple):
 
 TARGET = ROOT / "THIRD_PARTY.md"
 NODE_MODULES = ROOT / "frontend" / "node_modules"
+SAMPLES = ROOT / "fixtures" / "samples"
 BUNDLED_TOOLS = ("lucide-static",)
 """Only needed to build, but parts of them are in what is delivered."""
 EARLIER_PYTHONS = (Part("async-timeout", "Apache Software License"),)
@@ -64,6 +67,13 @@ def node_parts() -> Iterator[Part]:
             yield Part(name, package.get("license", UNSTATED))
 
 
+def recordings() -> Iterator[tuple[str, str, str]]:
+    """File, origin and licence of the recordings that are delivered."""
+    for sample in json.loads((SAMPLES / "samples.json").read_text(encoding="utf-8"))["samples"]:
+        if (SAMPLES / sample.get("file", "")).is_file():
+            yield sample["file"], sample["origin"], sample["licence"]
+
+
 def written() -> str:
     """The page."""
     lines = [
@@ -75,6 +85,8 @@ def written() -> str:
     for title, parts in (("Python", python_parts()), ("In the page", node_parts())):
         rows = [f"| {part.name} | {part.licence} |" for part in sorted(set(parts))]
         lines += ["", f"## {title}", "", "| package | licence |", "| --- | --- |", *rows]
+    lines += ["", "## Recordings", "", "fixtures/samples/README.md has the terms and what was left out.", ""]
+    lines += ["| file | origin | licence |", "| --- | --- | --- |", *[f"| {' | '.join(row)} |" for row in recordings()]]
     return "\n".join(lines) + "\n"
 
 

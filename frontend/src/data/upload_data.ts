@@ -28,9 +28,9 @@ export const reading = record({
 });
 export type Reading = ReturnType<typeof reading>;
 
-const place: Parser<readonly [number, number]> = (value, path = "") => {
-  const [x, y] = list(number)(value, path);
-  return [x ?? 0, y ?? 0];
+const pair: Parser<[number, number]> = (value, path = "") => {
+  const [first, second] = list(number)(value, path);
+  return [first ?? 0, second ?? 0];
 };
 const values = (value: unknown): Record<string, unknown> =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
@@ -46,7 +46,7 @@ export const inspection = record({
   good: integer,
   faults: list(record({ line: integer, problem: string, row: anything })),
   fault_count: integer,
-  places: list(place),
+  places: list(pair),
   bounds: nullable(four),
   entities: integer,
   from: nullable(number),
@@ -101,6 +101,13 @@ const samplePage = record({
       licence: string,
       origin: string,
       live: boolean,
+      here: boolean,
+      file: string,
+      rows: integer,
+      from: nullable(number),
+      to: nullable(number),
+      minutes: nullable(number),
+      opens: nullable(record({ window: pair, instant: number, map: record({ x: number, y: number, zoom: number }) })),
       queries: list(record({ name: string, description: string })),
     }),
   ),

@@ -12,6 +12,7 @@ import {
   feedTitle,
   freeFeedName,
   inspection,
+  samples,
   STATE_WORDS,
   UTM,
   upload as uploadParser,
@@ -19,6 +20,7 @@ import {
   type Inspection,
   type Upload,
 } from "../data/upload_data";
+import { noChoice, toSearch } from "../data/view_state";
 import { showFaults } from "../views/faults_view";
 import { openNewFeed } from "../views/feed_form_view";
 import { fail, openShell, pageFrame } from "../views/shell_view";
@@ -38,8 +40,9 @@ const RATES: readonly (readonly [string, string])[] = [
 ];
 const shell = openShell();
 const teams = shell.me.teams.filter((one) => one.role === "operator" || one.role === "admin");
+const wanted = new URLSearchParams(location.search);
 /** `?into=NAME`: the file goes into a feed that is there. */
-const into = new URLSearchParams(location.search).get("into");
+const into = wanted.get("into");
 const target = shell.feeds.find(({ name }) => name === into) ?? null;
 const body = pageFrame(shell.root, target === null ? t("New feed") : t("A file into {title}", { title: target.title || target.name }), [
   ...(target !== null ? [] : [newWithoutFile()]),
@@ -84,12 +87,7 @@ function chooseFile(): void {
       }),
     ),
     others,
-    target !== null
-      ? null
-      : samplesView(teams[0]?.id ?? null, (row) => {
-          history.replaceState(null, "", addressOf(row.id));
-          load(row);
-        }),
+    target !== null ? null : samplesView(teams[0]?.id ?? null),
   );
   get("uploads/", page(uploadParser)).then(({ results }) => {
     const list = onTheWay(results);
@@ -127,11 +125,20 @@ async function open(id: string): Promise<void> {
 }
 
 function load(row: Upload): void {
+  // A sample has queries: the live page shows their answers.
+  const ready = wanted.has("sample") ? (feed: string): void => void showSample(feed) : undefined;
   replace(
     body,
     steps(2),
-    loadView(row.id, () => describe(row)),
+    loadView(row.id, () => describe(row), ready),
   );
+}
+
+/** The live page, where and when the sample is worth a look. */
+async function showSample(feed: string): Promise<void> {
+  const found = await get("samples/", samples).catch(() => []);
+  const opens = found.find(({ name }) => name === wanted.get("sample"))?.opens ?? null;
+  location.assign(`/${toSearch({ ...noChoice(feed), ...opens })}`);
 }
 
 function describe(row: Upload): void {
@@ -398,7 +405,7 @@ function field(label: string, pointer: string, control: HTMLElement): HTMLElemen
   return h("div", { class: "field", "data-pointer": pointer }, h("label", { for: control.id }, label), control);
 }
 
-const asked = new URLSearchParams(location.search).get("upload");
+const asked = wanted.get("upload");
 if (asked !== null && /^[0-9a-f-]{36}$/.test(asked))
   open(asked).catch((error: unknown) => {
     fail(error);

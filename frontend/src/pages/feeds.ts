@@ -34,7 +34,7 @@ const feedsPlace = h("section", { class: "stack-lg", "aria-label": t("Feeds") })
 body.append(jobsPlace, feedsPlace);
 /** Shown while there is no feed. */
 const samplesPlace = h("div", { "data-empty": true });
-if (mayMake) samplesPlace.append(samplesView(teams[0]?.id ?? null, ({ id }) => location.assign(`/feeds/new?upload=${id}`)));
+if (mayMake) samplesPlace.append(samplesView(teams[0]?.id ?? null));
 
 // ---- Jobs
 

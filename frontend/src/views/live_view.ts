@@ -311,7 +311,17 @@ export class LiveView {
     this.isOpened = true;
     this.model.openClock();
     this.timeChosen();
-    if (this.model.clock.isLive) void this.showPresent().then(() => this.frameUnknown());
+    if (!this.model.clock.isLive) return;
+    void this.showPresent().then(() => {
+      this.frameUnknown();
+      if (Number.isFinite(this.model.clock.earliest)) this.showRecording(this.model.clock.earliest);
+    });
+  }
+
+  /** A recording that has ended opens as a whole: the last minutes of it say little. */
+  private showRecording(begin: number): void {
+    const factor = this.model.recordingFactor(begin, Date.now());
+    if (factor > 1) this.time.zoom(factor, this.model.present());
   }
 
   /** A feed without a view, plan or place in the address opens on where its entities are. */

@@ -41,6 +41,9 @@ const COUNT_STRETCHES = 400;
 const FILL_WAIT_MS = 150;
 /** Queries asked for at once when their first answers come. */
 const MOST_UNKNOWN = 20;
+/** A history whose newest row is older is a recording that has ended; and how much more than it the window shows. */
+const ENDED_MS = 86_400_000;
+const BESIDE_RECORDING = 1.06;
 const byName = new Intl.Collator("en", { numeric: true });
 
 /** Queries that open alerts above those that do not, by severity. */
@@ -429,6 +432,14 @@ export class LiveModel {
     const { window, instant } = this.state;
     if (window !== null) this.clock.show(window, instant ?? Math.min(window[1], this.present()));
     else if (instant !== null) this.clock.seek(instant);
+  }
+
+  /** How much longer the window must be for all of a recording that has ended; 1 where the reader chose one, or it has not. */
+  recordingFactor(begin: number, wall: number): number {
+    const { clock, feed, state } = this;
+    const isRecording = feed.time === "ms" && !feed.wall_clock && wall - this.present() > ENDED_MS;
+    if (!isRecording || !clock.isLive || state.span !== null) return 1;
+    return Math.max(1, ((this.present() - begin) * BESIDE_RECORDING) / clock.span);
   }
 
   /** The feed's present: the greatest event time seen, moved on by the wall clock for a while between frames; 0 before any. */

@@ -9,8 +9,11 @@ import { t } from "../../lib/texts";
 
 const EVERY_MS = 700;
 
-/** Watches the upload until it is at rest. `again` looks at the file once more, after a failure. */
-export function loadView(id: string, again: () => void): HTMLElement {
+/**
+ * Watches the upload until it is at rest. `again` looks at the file once more, after a failure; `ready` is called once,
+ * when there is something to see in the feed.
+ */
+export function loadView(id: string, again: () => void, ready: (feed: string) => void = () => {}): HTMLElement {
   const place = h("div", { class: "panel panel-body stack-lg wizard-load", "aria-live": "polite" });
   const steer = (action: string) => (): void => {
     call(`uploads/${id}/load`, { method: "PATCH", body: { action } }).then((row) => show(uploadParser(row)), fail);
@@ -70,6 +73,10 @@ export function loadView(id: string, again: () => void): HTMLElement {
     try {
       const row = await get(`uploads/${id}/`, uploadParser);
       show(row);
+      if (row.feed !== null && (row.state === "done" || (row.as_now && row.position > 0))) {
+        ready(row.feed);
+        ready = () => {};
+      }
       if (row.state === "done" || row.state === "cancelled") return;
     } catch (error) {
       fail(error);

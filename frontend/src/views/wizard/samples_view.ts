@@ -1,55 +1,130 @@
-/** Samples to start with: each becomes a feed with queries by one click. */
+/** Samples to start with: each becomes a feed with queries by one click, or by its file where that is not included. */
 
-import { get, post } from "../../lib/api";
+import { ApiError, get, post, query as address } from "../../lib/api";
 import { button, h, icon } from "../../lib/dom";
-import { samples as samplesParser, upload as uploadParser, type Sample, type Upload } from "../../data/upload_data";
+import { formatDate } from "../../lib/time";
+import { samples as samplesParser, upload as uploadParser, type Sample } from "../../data/upload_data";
 import { fail } from "../shell_view";
-import { t } from "../../lib/texts";
+import { t, tn } from "../../lib/texts";
+import { sendFile } from "./upload_step";
 
-/** The gallery; `done` gets the upload that brings the rows. Of several teams the feed goes to the first. */
-export function samplesView(team: string | null, done: (upload: Upload) => void): HTMLElement {
-  const list = h("ul", { class: "samples" });
-  const place = h(
-    "section",
-    { class: "panel panel-body stack", "aria-label": t("Samples to start with"), hidden: true },
-    h("h2", { class: "section-title" }, t("Samples to start with")),
-    h("p", { class: "muted" }, t("One click makes a feed, with queries that already have something to answer.")),
-    list,
-  );
+/** The gallery. Of several teams the feed goes to the first. */
+export function samplesView(team: string | null): HTMLElement {
+  const place = h("section", { class: "panel panel-body stack", "aria-label": t("Samples to start with"), hidden: true });
   get("samples/", samplesParser).then((found) => {
-    list.append(...found.map((sample) => card(sample, team, done)));
+    const absent = found.filter(({ here }) => !here);
+    place.append(
+      h("h2", { class: "section-title" }, t("Samples to start with")),
+      h("p", { class: "muted" }, t("One click makes a feed, with queries that already have something to answer.")),
+      h("ul", { class: "samples" }, ...found.filter(({ here }) => here).map((sample) => card(sample, loadButton(sample, team)))),
+    );
+    if (absent.length > 0) place.append(absentSamples(absent, team));
     place.hidden = found.length === 0;
   }, fail);
   return place;
 }
 
-function card(sample: Sample, team: string | null, done: (upload: Upload) => void): HTMLElement {
-  const load = button(sample.live ? t("Play") : t("Load"), {
-    icon: sample.live ? "play" : "file-up",
-    kind: "button-sm button-primary",
-    onClick: () => {
-      load.disabled = true;
-      post("samples/", { name: sample.name, team: team === null ? null : Number(team) }, uploadParser).then(done, (error: unknown) => {
-        load.disabled = false;
-        fail(error);
-      });
-    },
-  });
-  load.setAttribute("aria-label", `${sample.live ? t("Play") : t("Load")}: ${sample.title}`);
+/** Recordings that the user has to bring: with the file they become the same feed, with the same queries. */
+function absentSamples(found: readonly Sample[], team: string | null): HTMLElement {
+  return h(
+    "details",
+    { class: "stack samples-absent" },
+    h("summary", {}, tn("{count} recording that is not included", "{count} recordings that are not included", found.length)),
+    h(
+      "p",
+      { class: "muted" },
+      t(
+        "Choose the file that you got from its origin: it becomes a feed with these queries. Or put it into the server's folder VEDETTE_DATA.",
+      ),
+    ),
+    h("ul", { class: "samples" }, ...found.map((sample) => card(sample, ...fileChoice(sample, team)))),
+  );
+}
+
+function card(sample: Sample, action: HTMLElement, ...more: HTMLElement[]): HTMLElement {
   return h(
     "li",
     { class: "sample stack" },
-    h("div", { class: "row spread" }, h("strong", {}, sample.title), load),
+    h("div", { class: "row spread" }, h("strong", {}, sample.title), action),
     h("p", { class: "small" }, sample.about),
+    h(
+      "p",
+      { class: "row row-wrap small" },
+      h("span", { class: `badge ${sample.live ? "badge-info" : "badge-good"}` }, sample.live ? t("Simulated") : t("Real recording")),
+      h("span", { class: "muted num" }, extent(sample)),
+    ),
     h(
       "ul",
       { class: "small muted sample-queries", "aria-label": t("Queries of {title}", { title: sample.title }) },
       ...sample.queries.map(({ name, description }) => h("li", { title: description }, icon("search"), h("span", {}, name))),
     ),
-    h(
-      "p",
-      { class: "small faint" },
-      sample.live ? t("Made by a simulation.") : t("{origin}. Licence: {licence}.", { origin: sample.origin, licence: sample.licence }),
-    ),
+    sample.live
+      ? null
+      : h("p", { class: "small faint" }, t("{origin}. Licence: {licence}.", { origin: sample.origin, licence: sample.licence })),
+    ...more,
   );
+}
+
+/** How many rows it has, and when they are from. */
+function extent(sample: Sample): string {
+  const rows = tn("{count} row", "{count} rows", sample.rows);
+  if (sample.from === null || sample.to === null) return `${rows} · ${t("{minutes} minutes, as if now", { minutes: sample.minutes ?? 0 })}`;
+  const [first, last] = [formatDate(sample.from, "UTC"), formatDate(sample.to, "UTC")];
+  return `${rows} · ${first === last ? first : `${first} – ${last}`}`;
+}
+
+function loadButton(sample: Sample, team: string | null): HTMLElement {
+  const words = sample.live ? t("Play") : t("Load");
+  const load = button(words, {
+    icon: sample.live ? "play" : "file-up",
+    kind: "button-sm button-primary",
+    "aria-label": `${words}: ${sample.title}`,
+    onClick: () => {
+      load.disabled = true;
+      make(sample, team).catch((error: unknown) => {
+        load.disabled = false;
+        fail(error);
+      });
+    },
+  });
+  return load;
+}
+
+/** The button that takes the recording's file, and where its way to the server is shown. */
+function fileChoice(sample: Sample, team: string | null): [HTMLElement, HTMLElement, HTMLElement] {
+  const status = h("div", { class: "stack", "aria-live": "polite", hidden: true });
+  const chooser = h("input", {
+    type: "file",
+    class: "visually-hidden",
+    tabindex: -1,
+    "aria-label": t("File of {title}", { title: sample.title }),
+  });
+  const choose = button(t("Choose the file"), {
+    icon: "file-up",
+    kind: "button-sm",
+    "aria-label": t("Choose the file: {title}", { title: sample.title }),
+    onClick: () => chooser.click(),
+  });
+  chooser.addEventListener("change", () => {
+    const [file] = chooser.files ?? [];
+    if (file === undefined) return;
+    choose.disabled = true;
+    void sendFile(file, status, (id) => {
+      make(sample, team, id).catch((error: unknown) => {
+        fail(error);
+        choose.disabled = false;
+        // What the file means can still be said by hand.
+        if (error instanceof ApiError && error.status === 400)
+          status.replaceChildren(
+            h("a", { href: address("/feeds/new", { upload: id }) }, t("Load {name} without the sample's queries", { name: file.name })),
+          );
+      });
+    });
+  });
+  return [h("span", {}, choose, chooser), h("p", { class: "small faint path" }, `VEDETTE_DATA/${sample.file}`), status];
+}
+
+async function make(sample: Sample, team: string | null, upload: string | null = null): Promise<void> {
+  const made = await post("samples/", { name: sample.name, team: team === null ? null : Number(team), upload }, uploadParser);
+  location.assign(address("/feeds/new", { upload: made.id, sample: sample.name }));
 }

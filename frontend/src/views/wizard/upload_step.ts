@@ -31,7 +31,7 @@ export function uploadStep(done: (id: string) => void): HTMLElement {
   );
   const status = h("div", { class: "stack", "aria-live": "polite", hidden: true });
   const begin = (file: File | undefined): void => {
-    if (file !== undefined) void send(file, status, done);
+    if (file !== undefined) void sendFile(file, status, done);
   };
   chooser.addEventListener("change", () => begin(chooser.files?.[0]));
   for (const kind of ["dragover", "dragleave", "drop"]) {
@@ -44,7 +44,8 @@ export function uploadStep(done: (id: string) => void): HTMLElement {
   return h("div", { class: "stack-lg" }, place, status);
 }
 
-async function send(file: File, status: HTMLElement, done: (id: string) => void): Promise<void> {
+/** Sends the file in parts and shows in `status` how far it is; `done` gets the id of the upload when all of it is there. */
+export async function sendFile(file: File, status: HTMLElement, done: (id: string) => void): Promise<void> {
   const bar = h("i", { vars: { "--w": "0%", "--bar-colour": "var(--accent)" } });
   const words = h("span", { class: "small muted num" }, "");
   const pause = button(t("Pause"), { icon: "pause", kind: "button-sm" });

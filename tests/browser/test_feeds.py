@@ -12,6 +12,7 @@ import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
+from tests.browser.answering import Answering
 from tests.engine.sources.live.brokers import broker
 from webapp.feeds.ingest import event_log
 from webapp.feeds.models import Connector, Feed
@@ -128,10 +129,52 @@ def test_files_of_three_kinds_become_feeds_by_mouse_alone(site: Site, tmp_path: 
     _load_as_if_it_happened_now(site, tmp_path)
     page.goto(site.address + "/feeds/new")
     page.get_by_role("button", name="Play: Ships in a strait").click()
-    page.locator(".wizard-load[data-state=sending]").wait_for()
-    page.get_by_role("link", name="Live view", exact=True).wait_for()
+    page.wait_for_url("**/?feed=strait**")
     assert Feed.objects.get(name="strait").queries.count() == 3
     assert site.faults == []
+
+
+def test_one_click_loads_a_real_recording_and_shows_its_first_answers(site: Site) -> None:
+    site.world.start(sys.executable, "manage.py", "ingest", name="ingest")
+    site.log_in()
+    page = site.page
+    page.goto(site.address + "/feeds/new")
+    card = page.get_by_role("listitem").filter(has_text="Atlantic storms of 2005")
+    for text in ("Real recording", "901 rows · 8 Jun 2005 – 7 Jan 2006", "Licence: Public domain", "Category five"):
+        card.get_by_text(text).wait_for()
+    page.get_by_role("button", name="Load: Atlantic storms of 2005").click()
+    page.wait_for_url("**/?feed=storms&window=*")
+    feed = Feed.objects.get(name="storms")
+    # The moment of the landfall, without a further click.
+    when = page.get_by_label("Go to a date and time")
+    page.wait_for_function("field => field.value === '29 Aug 2005, 11:00:00'", arg=when.element_handle())
+    assert Answering(site.world, feed).catch_up() > 0
+    # The window is Katrina's: every question has an answer in it but the one for two storms.
+    site.world.wait(lambda: page.locator(".query-count", has_text=re.compile(r"[1-9]")).count() == 6, 60, "answers of six queries")
+    assert site.faults == []
+
+
+@pytest.fixture
+def no_recordings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("VEDETTE_DATA", str(tmp_path / "none"))
+
+
+def test_a_recording_that_is_not_included_is_made_of_the_file_that_is_chosen(no_recordings: None, site: Site, tmp_path: Path) -> None:
+    site.world.start(sys.executable, "manage.py", "ingest", name="ingest")
+    file = tmp_path / "buses.csv"
+    file.write_text("bus,t,lon,lat\n14,2026-01-26T16:00:00Z,-2.9779,53.4084\n14,2026-01-26T16:10:00Z,-2.9,53.5\n")
+    site.log_in()
+    page = site.page
+    page.goto(site.address + "/feeds/new")
+    page.get_by_text("recordings that are not included").click()
+    page.get_by_label("File of Aircraft near Zurich").set_input_files(file)
+    page.get_by_text("The file does not fit the sample").wait_for()
+    page.get_by_role("link", name="Load buses.csv without the sample's queries").wait_for()
+    page.get_by_label("File of Buses of route 14 in Liverpool").set_input_files(file)
+    page.wait_for_url("**/?feed=buses*")
+    assert Feed.objects.get(name="buses").queries.count() == 3
+    # The one fault is the file that does not fit.
+    assert [fault for fault in site.faults if "400" not in fault] == []
 
 
 def _cannot_be_loaded_before_it_is_looked_into(page: Page, file: Path) -> None:

@@ -46,7 +46,7 @@ class Context:
         if not isinstance(value, Mapping):
             self.fault(f"must be an object with the keys: {', '.join([*required, *optional])}")
             return {}
-        known = [*required, *optional]
+        known = list(dict.fromkeys([*required, *optional]))
         for key in value:
             if key not in known:
                 self.at(key).fault(unknown_name(key, known, what="key"))
@@ -217,13 +217,21 @@ class Context:
         if column is None or not pair:
             return None
         before = len(self.faults)
-        low, high = (None if one is None else self.at(i).number(one) for i, one in enumerate(pair))
+        low, high = (None if one is None else self.at(i)._bound(one) for i, one in enumerate(pair))
         if len(self.faults) > before:
             return None
         if low is not None and high is not None and not low < high:
             self.fault(f"[{low}, {high}) holds nothing: the first number must be less than the second")
             return None
         return column, low, high
+
+    def _bound(self, value: Any) -> float | None:
+        """A number that a double holds: ranges are indexed by doubles."""
+        number = self.number(value)
+        if number is None or float(number) == number:
+            return number
+        self.fault(f"must be a number that a double holds, for example {int(float(number))}, not {value}")
+        return None
 
 
 def _span(least: float, most: float, above: float) -> str:

@@ -262,9 +262,9 @@ def _transition_changes(
     fact, query = fact[asked], query[asked]
     group, entity, kind, second = key[fact] >> 32, key[fact] & 0xFFFFFFFF, kind[fact], second[fact]
     began = {name: column[fact] for name, column in began.items()}
-    # A stay has no second event: the row taken for it is left out again.
+    # A stay has no second event: the row taken for it is left out again. Its types stay those of the columns: a double does not hold every time.
     met = second >= 0
-    _, _, _, event_t, event_seq, event_x, event_y = columns if len(columns[0]) else [np.zeros(1)] * len(columns)
+    _, _, _, event_t, event_seq, event_x, event_y = columns if len(columns[0]) else [np.zeros(1, column.dtype) for column in columns]
     shown = np.column_stack([np.ones(len(fact), np.bool_), met]).reshape(-1)
     evidence = Evidence(
         offsets=np.concatenate([[0], np.cumsum(1 + met)]),

@@ -248,9 +248,14 @@ class _Values(_Axis):
         codes, names = batch.entity, batch.entities.names
         if (more := int(codes.max(initial=-1)) + 1 - len(self.of_entity)) > 0:
             self.of_entity = np.append(self.of_entity, np.full(more + len(self.of_entity), _UNKNOWN))
+        # An answer as event may have no entity: it satisfies nothing, which is signature 0.
+        found = np.zeros(len(codes), np.int64)
+        named = np.flatnonzero(codes >= 0)
+        codes = codes[named]
         fresh = np.unique(codes[self.of_entity[codes] == _UNKNOWN])
         self.of_entity[fresh] = [self._asked(names[code]) for code in fresh.tolist()]
-        return self.of_entity[codes]
+        found[named] = self.of_entity[codes]
+        return found
 
     def _signature(self, value: Any) -> int:
         found = self.known.get(value)

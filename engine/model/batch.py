@@ -73,11 +73,14 @@ class Batch:
         return self.rows.column(name)
 
     def numbers(self, name: str) -> npt.NDArray[np.float64]:
-        """A numeric column as float64 with NaN for null."""
+        """A numeric column as float64 with NaN for null; a whole number that no double holds as the next one below it.
+
+        So a comparison with a bound that is a double gives what the number itself gives.
+        """
         column = self.column(name)
         if pa.types.is_null(column.type):
             return np.full(len(self), np.nan)
-        column = column if pa.types.is_float64(column.type) else pc.cast(column, pa.float64())
+        column = column if pa.types.is_float64(column.type) else _doubles_at_most(column)
         # A column without nulls is not copied.
         numbers: npt.NDArray[np.float64] = (pc.fill_null(column, np.nan) if column.null_count else column).to_numpy(zero_copy_only=False)
         return numbers
@@ -92,3 +95,21 @@ class Batch:
     def take(self, positions: npt.NDArray[np.integer[Any]]) -> Batch:
         """The rows at `positions`, in that order, over the same dictionary."""
         return Batch(self.rows.take(pa.array(positions)), self.entities)
+
+
+_EXACT = 2**53
+"""Whole numbers up to here are doubles."""
+
+
+def _doubles_at_most(column: pa.Array) -> pa.Array:
+    """The greatest double that is not above each whole number."""
+    nearest = pc.cast(column, pa.float64(), safe=False)
+    large = pc.any(pc.or_(pc.greater(column, _EXACT), pc.less(column, -_EXACT))).as_py()
+    if not large:
+        return nearest
+    exact = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
+    # 2^63, which a number just below it rounds to, is no int64.
+    doubles = pc.fill_null(nearest, 0.0).to_numpy(zero_copy_only=False)
+    above = doubles >= 2.0**63
+    above[~above] = doubles[~above].astype(np.int64) > exact[~above]
+    return pa.array(np.where(above, np.nextafter(doubles, -np.inf), doubles), mask=pc.is_null(column).to_numpy(zero_copy_only=False))

@@ -53,6 +53,23 @@ def test_ranges_of_one_to_nine_columns(queries, rows):
     assert run(queries, rows, PLANE) == answers(rows, queries)
 
 
+@given(st.lists(documents(), min_size=1, max_size=4), streams(), st.sampled_from([2**53 - 1, 2**60 + 1, 1 - 2**61]), seeds)
+@settings(max_examples=100, deadline=None)
+def test_times_that_no_double_holds(queries, rows, begin, seed):
+    """As of a feed that counts nanoseconds; stays are decided by the clock, without an event beside them."""
+    rows = [row | {"t": row["t"] + begin} for row in rows]
+    expected = answers(rows, queries)
+    assert run(queries, rows, PLANE) == expected
+    assert run(queries, rows, PLANE, random.Random(seed)) == expected
+
+
+def test_whole_numbers_that_no_double_holds_lie_in_ranges_by_their_exact_values():
+    document = {"family": "border", "ranges": {"w": [2**53, 2**53 + 2]}}
+    values = [0, 2**53 + 1, 2**53 + 3, 2**53, 2**63 - 1]
+    rows = [{"entity": "a", "t": t, "seq": t, "w": w} for t, w in enumerate(values)]
+    assert sorted((kind, at) for _, kind, _, at, _, _ in run([document], rows, PLANE)) == [("in", 1), ("in", 3), ("out", 2), ("out", 4)]
+
+
 @given(st.lists(documents(), min_size=1, max_size=4), streams(), st.integers(2, 4))
 @settings(max_examples=100, deadline=None)
 def test_partitions_by_entity_together_give_the_answers(queries, rows, partitions):

@@ -111,3 +111,12 @@ def test_bounds_of_time_are_checked():
     assert "/within" in faults({"family": "transition", "region": SQUARE, "within": "PT3M"})
     assert "/within" in faults({"family": "transition", "region": SQUARE, "within": 1.5})
     assert "/types" in faults({"family": "transition", "region": SQUARE, "within": 1, "types": []})
+
+
+def test_a_key_is_named_once_among_the_known_ones():
+    known = faults({"family": "border", "region": SQUARE, "foo": 1})["/foo"].partition("Known: ")[2].split(", ")
+    assert len(known) == len(set(known)) > 0
+
+
+def test_a_bound_that_no_double_holds_is_refused():
+    assert "9007199254740992" in faults({"family": "border", "ranges": {"w": [2**53 + 1, None]}})["/ranges/w/0"]

@@ -40,5 +40,5 @@ def streams(draw: st.DrawFn, *, most: int = 30) -> list[dict[str, Any]]:
         place = draw(st.sampled_from([None, (0, 0), (1, 1), (2, 1), (3, 3)]))
         x, y = place if place is not None else (None, None)
         row = {"entity": draw(st.sampled_from("abcd")), "t": t, "seq": seq, "x": x, "y": y}
-        rows.append(row | {"v": draw(st.sampled_from([None, 0, 1, 2, 3])), "s": draw(st.sampled_from([None, "p", "q"]))})
+        rows.append(row | {"v": draw(st.sampled_from([None, 0, 1, 2, 3, 2**53 + 1])), "s": draw(st.sampled_from([None, "p", "q"]))})
     return rows

@@ -295,3 +295,22 @@ def test_an_answer_about_no_one_is_no_event_of_a_query_for_each_entity():
     asserted = pa.concat_tables([graph.process(stamped(rows, FEED)).changes, graph.finish().changes]).to_pylist()
     counted = Counter(row["query"] for row in asserted)
     assert (counted["pair"], counted["any"], counted["each"]) == (1, 1, 0)
+
+
+def test_an_answer_about_no_one_satisfies_no_condition_on_its_entity():
+    """Not even that it is somebody else: a missing value satisfies nothing."""
+    conditions = {"all": [], "other": [["entity", "!=", "q"]], "one": [["entity", "=", "p"]]}
+    documents = {"crowd": UPSTREAM["crowd"]}
+    for name, where in conditions.items():
+        documents[name] = DERIVING | {
+            "per": None,
+            "where": where,
+            "pattern": "A OR B",
+            "derive": {"a": {"query": "crowd", "kind": "occupied", "at": "start"}},
+        }
+        documents[name]["primitives"] = {"A": {"where": [["event", "=", "a"]]}, "B": {"where": [["entity", "=", "nobody"]]}}
+    graph = GraphEvaluator.start(FEED, registered(documents), begin(1))
+    rows = [{"entity": e, "t": t, "x": 1.0, "y": 1.0} for e, t in [("q", 0), ("p", 1)]]
+    asserted = pa.concat_tables([graph.process(stamped(rows, FEED)).changes, graph.finish().changes]).to_pylist()
+    counted = Counter(row["query"] for row in asserted if row["query"] in conditions)
+    assert counted == {"all": 1}

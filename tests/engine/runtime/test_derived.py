@@ -301,14 +301,9 @@ def test_an_answer_about_no_one_satisfies_no_condition_on_its_entity():
     """Not even that it is somebody else: a missing value satisfies nothing."""
     conditions = {"all": [], "other": [["entity", "!=", "q"]], "one": [["entity", "=", "p"]]}
     documents = {"crowd": UPSTREAM["crowd"]}
-    for name, where in conditions.items():
-        documents[name] = DERIVING | {
-            "per": None,
-            "where": where,
-            "pattern": "A OR B",
-            "derive": {"a": {"query": "crowd", "kind": "occupied", "at": "start"}},
-        }
-        documents[name]["primitives"] = {"A": {"where": [["event", "=", "a"]]}, "B": {"where": [["entity", "=", "nobody"]]}}
+    primitives = {"A": {"where": [["event", "=", "a"]]}, "B": {"where": [["entity", "=", "nobody"]]}}
+    whole = {"per": None, "pattern": "A OR B", "primitives": primitives, "derive": {"a": {"query": "crowd", "kind": "occupied", "at": "start"}}}
+    documents |= {name: DERIVING | whole | {"where": where} for name, where in conditions.items()}
     graph = GraphEvaluator.start(FEED, registered(documents), begin(1))
     rows = [{"entity": e, "t": t, "x": 1.0, "y": 1.0} for e, t in [("q", 0), ("p", 1)]]
     asserted = pa.concat_tables([graph.process(stamped(rows, FEED)).changes, graph.finish().changes]).to_pylist()

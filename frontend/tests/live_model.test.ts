@@ -162,3 +162,25 @@ describe("what the query asked when it gave an answer", () => {
     expect([model.rulesOf("7", 1, () => undefined), asked]).toEqual([null, []]);
   });
 });
+
+describe("a recording that has ended", () => {
+  const factorOf = (change: Record<string, unknown>, wall: number, state = noChoice("yard")): number => {
+    const data = emptyLiveData("yard");
+    data.now = NOW;
+    const model = new LiveModel(feed({ name: "yard", crs: "planar", time: "ms", ...change }), "UTC", state, data);
+    model.take(news({ isSnapshot: true }));
+    return model.recordingFactor(NOW - 9_000_000, wall);
+  };
+  const later = NOW + 30 * 86_400_000;
+
+  it("is shown as a whole", () => {
+    expect(factorOf({}, later) * 900_000).toBeCloseTo(9_000_000 * 1.06);
+  });
+
+  it("is no feed that is live, has ticks, or of which a span was chosen", () => {
+    expect(factorOf({}, NOW + 60_000)).toBe(1);
+    expect(factorOf({ wall_clock: true }, later)).toBe(1);
+    expect(factorOf({ time: "ticks" }, later)).toBe(1);
+    expect(factorOf({}, later, { ...noChoice("yard"), span: 5000 })).toBe(1);
+  });
+});

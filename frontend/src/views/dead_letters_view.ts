@@ -28,9 +28,12 @@ const mended = record({
 
 export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<void> {
   const place = h("div", { class: "stack" });
+  // In the dialog: a toast would lie behind it.
+  const outcome = h("p", { class: "notice", role: "status", hidden: true });
   const dialog = openDialog(
     t("Dead letters"),
     h("p", { class: "small muted" }, t("Rows that were refused, with the reason; nothing is dropped silently.")),
+    outcome,
     place,
   );
   dialog.element.classList.add("dialog-wide");
@@ -45,6 +48,11 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
       fail(error);
     }
   };
+  const tell = (text: string, isGood: boolean): void => {
+    outcome.hidden = false;
+    outcome.className = `notice ${isGood ? "notice-good" : "notice-critical"}`;
+    outcome.textContent = text;
+  };
   const send = async (body: unknown): Promise<boolean> => {
     try {
       const { sent, late, wrong, refused, left, problems } = await post(`feeds/${feed.name}/dead-letters/mend`, body, mended);
@@ -55,20 +63,21 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
         refused > 0 ? t("{refused} refused by the feed's clock", { refused: formatNumber(refused) }) : "",
         left > 0 ? t("{left} left: send again", { left: formatNumber(left) }) : "",
       ].filter((part) => part !== "");
-      toast(`${parts.join(", ")}.${problems[0] === undefined ? "" : ` ${problems[0].detail}`}`, sent > 0 ? "good" : "critical");
+      tell(`${parts.join(", ")}.${problems[0] === undefined ? "" : ` ${problems[0].detail}.`}`, sent > 0);
       await load();
       return sent > 0;
     } catch (error) {
-      if (error instanceof ApiError && error.faults[0] !== undefined) toast(error.faults[0].message, "critical");
+      if (error instanceof ApiError && error.faults[0] !== undefined) tell(error.faults[0].message, false);
       else fail(error);
       return false;
     }
   };
   const shown = (rows: readonly DeadLetter[]): (Element | null)[] => {
     if (rows.length === 0) return [empty("circle-check", t("None"), t("Every row that arrived could be used."))];
-    const reasons = [...new Set(rows.map((row) => row.reason))];
+    const waiting = rows.filter((row) => row.sent_at === null);
+    const reasons = [...new Set(waiting.map((row) => row.reason))];
     const badges = reasons.map((reason) =>
-      h("span", { class: "badge badge-high" }, `${kindName(reason)} × ${rows.filter((row) => row.reason === reason).length}`),
+      h("span", { class: "badge badge-high" }, `${kindName(reason)} × ${waiting.filter((row) => row.reason === reason).length}`),
     );
     const mayMend = feed.editable && rows.some((row) => isMendable(row) && row.reason !== "late");
     return [

@@ -121,7 +121,7 @@ function fileChoice(sample: Sample, team: string | null): [HTMLElement, HTMLElem
       });
     });
   });
-  return [h("span", {}, choose, chooser), h("p", { class: "small faint path" }, `VEDETTE_DATA/${sample.file}`), status];
+  return [h("span", {}, choose, chooser), h("p", { class: "small faint path" }, t("Its place in VEDETTE_DATA: {path}", { path: sample.file })), status];
 }
 
 async function make(sample: Sample, team: string | null, upload: string | null = null): Promise<void> {

@@ -132,7 +132,7 @@ async function load(): Promise<void> {
     table.element.scrollTop = 0;
   }
   // What the reader waits for comes first: the server counts many alerts for longer than it reads a page of them.
-  if (turn === asked) await askCount();
+  if (turn === asked) void askCount();
 }
 
 async function loadMore(): Promise<void> {

@@ -1,14 +1,16 @@
-"""Playback of a day of the demo city, measured in a browser: `python -m bench.playback [--hours 24] [--jumps 40] [--seconds 20]
-[--keep FOLDER]`.
+"""A day of the demo city in the past: jumps, playback and counts, measured in a browser: `python -m bench.playback`.
 
-A server of its own with an empty database gets the city's 2,000 cars as history (no job runs) and a million answers. That takes 20 minutes for a day:
-with `--keep` the folder stays, a run that was interrupted goes on where it was, and the next one begins with measuring. Then headless Chromium, which
-draws in software, opens the live page and
+A server of its own gets the city's 2,000 cars of 24 hours and what the demo's queries answer, with their alerts (bench/city_day.py: no job runs
+then). That takes most of the time. It stays in `--folder` (var/playback, 4 GB): the next run begins with measuring, and one that was interrupted goes
+on where it was. Then headless Chromium, which draws in software, opens the live page and
 
     jumps   goes to instants all over the day by the field for the time: from Enter until the map shows everybody there
-    plays   at 60x from some of those instants: the distance between frames (requestAnimationFrame), and between pictures of the map
+    plays   forwards and backwards at 60x and 600x: the distance between frames (requestAnimationFrame), and between pictures of the map
 
-Prints p50, p95 and the greatest of each. Everything runs on one machine: the server takes processor time from the browser.
+and a client asks for the counts of answers that the timeline shows of 1, 6 and 24 hours, and for the answers that hold at an instant.
+
+Prints p50, p95 and the greatest of each, and the server's processor time for one. Everything runs on one machine: the server takes processor time
+from the browser.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -28,21 +29,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
+from bench.city_day import HOUR, Day, city_day
+from bench.latency import Client
+from webapp.platform.folders import ROOT
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-BEGIN = 1_763_700_000_000
-HOUR, CHUNK = 3_600_000, 300_000
-ANSWERS_PER_HOUR = 40_000
 PASSWORD = "plays the whole day back"
 PORT = 8790
-STORED = """
-INSERT INTO detections_detection (feed_id, key, query_id, version, kind, entities, start, "end", evidence, weight, backfill, seq, detected_at)
-SELECT %s, decode(md5(i::text), 'hex'), (%s::bigint[])[1 + i %% %s], 1, 'in', ARRAY['car-' || i %% 2000],
-  %s + i * %s, %s + i * %s, NULL, 1, false, 1, 1
-FROM generate_series(%s, %s) AS i
-ON CONFLICT DO NOTHING
-"""
+JUMP_MS, COUNTS_MS = 300, 200
+"""What is wanted, and counted when it is missed."""
 JUMP = """async (text) => {
   const field = document.querySelector(".when");
   const before = document.querySelector("[data-shown]")?.dataset.shown;
@@ -87,22 +86,21 @@ TAKE = """() => {
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.playback", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=24, help="length of the history")
-    parser.add_argument("--jumps", type=int, default=40)
-    parser.add_argument("--seconds", type=float, default=20, help="how long each of four playbacks is watched")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the history is made, and found again by the next run")
+    parser.add_argument("--jumps", type=int, default=30)
+    parser.add_argument("--seconds", type=float, default=10, help="how long each of two playbacks at each speed is watched")
+    parser.add_argument("--asked", type=int, default=20, help="how often counts of each length of time are asked for")
+    parser.add_argument("--folder", type=Path, default=ROOT / "var" / "playback", help="where the history is made, and found again by the next run")
     options = parser.parse_args(arguments)
-    folder = options.keep or Path(tempfile.mkdtemp(prefix="vedette-playback-"))
+    folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     # PostgreSQL runs as another user where this one is root.
     folder.chmod(0o711)
-    try:
-        with _database(folder):
-            end = _history(options.hours)
-            with _server(folder) as url:
-                _measure(url, end, options)
-    finally:
-        if options.keep is None:
-            shutil.rmtree(folder, ignore_errors=True)
+    with _database(folder):
+        day = city_day(folder, options.hours, PASSWORD)
+        with _server(folder) as (url, server):
+            print(f"load of the machine: {os.getloadavg()[0]:.1f}", flush=True)
+            _ask(url, server, day, options)
+            _watch(url, server, day, options)
     return 0
 
 
@@ -134,56 +132,8 @@ def _database(folder: Path) -> Iterator[None]:
         yield
 
 
-def _history(hours: float) -> int:
-    """Fills the city's log and its answers, or goes on filling them; the greatest time."""
-    from django.conf import settings
-
-    from engine.model.events import check_rows
-    from engine.sources.eventlog import EventLog
-    from webapp.demo.seed import seed_feed, seed_users
-    from webapp.demo.simulation.scenarios import read_scenario
-    from webapp.feeds.heads import feed_head_ensure
-    from webapp.jobs.models import FeedHead
-
-    began = time.monotonic()
-    feed = seed_feed("city", seed_users(PASSWORD, PASSWORD + "!"))
-    log, own, world = EventLog(settings.EVENT_LOG_ROOT, feed.name), feed.engine_feed(), read_scenario("city").world
-    end, (_, reached) = BEGIN + round(hours * HOUR), log.end
-    for start in range(BEGIN, end, CHUNK):
-        if reached is None or reached < start:
-            good, _dead = check_rows(world.rows(start, min(end, start + CHUNK)), own)
-            log.append(good)
-        if (start - BEGIN) % HOUR == HOUR - CHUNK:
-            log.compact(log.end[0] - 1)
-    next_seq, greatest = log.end
-    log.compact(next_seq - 1)
-    feed_head_ensure(feed)
-    FeedHead.objects.filter(feed=feed).update(last_seq=next_seq - 1, max_t=greatest, watermark=greatest)
-    answers = _answers(feed.pk, hours)
-    print(f"{next_seq:,} rows of {hours:g} hours and {answers:,} answers, made in {time.monotonic() - began:.0f} s", flush=True)
-    return int(greatest or BEGIN)
-
-
-def _answers(feed: int, hours: float) -> int:
-    """As many stored as the queries of so long a history have; how many."""
-    from django.db import connection
-
-    from webapp.detections.partitions import partitions_ensure, span_of
-    from webapp.queries.models import Query
-
-    queries = list(Query.objects.filter(feed_id=feed).order_by("pk").values_list("pk", flat=True))
-    answers, every = round(hours * ANSWERS_PER_HOUR), HOUR // ANSWERS_PER_HOUR
-    partitions_ensure({span_of(t) for t in range(BEGIN, BEGIN + round((hours + 1) * HOUR), HOUR)})
-    with connection.cursor() as cursor:
-        # An hour at a time: no statement may take longer than thirty seconds.
-        for first in range(0, answers, ANSWERS_PER_HOUR):
-            last = min(answers, first + ANSWERS_PER_HOUR) - 1
-            cursor.execute(STORED, [feed, queries, len(queries), BEGIN, every, BEGIN, every, first, last])
-    return answers
-
-
 @contextmanager
-def _server(folder: Path) -> Iterator[str]:
+def _server(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
     command = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(PORT), "webapp.config.asgi:application"]
     with (folder / "web.log").open("wb") as log:
         web = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
@@ -195,13 +145,47 @@ def _server(folder: Path) -> Iterator[str]:
                     break
             except (urllib.error.URLError, OSError):
                 time.sleep(0.2)
-        yield url
+        yield url, psutil.Process(web.pid)
     finally:
         web.terminate()
         web.wait()
 
 
-def _measure(url: str, end: int, options: argparse.Namespace) -> None:
+@contextmanager
+def _spent(server: psutil.Process, times: int) -> Iterator[None]:
+    """Tells the processor time of the server for one of so many."""
+    before = sum(server.cpu_times()[:2])
+    yield
+    print(f"    {1000 * (sum(server.cpu_times()[:2]) - before) / times:.0f} ms of the server's processor time for one", flush=True)
+
+
+def _ask(url: str, server: psutil.Process, day: Day, options: argparse.Namespace) -> None:
+    """The requests of a timeline, from a client that is no browser."""
+    client = Client(url)
+    client.login("analyst", PASSWORD)
+    chance = random.Random(2)
+    for hours in (1, 6, 24):
+        length = min(hours * HOUR, day.end - day.begin)
+        begins = [chance.randrange(day.begin, max(day.begin + 1, day.end - length + 1)) for _ in range(options.asked)]
+        paths = [f"detections/counts?feed=city&from={begin}&to={begin + length}&buckets=400" for begin in begins]
+        _tell_asked(f"counts of {hours} h in 400 stretches", client, server, paths, COUNTS_MS)
+    instants = [chance.randrange(day.begin, day.end) for _ in range(options.asked)]
+    paths = [f"detections/?feed=city&from={t}&to={t + 1}&page_size=1000" for t in instants]
+    _tell_asked("answers that hold at an instant", client, server, paths, None)
+
+
+def _tell_asked(name: str, client: Client, server: psutil.Process, paths: list[str], limit: float | None) -> None:
+    def asked(path: str) -> float:
+        began = time.monotonic()
+        client.call("GET", path)
+        return 1000 * (time.monotonic() - began)
+
+    asked(paths[0])
+    with _spent(server, len(paths)):
+        _tell(name, [asked(path) for path in paths], limit)
+
+
+def _watch(url: str, server: psutil.Process, day: Day, options: argparse.Namespace) -> None:
     from playwright.sync_api import expect, sync_playwright
 
     program = next(found for found in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if found)
@@ -218,26 +202,30 @@ def _measure(url: str, end: int, options: argparse.Namespace) -> None:
         expect(page.locator(".clock strong")).not_to_have_text("–", timeout=60_000)
         page.wait_for_load_state("networkidle")
         chance = random.Random(1)
-        instants = [chance.randrange(BEGIN, end - 10 * 60_000) for _ in range(options.jumps + 1)]
+        instants = [chance.randrange(day.begin, day.end - 10 * 60_000) for _ in range(options.jumps + 1)]
         page.evaluate(JUMP, _written(instants[0]))
-        jumps: list[list[float]] = [page.evaluate(JUMP, _written(t)) for t in instants[1:]]
-        print(f"load of the machine: {os.getloadavg()[0]:.1f}", flush=True)
-        for i, part in enumerate(("jump: from Enter to the map", "  to the request", "  server", "  transport", "  parsed and drawn")):
-            _tell(part, [jump[i] for jump in jumps], limit=None if i else 300)
-        _play(page, instants[-4:], options.seconds)
+        with _spent(server, options.jumps):
+            jumps: list[list[float]] = [page.evaluate(JUMP, _written(t)) for t in instants[1:]]
+            for i, part in enumerate(("jump: from Enter to the map", "  to the request", "  server", "  transport", "  parsed and drawn")):
+                _tell(part, [jump[i] for jump in jumps], limit=None if i else JUMP_MS)
+        page.evaluate(WATCH)
+        for rate in (60, -60, 600, -600):
+            # With room to play: 600 times as fast, ten seconds are 100 minutes.
+            room = int(min(abs(rate) * options.seconds * 1500, (day.end - day.begin) / 3))
+            low, high = (day.begin, day.end - room) if rate > 0 else (day.begin + room, day.end)
+            _play(page, [chance.randrange(low, high) for _ in range(2)], rate, options.seconds)
         browser.close()
 
 
-def _play(page: Page, instants: list[int], seconds: float) -> None:
+def _play(page: Page, instants: list[int], rate: int, seconds: float) -> None:
     frames: list[float] = []
     pictures: list[float] = []
-    page.get_by_label("Speed of playback").select_option("60")
-    page.evaluate(WATCH)
+    page.get_by_label("Speed of playback").select_option(str(abs(rate)))
     for t in instants:
         page.evaluate(JUMP, _written(t))
         page.locator(".timeline-canvas").focus()
-        page.keyboard.press("Space")
-        page.locator(".state-past", has_text="Playing 60×").wait_for()
+        page.keyboard.press("Space" if rate > 0 else "b")
+        page.locator(".state-past", has_text="Playing").wait_for()
         page.evaluate(TAKE)
         page.wait_for_timeout(seconds * 1000)
         found: dict[str, Any] = page.evaluate(TAKE)
@@ -245,7 +233,7 @@ def _play(page: Page, instants: list[int], seconds: float) -> None:
         pictures += found["pictures"]
         page.keyboard.press("Space")
         page.locator(".state-past", has_text="Paused").wait_for()
-    for name, gaps in (("frames at 60x", frames), ("pictures of the map at 60x", pictures)):
+    for name, gaps in ((f"frames at {rate}x", frames), (f"pictures of the map at {rate}x", pictures)):
         _tell(name, gaps)
         print(
             f"    {1000 * len(gaps) / sum(gaps):.1f} a second; {sum(gap > 1000 / 30 for gap in gaps) / len(gaps):.1%} longer than 33 ms", flush=True

@@ -23,20 +23,21 @@ function encoded(from: number, to: number, samples: readonly Sample[]): ArrayBuf
   return data;
 }
 
-/** A server with these samples; `asked` are the spans it was asked for. */
-function server(samples: readonly Sample[]): [number, number][] {
+/** A server with these samples, which cuts longer spans short; `asked` are the spans it was asked for. */
+function server(samples: readonly Sample[], longest = Infinity): [number, number][] {
   const asked: [number, number][] = [];
   vi.stubGlobal("location", new URL("http://localhost/"));
   vi.stubGlobal("fetch", (path: string) => {
     const at = new URL(path, "http://localhost/").searchParams;
     const [from, to] = [Number(at.get("from")), Number(at.get("to"))];
     asked.push([from, to]);
+    const reached = Math.min(to, from + longest);
     return Promise.resolve(
       new Response(
         encoded(
           from,
-          to,
-          samples.filter(([, t]) => t < to),
+          reached,
+          samples.filter(([, t]) => t < reached),
         ),
         { status: 200 },
       ),
@@ -97,6 +98,33 @@ describe("playback", () => {
       await settled();
     }
     expect(asked.length).toBeLessThan(12);
+  });
+
+  it("has a short span first after a jump", async () => {
+    const asked = server([["a", 0, 1]]);
+    const { playback } = made();
+    playback.show(5_000_000, 600);
+    await settled();
+    playback.show(5_000_000, 600);
+    const lengths = asked.map(([from, to]) => to - from);
+    expect(lengths).toEqual([1_500_000, 4_800_000]);
+  });
+
+  it.each([600, -600])("goes on at %i times where the server answers a part of a long span", async (rate) => {
+    const samples: Sample[] = Array.from({ length: 2000 }, (_, n) => ["a", n * 10_000, n]);
+    const asked = server(samples, 900_000);
+    const { entities, playback } = made();
+    let waits = 0;
+    for (let n = 0, t = 10_000_000; n < 200; n++, t += 50 * rate) {
+      for (playback.show(t, rate); !playback.isShown(t) && waits < 99; waits++) {
+        await settled();
+        playback.show(t, rate);
+      }
+      expect(shown(entities)).toEqual(wanted(samples, t));
+      await settled();
+    }
+    expect(waits).toBeLessThan(6);
+    expect(asked.length).toBeLessThan(30);
   });
 
   it("asks once for a span that is on its way", () => {

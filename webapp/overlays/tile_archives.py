@@ -13,6 +13,8 @@ from typing import Any
 from pmtiles import reader as pmtiles
 from pmtiles.tile import Compression, SpecVersionUnsupported, TileType
 
+from webapp.overlays.credits import safe_credits
+
 PICTURES = {TileType.PNG: "image/png", TileType.JPEG: "image/jpeg", TileType.WEBP: "image/webp", TileType.AVIF: "image/avif"}
 VECTORS = "application/vnd.mapbox-vector-tile"
 UNPACKED = (Compression.NONE, Compression.UNKNOWN)
@@ -30,7 +32,7 @@ class Archive:
     """An open archive; threads share it.
 
     `bounds` are west, south, east and north; `vector_layers` names what its tiles have, none when these are pictures; `encoding` is that of
-    HTTP, in which the tiles are stored; `attribution` may be HTML, which nobody has checked.
+    HTTP, in which the tiles are stored; `attribution` is safe HTML.
     """
 
     reader: Any
@@ -103,7 +105,7 @@ def _checked(path: str, reader: Any, header: Mapping[str, Any]) -> Archive:
         header["min_zoom"],
         header["max_zoom"],
         _bounds(header),
-        str(about.get("attribution") or "")[:LONGEST_ATTRIBUTION],
+        safe_credits(str(about.get("attribution") or "")[:LONGEST_ATTRIBUTION]),
         layers,
     )
 

@@ -20,6 +20,10 @@ export interface PlaybackSources {
 
 /** Milliseconds on the wall clock that a fetched span lasts, and what it lasts at least in event time. */
 const [SPAN_WALL_MS, LEAST_SPAN_MS] = [8000, 60_000];
+/** After a jump the first span is shorter, so that the map has it soon. */
+const FIRST_WALL_MS = 2000;
+/** Of a span that the server cut short, so much is asked for from then on: times differ in how many rows they hold. */
+const SURE = 0.8;
 /** One sample of each entity for so many milliseconds on the wall clock. */
 const SAMPLE_WALL_MS = 200;
 const MOST_SPANS = 4;
@@ -40,6 +44,8 @@ export class Playback {
   private shown: { span: Movements; count: number; t: number } | null = null;
   private asked: AbortController | null = null;
   private wanted: Span | null = null;
+  /** The longest span that the server answers as a whole, as far as that is known. */
+  private longest = Infinity;
 
   constructor(private readonly sources: PlaybackSources) {}
 
@@ -53,7 +59,7 @@ export class Playback {
     const step = this.stepOf(rate);
     const found = this.spans.find((one) => covers(one, t, step));
     if (found === undefined) {
-      const length = this.lengthOf(rate);
+      const length = Math.min(this.lengthOf(rate, FIRST_WALL_MS), this.longest / 1.25);
       const from = rate < 0 ? t - length : t - length / 4;
       if (this.wanted === null || !covers(this.wanted, t, step)) this.fetch({ from, to: from + 1.25 * length, step });
       return false;
@@ -82,14 +88,14 @@ export class Playback {
     return Math.max(1, Math.round(SAMPLE_WALL_MS * Math.max(1, Math.abs(rate)) * this.sources.unitsPerMs));
   }
 
-  private lengthOf(rate: number): number {
-    return Math.max(LEAST_SPAN_MS, SPAN_WALL_MS * Math.abs(rate)) * this.sources.unitsPerMs;
+  private lengthOf(rate: number, wallMs: number): number {
+    return Math.max(LEAST_SPAN_MS, wallMs * Math.abs(rate)) * this.sources.unitsPerMs;
   }
 
   /** Asks for the span that the clock comes to next, once half of this one is over. */
   private ahead(span: Movements, t: number, rate: number): void {
     if (rate === 0 || this.wanted !== null) return;
-    const [length, step] = [this.lengthOf(rate), this.stepOf(rate)];
+    const [length, step] = [Math.min(this.lengthOf(rate, SPAN_WALL_MS), this.longest), this.stepOf(rate)];
     const edge = rate > 0 ? span.to : span.from - 1;
     if (Math.abs(edge - t) > length / 2 || this.spans.some((one) => covers(one, edge, step))) return;
     const from = rate > 0 ? edge : edge + 1 - length;
@@ -105,6 +111,7 @@ export class Playback {
     this.load(wanted, request.signal)
       .then((span) => {
         this.spans = [...this.spans.slice(1 - MOST_SPANS), { from: span.from, to: span.to, step: wanted.step, span }];
+        if (span.to < wanted.to) this.longest = Math.max(1, SURE * (span.to - span.from));
         if (span.begin !== null) this.sources.onBegin(span.begin);
       })
       .catch((error: unknown) => {

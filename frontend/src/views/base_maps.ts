@@ -2,7 +2,6 @@
 
 import * as L from "leaflet";
 import { baseMapName, setBaseMapName } from "../lib/preferences";
-import { h } from "../lib/dom";
 import { basemap } from "./basemap_view";
 import { baseMaps, fail, type BaseMap } from "./shell_view";
 import { t } from "../lib/texts";
@@ -48,14 +47,13 @@ export class BaseMaps {
 }
 
 function layerOf(map: BaseMap): Layer {
-  const { tiles, wms, layers, bounds, vector_layers, least_zoom, most_zoom } = map;
-  const attribution = safeAttribution(map.attribution);
+  const { tiles, wms, layers, attribution, bounds, vector_layers, least_zoom, most_zoom } = map;
   if (tiles === "") return L.tileLayer.wms(wms, { layers, format: "image/png", transparent: false, attribution, maxZoom: 19 });
   // A map that ends at some zoom goes on with larger pictures.
   const zooms = { maxZoom: 19, minNativeZoom: least_zoom, maxNativeZoom: most_zoom };
   if (bounds === null) return L.tileLayer(tiles, { attribution, ...zooms });
   const within = L.latLngBounds([bounds[1], bounds[0]], [bounds[3], bounds[2]]);
-  if (vector_layers.length > 0) return vectors({ ...map, attribution }, within);
+  if (vector_layers.length > 0) return vectors(map, within);
   return overBundled((group) => group.addLayer(L.tileLayer(tiles, { attribution, ...zooms, bounds: within, zIndex: OVER_BUNDLED })));
 }
 
@@ -74,17 +72,4 @@ function vectors(map: BaseMap, bounds: L.LatLngBounds): Layer {
       .then(({ vectorLayer }) => group.addLayer(vectorLayer(map, { bounds, zIndex: OVER_BUNDLED, pane: "tilePane" })))
       .catch(fail);
   });
-}
-
-/** Of markup that an archive brings, its texts and its links to other pages: Leaflet takes it for HTML. */
-function safeAttribution(markup: string): string {
-  const parsed = new DOMParser().parseFromString(markup, "text/html").body;
-  const texts = document.createTreeWalker(parsed, NodeFilter.SHOW_TEXT);
-  const safe = h("span");
-  for (let node = texts.nextNode(); node !== null; node = texts.nextNode()) {
-    const href = node.parentElement?.closest("a")?.getAttribute("href") ?? "";
-    const text = node.textContent ?? "";
-    safe.append(/^https?:\/\//i.test(href) ? h("a", { href, target: "_blank", rel: "noopener noreferrer" }, text) : text);
-  }
-  return new XMLSerializer().serializeToString(safe);
 }

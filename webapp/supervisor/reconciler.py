@@ -27,6 +27,9 @@ LEASE = timedelta(seconds=20)
 """Without a renewal for so long, another machine may take a job over."""
 SILENT = timedelta(seconds=20)
 """A job that has given no sign of life for so long is suspected, and ended by force if it stays silent for SUSPECT more."""
+UNCLAIMED = timedelta(seconds=120)
+"""The same for a process that has not said yet that the job is its own: until then it reads its modules, which takes minutes on a machine with much
+other work. Ended and started again, it would never get through."""
 SUSPECT = timedelta(seconds=6)
 STOP_PATIENCE = timedelta(seconds=15)
 BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
@@ -116,7 +119,7 @@ class _Step:
             processes.ask_to_end(self.found, job.pid)
             return
         seen = max(filter(None, (job.heartbeat, job.started_at)), default=self.now)
-        if self.now - seen <= SILENT:
+        if self.now - seen <= (SILENT if job.pid_started is not None else UNCLAIMED):
             job.suspect_since = None
         elif job.suspect_since is None:
             # Not at once: after an outage of the database the job needs a moment to say that it lives.

@@ -19,7 +19,7 @@ from webapp.jobs import services
 from webapp.jobs.models import DesiredState, FeedHead, Job, JobEvent, ObservedState
 from webapp.platform.postgres import with_database
 from webapp.supervisor import processes, reconciler
-from webapp.supervisor.reconciler import BACKOFF_S, CRASH_LIMIT, CRASH_LOOP_S, SILENT, STOP_PATIENCE, SUSPECT, reconcile
+from webapp.supervisor.reconciler import BACKOFF_S, CRASH_LIMIT, CRASH_LOOP_S, SILENT, STOP_PATIENCE, SUSPECT, UNCLAIMED, reconcile
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
@@ -266,6 +266,21 @@ def test_a_silent_job_is_suspected_first_and_then_replaced(program: Callable[[st
     clock(timedelta(seconds=BACKOFF_S[0]))
     reconcile(owner="a")
     assert the_job().epoch == 2
+
+
+def test_a_start_on_a_busy_machine_gets_the_time_to_read_its_modules(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
+    """It has not said yet that the job is its own. Ended like a silent job, it would be started again and again, and never get further."""
+    reconcile(owner="a")
+    pid = the_job().pid
+    for _ in range(2):
+        clock(SILENT + SUSPECT)
+        reconcile(owner="a")
+    assert (alive(), the_job().observed_state) == ([pid], ObservedState.STARTING)
+    clock(UNCLAIMED)
+    reconcile(owner="a")
+    clock(SUSPECT + timedelta(seconds=1))
+    reconcile(owner="a")
+    assert ended(pid) and kinds()[-1] == "crashed", "one that hangs is ended all the same"
 
 
 def test_a_job_that_speaks_again_after_an_outage_is_not_touched(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:

@@ -8,8 +8,10 @@ from contextlib import suppress
 
 import psutil
 
-PARTS = {"daphne": "web", "run_job": "job", "publish": "publisher", "ingest": "ingest", "celery": "workers"}
+PARTS = {"daphne": "web", "run_job": "job", "publish": "publisher", "ingest": "ingest", "connect": "connectors", "celery": "workers"}
 """Part of the system by a word of its command line."""
+SERVERS = {"java": "jvm", "valkey-server": "redis", "redis-server": "redis", "postgres": "postgres"}
+"""And by its name."""
 
 
 def spent(port: int) -> Counter[str]:
@@ -20,20 +22,22 @@ def spent(port: int) -> Counter[str]:
             part = _part(process, port)
             if part:
                 times = process.cpu_times()
-                seconds[part] += times.user + times.system
+                # Sessions of PostgreSQL come and go: those that ended count at the server.
+                seconds[part] += times.user + times.system + times.children_user + times.children_system
     return seconds
 
 
 def _part(process: psutil.Process, port: int) -> str:
-    """What the process belongs to; empty for others. Sessions of PostgreSQL end with what they have spent: long ones are what counts."""
-    name = process.name()
-    if name == "postgres":
-        return "postgres"
-    if process.environ().get("VEDETTE_PORT") != str(port):
+    """What the process belongs to; empty for others."""
+    name, words = process.name(), process.cmdline()
+    own = process
+    if name == "postgres" and "-D" not in words and (server := process.parent()) is not None:
+        # A session writes what it does over its environment.
+        own = server
+    if own.environ().get("VEDETTE_PORT") != str(port):
         return ""
-    if name in ("java", "valkey-server", "redis-server"):
-        return "jvm" if name == "java" else "redis"
-    words = process.cmdline()
+    if name in SERVERS:
+        return SERVERS[name]
     return next((part for word, part in PARTS.items() if word in words), "spark workers" if "pyspark.daemon" in words else "")
 
 

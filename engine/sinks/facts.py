@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from engine.sinks.keys import natural_key
-
-# One encoder for all: `json.dumps` with separators makes a new one at each call.
-_compact = json.JSONEncoder(separators=(",", ":")).encode
+from engine.sinks.texts import number_or_null, quoted, text_or_null, texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,49 +102,41 @@ def _evidence(column: pa.ChunkedArray) -> Iterator[tuple[str | None, list[int] |
     """
     for chunk in column.chunks:
         items = chunk.flatten()
-        entities = items.field("entity").dictionary_encode()
-        names = [json.dumps(_storable(name)) if name is not None else "null" for name in entities.dictionary.to_pylist()]
-        codes = entities.indices.to_pylist()
-        variables = [json.dumps(name) for name in items.field("variable").to_pylist()]
-        t, x, y, seq = (items.field(name).to_pylist() for name in ("t", "x", "y", "seq"))
+        names, numbers = (
+            (_texts(items.field(name)) for name in ("variable", "entity")),
+            (_numbers(items.field(name)) for name in ("t", "x", "y", "seq")),
+        )
+        texts = [
+            f'{{"variable":{variable},"entity":{entity},"t":{t},"x":{x},"y":{y},"seq":{seq}}}'
+            for variable, entity, t, x, y, seq in zip(*names, *numbers, strict=True)
+        ]
+        seqs = items.field("seq").to_pylist()
         at = 0
-        for length in _lengths(chunk):
+        for length in chunk.value_lengths().to_pylist():
             if length is None:
                 yield None, None
                 continue
-            texts = [
-                f'{{"variable":{variables[i]},"entity":{"null" if codes[i] is None else names[codes[i]]},'
-                f'"t":{_number(t[i])},"x":{_number(x[i])},"y":{_number(y[i])},"seq":{_number(seq[i])}}}'
-                for i in range(at, at + length)
-            ]
-            yield f"[{','.join(texts)}]", seq[at : at + length]
+            yield f"[{','.join(texts[at : at + length])}]", seqs[at : at + length]
             at += length
 
 
-def _lengths(chunk: pa.ListArray) -> Sequence[int | None]:
-    return chunk.value_lengths().to_pylist()  # type: ignore[no-any-return]
+def _texts(column: pa.Array) -> list[str]:
+    """Each text as JSON, made once for all rows that have it."""
+    encoded = column.dictionary_encode()
+    known = [quoted(_storable(text)) for text in encoded.dictionary.to_pylist()]
+    return ["null" if code is None else known[code] for code in encoded.indices.to_pylist()]
 
 
-def _number(value: float | int | None) -> str:
-    return "null" if value is None else repr(value)
+def _numbers(column: pa.Array) -> list[str]:
+    """Each number as JSON."""
+    return ["null" if number is None else repr(number) for number in column.to_pylist()]
 
 
 def payload(fact: Fact, *, backfill: bool, detected_at: int) -> str:
     """The fact as JSON text in the form of the WebSocket's detections; weight -1 takes it away."""
-    head = _compact(
-        {
-            "id": fact.key.hex(),
-            "query": fact.query_id,
-            "version": fact.version,
-            "kind": fact.kind,
-            "entities": fact.entities,
-            "value": fact.value if fact.score is None else fact.score,
-            "start": fact.start,
-            "end": fact.end,
-            "cut": False,
-            "weight": 1 if fact.weight else -1,
-            "backfill": backfill,
-            "detected_at": detected_at,
-        }
+    value = repr(fact.score) if fact.score is not None else text_or_null(fact.value)
+    return (
+        f'{{"id":"{fact.key.hex()}","query":{fact.query_id},"version":{fact.version},"kind":{quoted(fact.kind)},"entities":{texts(fact.entities)},'
+        f'"value":{value},"start":{fact.start},"end":{number_or_null(fact.end)},"cut":false,"weight":{1 if fact.weight else -1},'
+        f'"backfill":{"true" if backfill else "false"},"detected_at":{detected_at},"evidence":{fact.evidence or "null"}}}'
     )
-    return f'{head[:-1]},"evidence":{fact.evidence or "null"}}}'

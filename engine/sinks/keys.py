@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from hashlib import blake2b
 
 from engine.families import ENDS_LATER, REVISED
+from engine.sinks.texts import number_or_null, numbers, quoted, text_or_null, texts
 
 KEY_BYTES = 16
-# One encoder for all: `json.dumps` with separators makes a new one at each call.
-_compact = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def natural_key(
@@ -31,10 +29,10 @@ def natural_key(
     >>> natural_key("7", 1, "in", ["a"], None, 5, 5, [1, 2]) == natural_key("7", 1, "in", ["a"], None, 5, 5, [1, 3])
     False
     """
-    parts: list[object] = [query, version, kind, list(entities), value, start]
+    text = f"{quoted(query)},{version},{quoted(kind)},{texts(entities)},{text_or_null(value)},{start}"
     if evidence is not None and kind not in REVISED:
-        parts += [None if may_be_revised(kind, True) else end, list(evidence)]
-    return blake2b(_compact(parts).encode(), digest_size=KEY_BYTES).digest()
+        text = f"{text},{number_or_null(None if may_be_revised(kind, True) else end)},{numbers(evidence)}"
+    return blake2b(f"[{text}]".encode(), digest_size=KEY_BYTES).digest()
 
 
 def may_be_revised(kind: str, has_evidence: bool) -> bool:

@@ -10,10 +10,11 @@ import logging
 import select
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import redis
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
@@ -25,6 +26,7 @@ from webapp.feeds.damage import feeds_set_aside, kept_apart
 from webapp.feeds.heads import feed_statuses
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
+from webapp.feeds.recent import last_of_each
 from webapp.live import access, positions
 from webapp.live.frames import group
 
@@ -37,7 +39,9 @@ KEEP_S = 1.0
 STATUS_S = 1.0
 FEEDS_S = 2.0
 MESSAGE_ROWS = 20
-"""Outbox rows in one message at most."""
+"""Outbox rows that are read at once, and in one message at most."""
+MESSAGE_ANSWERS = 1_000
+"""Answers and alerts in one message, unless one outbox row has more: a frame holds about two thousand, and a page that is sent more starts again."""
 BEHIND_ROWS = 200_000
 """A reader of positions that is further behind than this goes on at the end of the log: positions are for looking at."""
 POSITION_COLUMNS = ("event", "entity", "t", "x", "y", "seq")
@@ -99,10 +103,10 @@ class Publisher:
 
     def _send_changes(self, feed_id: int) -> None:
         while rows := outbox_since(feed_id=feed_id, seq=self.sent[feed_id], limit=MESSAGE_ROWS):
-            chunks = [{"seq": row.seq, **row.payload} for row in rows]
-            self._send(feed_id, {"type": "feed.changes", "feed": self.feeds[feed_id].name, "chunks": chunks})
-            # Whether it arrived or not: readers notice a missing number, and a stuck channel layer must not hold up the others.
-            self.sent[feed_id] = rows[-1].seq
+            for chunks in messages([{"seq": row.seq, **row.payload} for row in rows]):
+                self._send(feed_id, {"type": "feed.changes", "feed": self.feeds[feed_id].name, "chunks": chunks})
+                # Whether it arrived or not: readers notice a missing number, and a stuck channel layer must not hold up the others.
+                self.sent[feed_id] = chunks[-1]["seq"]
 
     def _send_statuses(self) -> None:
         statuses = feed_statuses()
@@ -147,6 +151,21 @@ class Publisher:
         self._send_to(access.GROUP, {"type": "access.changed"})
 
 
+def messages(chunks: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Outbox rows in the parts that are sent together."""
+    part: list[dict[str, Any]] = []
+    held = 0
+    for chunk in chunks:
+        size = len(chunk["detections"]) + len(chunk["alerts"])
+        if part and held + size > MESSAGE_ANSWERS:
+            yield part
+            part, held = [], 0
+        part.append(chunk)
+        held += size
+    if part:
+        yield part
+
+
 class PositionTail:
     """The moving end of one feed's log, coalesced to the latest position of each entity."""
 
@@ -186,14 +205,15 @@ class PositionTail:
             self.position = end
 
     def _take(self, rows: pa.Table) -> None:
-        columns = (rows.column(name).to_pylist() for name in ("entity", "t", "x", "y"))
-        for entity, t, x, y in zip(*columns, strict=True):
-            if entity is None or x is None or y is None:
-                continue
-            known = self.latest.get(entity)
-            if known is None or known[3] <= t:
-                self.latest[entity] = [entity, x, y, t]
-                self._changed.add(entity)
+        placed = rows.filter(pc.and_(pc.is_valid(rows.column("entity")), pc.and_(pc.is_valid(rows.column("x")), pc.is_valid(rows.column("y")))))
+        if not placed.num_rows:
+            return
+        newest = last_of_each(placed)
+        for place in zip(*(newest.column(name).to_pylist() for name in ("entity", "x", "y", "t")), strict=True):
+            known = self.latest.get(place[0])
+            if known is None or known[3] <= place[3]:
+                self.latest[place[0]] = list(place)
+                self._changed.add(place[0])
 
     def _keep(self) -> None:
         connection = positions.client()

@@ -36,6 +36,7 @@ from webapp.feeds.logs import event_log, listen, states_of
 from webapp.feeds.models import Feed
 from webapp.jobs import services
 from webapp.jobs.models import DesiredState, FeedHead, Job
+from webapp.platform.memory import keep_what_is_loaded
 from webapp.supervisor import processes
 from webapp.supervisor.sink import PATIENCE_S, Fenced
 from webapp.supervisor.store import FeedStore
@@ -103,8 +104,12 @@ class FeedRun:
         self._may_begin = time.monotonic() + settings.VEDETTE_TRIGGER_MS / 1000
         looked_ns = time.time_ns()
         try:
+            took = self.processor.process()
             # There may be more than one batch takes.
-            self._looked_ns = 0 if self.processor.process() else looked_ns
+            self._looked_ns = 0 if took else looked_ns
+            if took and self.processor.batches == 1:
+                # Kernels are loaded when they are first called.
+                keep_what_is_loaded()
         except BaseException as error:
             self.error = error
 

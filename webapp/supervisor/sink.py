@@ -196,7 +196,8 @@ def _upsert(cursor: Any, work: Commit, facts: Sequence[Fact], seq: int, now: int
     """Brings `facts` into the table; positions of those that were there, not retracted, before (unless what is found opens no alerts)."""
     cursor.execute(_INCOMING)
     cursor.copy_expert("COPY incoming FROM STDIN", _Lines(_copy_line(i, fact) for i, fact in enumerate(facts)))
-    cursor.execute("ANALYZE incoming")
+    # The columns that plans are made by: looking at all texts and evidence took a seventh of the whole.
+    cursor.execute("ANALYZE incoming (key, start, weight)")
     # The bounds let PostgreSQL leave out the partitions that cannot hold these rows.
     low, high = min(fact.start for fact in facts), max(fact.start for fact in facts)
     known: set[int] = set()

@@ -100,6 +100,15 @@ def test_outbox_rows_leave_in_order_and_once(feed: Feed, publisher: Publisher, r
     assert [chunk["alerts"] for chunk in chunks] == [[{"id": number}] for number in range(50)]
 
 
+def test_many_answers_leave_in_messages_that_fit_a_frame(feed: Feed, publisher: Publisher, reader: Reader) -> None:
+    for _ in range(6):
+        with transaction.atomic():
+            outbox_append(feed_id=feed.pk, detections=[{"id": n} for n in range(400)], alerts=[{"id": 1}])
+    publisher.step()
+    sent = [[chunk["seq"] for chunk in message["chunks"]] for message in reader.all("feed.changes")]
+    assert sent == [[1, 2], [3, 4], [5, 6]], "a third row of the outbox would make them more than a thousand"
+
+
 def test_a_new_publisher_goes_on_at_the_head(feed: Feed, publisher: Publisher) -> None:
     publish(feed, 1, 2)
     other = Publisher()

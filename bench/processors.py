@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -14,9 +14,9 @@ SERVERS = {"java": "jvm", "valkey-server": "redis", "redis-server": "redis", "po
 """And by its name."""
 
 
-def spent(port: int) -> Counter[str]:
+def spent(port: int) -> dict[str, float]:
     """Seconds of processor time so far, by part, of the system whose web server listens at `port` on this machine; its servers included."""
-    seconds: Counter[str] = Counter()
+    seconds: dict[str, float] = defaultdict(float)
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             part = _part(process, port)

@@ -102,13 +102,10 @@ def _evidence(column: pa.ChunkedArray) -> Iterator[tuple[str | None, list[int] |
     """
     for chunk in column.chunks:
         items = chunk.flatten()
-        names, numbers = (
-            (_texts(items.field(name)) for name in ("variable", "entity")),
-            (_numbers(items.field(name)) for name in ("t", "x", "y", "seq")),
-        )
-        texts = [
+        columns = [_texts(items.field(name)) for name in ("variable", "entity")] + [_numbers(items.field(name)) for name in ("t", "x", "y", "seq")]
+        written = [
             f'{{"variable":{variable},"entity":{entity},"t":{t},"x":{x},"y":{y},"seq":{seq}}}'
-            for variable, entity, t, x, y, seq in zip(*names, *numbers, strict=True)
+            for variable, entity, t, x, y, seq in zip(*columns, strict=True)
         ]
         seqs = items.field("seq").to_pylist()
         at = 0
@@ -116,7 +113,7 @@ def _evidence(column: pa.ChunkedArray) -> Iterator[tuple[str | None, list[int] |
             if length is None:
                 yield None, None
                 continue
-            yield f"[{','.join(texts[at : at + length])}]", seqs[at : at + length]
+            yield f"[{','.join(written[at : at + length])}]", seqs[at : at + length]
             at += length
 
 

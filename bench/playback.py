@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 PASSWORD = "plays the whole day back"
 PORT = 8790
+STARTED_S = 300
 JUMP_MS, COUNTS_MS = 300, 200
 """What is wanted, and counted when it is missed."""
 JUMP = """async (text) => {
@@ -139,16 +140,23 @@ def _server(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
         web = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{PORT}"
     try:
-        for _ in range(300):
-            try:
-                with urllib.request.urlopen(url + "/healthz", timeout=2):
-                    break
-            except (urllib.error.URLError, OSError):
-                time.sleep(0.2)
+        until = time.monotonic() + STARTED_S
+        while not _answers(url):
+            if time.monotonic() > until or web.poll() is not None:
+                raise RuntimeError(f"the web server does not answer: see {folder / 'web.log'}")
+            time.sleep(0.2)
         yield url, psutil.Process(web.pid)
     finally:
         web.terminate()
         web.wait()
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url + "/healthz", timeout=2):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False
 
 
 @contextmanager

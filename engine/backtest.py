@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.model.faults import Refused
+from engine.model.messages import Message
 from engine.progress import Progress
 
 if TYPE_CHECKING:
@@ -438,7 +439,7 @@ class _Letters:
             found = []
             for row in rows.to_pylist():
                 clock, _ = row.pop("clock"), row.pop("seq")
-                detail = f"t is {clock - row['t']} behind the newest row; the feed allows {feed.lateness}"
+                detail = Message("t is {late} behind the newest row; the feed allows {lateness}", late=clock - row["t"], lateness=feed.lateness)
                 found.append(DeadLetter(Reason.LATE, detail, plain_row(row)))
             self.add(found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,11 +12,13 @@ from engine.model.conditions import OPERATORS, Condition, Conditions, Constant
 from engine.model.durations import parse_duration
 from engine.model.faults import Faults, Refused, unknown_name
 from engine.model.feed import LARGEST_TIME, ColumnType, Feed, TimeUnit, escaped
+from engine.model.messages import Message, all_of, either, message_of
 from engine.model.region import Region, read_region
 
 COMMON_KEYS = ("family", "version", "name", "where")
 """Keys that every family's document may have."""
 MAX_NAME = 200
+ITEMS = Message("items")
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Context:
         """The cursor moved to a part: keys and positions."""
         return replace(self, pointer=self.pointer + "".join(f"/{escaped(step)}" for step in steps))
 
-    def fault(self, message: str) -> None:
+    def fault(self, message: Message) -> None:
         """Notes a fault of the part under the cursor. The message names the remedy."""
         self.faults.note(self.pointer, message)
 
@@ -44,36 +47,41 @@ class Context:
     def object(self, value: Any, *, required: Sequence[str] = (), optional: Sequence[str] = ()) -> Mapping[str, Any]:
         """`value` if it is an object; faults for missing and for unknown keys. Empty when it is no object."""
         if not isinstance(value, Mapping):
-            self.fault(f"must be an object with the keys: {', '.join([*required, *optional])}")
+            self.fault(Message("must be an object with the keys: {known}", known=", ".join([*required, *optional])))
             return {}
         known = list(dict.fromkeys([*required, *optional]))
         for key in value:
             if key not in known:
-                self.at(key).fault(unknown_name(key, known, what="key"))
+                self.at(key).fault(unknown_name(key, known, what=Message("key")))
         for key in required:
             if key not in value:
-                self.fault(f"the key {key!r} is missing")
+                self.fault(Message("the key {key} is missing", key=repr(key)))
         return value
 
-    def items(self, value: Any, *, least: int = 0, most: int | None = None, what: str = "items") -> Sequence[Any]:
+    def items(self, value: Any, *, least: int = 0, most: int | None = None, what: Message = ITEMS) -> Sequence[Any]:
         """`value` if it is a list of `least` to `most` items, else empty."""
         if not isinstance(value, list | tuple):
-            self.fault(f"must be a list of {what}")
+            self.fault(Message("must be a list of {what}", what=what))
             return ()
-        if len(value) < least or (most is not None and len(value) > most):
-            span = f"at least {least}" if most is None else f"{least} to {most}" if least != most else f"exactly {least}"
-            self.fault(f"must be a list of {span} {what}, not {len(value)}")
-            return ()
-        return value
+        count = len(value)
+        if most is None and count < least:
+            self.fault(Message("must be a list of at least {least} {what}, not {count}", least=least, what=what, count=count))
+        elif most is None or least <= count <= most:
+            return value
+        elif least == most:
+            self.fault(Message("must be a list of exactly {least} {what}, not {count}", least=least, what=what, count=count))
+        else:
+            self.fault(Message("must be a list of {least} to {most} {what}, not {count}", least=least, most=most, what=what, count=count))
+        return ()
 
     # -- plain values -------------------------------------------------------------------------------------------------------------
 
     def string(self, value: Any, *, most: int = MAX_NAME) -> str | None:
         """A non-empty text of at most `most` characters."""
         if not isinstance(value, str) or not value.strip():
-            self.fault("must be a text that is not empty")
+            self.fault(Message("must be a text that is not empty"))
         elif len(value) > most:
-            self.fault(f"must have at most {most} characters, not {len(value)}")
+            self.fault(Message("must have at most {most} characters, not {count}", most=most, count=len(value)))
         else:
             return value
         return None
@@ -82,21 +90,21 @@ class Context:
         """One of `options`."""
         if isinstance(value, str) and value in options:
             return value
-        self.fault(unknown_name(value, options, what="value"))
+        self.fault(unknown_name(value, options, what=Message("value")))
         return None
 
     def boolean(self, value: Any) -> bool:
         if not isinstance(value, bool):
-            self.fault("must be true or false")
+            self.fault(Message("must be true or false"))
             return False
         return value
 
     def number(self, value: Any, *, least: float = -math.inf, most: float = math.inf, above: float = -math.inf) -> float | None:
         """A finite number with `least <= number <= most` and `number > above`, as it was written (int or float)."""
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            self.fault("must be a number")
+            self.fault(Message("must be a number"))
         elif not least <= value <= most or not value > above:
-            self.fault(f"must be {_span(least, most, above)}, not {value}")
+            self.fault(Message("must be {bounds}, not {value}", bounds=_span(least, most, above), value=value))
         else:
             return value
         return None
@@ -107,7 +115,7 @@ class Context:
         if number is None:
             return None
         if number != int(number):
-            self.fault(f"must be a whole number, not {value}")
+            self.fault(Message("must be a whole number, not {value}", value=value))
             return None
         return int(number)
 
@@ -115,19 +123,24 @@ class Context:
         """A span of time in the unit of `t`: a whole number, or an ISO 8601 duration on an `ms` feed."""
         if isinstance(value, str):
             if self.feed.time is not TimeUnit.MS:
-                self.fault('durations such as "PT3M" are for feeds whose time is "ms"; give a number of ticks')
+                self.fault(Message('durations such as "PT3M" are for feeds whose time is "ms"; give a number of ticks'))
                 return None
             try:
                 value = parse_duration(value)
             except ValueError as error:
-                self.fault(str(error))
+                self.fault(message_of(error))
                 return None
         elif isinstance(value, bool) or not isinstance(value, int | float):
-            self.fault("must be a span of time: a whole number" + (' or a duration such as "PT3M"' if self.feed.time is TimeUnit.MS else ""))
+            ticks = self.feed.time is TimeUnit.TICKS
+            whole, either_form = (
+                Message("must be a span of time: a whole number"),
+                Message('must be a span of time: a whole number or a duration such as "PT3M"'),
+            )
+            self.fault(whole if ticks else either_form)
             return None
         span = self.integer(value, least=least)
         if span is not None and abs(span) >= LARGEST_TIME // 2:
-            self.fault("must be below 2^60; leave the bound out, or give null where the key allows it, for no bound")
+            self.fault(Message("must be below 2^60; leave the bound out, or give null where the key allows it, for no bound"))
             return None
         return span
 
@@ -137,22 +150,24 @@ class Context:
         """The name of a column of the feed, of one of `kinds` if given."""
         types = self.feed.types
         if not isinstance(value, str) or value not in types:
-            self.fault(unknown_name(value, types, what="column"))
+            self.fault(unknown_name(value, types, what=Message("column")))
             return None
         if kinds is not None and types[value] not in kinds:
-            self.fault(f"column {value!r} is of type {types[value]}; here it must be {' or '.join(kinds)}")
+            self.fault(
+                Message("column {value} is of type {type}; here it must be {kinds}", value=repr(value), type=types[value], kinds=either(kinds))
+            )
             return None
         return value
 
     def where(self, value: Any) -> Conditions:
         """A list of conditions `[column, op, constant]`."""
-        items = self.items(value, what="conditions [column, op, constant]")
+        items = self.items(value, what=Message("conditions [column, op, constant]"))
         read = [self.at(i).condition(item) for i, item in enumerate(items)]
         return Conditions(tuple(item for item in read if item is not None))
 
     def condition(self, value: Any) -> Condition | None:
         """One condition `[column, op, constant]`."""
-        parts = self.items(value, least=3, most=3, what="parts: column, op, constant")
+        parts = self.items(value, least=3, most=3, what=Message("parts: column, op, constant"))
         if not parts:
             return None
         column, op = self.at(0).column(parts[0]), self.at(1).choice(parts[1], OPERATORS)
@@ -160,13 +175,13 @@ class Context:
             return None
         kind = self.feed.types[column]
         if kind is ColumnType.BOOL and op not in ("=", "!=", "in"):
-            self.at(1).fault(f"column {column!r} is of type bool, which has no order: use =, != or in")
+            self.at(1).fault(Message("column {column} is of type bool, which has no order: use =, != or in", column=repr(column)))
             return None
         here = self.at(2)
         if op != "in":
             constant = here.constant(parts[2], kind, column)
             return None if constant is None else Condition(column, op, constant)
-        given = here.items(parts[2], what="constants")
+        given = here.items(parts[2], what=Message("constants"))
         constants = [here.at(i).constant(one, kind, column) for i, one in enumerate(given)]
         if not isinstance(parts[2], list | tuple) or None in constants:
             return None
@@ -180,8 +195,8 @@ class Context:
             return value
         if kind in (ColumnType.INT, ColumnType.FLOAT) and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
             return value
-        needed = {ColumnType.STRING: "a text", ColumnType.BOOL: "true or false"}.get(kind, "a number")
-        self.fault(f"column {column!r} is of type {kind}: the constant must be {needed}")
+        needed = {ColumnType.STRING: Message("a text"), ColumnType.BOOL: Message("true or false")}.get(kind, Message("a number"))
+        self.fault(Message("column {column} is of type {kind}: the constant must be {needed}", column=repr(column), kind=kind, needed=needed))
         return None
 
     def region(self, value: Any) -> Region | None:
@@ -189,11 +204,11 @@ class Context:
         if isinstance(value, Mapping) and set(value) == {"region"}:
             name = value["region"]
             if not isinstance(name, str) or name not in self.regions:
-                self.at("region").fault(unknown_name(name, self.regions, what="region"))
+                self.at("region").fault(unknown_name(name, self.regions, what=Message("region")))
                 return None
             value = self.regions[name]
         elif isinstance(value, str):
-            self.fault(f'a stored region is named by {{"region": {value!r}}}'.replace("'", '"'))
+            self.fault(Message('a stored region is named by {"region": {name}}', name=json.dumps(value, ensure_ascii=False)))
             return None
         try:
             return read_region(value, self.feed.crs, self.pointer)
@@ -204,16 +219,16 @@ class Context:
     def ranges(self, value: Any, *, most: int = 9) -> tuple[tuple[str, float | None, float | None], ...]:
         """`{column: [lo, hi]}` as (column, lo, hi) sorted by column: half-open, null = unbounded, lo < hi."""
         if not isinstance(value, Mapping) or not value:
-            self.fault('must be an object from column to [lo, hi], for example {"price": [10, null]}')
+            self.fault(Message('must be an object from column to [lo, hi], for example {"price": [10, null]}'))
             return ()
         if len(value) > most:
-            self.fault(f"must have at most {most} columns, not {len(value)}")
+            self.fault(Message("must have at most {most} columns, not {count}", most=most, count=len(value)))
         read = [self.at(column)._range(column, bounds) for column, bounds in value.items()]
         return tuple(sorted((one for one in read if one is not None), key=lambda one: one[0]))
 
     def _range(self, name: Any, bounds: Any) -> tuple[str, float | None, float | None] | None:
         column = self.column(name, kinds=(ColumnType.INT, ColumnType.FLOAT))
-        pair = self.items(bounds, least=2, most=2, what="numbers [lo, hi], null = unbounded")
+        pair = self.items(bounds, least=2, most=2, what=Message("numbers [lo, hi], null = unbounded"))
         if column is None or not pair:
             return None
         before = len(self.faults)
@@ -221,7 +236,7 @@ class Context:
         if len(self.faults) > before:
             return None
         if low is not None and high is not None and not low < high:
-            self.fault(f"[{low}, {high}) holds nothing: the first number must be less than the second")
+            self.fault(Message("[{low}, {high}) holds nothing: the first number must be less than the second", low=low, high=high))
             return None
         return column, low, high
 
@@ -234,12 +249,12 @@ class Context:
         return None
 
 
-def _span(least: float, most: float, above: float) -> str:
+def _span(least: float, most: float, above: float) -> Message:
     words = []
     if least > -math.inf:
-        words.append(f"at least {least:g}")
+        words.append(Message("at least {least}", least=f"{least:g}"))
     if above > -math.inf:
-        words.append(f"greater than {above:g}")
+        words.append(Message("greater than {above}", above=f"{above:g}"))
     if most < math.inf:
-        words.append(f"at most {most:g}")
-    return " and ".join(words)
+        words.append(Message("at most {most}", most=f"{most:g}"))
+    return all_of(words)

@@ -14,6 +14,7 @@ from engine.context import Context
 from engine.families import FAMILIES
 from engine.model.faults import Fault, unknown_name
 from engine.model.feed import ColumnType, Feed, escaped
+from engine.model.messages import Message
 
 DERIVING = ("constraint", "composite", "calculus")
 """Families whose queries take answers as events."""
@@ -102,19 +103,25 @@ def read_sources(document: Mapping[str, Any], context: Context) -> None:
     """Notes what is wrong with a document's `derive` by itself."""
     here, family = context.at("derive"), document.get("family")
     if family not in DERIVING:
-        here.fault(f"a query of the family {family} takes no answers as events: they have no place; {', '.join(DERIVING)} do")
+        here.fault(
+            Message(
+                "a query of the family {family} takes no answers as events: they have no place; {known} do", family=family, known=", ".join(DERIVING)
+            )
+        )
         return
     value = document["derive"]
     if not isinstance(value, Mapping) or not value:
-        here.fault('must be an object from event to the answers that it is, for example {"arrival": {"query": "port", "kind": "in", "at": "end"}}')
+        here.fault(
+            Message('must be an object from event to the answers that it is, for example {"arrival": {"query": "port", "kind": "in", "at": "end"}}')
+        )
         return
     if len(value) > MOST_EVENTS:
-        here.fault(f"has {len(value):,} events; a query derives at most {MOST_EVENTS}")
+        here.fault(Message("has {count:,} events; a query derives at most {most}", count=len(value), most=MOST_EVENTS))
         return
     for event, one in value.items():
         at = here.at(event)
         if not isinstance(event, str) or not event.strip() or event.startswith("$"):
-            at.fault("an event needs a name that is not empty and does not begin with $")
+            at.fault(Message("an event needs a name that is not empty and does not begin with $"))
         given = at.object(one, required=("query", "kind", "at"))
         for key, read in (("query", at.at("query").string), ("kind", at.at("kind").string)):
             if key in given:
@@ -132,7 +139,7 @@ def graph_faults(documents: Mapping[str, Mapping[str, Any]], names: Mapping[str,
         if not faults and (path := _way_back(name, documents)):
             faults = [_cycle_fault(document, path, names or {})]
         if not faults and levels.get(name, 0) > LEVELS:
-            faults = [Fault("/derive", f"more than {LEVELS} queries would stand one above another")]
+            faults = [Fault("/derive", Message("more than {most} queries would stand one above another", most=LEVELS))]
         if faults:
             found[name] = faults
     return found
@@ -166,23 +173,32 @@ def _levels(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 def _source_faults(source: Source, document: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> list[Fault]:
     pointer = f"/derive/{escaped(source.event)}"
     if source.query not in documents:
-        return [Fault(f"{pointer}/query", unknown_name(source.query, documents, what="query"))]
+        return [Fault(f"{pointer}/query", unknown_name(source.query, documents, what=Message("query")))]
     upstream = documents[source.query]
     family = upstream["family"]
     if not FAMILIES[family].kinds:
         giving = ", ".join(name for name, one in FAMILIES.items() if one.kinds)
-        return [Fault(f"{pointer}/query", f"answers of the family {family} are no events; those of {giving} are")]
+        return [
+            Fault(f"{pointer}/query", Message("answers of the family {family} are no events; those of {giving} are", family=family, giving=giving))
+        ]
     kinds = FAMILIES[family].kinds_of(upstream)
     if source.kind not in kinds:
-        return [Fault(f"{pointer}/kind", unknown_name(source.kind, kinds, what="kind of answer"))]
+        return [Fault(f"{pointer}/kind", unknown_name(source.kind, kinds, what=Message("kind of answer")))]
     if document["family"] == "calculus":
         return []
     if (family == "encounter" and upstream.get("position") == "interpolated") or (family == "border" and upstream.get("segments")):
         option = '"position": "interpolated"' if family == "encounter" else '"segments": true'
-        return [Fault(f"{pointer}/query", f"its answers are known only after their times ({option}): only calculus, which revises, takes them")]
+        return [
+            Fault(
+                f"{pointer}/query",
+                Message("its answers are known only after their times ({option}): only calculus, which revises, takes them", option=option),
+            )
+        ]
     late = family in ("transition", "constraint", "composite") or bool(_lasts(upstream.get("lasting")))
     if source.at == "start" and late:
-        return [Fault(f"{pointer}/at", 'its answers are known only after their start: take "end"; only calculus, which revises, takes "start"')]
+        return [
+            Fault(f"{pointer}/at", Message('its answers are known only after their start: take "end"; only calculus, which revises, takes "start"'))
+        ]
     return []
 
 
@@ -209,7 +225,7 @@ def _way_back(name: str, documents: Mapping[str, Mapping[str, Any]]) -> list[str
 def _cycle_fault(document: Mapping[str, Any], path: list[str], names: Mapping[str, str]) -> Fault:
     event = next(source.event for source in sources_of(document) if source.query == path[1])
     way = " from ".join(names.get(one, one) for one in path)
-    return Fault(f"/derive/{escaped(event)}/query", f"the query would derive from itself: {way}")
+    return Fault(f"/derive/{escaped(event)}/query", Message("the query would derive from itself: {way}", way=way))
 
 
 def without_derive(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ import pyarrow as pa
 from engine.model.batch import Batch
 from engine.model.changes import NO_CHANGES
 from engine.model.feed import Feed
+from engine.model.messages import Message
 
 if TYPE_CHECKING:
     from engine.derive import Source
@@ -193,7 +194,7 @@ class Operator(ABC, Generic[Index]):
         """How far back in event time a new query must read to answer as if it had always run; null: the whole log."""
         return None
 
-    def refusal(self, query: RegisteredQuery, feed: Feed, recent: Callable[[], pa.Table]) -> str | None:
+    def refusal(self, query: RegisteredQuery, feed: Feed, recent: Callable[[], pa.Table]) -> Message | None:
         """Why a new query would take more than it may, with the figure and a remedy; null when nothing says so.
 
         `recent` reads the feed's newest accepted rows, stamped and in order of arrival; none when there is no history.

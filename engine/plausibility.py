@@ -17,6 +17,7 @@ from engine.model.columns import EVENT, TIME, X
 from engine.model.conditions import Condition
 from engine.model.faults import unknown_name
 from engine.model.feed import Feed, TimeUnit
+from engine.model.messages import Message
 from engine.model.region import Region
 from engine.operator import RegisteredQuery
 
@@ -66,7 +67,7 @@ class Plausibility:
             return
         for query in self._queries:
             for name in sorted(events_of(query.specification) - self._names - set(self._documents[query.id].get("derive", {}))):
-                yield f"{query.id}: no row is an event {name!r}: {unknown_name(name, self._names, what='event')}"
+                yield f"{query.id}: no row is an event {name!r}: {unknown_name(name, self._names, what=Message('event'))}"
 
 
 def asks_for_places(document: Any) -> bool:

@@ -15,6 +15,7 @@ from engine.derive import read_sources, with_answers, without_derive
 from engine.families import FAMILIES
 from engine.model.faults import Refused, refuse, unknown_name
 from engine.model.feed import Feed
+from engine.model.messages import Message
 
 MOST_VALUES = 1_000_000
 """Of one document: regions of 100,000 corners hold 300,000. A body of 20 MB could hold ten times as many as are read here in a second."""
@@ -31,20 +32,20 @@ def check(document: Any, feed: Feed, regions: Mapping[str, Any] | None = None) -
     """
     context = Context(feed, regions or {})
     if not isinstance(document, Mapping):
-        context.fault('a specification is a JSON object: {"family": ..., "version": 1, "name": ..., ...}')
+        context.fault(Message('a specification is a JSON object: {"family": ..., "version": 1, "name": ..., ...}'))
         raise Refused(context.faults)
     try:
         _check_values(document, context)
     except RecursionError:
-        context.fault("is nested too deeply")
+        context.fault(Message("is nested too deeply"))
     if context.faults:
         raise Refused(context.faults)
     family = document.get("family")
     if not isinstance(family, str) or family not in FAMILIES:
         if family is None:
-            context.fault(f"the key 'family' is missing; it is one of: {', '.join(sorted(FAMILIES))}")
+            context.fault(Message("the key 'family' is missing; it is one of: {known}", known=", ".join(sorted(FAMILIES))))
         else:
-            context.at("family").fault(unknown_name(family, FAMILIES, what="family"))
+            context.at("family").fault(unknown_name(family, FAMILIES, what=Message("family")))
         raise Refused(context.faults)
     _check_common(document, context)
     if "derive" in document:
@@ -65,7 +66,7 @@ def _check_values(value: Any, context: Context) -> None:
     if _usable(value):
         return
     if isinstance(value, str):
-        context.fault("holds half of a character (a lone surrogate), which is no text")
+        context.fault(Message("holds half of a character (a lone surrogate), which is no text"))
     elif isinstance(value, Mapping):
         for key, item in value.items():
             _check_values(str(key), context)
@@ -74,7 +75,7 @@ def _check_values(value: Any, context: Context) -> None:
         for position, item in enumerate(value):
             _check_values(item, context.at(position))
     else:
-        context.fault("must be a number: this one is beyond all that can be computed with")
+        context.fault(Message("must be a number: this one is beyond all that can be computed with"))
 
 
 def _usable(document: Any) -> bool:
@@ -86,7 +87,7 @@ def _usable(document: Any) -> bool:
             continue
         count += 1
         if count > MOST_VALUES:
-            raise refuse("", f"holds more than {MOST_VALUES:,} values: make it shorter, and its regions simpler")
+            raise refuse("", Message("holds more than {most:,} values: make it shorter, and its regions simpler", most=MOST_VALUES))
         if isinstance(value, str):
             if not _writable(value):
                 return False
@@ -112,6 +113,6 @@ def _writable(text: str) -> bool:
 def _check_common(document: Mapping[str, Any], context: Context) -> None:
     version = document.get("version", 1)
     if isinstance(version, bool) or version != 1:
-        context.at("version").fault("the version of the written form is 1")
+        context.at("version").fault(Message("the version of the written form is 1"))
     if "name" in document:
         context.at("name").string(document["name"])

@@ -9,6 +9,7 @@ from typing import Any
 from engine.context import Context
 from engine.model.conditions import Conditions
 from engine.model.feed import ColumnType
+from engine.model.messages import Message
 
 KEYS = ("hysteresis", "accuracy", "first", "dwell", "while")
 FIRST = ("ignore", "enter")
@@ -53,14 +54,14 @@ def _refuse_combinations(document: Mapping[str, Any], context: Context) -> None:
     if "ranges" in document:
         for key in ("hysteresis", "accuracy"):
             if document.get(key):
-                context.at(key).fault("needs a region: ranges have no distances; leave the key out")
+                context.at(key).fault(Message("needs a region: ranges have no distances; leave the key out"))
     if document.get("segments") is True:
         reasons = {
-            "hysteresis": "a move that only passes has no stay that a buffer could hold",
-            "accuracy": "a move between two fixes has no accuracy of its own",
-            "dwell": "a move that only passes has no sample inside, so it never dwells",
-            "while": "a move that only passes has no sample inside at which a condition could hold",
+            "hysteresis": Message("a move that only passes has no stay that a buffer could hold"),
+            "accuracy": Message("a move between two fixes has no accuracy of its own"),
+            "dwell": Message("a move that only passes has no sample inside, so it never dwells"),
+            "while": Message("a move that only passes has no sample inside at which a condition could hold"),
         }
         for key, reason in reasons.items():
             if document.get(key):
-                context.at(key).fault(f"cannot go with 'segments': {reason}; leave one of the two out")
+                context.at(key).fault(Message("cannot go with 'segments': {reason}; leave one of the two out", reason=reason))

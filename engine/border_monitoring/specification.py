@@ -10,6 +10,7 @@ from engine.border_monitoring.options import KEYS, NO_OPTIONS, Options, check_op
 from engine.border_monitoring.transitions import NAMES
 from engine.context import COMMON_KEYS, Context
 from engine.model.conditions import Conditions
+from engine.model.messages import Message
 from engine.model.region import Region
 
 Range = tuple[str, float | None, float | None]
@@ -64,7 +65,8 @@ def kinds_of(document: Mapping[str, Any]) -> list[str]:
 
 def _watched(document: Mapping[str, Any], context: Context) -> tuple[Region | None, tuple[Range, ...]]:
     if ("region" in document) == ("ranges" in document):
-        context.fault("must have either 'region' or 'ranges'" + (", not both" if "region" in document else ""))
+        both = "region" in document
+        context.fault(Message("must have either 'region' or 'ranges', not both") if both else Message("must have either 'region' or 'ranges'"))
         return None, ()
     if "region" in document:
         return context.at("region").region(document["region"]), ()
@@ -75,13 +77,13 @@ def _segments(document: Mapping[str, Any], context: Context) -> bool:
     here = context.at("segments")
     segments = here.boolean(document.get("segments", False))
     if segments and "ranges" in document:
-        here.fault("needs a region: a move through ranges is no straight line in x, y; leave the key out")
+        here.fault(Message("needs a region: a move through ranges is no straight line in x, y; leave the key out"))
     return segments
 
 
 def _types(document: Mapping[str, Any], context: Context) -> tuple[str, ...]:
     """The asked types, each once, in the order of `NAMES`."""
     here = context.at("types")
-    given = here.items(document.get("types", NAMES), least=1, what="types")
+    given = here.items(document.get("types", NAMES), least=1, what=Message("types"))
     asked = [here.at(i).choice(name, NAMES) for i, name in enumerate(given)]
     return tuple(name for name in NAMES if name in asked)

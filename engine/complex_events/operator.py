@@ -49,6 +49,7 @@ from engine.complex_events.timers import WHO_SHIFT, Timers, timers
 from engine.model.batch import ENTITY, SEQ, TIME, Batch, EntityDictionary, X, Y
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Feed
+from engine.model.messages import Message
 from engine.operator import ROUTE, Operator, Output, QueryStopped, RegisteredQuery, Stage
 
 INSTANCE = "instance"
@@ -135,7 +136,10 @@ def _detected(program: Program, state: CompositeState, events: Events, watermark
             state.history = _renewed(program, state.history, int(events.t[at]), len(events.t) - at)
         elif reason == TOO_MUCH_WORK:
             query, at = int(work.cursor[GIVEN_UP]), int(work.cursor[GIVEN_UP_AT])
-            raise QueryStopped(program.keys[query], f"one search at t = {at} visits more than {MOST_OPERATIONS:,} nodes; shorten `within`")
+            raise QueryStopped(
+                program.keys[query],
+                Message("one search at t = {at} visits more than {most:,} nodes; shorten `within`", at=at, most=MOST_OPERATIONS),
+            )
         elif reason == HEAP_FULL:
             n = int(state.timers.size[0])
             state.timers = timers(state.timers.due[:n], state.timers.who[:n], max(_TIMERS, most))

@@ -19,6 +19,7 @@ from engine.context import COMMON_KEYS, Context
 from engine.model.conditions import Condition, Conditions
 from engine.model.faults import unknown_name
 from engine.model.feed import ColumnType
+from engine.model.messages import Message, message_of
 from engine.model.region import Region
 
 MAX_DEPTH = 256
@@ -75,7 +76,7 @@ def check(document: Mapping[str, Any], context: Context) -> CompositeSpecificati
     within = context.at("within").duration(document["within"]) if "within" in document else None
     per = document.get("per")
     if per not in (None, "entity"):
-        context.at("per").fault('must be "entity" (all events of an occurrence share it) or null')
+        context.at("per").fault(Message('must be "entity" (all events of an occurrence share it) or null'))
     if len(context.faults) > before or found is None or within is None:
         return None
     used = tuple(filters[name] for name in tree.primitives(found))
@@ -115,10 +116,10 @@ def _condition_json(condition: Condition) -> list[Any]:
 
 def _read_primitives(value: Any, context: Context) -> dict[str, PrimitiveFilter]:
     if not isinstance(value, Mapping) or not value:
-        context.fault('must be an object from primitive to what it matches, for example {"A": {"where": [["reader", "=", "dock-1"]]}}')
+        context.fault(Message('must be an object from primitive to what it matches, for example {"A": {"where": [["reader", "=", "dock-1"]]}}'))
         return {}
     if len(value) > MAX_PRIMITIVES:
-        context.fault(f"must have at most {MAX_PRIMITIVES} primitives, not {len(value)}")
+        context.fault(Message("must have at most {most} primitives, not {count}", most=MAX_PRIMITIVES, count=len(value)))
         return {}
     return {str(name): _read_primitive(name, entry, context.at(name)) for name, entry in value.items()}
 
@@ -126,7 +127,10 @@ def _read_primitives(value: Any, context: Context) -> dict[str, PrimitiveFilter]
 def _read_primitive(name: Any, entry: Any, context: Context) -> PrimitiveFilter:
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name.lower() in WORDS:
         context.fault(
-            f"{name!r} is no name of a primitive: letters, digits and _, not beginning with a digit, at most 100, and no word of the language"
+            Message(
+                "{name} is no name of a primitive: letters, digits and _, not beginning with a digit, at most 100, and no word of the language",
+                name=repr(name),
+            )
         )
     given = context.object(entry, optional=("where", "prefix", "inside", "outside"))
     where = context.at("where").where(given.get("where", []))
@@ -140,7 +144,7 @@ def _read_primitive(name: Any, entry: Any, context: Context) -> PrimitiveFilter:
 
 def _read_prefixes(value: Any, context: Context) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, Mapping) or not value:
-        context.fault('must be an object from column to the beginning of its text, for example {"entity": "urn:epc:id:sgtin:0614141."}')
+        context.fault(Message('must be an object from column to the beginning of its text, for example {"entity": "urn:epc:id:sgtin:0614141."}'))
         return ()
     found = []
     for name, beginning in value.items():
@@ -165,36 +169,38 @@ class _PatternReader:
         """The pattern of a text or a tree; faults of a text name line and column."""
         if not isinstance(value, str):
             if not isinstance(value, Mapping):
-                context.fault('must be a text such as "A : !B : C", or a tree such as {"sequence": ["A", "C"], "without": "B"}')
+                context.fault(Message('must be a text such as "A : !B : C", or a tree such as {"sequence": ["A", "C"], "without": "B"}'))
                 return None
             return self.node(value, context, 0)
         try:
             translated = translate(value)
         except PatternRefused as refused:
-            context.fault(str(refused))
+            context.fault(message_of(refused))
             return None
         inner = Context(context.feed, context.regions)
         found = self.node(translated.tree, inner, 0)
         for fault in inner.faults:
             line, column = translated.place(fault.pointer)
-            context.fault(f"line {line}, column {column}: {fault.message}")
+            context.fault(Message("line {line}, column {column}: {message}", line=line, column=column, message=fault.message))
         return found
 
     def node(self, value: Any, context: Context, depth: int) -> Pattern | None:
         """One node of a tree; null after a fault."""
         if depth > MAX_DEPTH:
-            context.fault(f"the tree is more than {MAX_DEPTH} levels deep")
+            context.fault(Message("the tree is more than {most} levels deep", most=MAX_DEPTH))
             return None
         if isinstance(value, str):
             return self.primitive(value, context)
         key = next((one for one in _KEYS if one in value), None) if isinstance(value, Mapping) else None
         if key is None:
-            context.fault(f"must be the name of a primitive or an object with one of the keys: {', '.join(_KEYS)}")
+            context.fault(Message("must be the name of a primitive or an object with one of the keys: {known}", known=", ".join(_KEYS)))
             return None
         given = context.object(value, required=(key, *_REQUIRED[key]), optional=_OPTIONAL[key])
         most = 2 if key in ("interval", "absence", "before", "around") or set(given) - {key} else MAX_PRIMITIVES
         here = context.at(key)
-        parts = [self.node(part, here.at(i), depth + 1) for i, part in enumerate(here.items(given[key], least=2, most=most, what="patterns"))]
+        parts = [
+            self.node(part, here.at(i), depth + 1) for i, part in enumerate(here.items(given[key], least=2, most=most, what=Message("patterns")))
+        ]
         before = len(context.faults)
         low, high = self.bounds(given["bounds"], context.at("bounds")) if "bounds" in given else (0, None)
         span = context.at("span").duration(given["span"]) if "span" in given else None
@@ -206,20 +212,20 @@ class _PatternReader:
     def primitive(self, name: str, context: Context) -> Pattern | None:
         self.count += 1
         if self.count == MAX_PRIMITIVES + 1:
-            context.fault(f"the pattern names more than {MAX_PRIMITIVES} primitives")
+            context.fault(Message("the pattern names more than {most} primitives", most=MAX_PRIMITIVES))
         if name not in self.names:
-            context.fault(unknown_name(name, self.names, what="primitive"))
+            context.fault(unknown_name(name, self.names, what=Message("primitive")))
             return None
         return tree.Primitive(name)
 
     def bounds(self, value: Any, context: Context) -> tuple[int, int | None]:
         """[lo, hi] of a sequence, hi may be null."""
-        pair = context.items(value, least=2, most=2, what="spans of time [lo, hi], null = unbounded")
+        pair = context.items(value, least=2, most=2, what=Message("spans of time [lo, hi], null = unbounded"))
         if not pair:
             return 0, None
         low, high = (None if one is None else context.at(i).duration(one) for i, one in enumerate(pair))
         if low is not None and high is not None and low > high:
-            context.fault(f"[{low}, {high}] holds nothing: the first number must not be greater than the second")
+            context.fault(Message("[{low}, {high}] holds nothing: the first number must not be greater than the second", low=low, high=high))
         return low or 0, high
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
+from engine.model.messages import Message, either
+
 MAX_CHARACTERS = 50_000
 MAX_PRIMITIVES = 256
 """Primitives in one pattern, each counted as often as it is named."""
@@ -17,17 +19,18 @@ Place = tuple[int, int]
 """Line and column, from 1."""
 
 _WORDS = {
-    "NAME": "a primitive", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "COLON": "':'", "SEMICOLON": "';'", "COMMA": "','",
-    "BANG": "'!'", "NUMBER": "a number", "DURATION": "a duration", "NULL": "null", "_AND": "AND", "_OR": "OR", "$END": "the end",
+    "NAME": Message("a primitive"), "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "COLON": "':'", "SEMICOLON": "';'", "COMMA": "','",
+    "BANG": "'!'", "NUMBER": Message("a number"), "DURATION": Message("a duration"), "NULL": "null", "_AND": "AND", "_OR": "OR",
+    "$END": Message("the end"),
 }  # fmt: skip
 
 
 class PatternRefused(ValueError):
     """A text that is no pattern: what is wrong, and where."""
 
-    def __init__(self, place: Place, message: str) -> None:
+    def __init__(self, place: Place, message: Message) -> None:
         self.place, self.message = place, message
-        super().__init__(f"line {place[0]}, column {place[1]}: {message}")
+        super().__init__(Message("line {line}, column {column}: {message}", line=place[0], column=place[1], message=message))
 
 
 @dataclass
@@ -51,14 +54,14 @@ def translate(text: str) -> Translated:
     {'and': [{'absence': ['A', {'or': ['B', 'C']}], 'span': 'PT5M'}, 'D']}
     """
     if len(text) > MAX_CHARACTERS:
-        raise PatternRefused((1, 1), f"the text has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed")
+        raise PatternRefused((1, 1), Message("the text has {count:,} characters; at most {most:,} are allowed", count=len(text), most=MAX_CHARACTERS))
     try:
         tree = _lark().parse(text)
     except UnexpectedInput as fault:
         raise _syntax_fault(fault, text) from None
     names = sum(1 for token in tree.scan_values(lambda one: isinstance(one, Token) and one.type == "NAME"))
     if names > MAX_PRIMITIVES:
-        raise PatternRefused((1, 1), f"the pattern names {names} primitives; at most {MAX_PRIMITIVES} are allowed")
+        raise PatternRefused((1, 1), Message("the pattern names {names} primitives; at most {most} are allowed", names=names, most=MAX_PRIMITIVES))
     found = Translated(None)
     found.tree = _Translator(found.places).node(tree, "")
     return found
@@ -117,18 +120,22 @@ class _Translator:
 def _syntax_fault(fault: UnexpectedInput, text: str) -> PatternRefused:
     if isinstance(fault, UnexpectedCharacters):
         expected = _expected(fault.allowed or ())
-        return PatternRefused((fault.line, fault.column), f"unexpected {text[fault.pos_in_stream or 0]!r}; expected {expected}")
+        return PatternRefused(
+            (fault.line, fault.column),
+            Message("unexpected {found}; expected {expected}", found=repr(text[fault.pos_in_stream or 0]), expected=expected),
+        )
     token = getattr(fault, "token", None)
     expected = _expected((fault.accepts or fault.expected) if isinstance(fault, UnexpectedToken) else ())
     if token is None or token.type == "$END":
         lines = text.rstrip().split("\n")
-        return PatternRefused((len(lines), len(lines[-1]) + 1), f"the text ends too early; expected {expected}")
-    hint = ""
+        return PatternRefused((len(lines), len(lines[-1]) + 1), Message("the text ends too early; expected {expected}", expected=expected))
+    place, found = (token.line, token.column), repr(str(token))
     if token.type == "BANG":
-        hint = "; non-occurrence is written p : !q : r, p : !q[D], !q[D] : r or p AND !q[D], bounds before r, several as !(q OR r)"
-    return PatternRefused((token.line, token.column), f"unexpected {str(token)!r}; expected {expected}{hint}")
+        remedy = Message("non-occurrence is written p : !q : r, p : !q[D], !q[D] : r or p AND !q[D], bounds before r, several as !(q OR r)")
+        return PatternRefused(place, Message("unexpected {found}; expected {expected}; {remedy}", found=found, expected=expected, remedy=remedy))
+    return PatternRefused(place, Message("unexpected {found}; expected {expected}", found=found, expected=expected))
 
 
-def _expected(names: Any) -> str:
+def _expected(names: Any) -> Message:
     words = sorted({_WORDS[name] for name in names if name in _WORDS})
-    return " or ".join(words) or "something else"
+    return either(words) if words else Message("something else")

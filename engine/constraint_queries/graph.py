@@ -12,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
+
+from engine.model.messages import Message, all_of
 
 LONGEST = 2**62
 """No two times differ by as much."""
@@ -43,7 +46,7 @@ class Contradiction:
     """Why no events can satisfy the constraints numbered `sources`: a cycle of the graph, in words and as its edges, pairs of variables."""
 
     sources: tuple[int, ...]
-    reason: str
+    reason: Message
     cycle: tuple[tuple[int, int], ...]
 
 
@@ -154,24 +157,34 @@ def contradiction(
     """The cycle that proves the constraints unsatisfiable; null when times and distances allow solutions."""
     cycle = negative_cycle(len(names), times)
     if cycle is not None:
-        steps = [f"{names[one.end]}.t - {names[one.start]}.t <= {one.upper} {_by(one.source)}" for one in cycle]
+        steps = [
+            Message("{later}.t - {earlier}.t <= {most} {by}", later=names[one.end], earlier=names[one.start], most=str(one.upper), by=_by(one.source))
+            for one in cycle
+        ]
         total = sum(one.upper for one in cycle)
-        reason = f"{' and '.join(steps)} add up to 0 <= {total}, which is false"
+        reason = Message("{steps} add up to 0 <= {total}, which is false", steps=all_of(steps), total=str(total))
         return Contradiction(tuple(one.source for one in cycle), reason, tuple((one.start, one.end) for one in cycle))
     reach, paths = _shortest(len(names), greatest)
     for bound in least:
         limit = reach[bound.first][bound.second]
         if limit is not None and (limit[0] < Fraction(bound.value) or (limit[0] == Fraction(bound.value) and (limit[1] or bound.open))):
             path = paths[bound.first, bound.second]
-            pair = f"{names[bound.first]} and {names[bound.second]}"
-            sums = " + ".join(f"{one.value:g} {_by(one.source)}" for one in path)
-            needed = f"{'more than' if bound.open else 'at least'} {bound.value:g} {_by(bound.source)}"
-            most = "less than" if limit[1] else "at most"
-            reason = f"{pair} must be {needed} apart, and are {most} {sums} apart"
+            parts = [Message("{value} {by}", value=f"{one.value:g}", by=_by(one.source)) for one in path]
+            sums = reduce(lambda first, last: Message("{first} + {last}", first=first, last=last), parts)
+            value, by = f"{bound.value:g}", _by(bound.source)
+            needed = Message("more than {value} {by}", value=value, by=by) if bound.open else Message("at least {value} {by}", value=value, by=by)
+            most = Message("less than {sums}", sums=sums) if limit[1] else Message("at most {sums}", sums=sums)
+            reason = Message(
+                "{one} and {other} must be {needed} apart, and are {most} apart",
+                one=names[bound.first],
+                other=names[bound.second],
+                needed=needed,
+                most=most,
+            )
             every = (*path, bound)
             return Contradiction(tuple(one.source for one in every), reason, tuple((one.first, one.second) for one in every))
     return None
 
 
-def _by(source: int) -> str:
-    return f"(constraint {source + 1})"
+def _by(source: int) -> Message:
+    return Message("(constraint {number})", number=source + 1)

@@ -26,6 +26,7 @@ from engine.index.geodesic import earth_centred
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Crs, Feed
+from engine.model.messages import Message
 from engine.operator import Operator, Output, QueryStopped, RegisteredQuery, Stage
 
 MOST_EVENTS = 1_000_000
@@ -120,7 +121,7 @@ class ConstraintOperator(Operator[ConstraintIndex]):
     def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> ConstraintIndex:
         return compile_index(queries, feed)
 
-    def refusal(self, query: RegisteredQuery, feed: Feed, recent: Callable[[], pa.Table]) -> str | None:
+    def refusal(self, query: RegisteredQuery, feed: Feed, recent: Callable[[], pa.Table]) -> Message | None:
         index = compile_index([query], feed)
         if not times_kept(index).any():
             return None
@@ -128,9 +129,12 @@ class ConstraintOperator(Operator[ConstraintIndex]):
         expected = expected_events(index, Batch(rows[0], EntityDictionary())) if rows else None
         if expected is None or expected <= MOST_EVENTS:
             return None
-        return (
-            f"at the pace of the feed's last {rows[0].num_rows:,} rows this query would keep about {expected:,.0f} events at a time; at most "
-            f"{MOST_EVENTS:,} are kept: shorten the times between its variables (dt), or let their filters take fewer events"
+        return Message(
+            "at the pace of the feed's last {rows:,} rows this query would keep about {expected:,} events at a time; at most {most:,} are kept: "
+            "shorten the times between its variables (dt), or let their filters take fewer events",
+            rows=rows[0].num_rows,
+            expected=round(expected),
+            most=MOST_EVENTS,
         )
 
 
@@ -178,15 +182,23 @@ def searched(index: ConstraintIndex, store: Store, new: Events, row: Ints, queri
         )  # fmt: skip
         time = store.events.t[taken.event[at - 1]]
         if reason == TOO_MANY_EVENTS:
-            raise QueryStopped(index.plans[query].query.key, f"it would keep {figure:,} events at t = {time}; at most {MOST_EVENTS:,} are kept")
+            raise QueryStopped(
+                index.plans[query].query.key,
+                Message("it would keep {figure:,} events at t = {time}; at most {most:,} are kept", figure=figure, time=time, most=MOST_EVENTS),
+            )
         if reason == TOO_MANY_SOLUTIONS:
-            raise QueryStopped(index.plans[query].query.key, f"one event at t = {time} completes more than {MOST_SOLUTIONS:,} solutions")
+            raise QueryStopped(
+                index.plans[query].query.key,
+                Message("one event at t = {time} completes more than {most:,} solutions", time=time, most=MOST_SOLUTIONS),
+            )
         if count:
             total += np.bincount(store.found.query[:count], minlength=len(total))
             most = int(total.argmax())
             if total[most] > MOST_FOUND:
-                reason = f"{len(new.t):,} rows up to t = {time} complete more than {MOST_FOUND:,} solutions"
-                raise QueryStopped(index.plans[most].query.key, reason)
+                raise QueryStopped(
+                    index.plans[most].query.key,
+                    Message("{rows:,} rows up to t = {time} complete more than {most:,} solutions", rows=len(new.t), time=str(time), most=MOST_FOUND),
+                )
             yield store.found.query[:count], store.found.event[:filled]
         if reason == NO_ROOM:
             store.more_found()

@@ -18,6 +18,7 @@ from engine.context import COMMON_KEYS, Context
 from engine.model.conditions import FLIPPED, OPERATORS, Condition, Conditions
 from engine.model.faults import unknown_name
 from engine.model.feed import ColumnType, Crs
+from engine.model.messages import Message, message_of
 from engine.model.region import Region
 
 MAX_VARIABLES = 32
@@ -120,7 +121,7 @@ def _check_trigger(document: Mapping[str, Any], context: Context) -> ConstraintS
     found = check_keys({**trigger.document, **({"name": document["name"]} if "name" in document else {})}, inner)
     for fault in inner.faults:
         line, column = trigger.place(fault.pointer)
-        context.at("trigger").fault(f"line {line}, column {column}: {fault.message}")
+        context.at("trigger").fault(Message("line {line}, column {column}: {message}", line=line, column=column, message=fault.message))
     return found
 
 
@@ -162,7 +163,7 @@ class _Reader:
         where = self.context.at("where").where(self.document.get("where", []))
         self.read_variables(self.document.get("variables"), self.context.at("variables"))
         here = self.context.at("constraints")
-        for k, item in enumerate(here.items(self.document.get("constraints", []), most=MAX_CONSTRAINTS, what="constraints")):
+        for k, item in enumerate(here.items(self.document.get("constraints", []), most=MAX_CONSTRAINTS, what=Message("constraints"))):
             self.read_constraint(k, item, here.at(k))
         symmetric = self.read_symmetric(self.document.get("symmetric", []), self.context.at("symmetric"))
         report = self.context.at("report").choice(self.document.get("report", "all"), REPORTS)
@@ -178,14 +179,14 @@ class _Reader:
     def read_variables(self, value: Any, context: Context) -> None:
         if not isinstance(value, Mapping) or not value:
             if "variables" in self.document:
-                context.fault('must be an object from variable to filter, for example {"V1": {"where": [["temp", ">", 30]]}}')
+                context.fault(Message('must be an object from variable to filter, for example {"V1": {"where": [["temp", ">", 30]]}}'))
             return
         if len(value) > MAX_VARIABLES:
-            context.fault(f"must have at most {MAX_VARIABLES} variables, not {len(value)}")
+            context.fault(Message("must have at most {most} variables, not {count}", most=MAX_VARIABLES, count=len(value)))
         for name, entry in value.items():
             here = context.at(name)
             if not isinstance(name, str) or not _NAME.fullmatch(name):
-                here.fault(f"{name!r} is no name of a variable: letters, digits and _, not beginning with a digit")
+                here.fault(Message("{name} is no name of a variable: letters, digits and _, not beginning with a digit", name=repr(name)))
             given = here.object(entry, optional=("where",))
             self.names.append(name)
             self.where.append(list(here.at("where").where(given.get("where", [])).items))
@@ -201,17 +202,17 @@ class _Reader:
 
     def position(self, name: Any, context: Context) -> int | None:
         if not isinstance(name, str) or name not in self.names:
-            context.fault(unknown_name(name, self.names, what="variable"))
+            context.fault(unknown_name(name, self.names, what=Message("variable")))
             return None
         return self.names.index(name)
 
     def positions(self, value: Any, context: Context, *, least: int) -> list[int]:
         """Different variables by position; empty after a fault."""
-        given = context.items(value, least=least, most=MAX_VARIABLES, what="names of variables")
+        given = context.items(value, least=least, most=MAX_VARIABLES, what=Message("names of variables"))
         found = [self.position(name, context.at(i)) for i, name in enumerate(given)]
         for i, one in enumerate(found):
             if one is not None and one in found[:i]:
-                context.at(i).fault(f"variable {self.names[one]!r} is named twice; variables take different events")
+                context.at(i).fault(Message("variable {name} is named twice; variables take different events", name=repr(self.names[one])))
                 return []
         return [] if None in found else [one for one in found if one is not None]
 
@@ -223,12 +224,12 @@ class _Reader:
             return
         between = self.positions(given["between"], context.at("between"), least=1)
         if not set(given) - {"between"}:
-            context.fault("constrains nothing: give at least one of the keys 'dt', 'distance', 'inside' and 'compare'")
+            context.fault(Message("constrains nothing: give at least one of the keys 'dt', 'distance', 'inside' and 'compare'"))
         # Every pair of the variables, in the order in which they are named: the short form for k mutually close events.
         pairs = [(one, other) for i, one in enumerate(between) for other in between[i + 1 :]]
         for key in ("dt", "distance"):
             if key in given and between and not pairs:
-                context.at(key).fault("needs at least two variables in 'between'")
+                context.at(key).fault(Message("needs at least two variables in 'between'"))
         if "dt" in given:
             self.read_times(k, given["dt"], pairs, context.at("dt"))
         if "distance" in given:
@@ -240,11 +241,11 @@ class _Reader:
                 self.regions[one].append(region)
         if "compare" in given:
             here = context.at("compare")
-            for i, comparison in enumerate(here.items(given["compare"], least=1, what="comparisons [left, op, right]")):
+            for i, comparison in enumerate(here.items(given["compare"], least=1, what=Message("comparisons [left, op, right]"))):
                 self.read_comparison(k, comparison, between, here.at(i))
 
     def read_times(self, k: int, value: Any, pairs: Sequence[tuple[int, int]], context: Context) -> None:
-        bounds = context.items(value, least=2, most=2, what="spans of time [lo, hi], null = unbounded")
+        bounds = context.items(value, least=2, most=2, what=Message("spans of time [lo, hi], null = unbounded"))
         if not bounds:
             return
         before = len(context.faults)
@@ -252,7 +253,7 @@ class _Reader:
         if len(context.faults) > before:
             return
         if low is not None and high is not None and low > high:
-            context.fault(f"[{low}, {high}] holds nothing: the first number must not be greater than the second")
+            context.fault(Message("[{low}, {high}] holds nothing: the first number must not be greater than the second", low=low, high=high))
             return
         for one, other in pairs:
             self.times += _bounds(one, other, low, high, k)
@@ -266,12 +267,12 @@ class _Reader:
         if len(context.faults) > before:
             return
         if most is None and least is None:
-            context.fault("needs 'max' or 'min'")
+            context.fault(Message("needs 'max' or 'min'"))
         elif most is not None and (most < (least or 0) or (open_ends and most <= (least or 0))):
             low, high = ("more than", "less than") if open_ends else ("at least", "at most")
-            context.fault(f"no distance is {low} {least or 0:g} and {high} {most:g}")
+            context.fault(Message("no distance is {low} {least} and {high} {most}", low=low, least=f"{least or 0:g}", high=high, most=f"{most:g}"))
         elif least is not None and context.feed.crs is Crs.GEOGRAPHIC and least > HALF_ROUND:
-            context.at("min").fault(f"no two places on Earth are more than {HALF_ROUND:.0f} metres apart")
+            context.at("min").fault(Message("no two places on Earth are more than {most} metres apart", most=f"{HALF_ROUND:.0f}"))
         for one, other in pairs:
             first, second = min(one, other), max(one, other)
             if most is not None:
@@ -282,7 +283,7 @@ class _Reader:
     # -- comparisons --------------------------------------------------------------------------------------------------------------
 
     def read_comparison(self, k: int, value: Any, between: Sequence[int], context: Context) -> None:
-        parts = context.items(value, least=3, most=3, what="parts: left, op, right")
+        parts = context.items(value, least=3, most=3, what=Message("parts: left, op, right"))
         if not parts:
             return
         before = len(context.faults)
@@ -295,16 +296,16 @@ class _Reader:
             return
         for i, side in ((0, left), (2, right)):
             if side is not None and between and side[0] not in between:
-                context.at(i).fault(f"variable {self.names[side[0]]!r} is not named in 'between'")
+                context.at(i).fault(Message("variable {name} is not named in 'between'", name=repr(self.names[side[0]])))
                 return
         if left is not None and right is not None:
             self.two_columns(left, op, right, context)
         elif left is None and right is None:
-            context.fault('compares no variable: write a column as "variable.column"')
+            context.fault(Message('compares no variable: write a column as "variable.column"'))
         elif left is not None:
             self.with_constant(left, op, parts[2], context.at(2), context)
         elif op == "in":
-            context.at(2).fault("the right side of 'in' is a list of constants")
+            context.at(2).fault(Message("the right side of 'in' is a list of constants"))
         elif right is not None:
             self.with_constant(right, FLIPPED[op], parts[0], context.at(0), context)
 
@@ -318,12 +319,12 @@ class _Reader:
     def read_sums(self, k: int, parts: Sequence[Any], op: str | None, between: Sequence[int], context: Context) -> None:
         before = len(context.faults)
         if op == "in":
-            context.at(1).fault("a sum is compared with =, !=, <, <=, > or >=")
+            context.at(1).fault(Message("a sum is compared with =, !=, <, <=, > or >="))
         left, right = self.sum_of(parts[0], context.at(0)), self.sum_of(parts[2], context.at(2))
         for i, side in ((0, left), (2, right)):
             for one in side:
                 if between and one.variable >= 0 and one.variable not in between:
-                    context.at(i).fault(f"variable {self.names[one.variable]!r} is not named in 'between'")
+                    context.at(i).fault(Message("variable {name} is not named in 'between'", name=repr(self.names[one.variable])))
         if len(context.faults) > before or op is None:
             return
         comparison = SumComparison(left, op, right)
@@ -351,7 +352,7 @@ class _Reader:
         try:
             found = [self.factor(op, operand, context) for op, operand in parts_of(value)]
         except NoSum as fault:
-            context.fault(str(fault))
+            context.fault(message_of(fault))
             return ()
         return () if None in found else tuple(one for one in found if one is not None)
 
@@ -360,7 +361,7 @@ class _Reader:
         if not dot or not (name[:1].isalpha() or name[:1] == "_"):
             return Factor(op, constant=constant_of(operand))
         if name not in self.names:
-            context.fault(unknown_name(name, self.names, what="variable"))
+            context.fault(unknown_name(name, self.names, what=Message("variable")))
             return None
         if context.column(column, kinds=(ColumnType.INT, ColumnType.FLOAT)) is None:
             return None
@@ -374,10 +375,10 @@ class _Reader:
         types = self.context.feed.types
         if name not in self.names:
             if column in types and _NAME.fullmatch(name):
-                context.fault(unknown_name(name, self.names, what="variable"))
+                context.fault(unknown_name(name, self.names, what=Message("variable")))
             return None
         if column not in types:
-            context.fault(unknown_name(column, types, what="column"))
+            context.fault(unknown_name(column, types, what=Message("column")))
             return None
         return self.names.index(name), column
 
@@ -396,11 +397,11 @@ class _Reader:
         types = context.feed.types
         kinds = {types[left[1]], types[right[1]]}
         if op == "in":
-            context.at(2).fault("the right side of 'in' is a list of constants")
+            context.at(2).fault(Message("the right side of 'in' is a list of constants"))
         elif len(kinds) > 1 and not kinds <= {ColumnType.INT, ColumnType.FLOAT}:
-            context.fault(f"a column of type {types[left[1]]} cannot be compared with one of type {types[right[1]]}")
+            context.fault(Message("a column of type {type} cannot be compared with one of type {other}", type=types[left[1]], other=types[right[1]]))
         elif ColumnType.BOOL in kinds and op not in ("=", "!="):
-            context.at(1).fault("columns of type bool have no order: use = or !=")
+            context.at(1).fault(Message("columns of type bool have no order: use = or !="))
         elif left[0] == right[0]:
             self.own[left[0]].append(Comparison(left[1], op, right[1]))
         else:
@@ -412,12 +413,12 @@ class _Reader:
 
     def read_symmetric(self, value: Any, context: Context) -> tuple[tuple[int, ...], ...]:
         groups: list[tuple[int, ...]] = []
-        for i, item in enumerate(context.items(value, what="groups of variables")):
+        for i, item in enumerate(context.items(value, what=Message("groups of variables"))):
             group = tuple(sorted(self.positions(item, context.at(i), least=2)))
             for other in groups:
                 if set(group) & set(other):
                     shared = self.names[min(set(group) & set(other))]
-                    context.at(i).fault(f"variable {shared!r} is in two groups; join them into one")
+                    context.at(i).fault(Message("variable {shared} is in two groups; join them into one", shared=repr(shared)))
             groups.append(group)
         return tuple(sorted(groups))
 
@@ -449,20 +450,30 @@ def check_graph(found: ConstraintSpecification, graph: ConstraintGraph, context:
     here = context.at("constraints")
     wrong = graph.contradiction()
     if wrong is not None:
-        here.at(max(wrong.sources)).fault(f"no events can satisfy the query: {wrong.reason}")
+        here.at(max(wrong.sources)).fault(Message("no events can satisfy the query: {reason}", reason=wrong.reason))
         return
     latest = found.latest()
     for i, name in enumerate(graph.names):
         unbounded = [graph.names[j] for j, upper in enumerate(latest[i]) if upper is None]
         if unbounded:
             bounds = f"{unbounded[0]}.t - {name}.t"
-            here.fault(f"events of variable {name!r} would have to be kept for ever: nothing bounds {bounds} from above; give 'dt' an upper bound")
+            here.fault(
+                Message(
+                    "events of variable {name} would have to be kept for ever: nothing bounds {bounds} from above; give 'dt' an upper bound",
+                    name=repr(name),
+                    bounds=bounds,
+                )
+            )
     if not interchangeable(found):
         count = math.prod(math.factorial(len(group)) for group in found.symmetric)
         if count > MAX_ARRANGEMENTS:
             context.at("symmetric").fault(
-                f"these variables have different constraints and {count:,} arrangements; at most {MAX_ARRANGEMENTS:,} are compared. "
-                "Give all variables of a group the same filters, and all their pairs the same constraints"
+                Message(
+                    "these variables have different constraints and {count:,} arrangements; at most {most:,} are compared. Give all "
+                    "variables of a group the same filters, and all their pairs the same constraints",
+                    count=count,
+                    most=MAX_ARRANGEMENTS,
+                )
             )
 
 

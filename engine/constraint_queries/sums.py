@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine.model.messages import Message
+
 _NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _TOKEN = re.compile(rf"\s*(?:(?P<column>{_NAME}\.{_NAME})|(?P<number>{_NUMBER})|(?P<op>[-+*]))")
@@ -61,27 +63,32 @@ def parts_of(text: str) -> list[tuple[str, str]]:
     while at < len(text.rstrip()):
         token = _TOKEN.match(text, at)
         if token is None:
-            raise NoSum(f"unexpected {text[at:].split()[0]!r}: a sum holds columns, numbers, +, - and *, no parentheses")
+            raise NoSum(Message("unexpected {found}: a sum holds columns, numbers, +, - and *, no parentheses", found=repr(text[at:].split()[0])))
         at = token.end()
         if token["op"]:
             if expects_operand and (parts or sign or token["op"] != MINUS):
-                raise NoSum(f"unexpected {token['op']!r}: an operator stands between two operands; a - may stand before the first constant")
+                raise NoSum(
+                    Message(
+                        "unexpected {found}: an operator stands between two operands; a - may stand before the first constant",
+                        found=repr(token["op"]),
+                    )
+                )
             if expects_operand:
                 sign = MINUS
             else:
                 op, expects_operand = token["op"], True
         elif not expects_operand:
-            raise NoSum(f"an operator is missing before {token[0].strip()!r}")
+            raise NoSum(Message("an operator is missing before {found}", found=repr(token[0].strip())))
         else:
             if sign and token["column"] and not parts:
-                raise NoSum("a - may stand before the first constant only: write -1 * " + token["column"])
+                raise NoSum(Message("a - may stand before the first constant only: write -1 * {column}", column=token["column"]))
             parts.append((op, sign + (token["column"] or token["number"])))
             expects_operand, sign = False, ""
     if expects_operand:
-        raise NoSum("the sum ends too early")
+        raise NoSum(Message("the sum ends too early"))
     for begin, end in _products(parts):
         if sum(one[0].isalpha() or one[0] == "_" for _, one in parts[begin:end]) > 1:
-            raise NoSum("a product has at most one column")
+            raise NoSum(Message("a product has at most one column"))
     return parts
 
 
@@ -94,7 +101,7 @@ def constant_of(text: str) -> float:
     """A constant as a double. Raises NoSum when it is beyond all doubles."""
     found = float(text)
     if not math.isfinite(found):
-        raise NoSum(f"{text} is beyond all that can be computed with")
+        raise NoSum(Message("{text} is beyond all that can be computed with", text=text))
     return found
 
 

@@ -21,6 +21,7 @@ from engine.context import MAX_NAME, Context
 from engine.model.conditions import FLIPPED, Constant
 from engine.model.faults import unknown_name
 from engine.model.feed import escaped
+from engine.model.messages import Message, either
 
 MAX_CHARACTERS = 200_000
 _MOST_DIGITS = 300
@@ -31,7 +32,7 @@ Place = tuple[int, int]
 class TriggerRefused(ValueError):
     """A text that is no trigger; `places` holds line and column of each message."""
 
-    def __init__(self, faults: list[tuple[Place, str]]) -> None:
+    def __init__(self, faults: list[tuple[Place, Message]]) -> None:
         self.faults = sorted(faults)
         super().__init__("; ".join(f"line {line}, column {column}: {message}" for (line, column), message in self.faults))
 
@@ -55,13 +56,13 @@ def read_trigger(document: Mapping[str, Any], context: Context) -> Translated | 
     context.object(document, required=("family", "trigger"), optional=("version", "name"))
     here, text = context.at("trigger"), document["trigger"]
     if not isinstance(text, str):
-        here.fault('must be a text: "CREATE TRIGGER name FOR E AS V1, E AS V2 WHEN ..."')
+        here.fault(Message('must be a text: "CREATE TRIGGER name FOR E AS V1, E AS V2 WHEN ..."'))
         return None
     try:
         return translate(text)
     except TriggerRefused as refused:
         for (line, column), message in refused.faults:
-            here.fault(f"line {line}, column {column}: {message}")
+            here.fault(Message("line {line}, column {column}: {message}", line=line, column=column, message=message))
         return None
 
 
@@ -75,7 +76,8 @@ def translate(text: str) -> Translated:
     [{'between': ['A', 'B'], 'dt': [0, 5]}]
     """
     if len(text) > MAX_CHARACTERS:
-        raise TriggerRefused([((1, 1), f"the text has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed")])
+        length, most = len(text), MAX_CHARACTERS
+        raise TriggerRefused([((1, 1), Message("the text has {count:,} characters; at most {most:,} are allowed", count=length, most=most))])
     try:
         tree = _lark().parse(text)
     except UnexpectedInput as fault:
@@ -88,34 +90,36 @@ def _lark() -> Lark:
     return Lark((Path(__file__).parent / "trigger.lark").read_text(encoding="utf-8"), parser="lalr", maybe_placeholders=False)
 
 
-def _syntax_fault(fault: UnexpectedInput, text: str) -> tuple[Place, str]:
+def _syntax_fault(fault: UnexpectedInput, text: str) -> tuple[Place, Message]:
     if isinstance(fault, UnexpectedCharacters):
-        return (fault.line, fault.column), f"unexpected {text[fault.pos_in_stream or 0]!r}; expected {_expected(fault.allowed or ())}"
+        found = repr(text[fault.pos_in_stream or 0])
+        return (fault.line, fault.column), Message("unexpected {found}; expected {expected}", found=found, expected=_expected(fault.allowed or ()))
     token = getattr(fault, "token", None)
     expected = _expected(fault.accepts or fault.expected if isinstance(fault, UnexpectedToken) else ())
     if token is None or token.type == "$END":
         lines = text.rstrip().split("\n")
-        return (len(lines), len(lines[-1]) + 1), f"the text ends too early; expected {expected}"
-    return (token.line, token.column), f"unexpected {str(token)!r}; expected {expected}"
+        return (len(lines), len(lines[-1]) + 1), Message("the text ends too early; expected {expected}", expected=expected)
+    return (token.line, token.column), Message("unexpected {found}; expected {expected}", found=repr(str(token)), expected=expected)
 
 
 _TOKENS = {
-    "NAME": "a name", "NUMBER": "a number", "STRING": "a text in '...'", "COMPARISON": "a comparison", "TRUTH": "TRUE or FALSE", "NULL": "NULL",
+    "NAME": Message("a name"), "NUMBER": Message("a number"), "STRING": Message("a text in '...'"), "COMPARISON": Message("a comparison"),
+    "TRUTH": Message("TRUE or FALSE"), "NULL": "NULL",
     "DOT": "'.'", "COMMA": "','", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'",
-    "OPERATOR": "+, - or *", "SEMICOLON": "';'", "$END": "the end",
+    "OPERATOR": Message("+, - or *"), "SEMICOLON": "';'", "$END": Message("the end"),
 }  # fmt: skip
 
 
-def _expected(names: Any) -> str:
+def _expected(names: Any) -> Message:
     words = sorted({_TOKENS.get(name, name.lstrip("_")) for name in names if name not in ("WS",) and not name.startswith("__")})
-    return " or ".join(words) or "something else"
+    return either(words) if words else Message("something else")
 
 
 class _Translator:
     """Makes a document of one parse tree and collects what is wrong with it."""
 
     def __init__(self) -> None:
-        self.faults: list[tuple[Place, str]] = []
+        self.faults: list[tuple[Place, Message]] = []
         self.variables: dict[str, Any] = {}
         self.streams: set[str] = set()
         self.result = Translated({"family": "constraint", "variables": self.variables, "constraints": []})
@@ -132,7 +136,7 @@ class _Translator:
             raise TriggerRefused(self.faults)
         return self.result
 
-    def fault(self, token: Token, message: str) -> None:
+    def fault(self, token: Token, message: Message) -> None:
         self.faults.append((_place(token), message))
 
     def note(self, pointer: str, token: Token) -> None:
@@ -143,17 +147,17 @@ class _Translator:
         text = _unquoted(name) if name.type == "STRING" else str(name)
         self.note("/name", name)
         if len(text) > MAX_NAME:
-            self.fault(name, f"a name has at most {MAX_NAME} characters, not {len(text)}")
+            self.fault(name, Message("a name has at most {most} characters, not {count}", most=MAX_NAME, count=len(text)))
         elif text:
             self.result.document["name"] = text
 
     def stream(self, node: Tree[Token]) -> None:
         stream, name = _tokens(node)
         if self.streams and stream not in self.streams:
-            self.fault(stream, f"a trigger reads one stream; it is called {min(self.streams)!r} before")
+            self.fault(stream, Message("a trigger reads one stream; it is called {name} before", name=repr(min(self.streams))))
         self.streams.add(str(stream))
         if name in self.variables:
-            self.fault(name, f"variable {str(name)!r} is declared twice")
+            self.fault(name, Message("variable {name} is declared twice", name=repr(str(name))))
         self.variables[str(name)] = {}
         if len(self.variables) == 1:
             self.note("/variables", stream)
@@ -165,10 +169,10 @@ class _Translator:
         """The variable of `variable.column`; `column` says which one it must be."""
         name, given = _tokens(node)
         if name not in self.variables:
-            self.fault(name, unknown_name(str(name), self.variables, what="variable"))
+            self.fault(name, unknown_name(str(name), self.variables, what=Message("variable")))
         if column is not None and given != column:
-            what = {"r": "positions are written", "t": "times are written"}[column]
-            self.fault(given, f"{what} {name}.{column}, not {name}.{given}")
+            what = {"r": Message("positions are written"), "t": Message("times are written")}[column]
+            self.fault(given, Message("{what} {name}.{column}, not {name}.{given}", what=what, name=name, column=column, given=given))
         return str(name)
 
     def constraint(self, first: Token, sides: list[Tree[Token]], names: list[str], **said: Any) -> str:
@@ -187,7 +191,7 @@ class _Translator:
         sides, (op, number) = _trees(node), [token for token in node.children if isinstance(token, Token)]
         limits = {"<": {"max", "open"}, "<=": {"max"}, ">": {"min", "open"}, ">=": {"min"}}.get(str(op))
         if limits is None:
-            self.fault(op, "a distance is compared with <, <=, > or >=")
+            self.fault(op, Message("a distance is compared with <, <=, > or >="))
             return
         value = _number(number)
         said: dict[str, Any] = {key: True if key == "open" else value for key in sorted(limits)}
@@ -199,7 +203,7 @@ class _Translator:
         sides = list(total.find_data("side"))
         later, earlier = sides[0] if sides else total, sides[-1] if sides else total
         if [str(one) for one in total.children if isinstance(one, Token)] != ["-"] or len(sides) != 2:
-            self.fault(_first(total), "IN [lo, hi] bounds a difference of two times: V2.t - V1.t IN [lo, hi]")
+            self.fault(_first(total), Message("IN [lo, hi] bounds a difference of two times: V2.t - V1.t IN [lo, hi]"))
             return
         spans = [_span(_first(one)) for one in (low, high)]
         names = [self.variable(earlier, "t"), self.variable(later, "t")]
@@ -219,7 +223,7 @@ class _Translator:
             try:
                 region = json.loads(_unquoted(tokens[0]), parse_int=_whole)
             except (ValueError, RecursionError) as error:
-                self.fault(tokens[0], f"no GeoJSON: {error}")
+                self.fault(tokens[0], Message("no GeoJSON: {error}", error=error))
         pointer = self.constraint(_first(node), [side], [self.variable(side, "r")], inside=region)
         self.note(f"{pointer}/inside", tokens[0])
 
@@ -240,12 +244,12 @@ class _Translator:
         elif right.data == "side":
             self.filter(right, FLIPPED[word], _constant(left), op, _first(left))
         else:
-            self.fault(_first(node), "compares no variable")
+            self.fault(_first(node), Message("compares no variable"))
 
     def sums(self, left: Tree[Token], op: Token, word: str, right: Tree[Token]) -> None:
         sides = [*left.find_data("side"), *right.find_data("side")]
         if not sides:
-            self.fault(_first(left), "compares no variable")
+            self.fault(_first(left), Message("compares no variable"))
             return
         names = list(dict.fromkeys(self.variable(side) for side in sides))
         first = {name: next(side for side in sides if _tokens(side)[0] == name) for name in names}
@@ -268,7 +272,7 @@ class _Translator:
         elif name in self.variables:
             conditions, pointer = self.variables[str(name)].setdefault("where", []), f"/variables/{escaped(name)}/where"
         else:
-            self.fault(name, unknown_name(str(name), [*self.variables, *self.streams], what="variable"))
+            self.fault(name, unknown_name(str(name), [*self.variables, *self.streams], what=Message("variable")))
             return
         pointer += f"/{len(conditions)}"
         conditions.append([str(column), op, constant])

@@ -23,6 +23,7 @@ from engine.model.arrays import pack_arrays, unpack_arrays
 from engine.model.batch import ENTITY, SEQ, TIME, Batch, EntityDictionary, X, Y
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Crs, Feed
+from engine.model.messages import Message
 from engine.operator import ROUTE, Operator, Output, QueryStopped, RegisteredQuery, Stage, states_by_query
 
 Ints = npt.NDArray[np.int64]
@@ -278,7 +279,11 @@ def _met(index: EncounterIndex, q: int, pairs: Pairs, batch: Batch, rows: Ints) 
     pairs.kept = kept = Kept._make(np.concatenate([old, new]) for old, new in zip(pairs.kept, given, strict=True))
     met = meetings(kept.at, kept.entity, kept.bits, kept.px, kept.py, before, specification.distance, specification.symmetric, index.geographic)
     if met is None:
-        reason = f"more than {MOST_PAIRS:,} pairs are near each other at t = {int(kept.at[-1])}: take a shorter distance, or roles that fewer satisfy"
+        reason = Message(
+            "more than {most:,} pairs are near each other at t = {t}: take a shorter distance, or roles that fewer satisfy",
+            most=MOST_PAIRS,
+            t=int(kept.at[-1]),
+        )
         raise QueryStopped(index.queries[q].key, reason)
     sides = np.column_stack([met.one, met.other])
     pair = kept.entity[met.one].astype(np.int64) << 32 | kept.entity[met.other]

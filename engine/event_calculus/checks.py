@@ -34,12 +34,15 @@ from engine.event_calculus.syntax import (
 )  # fmt: skip
 from engine.event_calculus.tables import symbol_name
 from engine.event_calculus.terms import Place, Term, Variable, variables
+from engine.model.messages import Message, either
+
+A_FLUENT, A_SIMPLE_FLUENT, AN_EVENT, A_FACT = Message("fluent"), Message("simple fluent"), Message("event"), Message("fact")
 
 
 class Checker:
     """Names, arities, safety of heads, hierarchy."""
 
-    def __init__(self, program: Program, expander: Expander, fault: Callable[[Place, str], None]) -> None:
+    def __init__(self, program: Program, expander: Expander, fault: Callable[[Place, Message], None]) -> None:
         self.program = program
         self.expander = expander
         self.fault = fault
@@ -76,10 +79,10 @@ class Checker:
             for grounding in rules:
                 self._grounding(grounding)
         for deadline in self.program.deadlines:
-            self._indicator("simple fluent", deadline.fluent, self.program.simple_fluents, deadline.place)
+            self._indicator(A_SIMPLE_FLUENT, deadline.fluent, self.program.simple_fluents, deadline.place)
         for spatial in self.program.spatial:
             if spatial.position not in {name for name, _ in self.events}:
-                self.fault(spatial.place, unknown("event that gives positions", spatial.position, {name for name, _ in self.events}))
+                self.fault(spatial.place, unknown(Message("event that gives positions"), spatial.position, {name for name, _ in self.events}))
         for place, message in check_hierarchy(self.program):
             self.fault(place, message)
 
@@ -92,12 +95,15 @@ class Checker:
                 continue
             own, value = values[rule.head.indicator], rule.head.value
             if own is None or isinstance(value, Variable):
-                self.fault(rule.place, f"{rule.head.name} is defined by initiatedAt and by holdsFor: its heads must say which value is which")
+                self.fault(
+                    rule.place,
+                    Message("{name} is defined by initiatedAt and by holdsFor: its heads must say which value is which", name=rule.head.name),
+                )
             elif symbol_name(value) in own:  # type: ignore[arg-type]
-                self.fault(rule.place, f"{rule.head} is defined by initiatedAt and by holdsFor; choose one")
+                self.fault(rule.place, Message("{head} is defined by initiatedAt and by holdsFor; choose one", head=rule.head))
         for point_rule in self.program.point_rules:
             if point_rule.indicator in self.program.inputs and (point_rule.kind == "event") == (self.program.inputs[point_rule.indicator] == EVENT):
-                self.fault(point_rule.place, f"{point_rule.name} is an input; rules cannot define it")
+                self.fault(point_rule.place, Message("{name} is an input; rules cannot define it", name=point_rule.name))
 
     def _told_apart(self) -> None:
         """Answers spell terms out: two shapes of one fluent or event must not read alike."""
@@ -110,7 +116,9 @@ class Checker:
             for (other_event, (other, other_arity)), before in first.items() if is_shape(name) else ():
                 if event == other_event and name != other and called(name) == called(other) and alike(name, arity, other, other_arity):
                     later = max(place, before, key=lambda one: (one.line, one.column))
-                    self.fault(later, f"answers of {name} and {other} would read alike; give one of them another name")
+                    self.fault(
+                        later, Message("answers of {name} and {other} would read alike; give one of them another name", name=name, other=other)
+                    )
                     return
 
     def _literal(self, literal: Literal) -> None:
@@ -119,27 +127,27 @@ class Checker:
                 self._literal(inner)
         elif isinstance(literal, Happens):
             if self._no_whole_term(literal.name, literal.arguments):
-                self._indicator("event", literal.indicator, self.events, literal.place)
+                self._indicator(AN_EVENT, literal.indicator, self.events, literal.place)
         elif isinstance(literal, Edge | HoldsAt):
             self._fluent(literal.fluent)
         elif isinstance(literal, Initiated):
             if self._no_whole_term(literal.fluent.name, literal.fluent.arguments):
-                self._indicator("simple fluent", literal.fluent.indicator, self.program.simple_fluents, literal.fluent.place)
+                self._indicator(A_SIMPLE_FLUENT, literal.fluent.indicator, self.program.simple_fluents, literal.fluent.place)
         elif isinstance(literal, Fact) and self._no_whole_term(literal.name, literal.arguments):
             self.facts_read.add(literal.indicator)
-            self._indicator("fact", literal.indicator, self.facts, literal.place)
+            self._indicator(A_FACT, literal.indicator, self.facts, literal.place)
 
     def output(self, output: Output, place: Place) -> None:
         """What outputEntity names must be there."""
         if output.fluent:
-            self._indicator("fluent", (output.name, len(output.terms) - 1), self.fluents, place)
+            self._indicator(A_FLUENT, (output.name, len(output.terms) - 1), self.fluents, place)
         else:
-            self._indicator("event", (output.name, len(output.terms)), self.events, place)
+            self._indicator(AN_EVENT, (output.name, len(output.terms)), self.events, place)
 
     def _fluent(self, pattern: FluentPattern) -> None:
         self.reads.append((pattern, pattern.place))
         if self._no_whole_term(pattern.name, pattern.arguments):
-            self._indicator("fluent", pattern.indicator, self.fluents, pattern.place)
+            self._indicator(A_FLUENT, pattern.indicator, self.fluents, pattern.place)
 
     def _no_whole_term(self, name: str, arguments: Sequence[Term]) -> bool:
         """A variable stands for a name or a number. Where a relation has terms with arguments it would pass over them in silence."""
@@ -148,20 +156,32 @@ class Checker:
             if other != name and (variable := whole(name, arguments, other)) is not None:
                 shown = "_" if variable.name.startswith("_#") else variable.name
                 known = ", ".join(siblings[:10])
-                self.fault(variable.place, f"{shown} would stand for a whole term; write the term with its arguments, as in {known}")
+                self.fault(
+                    variable.place,
+                    Message("{shown} would stand for a whole term; write the term with its arguments, as in {known}", shown=shown, known=known),
+                )
                 return False
         return True
 
-    def _indicator(self, what: str, indicator: Indicator, known: set[Indicator], place: Place) -> None:
+    def _indicator(self, what: Message, indicator: Indicator, known: set[Indicator], place: Place) -> None:
         if indicator in known:
             return
         arities = sorted(arity for name, arity in known if name == indicator[0])
         if arities:
-            self.fault(place, f"{what} {indicator[0]} takes {' or '.join(map(str, arities))} arguments, not {indicator[1]}")
+            self.fault(
+                place,
+                Message(
+                    "{what} {name} takes {arities} arguments, not {arity}",
+                    what=what,
+                    name=indicator[0],
+                    arities=either(arities),
+                    arity=indicator[1],
+                ),
+            )
             return
-        others = [kind for kind, names in (("fluent", self.fluents), ("event", self.events), ("fact", self.facts)) if indicator in names]
-        if others and what != "fact":
-            self.fault(place, f"{indicator[0]}/{indicator[1]} is a {others[0]}, not a {what}")
+        others = [kind for kind, names in ((A_FLUENT, self.fluents), (AN_EVENT, self.events), (A_FACT, self.facts)) if indicator in names]
+        if others and what != A_FACT:
+            self.fault(place, Message("{name}/{arity} is a {other}, not a {what}", name=indicator[0], arity=indicator[1], other=others[0], what=what))
             return
         self.fault(place, unknown(what, indicator[0], {name for name, _ in known}))
 
@@ -179,8 +199,17 @@ class Checker:
             return
         name, place = next(iter(free.items()))
         shown = "_" if name.startswith("_#") else name
-        remedy = "" if rule.kind == "event" else f" or declare grounding({called(rule.name)}(...)=...) :- ..."
-        self.fault(place, f"unsafe: no condition binds {shown}; use it in happensAt, holdsAt or a fact{remedy}")
+        if rule.kind == "event":
+            self.fault(place, Message("unsafe: no condition binds {shown}; use it in happensAt, holdsAt or a fact", shown=shown))
+            return
+        self.fault(
+            place,
+            Message(
+                "unsafe: no condition binds {shown}; use it in happensAt, holdsAt or a fact or declare grounding({name}(...)=...) :- ...",
+                shown=shown,
+                name=called(rule.name),
+            ),
+        )
 
     def _asks_for_values(self, rule: PointRule) -> bool:
         """Whether a condition needs the value that a terminatedAt leaves open; other arguments are those of groundings that have begun."""
@@ -197,7 +226,9 @@ class Checker:
             for term, own in zip(terms, grounding.terms, strict=True):
                 if isinstance(term, Variable) and term.name in free and isinstance(own, Variable) and own.name not in bound:
                     name = "_" if own.name.startswith("_#") else own.name
-                    self.fault(own.place, f"unsafe: a rule leaves {name} to this grounding, and no fact or domain of it binds {name}")
+                    self.fault(
+                        own.place, Message("unsafe: a rule leaves {name} to this grounding, and no fact or domain of it binds {name}", name=name)
+                    )
                     return
 
     def _start(self, start: Initially) -> None:
@@ -208,7 +239,14 @@ class Checker:
         free = next((term for term in start.fluent.terms if isinstance(term, Variable) and term.name not in bound), None)
         if free is not None and "=" + start.fluent.name not in self.program.groundings:
             name = "_" if free.name.startswith("_#") else free.name
-            self.fault(free.place, f"unsafe: no condition binds {name}; use it in a fact or declare grounding({_written(start.fluent)}) :- ...")
+            self.fault(
+                free.place,
+                Message(
+                    "unsafe: no condition binds {name}; use it in a fact or declare grounding({fluent}) :- ...",
+                    name=name,
+                    fluent=_written(start.fluent),
+                ),
+            )
 
     def _interval_head(self, rule: IntervalRule) -> None:
         try:
@@ -216,7 +254,12 @@ class Checker:
         except NotCovered as gap:
             shown = "_" if gap.variable.startswith("_#") else gap.variable
             self.fault(
-                rule.place, f"unsafe: the groundings of {shown} do not follow from the conditions; declare grounding({_written(rule.head)}) :- ..."
+                rule.place,
+                Message(
+                    "unsafe: the groundings of {shown} do not follow from the conditions; declare grounding({fluent}) :- ...",
+                    shown=shown,
+                    fluent=_written(rule.head),
+                ),
             )
         try:
             bound = {v.name for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms for v in variables(term)}
@@ -229,10 +272,10 @@ class Checker:
         if grounding.name.startswith("="):
             self._no_whole_term(grounding.name[1:], grounding.terms[:-1])
         for timed_ in timed(grounding.body):
-            self.fault(timed_.place, "a grounding may use only domains, facts and comparisons")
+            self.fault(timed_.place, Message("a grounding may use only domains, facts and comparisons"))
         for literal in _inner(grounding.body):
             if isinstance(literal, Count):
-                self.fault(literal.place, "a grounding may use only domains, facts and comparisons")
+                self.fault(literal.place, Message("a grounding may use only domains, facts and comparisons"))
             elif isinstance(literal, Fact):
                 # A domain that is not there is one of an input nobody uses, as RTEC's declarations often have.
                 self.facts_read.add(literal.indicator)

@@ -52,6 +52,7 @@ from engine.event_calculus.syntax import (
 )  # fmt: skip
 from engine.event_calculus.tables import symbol_name
 from engine.event_calculus.terms import Atom, Clause, Compound, ListTerm, Number, Place, Term, Variable, conjuncts, variables
+from engine.model.messages import Message, all_of, as_it_is, either
 
 MAX_RULES = 2_000
 MAX_FACTS = 200_000
@@ -69,7 +70,7 @@ _DECLARATIONS: Mapping[str, tuple[int, ...]] = {
     "grounding": (1,), "dynamicDomain": (1,), "outputEntity": (1,), "inputEntity": (1,), "points": (1,), "collectIntervals": (1,),
     "buildFromPoints": (1,), "fi": (3,), "maxDuration": (3,), "maxDurationUE": (3,), "p": (1,), "spatial": (2,), **_IGNORED_DECLARATIONS,
 }  # fmt: skip
-_GIVEN = {EVENT: "events", POINTS: "a fluent at points", INTERVALS: "a fluent over intervals"}
+_GIVEN = {EVENT: Message("events"), POINTS: Message("a fluent at points"), INTERVALS: Message("a fluent over intervals")}
 HEADS = frozenset([*_RULE_HEADS, *_DECLARATIONS])
 """What the language gives a clause to begin with."""
 
@@ -107,11 +108,11 @@ class _Reader:
         self.spatial: list[SpatialFluent] = []
         self.expander = Expander(self._fault)
 
-    def _fault(self, place: Place, message: str) -> None:
+    def _fault(self, place: Place, message: Message) -> None:
         self.problems.append(Problem(place, message))
 
-    def _notice(self, place: Place, message: str) -> None:
-        self.notices.append(Problem(place, f"ignored: {message}"))
+    def _notice(self, place: Place, message: Message) -> None:
+        self.notices.append(Problem(place, Message("ignored: {message}", message=message)))
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -139,9 +140,9 @@ class _Reader:
         if head is None:
             body = clause.body
             if not (isinstance(body, Compound) and body.name in ("dynamic", "discontiguous", "multifile")):
-                self._fault(clause.place, "directives are not run; only dynamic, discontiguous and multifile are accepted (and ignored)")
+                self._fault(clause.place, Message("directives are not run; only dynamic, discontiguous and multifile are accepted (and ignored)"))
             else:
-                self._notice(clause.place, f"the directive {shown(body)}; nothing has to be declared before it is used")
+                self._notice(clause.place, Message("the directive {directive}; nothing has to be declared before it is used", directive=shown(body)))
             return False
         return isinstance(head, Compound) and head.name in HEADS and self._is_of_language(head)
 
@@ -155,16 +156,19 @@ class _Reader:
     def _background(self, clause: Clause) -> None:
         head = clause.head
         if not isinstance(head, Compound):
-            self._fault(clause.place, f"a clause must start with a name and arguments, not {head}")
+            self._fault(clause.place, Message("a clause must start with a name and arguments, not {head}", head=head))
             return
         if len(head.arguments) > MAX_ARGUMENTS:
-            self._fault(clause.place, f"{head.name} has {len(head.arguments)} arguments; at most {MAX_ARGUMENTS} are allowed")
+            self._fault(
+                clause.place,
+                Message("{name} has {count} arguments; at most {most} are allowed", name=head.name, count=len(head.arguments), most=MAX_ARGUMENTS),
+            )
         elif head.indicator in builtins.RESERVED:
-            self._fault(clause.place, f"{head.name}/{len(head.arguments)} is built in and cannot be defined")
+            self._fault(clause.place, Message("{name}/{count} is built in and cannot be defined", name=head.name, count=len(head.arguments)))
         elif any(isinstance(argument, Compound) and argument.name == "=" for argument in head.arguments) or (
             any(isinstance(argument, Compound) for argument in head.arguments) and is_near(head.name, _RULE_HEADS)
         ):
-            self._fault(clause.place, unknown("kind of rule", head.name, HEADS))
+            self._fault(clause.place, unknown(Message("kind of rule"), head.name, HEADS))
         elif clause.body is not None:
             self.expander.define(head, clause.body)
         elif next(variables(head), None) is not None:
@@ -186,43 +190,49 @@ class _Reader:
         rows = self.facts.setdefault(indicator, [])
         rows.append(arguments)
         if len(rows) == MAX_FACTS + 1:
-            self._fault(head.place, f"more than {MAX_FACTS:,} facts {indicator[0]}/{indicator[1]}")
+            self._fault(head.place, Message("more than {most:,} facts {name}/{arity}", most=MAX_FACTS, name=indicator[0], arity=indicator[1]))
 
     def _clause(self, clause: Clause) -> None:
         head = clause.head
         assert isinstance(head, Compound)
         known = _RULE_HEADS.get(head.name) or _DECLARATIONS[head.name]
         if len(head.arguments) not in known:
-            raise Faulty(head.place, f"{head.name} takes {' or '.join(map(str, known))} arguments, not {len(head.arguments)}")
+            raise Faulty(
+                head.place,
+                Message("{name} takes {arities} arguments, not {count}", name=head.name, arities=either(known), count=len(head.arguments)),
+            )
         if head.name in _DECLARATIONS:
             self._declaration(head, clause)
             return
         if head.name == "holdsFor" and len(head.arguments) == 3:
-            self._notice(head.place, f"the index {shown(head.arguments[0])} of holdsFor/3")
+            self._notice(head.place, Message("the index {index} of holdsFor/3", index=shown(head.arguments[0])))
             head = Compound(head.name, head.arguments[1:], head.place)
         if len(head.arguments) == 4:
             self._spans(head, clause.body)
             head = Compound(head.name, (head.arguments[0], head.arguments[2]), head.place)
         for cut in cuts(clause.body):
-            self._notice(cut.place, "the cut; all clauses of a head are looked at, and their answers united")
+            self._notice(cut.place, Message("the cut; all clauses of a head are looked at, and their answers united"))
         for body in self.expander.alternatives(clause.body, clause.place):
             if len(body) > MAX_LITERALS:
-                raise Faulty(head.place, f"a rule may have {MAX_LITERALS} conditions; this one has {len(body)}")
+                raise Faulty(head.place, Message("a rule may have {most} conditions; this one has {count}", most=MAX_LITERALS, count=len(body)))
             self._rule(head, body)
         if len(self.point_rules) + len(self.interval_rules) > MAX_RULES:
-            raise Faulty(head.place, f"more than {MAX_RULES:,} rules after expansion")
+            raise Faulty(head.place, Message("more than {most:,} rules after expansion", most=MAX_RULES))
 
     def _spans(self, head: Compound, body: Term | None) -> None:
         """RTEC's initiatedAt(F=V, T1, T, T2): the span [T1, T2) in which it looks is no matter of the rules, so nothing else may read it."""
         for span in (head.arguments[1], head.arguments[3]):
             if not isinstance(span, Variable):
-                raise Faulty(span.place, f"the span of {head.name}/4 is two variables, as in {head.name}(F=V, T1, T, T2), not {shown(span)}")
+                raise Faulty(
+                    span.place,
+                    Message("the span of {name}/4 is two variables, as in {name}(F=V, T1, T, T2), not {span}", name=head.name, span=shown(span)),
+                )
             for literal in conjuncts(body):
                 points = isinstance(literal, Compound) and literal.indicator == ("initiatedAt", 4)
                 inside = (literal.arguments[0], literal.arguments[2]) if points and isinstance(literal, Compound) else (literal,)
                 if any(variable.name == span.name for term in inside for variable in variables(term)):
-                    raise Faulty(literal.place, f"{span} is the span of {head.name}/4, which rules cannot read")
-            self._notice(span.place, f"the span {shown(span)} of {head.name}/4; every moment is looked at")
+                    raise Faulty(literal.place, Message("{span} is the span of {name}/4, which rules cannot read", span=span, name=head.name))
+            self._notice(span.place, Message("the span {span} of {name}/4; every moment is looked at", span=shown(span), name=head.name))
 
     def _rule(self, head: Compound, body: tuple[Term, ...]) -> None:
         if head.name in ("initiates", "terminates"):
@@ -239,7 +249,9 @@ class _Reader:
     def _start(self, head: Compound, body: tuple[Term, ...]) -> Initially:
         literals = body_of(body)
         for literal in timed(literals):
-            raise Faulty(literal.place, "initially speaks of the beginning: its conditions are facts, comparisons and arithmetic, without a time")
+            raise Faulty(
+                literal.place, Message("initially speaks of the beginning: its conditions are facts, comparisons and arithmetic, without a time")
+            )
         return Initially(fluent_pattern(head.arguments[0]), literals, head.place)
 
     def _ordered_start(self, start: Initially) -> Initially:
@@ -266,7 +278,7 @@ class _Reader:
     def _ordered(self, rule: PointRule) -> PointRule:
         """The rule with its body in an order that can be evaluated; its time must come from an event of the body."""
         if not any(isinstance(literal, Happens | Edge | Initiated) and literal.time == rule.time for literal in rule.body):
-            raise Faulty(rule.place, f"the body must hold happensAt(_, {rule.time}): an event that fixes the time")
+            raise Faulty(rule.place, Message("the body must hold happensAt(_, {time}): an event that fixes the time", time=rule.time))
         try:
             return replace(rule, body=order_body((*rule.body, *_left_to_groundings(rule)), set()))
         except Unsafe as unsafe:
@@ -277,27 +289,30 @@ class _Reader:
         number = len(self.point_rules) + len(self.interval_rules)
         out = head.arguments[1]
         if isinstance(out, ListTerm) and not out.items:
-            self._notice(head.place, f"{shown(head)}; where no other clause says that {shown(head.arguments[0])} holds it does not")
+            self._notice(
+                head.place,
+                Message("{head}; where no other clause says that {fluent} holds it does not", head=shown(head), fluent=shown(head.arguments[0])),
+            )
             return
         if not isinstance(out, Variable):
-            raise Faulty(head.place, f"the second argument of holdsFor must be a variable, not {out}")
+            raise Faulty(head.place, Message("the second argument of holdsFor must be a variable, not {out}", out=out))
         intervals, conditions = interval_body(body, out.name)
         known: set[str] = set()
         for literal in intervals:
             for name in lists_read(literal):
                 if name not in known:
-                    raise Faulty(literal.place, f"the list {name} is used before anything is bound to it")
+                    raise Faulty(literal.place, Message("the list {name} is used before anything is bound to it", name=name))
             if isinstance(literal, Retrieve | Construct):
                 if literal.out in known:
-                    raise Faulty(literal.place, f"the list {literal.out} is bound twice")
+                    raise Faulty(literal.place, Message("the list {out} is bound twice", out=literal.out))
                 known.add(literal.out)
         if out.name not in known:
-            raise Faulty(head.place, f"nothing binds the list {out.name}")
+            raise Faulty(head.place, Message("nothing binds the list {name}", name=out.name))
         read = {out.name, *(name for literal in intervals for name in lists_read(literal))}
         for literal in intervals:
             if isinstance(literal, Retrieve | Construct) and literal.out not in read:
                 what = f"holdsFor({literal.fluent}, {literal.out})" if isinstance(literal, Retrieve) else literal.out
-                self._notice(literal.place, f"the list of {written(what)}; nothing reads {written(literal.out)}")
+                self._notice(literal.place, Message("the list of {list}; nothing reads {out}", list=written(what), out=written(literal.out)))
         self.interval_rules.append(IntervalRule(fluent, intervals, conditions, out.name, head.place, number))
 
     # -- declarations --------------------------------------------------------------------------------------------
@@ -305,12 +320,12 @@ class _Reader:
     def _declaration(self, head: Compound, clause: Clause) -> None:
         name, arguments = head.name, head.arguments
         if isinstance(clause.body, Atom) and clause.body.name == "fail":
-            self._notice(head.place, f"{shown(head)} :- fail; that declares nothing")
+            self._notice(head.place, Message("{head} :- fail; that declares nothing", head=shown(head)))
             return
         if clause.body is not None and name not in ("grounding", "fi", "maxDuration", "maxDurationUE"):
-            raise Faulty(head.place, f"{name} has no conditions: end it with '.'")
+            raise Faulty(head.place, Message("{name} has no conditions: end it with '.'", name=name))
         if name in _IGNORED_DECLARATIONS:
-            self._notice(head.place, f"{shown(head)}; it follows from the rules, or only speaks of RTEC's speed")
+            self._notice(head.place, Message("{head}; it follows from the rules, or only speaks of RTEC's speed", head=shown(head)))
         elif name == "inputEntity":
             self._declare_input(arguments[0], None)
         elif name in ("points", "buildFromPoints"):
@@ -322,7 +337,7 @@ class _Reader:
         elif name == "dynamicDomain":
             domain = arguments[0]
             if not isinstance(domain, Compound):
-                raise Faulty(head.place, "dynamicDomain takes a name with arguments, as in dynamicDomain(vessel(_))")
+                raise Faulty(head.place, Message("dynamicDomain takes a name with arguments, as in dynamicDomain(vessel(_))"))
             self.domains.setdefault(domain.indicator, head.place)
         elif name == "grounding":
             for body in self.expander.alternatives(clause.body, clause.place):
@@ -347,11 +362,21 @@ class _Reader:
         known = self.inputs.get(indicator)
         if indicator in self.mapped:
             if kind is not None and known not in (kind, None):
-                raise Faulty(term.place, f"the specification's inputs give {indicator[0]} as {_GIVEN[known or EVENT]}, not as {_GIVEN[kind]}")
-            self._notice(term.place, f"the declaration of the input {shown(term)}; the specification's inputs say the same")
+                raise Faulty(
+                    term.place,
+                    Message(
+                        "the specification's inputs give {name} as {known}, not as {kind}",
+                        name=indicator[0],
+                        known=_GIVEN[known or EVENT],
+                        kind=_GIVEN[kind],
+                    ),
+                )
+            self._notice(term.place, Message("the declaration of the input {input}; the specification's inputs say the same", input=shown(term)))
             return
         if kind is not None and known is not None and {kind, known} == {POINTS, INTERVALS} and indicator in self.kind_declared:
-            raise Faulty(term.place, f"{indicator[0]} is declared as {_GIVEN[known]} before, not as {_GIVEN[kind]}")
+            raise Faulty(
+                term.place, Message("{name} is declared as {known} before, not as {kind}", name=indicator[0], known=_GIVEN[known], kind=_GIVEN[kind])
+            )
         if kind is not None:
             self.kind_declared.add(indicator)
             self.inputs[indicator] = kind
@@ -368,18 +393,21 @@ class _Reader:
     def _deadline(self, head: Compound, clause: Clause) -> None:
         before, after = fluent_pattern(head.arguments[0]), fluent_pattern(head.arguments[1])
         if before.name != after.name or before.arguments != after.arguments:
-            raise Faulty(head.place, f"{head.name} must name one fluent with the same arguments twice, with two values")
+            raise Faulty(head.place, Message("{name} must name one fluent with the same arguments twice, with two values", name=head.name))
         names = [term.name for term in before.arguments if isinstance(term, Variable)]
         if len(set(names)) < len(names):
-            raise Faulty(head.place, f"the arguments of {head.name} are different variables and constants")
+            raise Faulty(head.place, Message("the arguments of {name} are different variables and constants", name=head.name))
         for value in (before.value, after.value):
             if isinstance(value, Variable):
-                raise Faulty(value.place, f"the values of {head.name} are constants")
+                raise Faulty(value.place, Message("the values of {name} are constants", name=head.name))
         if before.value == after.value:
-            raise Faulty(after.value.place, f"{head.name} must name two values of the fluent")
+            raise Faulty(after.value.place, Message("{name} must name two values of the fluent", name=head.name))
         delay = head.arguments[2]
         if not isinstance(delay, Number | Variable):
-            raise Faulty(delay.place, f"the duration of {head.name} is a positive whole number or a variable, not {shown(delay)}")
+            raise Faulty(
+                delay.place,
+                Message("the duration of {name} is a positive whole number or a variable, not {delay}", name=head.name, delay=shown(delay)),
+            )
         for body in self.expander.alternatives(clause.body, clause.place):
             kept = [term for term in body if not self._is_own_grounding(term, before, after)]
             self.fi.append(FiClause(before, after, delay, body_of(kept), head.name == "maxDurationUE", head.place))
@@ -389,12 +417,14 @@ class _Reader:
         if not (isinstance(term, Compound) and term.indicator == ("grounding", 1)):
             return False
         if fluent_pattern(term.arguments[0]) not in (before, after):
-            raise Faulty(term.place, f"the grounding of another fluent is no condition here; write {before} or {after}")
-        self._notice(term.place, f"the condition {shown(term)}; a deadline is of declared groundings only")
+            raise Faulty(
+                term.place, Message("the grounding of another fluent is no condition here; write {before} or {after}", before=before, after=after)
+            )
+        self._notice(term.place, Message("the condition {condition}; a deadline is of declared groundings only", condition=shown(term)))
         return True
 
     def _spatial(self, head: Compound) -> None:
-        usage = "write spatial(F=V, distance(Position, D)), proximity(Position, D, Slot) or inside(Position, Region, MaxGap)"
+        usage = Message("write spatial(F=V, distance(Position, D)), proximity(Position, D, Slot) or inside(Position, Region, MaxGap)")
         if len(head.arguments) != 2 or not isinstance(head.arguments[1], Compound):
             raise Faulty(head.place, usage)
         fluent, how = fluent_pattern(head.arguments[0]), head.arguments[1]
@@ -412,7 +442,11 @@ class _Reader:
         ):
             raise Faulty(
                 fluent.place,
-                f"{how.name} gives {'two entities' if pair else 'an entity (and an area)'}: write variables for them and a constant value",
+                Message(
+                    "{name} gives {entities}: write variables for them and a constant value",
+                    name=how.name,
+                    entities=Message("two entities") if pair else Message("an entity (and an area)"),
+                ),
             )
         region = names[1] if how.name == "inside" else ""
         if how.name == "inside":
@@ -428,11 +462,11 @@ class _Reader:
         else:
             rows = self.facts.get((region, 2), [])
             if not rows:
-                raise Faulty(place, f"there is no table of facts {region}(Area, Region)")
+                raise Faulty(place, Message("there is no table of facts {region}(Area, Region)", region=region))
             wanted = [(str(row[1]), row[1].place) for row in rows]
         for name, where in wanted:
             if name not in self.regions:
-                self._fault(where, unknown("stored region", name, self.regions))
+                self._fault(where, unknown(Message("stored region"), name, self.regions))
 
     # -- finishing -----------------------------------------------------------------------------------------------
 
@@ -462,7 +496,15 @@ class _Reader:
         values = {symbol_name(one.value) if isinstance(one.value, Atom | Number) else None for one in declared}
         if None not in values and symbol_name(pattern.value) not in values:
             name = pattern.name
-            self._fault(place, f"{name}={pattern.value} is not declared: the inputs {name} have {', '.join(sorted(filter(None, values)))}")
+            self._fault(
+                place,
+                Message(
+                    "{name}={value} is not declared: the inputs {name} have {values}",
+                    name=name,
+                    value=pattern.value,
+                    values=", ".join(sorted(filter(None, values))),
+                ),
+            )
 
     def _groundings_of_inputs(self, program: Program) -> None:
         """Of an input that is known anyhow a grounding says where members of dynamic domains are named; without such a domain it changes nothing."""
@@ -472,9 +514,16 @@ class _Reader:
                 facts = facts_of(rule.body)
                 if indicator not in self.inputs or indicator in program.fluents | program.events or any(f.indicator in self.domains for f in facts):
                     continue
-                over = " and ".join(f"{fact.name}({', '.join(map(str, fact.arguments))})" for fact in facts)
-                what = f"the grounding of the input {indicator[0]}({', '.join(map(str, rule.terms))}) over {over or 'nothing'}"
-                self._notice(rule.place, written(f"{what}; rows say what happens, and no domain grows by it"))
+                over = all_of([as_it_is(written(f"{fact.name}({', '.join(map(str, fact.arguments))})")) for fact in facts])
+                what = written(f"{indicator[0]}({', '.join(map(str, rule.terms))})")
+                self._notice(
+                    rule.place,
+                    Message(
+                        "the grounding of the input {input} over {over}; rows say what happens, and no domain grows by it",
+                        input=what,
+                        over=over or Message("nothing"),
+                    ),
+                )
 
     def _unread(self, checker: Checker) -> None:
         """What stands in the text and no condition reads: a fact may stand there unused, anything else is a mistake."""
@@ -482,9 +531,12 @@ class _Reader:
             if head.indicator in self.expander.called:
                 continue
             if any(isinstance(term, Compound) for term in head.arguments) or _is_misspelt(*head.indicator) or any(map(_is_of_time, body)):
-                self._fault(head.place, f"{unknown('kind of rule', head.name, HEADS)}; as a background rule no condition calls it")
+                self._fault(
+                    head.place,
+                    Message("{fault}; as a background rule no condition calls it", fault=unknown(Message("kind of rule"), head.name, HEADS)),
+                )
             else:
-                self._notice(head.place, f"the background rule {shown(head)}; no condition calls it")
+                self._notice(head.place, Message("the background rule {head}; no condition calls it", head=shown(head)))
         read = checker.facts_read | {fact.indicator for clause in self.fi for fact in facts_of(clause.conditions)}
         for indicator in [*self.facts, *self.domains]:
             if indicator in read:
@@ -492,11 +544,15 @@ class _Reader:
             name, arity = called(indicator[0]), indicator[1]
             place = self.fact_places.get(indicator) or self.domains[indicator]
             if _is_misspelt(name, arity):
-                self._fault(place, unknown("kind of rule", name, HEADS))
+                self._fault(place, unknown(Message("kind of rule"), name, HEADS))
             else:
                 count = len(self.facts.get(indicator, ()))
-                what = f"{count:,} fact{'s' if count > 1 else ''}" if count else "the domain"
-                self._notice(place, f"{what} {name}/{arity}; no condition reads {'them' if count > 1 else 'it'}")
+                if count > 1:
+                    self._notice(place, Message("{count:,} facts {name}/{arity}; no condition reads them", count=count, name=name, arity=arity))
+                elif count:
+                    self._notice(place, Message("{count} fact {name}/{arity}; no condition reads it", count=count, name=name, arity=arity))
+                else:
+                    self._notice(place, Message("the domain {name}/{arity}; no condition reads it", name=name, arity=arity))
 
     def _with_implied_inputs(self, program: Program) -> Program:
         """Names with a grounding but no rule are inputs: RTEC's users declare their inputs that way."""

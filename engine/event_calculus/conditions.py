@@ -30,6 +30,7 @@ from engine.event_calculus.syntax import (
 )  # fmt: skip
 from engine.event_calculus.tables import NUMBER, SYMBOL, TIME, Column, FluentTable, Rows, Symbols, Table, distinct_rows, rows_of
 from engine.event_calculus.terms import Atom, Compound, Number, Term, Variable
+from engine.model.messages import Message
 
 Floats = npt.NDArray[np.float64]
 
@@ -68,7 +69,7 @@ class World:
         """Counts rows looked at. Raises LimitExceeded when the window has looked at too many: a bound on its time that is the same everywhere."""
         self.work += rows
         if self.work > self.max_work:
-            raise LimitExceeded(f"a window would look at more than {self.max_work:,} rows")
+            raise LimitExceeded(Message("a window would look at more than {limit:,} rows", limit=self.max_work))
 
 
 def satisfy(world: World, rows: Rows, body: Iterable[Literal]) -> Rows:
@@ -198,13 +199,13 @@ def join(n: int, m: int, kept: Ints | None, keys: list[tuple[Column, Column]], l
             right = np.arange(m) if kept is None else kept
             return np.zeros(size, np.int64), right
         if n * size > limit:
-            raise LimitExceeded(f"a condition would give {n * size:,} rows; the limit is {limit:,}")
+            raise LimitExceeded(Message("a condition would give {total:,} rows; the limit is {limit:,}", total=n * size, limit=limit))
         right = np.arange(m) if kept is None else kept
         return np.repeat(np.arange(n), size), np.tile(right, n)
     a, b = packed([key[0] for key in keys], [key[1] if kept is None else key[1][kept] for key in keys])
     total, left, right = pairs(a, b, limit)
     if total > limit:
-        raise LimitExceeded(f"a condition would give {total:,} rows; the limit is {limit:,}")
+        raise LimitExceeded(Message("a condition would give {total:,} rows; the limit is {limit:,}", total=total, limit=limit))
     return left, right if kept is None else kept[right]
 
 

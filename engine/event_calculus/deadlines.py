@@ -16,6 +16,7 @@ from engine.event_calculus.ordering import Unsafe, order_body
 from engine.event_calculus.syntax import Deadline, Fact, FluentPattern, Indicator, Literal, Negation, timed
 from engine.event_calculus.tables import Rows, Symbols, facts_table, number_text, one_row, symbol_name
 from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
+from engine.model.messages import Message
 
 _NOWHERE = Place(0, 0)
 Row = tuple[Atom | Number | None, ...]
@@ -37,7 +38,7 @@ class Deadlines:
     """Makes deadlines of clauses; `extends` are the fluents that p declares."""
 
     def __init__(
-        self, facts: Mapping[Indicator, Sequence[tuple[Term, ...]]], extends: Sequence[FluentPattern], fault: Callable[[Place, str], None]
+        self, facts: Mapping[Indicator, Sequence[tuple[Term, ...]]], extends: Sequence[FluentPattern], fault: Callable[[Place, Message], None]
     ) -> None:
         self._facts = facts
         self._extends = extends
@@ -49,7 +50,10 @@ class Deadlines:
         found = [deadline for clause in clauses for deadline in self._of(clause)]
         for place, pattern in enumerate(self._extends):
             if place not in self._used:
-                self._fault(pattern.place, f"p({pattern}) says that new initiations begin the duration of a fi({pattern}, ...) anew; there is none")
+                self._fault(
+                    pattern.place,
+                    Message("p({pattern}) says that new initiations begin the duration of a fi({pattern}, ...) anew; there is none", pattern=pattern),
+                )
         return tuple(found)
 
     def _of(self, clause: FiClause) -> list[Deadline]:
@@ -73,10 +77,13 @@ class Deadlines:
         if satisfied is None:
             return None
         if satisfied.n == 0:
-            self._fault(clause.place, "no facts satisfy the conditions of this deadline, so it would be of no grounding")
+            self._fault(clause.place, Message("no facts satisfy the conditions of this deadline, so it would be of no grounding"))
             return None
         if isinstance(clause.delay, Variable) and clause.delay.name not in satisfied.columns:
-            self._fault(clause.delay.place, f"no fact fixes the duration {clause.delay}: add a condition, as in fi(F=V, F=W, D) :- limit(D)")
+            self._fault(
+                clause.delay.place,
+                Message("no fact fixes the duration {delay}: add a condition, as in fi(F=V, F=W, D) :- limit(D)", delay=clause.delay),
+            )
             return None
         columns = [self._column(satisfied, term) for term in clause.before.arguments]
         delays = np.broadcast_to(np.asarray(number(self._world(), satisfied, clause.delay), np.float64), (satisfied.n,))
@@ -84,18 +91,18 @@ class Deadlines:
         for place, delay in enumerate(delays.tolist()):
             if not (delay > 0 and delay == int(delay)):
                 shown = "what is no number" if delay != delay else number_text(delay)
-                self._fault(clause.place, f"the duration of a deadline must be a positive whole number, not {shown}")
+                self._fault(clause.place, Message("the duration of a deadline must be a positive whole number, not {shown}", shown=shown))
                 return None
             rows[tuple(None if column is None else column[place] for column in columns), int(delay)] = None
         return list(rows)
 
     def _satisfied(self, clause: FiClause) -> Rows | None:
         for timed_ in timed(clause.conditions):
-            self._fault(timed_.place, "the conditions of a deadline are facts, comparisons and arithmetic: they have no time")
+            self._fault(timed_.place, Message("the conditions of a deadline are facts, comparisons and arithmetic: they have no time"))
             return None
         for fact in facts_of(clause.conditions):
             if fact.indicator not in self._facts:
-                self._fault(fact.place, unknown("fact", fact.name, {name for name, _ in self._facts}))
+                self._fault(fact.place, unknown(Message("fact"), fact.name, {name for name, _ in self._facts}))
                 return None
         try:
             body = order_body(clause.conditions, set())
@@ -131,7 +138,14 @@ class Deadlines:
                 continue
             self._used.add(number_)
             if any(one is not None and other is None for one, other in names):
-                self._fault(place, f"p({pattern}) speaks of some groundings of {before} only; write a deadline for them and one for the others")
+                self._fault(
+                    place,
+                    Message(
+                        "p({pattern}) speaks of some groundings of {before} only; write a deadline for them and one for the others",
+                        pattern=pattern,
+                        before=before,
+                    ),
+                )
             found = True
         return found
 

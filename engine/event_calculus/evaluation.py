@@ -24,6 +24,7 @@ from engine.event_calculus.simple_fluents import Points
 from engine.event_calculus.syntax import Declared, FluentPattern, Indicator, IntervalRule, PointRule
 from engine.event_calculus.tables import SYMBOL, FluentTable, Rows, Table, distinct_rows, no_fluent, one_row
 from engine.event_calculus.terms import Term
+from engine.model.messages import Message
 
 MAX_GROUNDINGS = 1_000_000
 ROWS_A_NODE = 5_000
@@ -117,7 +118,9 @@ class Evaluation:
                 table = self.share.of_fluent(relation_of(node), table, self.world.symbols)
             table = self.crossing.joined(f"fluent {node.name}/{node.arity} {node.part}", table)
         if table.n > MAX_GROUNDINGS:
-            raise LimitExceeded(f"{node.name} has {table.n:,} groundings in a window; the limit is {MAX_GROUNDINGS:,}")
+            raise LimitExceeded(
+                Message("{name} has {count:,} groundings in a window; the limit is {limit:,}", name=node.name, count=table.n, limit=MAX_GROUNDINGS)
+            )
         self.fluents[node] = table
 
     def _cycle(self, component: Sequence[Node], derived: DerivedFluents) -> None:

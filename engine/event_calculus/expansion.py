@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 
 from engine.event_calculus.terms import CONJUNCTION, DISJUNCTION, NEGATION, Atom, Compound, ListTerm, Number, Place, Term, Variable
+from engine.model.messages import Message
 
 MAX_ALTERNATIVES = 64
 MAX_EXPANSION_DEPTH = 12
@@ -21,7 +22,7 @@ class Expander:
     A positive call of a predicate with n clauses gives n alternatives; a negative one gives n negations. Recursion is refused.
     """
 
-    def __init__(self, fault: Callable[[Place, str], None]) -> None:
+    def __init__(self, fault: Callable[[Place, Message], None]) -> None:
         self._fault = fault
         self._clauses: dict[tuple[str, int], list[tuple[Compound, Body]]] = {}
         self._fresh = itertools.count()
@@ -49,7 +50,7 @@ class Expander:
         for alternative in self._split(body):
             expanded = self._expand(alternative, 0)
             if len(result) + len(expanded) > MAX_ALTERNATIVES:
-                self._fault(place, f"the rule expands to more than {MAX_ALTERNATIVES} alternatives")
+                self._fault(place, Message("the rule expands to more than {most} alternatives", most=MAX_ALTERNATIVES))
                 return result
             result += expanded
         return result
@@ -74,11 +75,11 @@ class Expander:
             result = [left + right for left in result for right in choices]
             if max((len(body) for body in result), default=0) > MAX_BODY:
                 if self._calls <= MAX_CALLS:
-                    self._fault(literal.place, f"the rule expands to more than {MAX_BODY} conditions")
+                    self._fault(literal.place, Message("the rule expands to more than {most} conditions", most=MAX_BODY))
                 self._calls = MAX_CALLS + 2
                 return [()]
             if len(result) > MAX_ALTERNATIVES:
-                self._fault(literal.place, f"the rule expands to more than {MAX_ALTERNATIVES} alternatives")
+                self._fault(literal.place, Message("the rule expands to more than {most} alternatives", most=MAX_ALTERNATIVES))
                 return result[:1]
         return result
 
@@ -94,7 +95,12 @@ class Expander:
         if isinstance(literal, Compound) and literal.indicator in self._clauses:
             if depth >= MAX_EXPANSION_DEPTH:
                 self._fault(
-                    literal.place, f"{literal.name}/{len(literal.arguments)} calls itself or is nested too deep; background rules cannot recurse"
+                    literal.place,
+                    Message(
+                        "{name}/{count} calls itself or is nested too deep; background rules cannot recurse",
+                        name=literal.name,
+                        count=len(literal.arguments),
+                    ),
                 )
                 return [()]
             self.called.add(literal.indicator)
@@ -110,7 +116,9 @@ class Expander:
         template, goal, made = literal.arguments
         inner = [alternative for part in self._split(goal) for alternative in self._expand(part, depth)]
         if len(inner) > 1:
-            self._fault(literal.place, "the conditions of a findall have several alternatives; write a fluent, an event or a fact that has them")
+            self._fault(
+                literal.place, Message("the conditions of a findall have several alternatives; write a fluent, an event or a fact that has them")
+            )
         return Compound("findall", (template, _joined(inner[0] if inner else (), literal.place), made), literal.place)
 
     def _call(self, call: Compound, head: Compound, body: Body, depth: int) -> list[Body]:
@@ -118,7 +126,7 @@ class Expander:
         self._calls += 1
         if self._calls > MAX_CALLS:
             if self._calls == MAX_CALLS + 1:
-                self._fault(call.place, f"background rules expand to more than {MAX_CALLS:,} calls")
+                self._fault(call.place, Message("background rules expand to more than {most:,} calls", most=MAX_CALLS))
             return [()]
         suffix = f"#{next(self._fresh)}"
         names: dict[str, Term] = {}

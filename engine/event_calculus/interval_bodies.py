@@ -9,6 +9,7 @@ from engine.event_calculus import builtins
 from engine.event_calculus.literals import Faulty, event_pattern, expression_of, fluent_pattern, is_cut, literal_of, name_of, unknown
 from engine.event_calculus.syntax import Construct, Happens, IntervalLiteral, Literal, NonEmpty, Retrieve, timed
 from engine.event_calculus.terms import NEGATION, Compound, ListTerm, Term, Variable, variables
+from engine.model.messages import Message, either
 
 _UNARY = {"union_all": 0, "intersect_all": 0, "complement_all": 0}
 
@@ -25,7 +26,7 @@ def interval_body(body: tuple[Term, ...], out: str) -> tuple[tuple[IntervalLiter
             conditions.append(literal_of(term))
     renamed = tuple(_renamed(literal, aliases) for literal in intervals)
     for condition in timed(conditions):
-        raise Faulty(condition.place, "happensAt and holdsAt have a time; they cannot be conditions of holdsFor")
+        raise Faulty(condition.place, Message("happensAt and holdsAt have a time; they cannot be conditions of holdsFor"))
     return renamed, tuple(conditions)
 
 
@@ -47,7 +48,7 @@ def _interval_literal(term: Term, into: list[IntervalLiteral], aliases: dict[str
     if inner.name in ("=", "\\=", "==", "\\==") and any(isinstance(side, ListTerm) for side in inner.arguments):
         side = next((side for side in inner.arguments if isinstance(side, Variable)), None)
         if side is None or any(isinstance(other, ListTerm) and other.items for other in inner.arguments):
-            raise Faulty(inner.place, "lists can only be compared with []")
+            raise Faulty(inner.place, Message("lists can only be compared with []"))
         empty = inner.name in ("=", "==")
         into.append(NonEmpty(side.name, empty != negated, term.place))
         return True
@@ -61,12 +62,12 @@ def _interval_literal(term: Term, into: list[IntervalLiteral], aliases: dict[str
         return None
     if negated:
         if inner.name == "holdsFor":
-            raise Faulty(term.place, "holdsFor cannot be negated; use complement_all or compare its list with []")
+            raise Faulty(term.place, Message("holdsFor cannot be negated; use complement_all or compare its list with []"))
         return None
     if inner.name == "holdsFor":
         arguments = inner.arguments[1:] if len(inner.arguments) == 3 else inner.arguments
         if len(arguments) != 2 or not isinstance(arguments[1], Variable):
-            raise Faulty(inner.place, "holdsFor takes a fluent with its value and a variable for its list")
+            raise Faulty(inner.place, Message("holdsFor takes a fluent with its value and a variable for its list"))
         into.append(Retrieve(fluent_pattern(arguments[0]), arguments[1].name, inner.place))
         return True
     construct = _construct(inner, bound)
@@ -106,14 +107,14 @@ def _allen(term: Compound) -> Construct:
         _expect(term, 5, 6)
         relation = name_of(arguments[0])
         if relation not in builtins.ALLEN:
-            raise Faulty(term.place, unknown("Allen relation", relation, builtins.ALLEN))
+            raise Faulty(term.place, unknown(Message("Allen relation"), relation, builtins.ALLEN))
         arguments = arguments[1:]
     else:
         _expect(term, 4, 5)
         relation = term.name
     mode = name_of(arguments[2])
     if mode not in builtins.ALLEN_MODES:
-        raise Faulty(term.place, unknown("output mode", mode, builtins.ALLEN_MODES))
+        raise Faulty(term.place, unknown(Message("output mode"), mode, builtins.ALLEN_MODES))
     return Construct(
         "allen", (_list(arguments[0]), _list(arguments[1])), _list(arguments[-1]), term.place, relation=relation, mode=builtins.ALLEN_MODES[mode],
         satisfied=_satisfied(arguments[3]) if len(arguments) == 5 else None,
@@ -125,19 +126,22 @@ def _satisfied(term: Term) -> bool | None:
     if isinstance(term, Variable) and term.name.startswith("_"):
         return None
     if str(term) not in ("true", "false", "0"):
-        raise Faulty(term.place, f"says whether some pair must be in the relation: true, false or _, not {term}")
+        raise Faulty(term.place, Message("says whether some pair must be in the relation: true, false or _, not {term}", term=term))
     return str(term) == "true"
 
 
 def _expect(term: Compound, *arities: int) -> None:
     if len(term.arguments) not in arities:
-        raise Faulty(term.place, f"{term.name} takes {' or '.join(map(str, arities))} arguments, not {len(term.arguments)}")
+        raise Faulty(
+            term.place,
+            Message("{name} takes {arities} arguments, not {count}", name=term.name, arities=either(arities), count=len(term.arguments)),
+        )
 
 
 def _list(term: Term) -> str:
     if isinstance(term, Variable):
         return term.name
-    raise Faulty(term.place, f"expected a variable that stands for a list of intervals, not {term}")
+    raise Faulty(term.place, Message("expected a variable that stands for a list of intervals, not {term}", term=term))
 
 
 def _lists(term: Term) -> tuple[str, ...]:
@@ -145,7 +149,7 @@ def _lists(term: Term) -> tuple[str, ...]:
         return tuple(_list(item) for item in term.items)
     if isinstance(term, Variable):
         return (term.name,)
-    raise Faulty(term.place, "expected a list of variables, as in [I1, I2]")
+    raise Faulty(term.place, Message("expected a list of variables, as in [I1, I2]"))
 
 
 def lists_read(literal: IntervalLiteral) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from engine.event_calculus.syntax import (
 )  # fmt: skip
 from engine.event_calculus.tables import symbol_name
 from engine.event_calculus.terms import Atom, Number, Place, Term
+from engine.model.messages import Message
 
 MAX_PARTS = 200
 """Nodes one relation may be divided into; one with more is not divided."""
@@ -110,7 +111,7 @@ class Hierarchy:
         """The nodes of a simple fluent."""
         return [part.node for part in self._parts.get(_Relation("simple", *fluent), ())]
 
-    def forbidden(self) -> Iterator[tuple[list[Node], tuple[Place, str]]]:
+    def forbidden(self) -> Iterator[tuple[list[Node], tuple[Place, Message]]]:
         """The components that close a cycle as no program may, and what is wrong with each."""
         inner: dict[int, list[Dependency]] = {}
         place = {node: number for number, component in enumerate(self.components) for node in component}
@@ -251,33 +252,32 @@ def _classes(heads: list[Pattern]) -> Iterator[list[Pattern]]:
 # -- cycles ----------------------------------------------------------------------------------------------------------
 
 
-def check_hierarchy(program: Program) -> list[tuple[Place, str]]:
+def check_hierarchy(program: Program) -> list[tuple[Place, Message]]:
     """Faults of a program that is not hierarchical (specification 5.6; [dRTEC] 2)."""
     return [fault for _, fault in Hierarchy(program).forbidden()]
 
 
-def _forbidden(component: list[Node], inner: list[Dependency]) -> tuple[Place, str] | None:
+def _forbidden(component: list[Node], inner: list[Dependency]) -> tuple[Place, Message] | None:
     """What is wrong with a cycle: a condition that looks strictly back in time, holdsAt, must close it. All others are of one moment."""
     for dependency in inner:
         if dependency.target.kind == "derived" or dependency.source.kind == "derived":
             names = " -> ".join(sorted({node.name for node in component}))
-            return dependency.place, f"cycle through a statically determined fluent: {names}; cycles are allowed among simple fluents only"
+            said = Message("cycle through a statically determined fluent: {names}; cycles are allowed among simple fluents only", names=names)
+            return dependency.place, said
     instant = [dependency for dependency in inner if dependency.how != "holdsAt"]
     for loop in _components(component, instant):
         looped = {dependency.how: dependency for dependency in instant if dependency.target in loop and dependency.source in loop}
         names = " -> ".join(sorted({node.name for node in loop}))
-        for how, message in _SAME_MOMENT.items():
+        same_moment = {
+            "edge": Message("cycle through start or end of a fluent: {names}; use holdsAt there", names=names),
+            "initiated": Message("cycle through the moment at which a fluent is initiated: {names}; use holdsAt there", names=names),
+            "not event": Message("cycle through a negated event: {names}", names=names),
+            "event": Message("events cause each other at the same time: {names}", names=names),
+        }
+        for how, message in same_moment.items():
             if how in looped:
-                return looped[how].place, message.format(names)
+                return looped[how].place, message
     return None
-
-
-_SAME_MOMENT = {
-    "edge": "cycle through start or end of a fluent: {}; use holdsAt there",
-    "initiated": "cycle through the moment at which a fluent is initiated: {}; use holdsAt there",
-    "not event": "cycle through a negated event: {}",
-    "event": "events cause each other at the same time: {}",
-}
 
 
 def in_order(component: Sequence[Node], dependencies: Sequence[Dependency]) -> list[Node]:

@@ -23,6 +23,7 @@ from engine.event_calculus.syntax import (
     literal_variables,
 )  # fmt: skip
 from engine.event_calculus.terms import CUT, NEGATION, Atom, Compound, Number, Place, Term, Variable, conjuncts, variables
+from engine.model.messages import Message, listed
 
 MAX_ARGUMENTS = 8
 
@@ -30,18 +31,20 @@ MAX_ARGUMENTS = 8
 class Faulty(Exception):
     """A fault of the program, at the place where reading its clause had to stop."""
 
-    def __init__(self, place: Place, message: str) -> None:
+    def __init__(self, place: Place, message: Message) -> None:
         super().__init__(message)
         self.place = place
         self.message = message
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
+def unknown(what: Message, name: str, known: Iterable[str]) -> Message:
     names = sorted(set(known))
     nearest = difflib.get_close_matches(name, names, n=1)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else "."
-    shown = ", ".join(names[:40]) + (", ..." if len(names) > 40 else "")
-    return f"unknown {what} {name!r}{hint} Known: {shown or 'none'}"
+    shown = listed([*names[:40], *(["..."] if len(names) > 40 else [])])
+    if nearest:
+        near = repr(nearest[0])
+        return Message("unknown {what} {name}; did you mean {nearest}? Known: {known}", what=what, name=repr(name), nearest=near, known=shown)
+    return Message("unknown {what} {name}. Known: {known}", what=what, name=repr(name), known=shown)
 
 
 def is_near(name: str, known: Iterable[str]) -> bool:
@@ -49,10 +52,10 @@ def is_near(name: str, known: Iterable[str]) -> bool:
     return bool(difflib.get_close_matches(name, list(known), n=1))
 
 
-def simple_term(term: Term, *, what: str) -> Term:
+def simple_term(term: Term, *, what: Message) -> Term:
     if isinstance(term, Variable | Atom | Number):
         return term
-    raise Faulty(term.place, f"{what} must be a variable, a name or a number, not {term}")
+    raise Faulty(term.place, Message("{what} must be a variable, a name or a number, not {term}", what=what, term=term))
 
 
 def name_of(term: Term) -> str:
@@ -60,16 +63,16 @@ def name_of(term: Term) -> str:
         term = term.arguments[0]
     if isinstance(term, Compound | Atom):
         return term.name
-    raise Faulty(term.place, f"expected a fluent or an event, not {term}")
+    raise Faulty(term.place, Message("expected a fluent or an event, not {term}", term=term))
 
 
 def fluent_pattern(term: Term) -> FluentPattern:
     """`name(arguments)=value`; arguments that have arguments themselves give the name a shape."""
     if not (isinstance(term, Compound) and term.name == "="):
-        raise Faulty(term.place, f"expected a fluent with its value, as in near(A, B)=true, not {term}")
+        raise Faulty(term.place, Message("expected a fluent with its value, as in near(A, B)=true, not {term}", term=term))
     head, value = term.arguments
     name, arguments = event_pattern(head)
-    return FluentPattern(name, arguments, simple_term(value, what="the value of a fluent"), head.place)
+    return FluentPattern(name, arguments, simple_term(value, what=Message("the value of a fluent")), head.place)
 
 
 def event_pattern(term: Term) -> tuple[str, tuple[Term, ...]]:
@@ -77,13 +80,16 @@ def event_pattern(term: Term) -> tuple[str, tuple[Term, ...]]:
         return term.name, ()
     if isinstance(term, Compound) and term.name not in builtins.OPERATORS:
         if is_shape(term.name):
-            raise Faulty(term.place, f"{term.name!r} is the form in which a term with arguments is named; choose another name")
+            raise Faulty(term.place, Message("{name} is the form in which a term with arguments is named; choose another name", name=repr(term.name)))
         _check_arguments(term)
         name, arguments = flattened(term)
         if len(arguments) > MAX_ARGUMENTS:
-            raise Faulty(term.place, f"{term.name} has {len(arguments)} arguments; at most {MAX_ARGUMENTS} are allowed")
+            raise Faulty(
+                term.place,
+                Message("{name} has {count} arguments; at most {most} are allowed", name=term.name, count=len(arguments), most=MAX_ARGUMENTS),
+            )
         return name, arguments
-    raise Faulty(term.place, f"expected a name with arguments, not {term}")
+    raise Faulty(term.place, Message("expected a name with arguments, not {term}", term=term))
 
 
 def _check_arguments(term: Compound) -> None:
@@ -92,7 +98,7 @@ def _check_arguments(term: Compound) -> None:
         if isinstance(argument, Compound) and argument.name not in builtins.OPERATORS | {NEGATION}:
             _check_arguments(argument)
         else:
-            simple_term(argument, what=f"an argument of {term.name}")
+            simple_term(argument, what=Message("an argument of {name}", name=term.name))
 
 
 def ground_target(term: Term) -> tuple[str, tuple[Term, ...]]:
@@ -111,7 +117,7 @@ def time_of(point: Compound) -> Term:
 def time_variable(term: Term) -> str:
     if isinstance(term, Variable):
         return term.name
-    raise Faulty(term.place, f"the time must be a variable, not {term}")
+    raise Faulty(term.place, Message("the time must be a variable, not {term}", term=term))
 
 
 def body_of(terms: Sequence[Term]) -> tuple[Literal, ...]:
@@ -122,7 +128,9 @@ def body_of(terms: Sequence[Term]) -> tuple[Literal, ...]:
     counts = {id(term): _count(term, lengths, terms) for term in lists}
     for term in lengths:
         if not any(isinstance(one.arguments[-1], Variable) and one.arguments[-1] == term.arguments[0] for one in lists):
-            raise Faulty(term.place, f"length counts the list of a findall before it; no findall makes {term.arguments[0]}")
+            raise Faulty(
+                term.place, Message("length counts the list of a findall before it; no findall makes {argument}", argument=term.arguments[0])
+            )
     return tuple(counts[id(term)] if id(term) in counts else literal_of(term) for term in terms if term not in lengths)
 
 
@@ -156,18 +164,20 @@ def is_cut(term: Term) -> bool:
 def _count(term: Compound, lengths: Sequence[Compound], all_terms: Sequence[Term]) -> Count:
     """findall(V, CONDITIONS, L) with length(L, N)."""
     if len(term.arguments) != 3:
-        raise Faulty(term.place, f"findall takes 3 arguments, not {len(term.arguments)}: findall(V, CONDITIONS, L), length(L, N)")
+        raise Faulty(
+            term.place, Message("findall takes 3 arguments, not {count}: findall(V, CONDITIONS, L), length(L, N)", count=len(term.arguments))
+        )
     template, goal, made = term.arguments
     if not isinstance(template, Variable) or not isinstance(made, Variable):
-        raise Faulty(term.place, "findall takes a variable, conditions and a variable: findall(V, CONDITIONS, L), length(L, N)")
+        raise Faulty(term.place, Message("findall takes a variable, conditions and a variable: findall(V, CONDITIONS, L), length(L, N)"))
     own = [length for length in lengths if length.arguments[0] == made]
     uses = sum(made in list(variables(other)) for other in all_terms)
     if len(own) != 1 or uses != 2:
-        raise Faulty(made.place, f"the list {made} can only be counted, once: length({made}, N)")
-    number = simple_term(own[0].arguments[1], what="the length of a list")
+        raise Faulty(made.place, Message("the list {made} can only be counted, once: length({made}, N)", made=made))
+    number = simple_term(own[0].arguments[1], what=Message("the length of a list"))
     body = body_of(conjuncts(goal))
     if template.name not in set().union(*(literal_variables(literal) for literal in body if not isinstance(literal, Negation))):
-        raise Faulty(template.place, f"no condition of the findall binds {template}")
+        raise Faulty(template.place, Message("no condition of the findall binds {template}", template=template))
     return Count(template.name, body, number, term.place)
 
 
@@ -179,7 +189,7 @@ def literal_of(term: Term) -> Literal:
             return Negation(body_of(conjuncts(inner)), term.place)
         if term.name in ("happensAt", "holdsAt"):
             if len(term.arguments) != 2:
-                raise Faulty(term.place, f"{term.name} takes 2 arguments, not {len(term.arguments)}")
+                raise Faulty(term.place, Message("{name} takes 2 arguments, not {count}", name=term.name, count=len(term.arguments)))
             time = time_variable(term.arguments[1])
             if term.name == "holdsAt":
                 return HoldsAt(fluent_pattern(term.arguments[0]), time, term.place)
@@ -195,7 +205,7 @@ def literal_of(term: Term) -> Literal:
         if term.name in builtins.NUMERIC_COMPARISONS:
             return Comparison(term.name, expression_of(term.arguments[0]), expression_of(term.arguments[1]), term.place)
         if term.name in builtins.TERM_COMPARISONS:
-            left, right = (simple_term(side, what="a side of a comparison") for side in term.arguments)
+            left, right = (simple_term(side, what=Message("a side of a comparison")) for side in term.arguments)
             return Comparison(term.name, left, right, term.place)
         if term.name == "absoluteAngleDiff" and len(term.arguments) == 3:
             angle = Compound("angle_difference", tuple(expression_of(side) for side in term.arguments[:2]), term.place)
@@ -210,17 +220,17 @@ def literal_of(term: Term) -> Literal:
                 time_variable(span)
             return Initiated(fluent_pattern(term.arguments[0]), time_variable(time_of(term)), term.place)
         if term.name == "findall":
-            raise Faulty(term.place, "findall(V, CONDITIONS, L) stands beside length(L, N), in the same conditions")
+            raise Faulty(term.place, Message("findall(V, CONDITIONS, L) stands beside length(L, N), in the same conditions"))
         if term.name in ("holdsFor", "initiatedAt", "terminatedAt", "initially"):
-            raise Faulty(term.place, f"{term.name} cannot be a condition here")
+            raise Faulty(term.place, Message("{name} cannot be a condition here", name=term.name))
         return _fact(term)
-    raise Faulty(term.place, f"{term} is not a condition")
+    raise Faulty(term.place, Message("{term} is not a condition", term=term))
 
 
 def _fact(term: Compound) -> Fact:
     """Background knowledge; what cannot be any may be a misspelt condition."""
     if not all(isinstance(argument, Variable | Atom | Number) for argument in term.arguments) and is_near(term.name, builtins.CONDITIONS):
-        raise Faulty(term.place, unknown("condition", term.name, builtins.CONDITIONS))
+        raise Faulty(term.place, unknown(Message("condition"), term.name, builtins.CONDITIONS))
     name, arguments = event_pattern(term)
     return Fact(name, arguments, term.place)
 
@@ -233,7 +243,7 @@ def expression_of(term: Term) -> Term:
         return term
     if isinstance(term, Compound) and (arity := builtins.FUNCTIONS.get(term.name)) is not None:
         if len(term.arguments) not in arity:
-            raise Faulty(term.place, f"{term.name} does not take {len(term.arguments)} arguments")
+            raise Faulty(term.place, Message("{name} does not take {count} arguments", name=term.name, count=len(term.arguments)))
         return Compound(term.name, tuple(expression_of(argument) for argument in term.arguments), term.place)
     known = [name for name in builtins.FUNCTIONS if name.isidentifier()]
-    raise Faulty(term.place, unknown("arithmetic", term.name if isinstance(term, Atom | Compound) else str(term), known))
+    raise Faulty(term.place, unknown(Message("arithmetic"), term.name if isinstance(term, Atom | Compound) else str(term), known))

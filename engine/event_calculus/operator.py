@@ -34,10 +34,12 @@ from engine.event_calculus.storage import dump_state, load_state
 from engine.event_calculus.synopsis import AREA, COURSE, FIRST_SEQ, HEADING, SPEED, SynopsisState, indicators, synopsis_step
 from engine.event_calculus.tables import Symbols
 from engine.event_calculus.windows import Decision, Windows
+from engine.model import messages as words
 from engine.model.batch import CLOCK, EVENT, SEQ, TIME, TIME_END, Batch, X, Y
 from engine.model.changes import CHANGES, concat
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
+from engine.model.messages import message_of
 from engine.operator import ROUTE, Delivery, Operator, Output, QueryStopped, RegisteredQuery, Stage, homes, states_by_query
 
 ARRIVED = "arrived"
@@ -192,7 +194,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
             settled = compiled.first.advance(own, watermark + index.lateness)
             ahead = compiled.first.ahead(own) if silent else []
         except LimitExceeded as error:
-            raise QueryStopped(compiled.query.key, str(error)) from error
+            raise QueryStopped(compiled.query.key, message_of(error)) from error
         messages = [*settled, *ahead]
         columns = {
             EVENT: pa.array([_SETTLED] * len(settled) + [_AHEAD] * len(ahead), pa.string()),
@@ -315,7 +317,7 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
                     # No partition had a row in this step, so the input has ended (or only its clock went on): nothing before is to come.
                     decided += compiled.windows.conclude(own, watermark - 1)
             except LimitExceeded as error:
-                raise QueryStopped(compiled.query.key, str(error)) from error
+                raise QueryStopped(compiled.query.key, message_of(error)) from error
             if own.local_results is not None:
                 own.local_results.ahead = []
             found += [changes_of(position, change, own.symbols) for decision in decided for change in decision.changes]
@@ -452,10 +454,12 @@ def _parts(one: CalculusSpecification) -> tuple[Partitioning | None, Sharing]:
 def _reason_whole(one: CalculusSpecification) -> str:
     """Why a program without pairs to share out has something in one partition (decisions 11 and 24)."""
     if one.synopsis is not None:
-        return "critical points count when they are certain, at the end of the input at once, and only the last stage knows when that is"
+        return words.Message(
+            "critical points count when they are certain, at the end of the input at once, and only the last stage knows when that is"
+        )
     if one.arrival is not None:
-        return "rows say themselves when they arrived, so no partition knows how far the others are"
-    return "positions, constants, what holds initially and complements of all that is declared are not cut off"
+        return words.Message("rows say themselves when they arrived, so no partition knows how far the others are")
+    return words.Message("positions, constants, what holds initially and complements of all that is declared are not cut off")
 
 
 def _spread(compiled: Compiled, partitions: int) -> Compiled:

@@ -18,6 +18,7 @@ from engine.event_calculus.syntax import (
     literal_variables,
 )  # fmt: skip
 from engine.event_calculus.terms import Place, Term, Variable, variables
+from engine.model.messages import Message
 
 
 class Unsafe(Exception):
@@ -26,7 +27,7 @@ class Unsafe(Exception):
     def __init__(self, place: Place, variable: str) -> None:
         shown = "_" if variable.startswith("_#") else variable
         self.place = place
-        self.message = f"unsafe: no condition binds {shown} before it is needed"
+        self.message = Message("unsafe: no condition binds {name} before it is needed", name=shown)
         super().__init__(self.message)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken, v_args
 
 from engine.event_calculus.terms import CONJUNCTION, CUT, DISJUNCTION, NEGATION, Atom, Clause, Compound, ListTerm, Number, Place, Term, Variable
+from engine.model.messages import Message, either
 
 MAX_CHARACTERS = 1_000_000
 MAX_DEPTH = 60
@@ -26,10 +27,14 @@ class Problem:
     """One fault of a program and its place."""
 
     place: Place
-    message: str
+    message: Message
+
+    def sentence(self) -> Message:
+        """With its place."""
+        return Message("line {line}, column {column}: {message}", line=self.place.line, column=self.place.column, message=self.message)
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.message}"
+        return self.sentence()
 
 
 class ProgramRefused(ValueError):
@@ -91,7 +96,13 @@ _NESTING = re.compile(r"%[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^'\\\n]|''|\\[^\n])*(?:'|\
 def _refuse_oversize(text: str) -> None:
     """Refuse what would be slow or deep before any structure is built (the transformer and the checks recurse)."""
     if len(text) > MAX_CHARACTERS:
-        raise ProgramRefused([Problem(Place(1, 1), f"the program has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed")])
+        raise ProgramRefused(
+            [
+                Problem(
+                    Place(1, 1), Message("the program has {count:,} characters; at most {most:,} are allowed", count=len(text), most=MAX_CHARACTERS)
+                )
+            ]
+        )
     depth = negations = 0
     signs = 0
     line = 1
@@ -108,7 +119,7 @@ def _refuse_oversize(text: str) -> None:
             negations = 0
             signs = _longest_run_of_signs(piece)
         if max(depth, negations, signs) > MAX_DEPTH:
-            raise ProgramRefused([Problem(Place(line, 1), f"terms are nested deeper than {MAX_DEPTH} levels")])
+            raise ProgramRefused([Problem(Place(line, 1), Message("terms are nested deeper than {most} levels", most=MAX_DEPTH))])
 
 
 _NOT_READ = ("%", "/*", "'")
@@ -124,25 +135,33 @@ def _longest_run_of_signs(piece: str) -> int:
 def _problem(fault: UnexpectedInput, text: str) -> Problem:
     if isinstance(fault, UnexpectedEOF) or (isinstance(fault, UnexpectedToken) and fault.token.type == "$END"):
         last = text.rstrip().split("\n")
-        return Problem(Place(len(last), len(last[-1]) + 1), "the text ends inside a clause; a clause ends with '.' and a space or a new line")
+        return Problem(
+            Place(len(last), len(last[-1]) + 1), Message("the text ends inside a clause; a clause ends with '.' and a space or a new line")
+        )
     place = Place(max(fault.line, 1), max(fault.column, 1))
     if isinstance(fault, UnexpectedCharacters):
-        return Problem(place, f"unexpected character {text[fault.pos_in_stream]!r}" if fault.pos_in_stream is not None else "unexpected character")
+        return Problem(
+            place,
+            Message("unexpected character {found}", found=repr(text[fault.pos_in_stream]))
+            if fault.pos_in_stream is not None
+            else Message("unexpected character"),
+        )
     token = fault.token if isinstance(fault, UnexpectedToken) else ""
-    return Problem(place, f"unexpected {str(token)!r}; expected {_expected(fault)}")
+    return Problem(place, Message("unexpected {found}; expected {expected}", found=repr(str(token)), expected=_expected(fault)))
 
 
 _TOKEN_NAMES = {
     "END": "'.'", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "COMMA": "','", "SEMICOLON": "';'", "CUT": "'!'",
-    "RELATION": "a comparison", "SIGN": "'+' or '-'", "FACTOR": "'*' or '/'", "NUMBER": "a number", "VARIABLE": "a variable",
-    "ATOM": "a name", "QUOTED": "a quoted name", "NAF": "'\\+'", "$END": "the end",
+    "RELATION": Message("a comparison"), "SIGN": Message("'+' or '-'"), "FACTOR": Message("'*' or '/'"), "NUMBER": Message("a number"),
+    "VARIABLE": Message("a variable"),
+    "ATOM": Message("a name"), "QUOTED": Message("a quoted name"), "NAF": "'\\+'", "$END": Message("the end"),
 }  # fmt: skip
 
 
-def _expected(fault: UnexpectedInput) -> str:
+def _expected(fault: UnexpectedInput) -> Message:
     accepted: set[str] = getattr(fault, "accepts", None) or getattr(fault, "expected", None) or set()
     names = sorted({_TOKEN_NAMES.get(name, "':-'") for name in accepted})
-    return " or ".join(names) if names else "something else"
+    return either(names) if names else Message("something else")
 
 
 @cache

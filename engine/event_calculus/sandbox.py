@@ -20,6 +20,7 @@ from engine.event_calculus.specification import CalculusSpecification
 from engine.event_calculus.tables import FluentTable
 from engine.model.batch import SEQ, Batch, EntityDictionary
 from engine.model.feed import Feed
+from engine.model.messages import Message
 from engine.operator import RegisteredQuery
 from engine.specification import check
 
@@ -131,7 +132,7 @@ def _lanes(checked: CalculusSpecification, evaluation: Evaluation, limit: int, e
 
 def _within(left: int, limit: int, more: int) -> int:
     if more > left:
-        raise LimitExceeded(f"the stretch holds more than {limit:,} intervals; choose a shorter one or fewer entities")
+        raise LimitExceeded(Message("the stretch holds more than {limit:,} intervals; choose a shorter one or fewer entities", limit=limit))
     return left - more
 
 

@@ -28,6 +28,7 @@ from engine.event_calculus.spatial import Sides
 from engine.event_calculus.syntax import Construct, Indicator, IntervalRule
 from engine.event_calculus.tables import FluentTable, Symbols, Table
 from engine.event_calculus.terms import Variable
+from engine.model.messages import Message
 
 Key = tuple[int, ...]
 
@@ -151,10 +152,10 @@ class _Sharer:
         bodies += [start.body for start in self.plan.program.initially if relation == Relation(True, *start.indicator)]
         asked = sorted({fact.name for body in bodies for fact in facts_of(body) if fact.indicator in self.plan.domains - self.lasting.keys()})
         if asked:
-            return f"it asks for all members of {asked[0]}, and any pair's answer may make one"
+            return Message("it asks for all members of {domain}, and any pair's answer may make one", domain=asked[0])
         parts = [part for rule in self.rules.get(relation, ()) if isinstance(rule, IntervalRule) for part in rule.intervals]
         if any(isinstance(part, Construct) and part.position is not None for part in parts):
-            return "it withdraws answers by speeds"
+            return Message("it withdraws answers by speeds")
         return ""
 
     @cached_property
@@ -166,7 +167,7 @@ class _Sharer:
             reason = next((f"{relation.name}: {self.reasons[relation]}" for relation in sorted(component) if relation in self.reasons), "")
             found = None if reason else self._keys(component)
             if found is None:
-                together.update(dict.fromkeys(component, reason or "its rules join pairs that are in several shares"))
+                together.update(dict.fromkeys(component, reason or Message("its rules join pairs that are in several shares")))
             else:
                 keys.update(found)
         return Sharing(keys | self._of_given(keys, together), together, self.lasting)

@@ -22,6 +22,7 @@ from engine.event_calculus.partitioning import relation_of
 from engine.event_calculus.syntax import Deadline, PointRule
 from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, no_fluent, no_keys, one_row
 from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
+from engine.model.messages import Message
 
 MAX_PAIRS = 20_000_000
 _NO_DELAYS = np.empty((0, 0), np.int64)
@@ -102,7 +103,9 @@ class Points:
         )  # fmt: skip
         fits, keys, ptr, s, e, *kept = simple_fluent(*given)
         if not fits:
-            raise LimitExceeded(f"conditions of {self.node.name} would apply to more than {MAX_PAIRS:,} pairs of a time and a grounding")
+            raise LimitExceeded(
+                Message("conditions of {name} would apply to more than {most:,} pairs of a time and a grounding", name=self.node.name, most=MAX_PAIRS)
+            )
         if self.node in context.plan.asked:
             rows, t = initiations(*given, bounds.begin)
             self.initiated = Table(tuple(rows), (SYMBOL,) * (width + 1), len(t), t)

@@ -21,6 +21,7 @@ from engine.event_calculus.syntax import Indicator
 from engine.model.conditions import Conditions
 from engine.model.faults import unknown_name
 from engine.model.feed import ColumnType, Crs, TimeUnit
+from engine.model.messages import Message
 from engine.model.region import Region
 
 KINDS = {"points": POINTS, "intervals": INTERVALS}
@@ -69,7 +70,7 @@ def check(document: Mapping[str, Any], context: Context) -> CalculusSpecificatio
     text = document.get("program")
     if not isinstance(text, str):
         if "program" in document:
-            context.at("program").fault("must be the text of a program")
+            context.at("program").fault(Message("must be the text of a program"))
         return None
     program = _program(text, declared, {*context.regions, *given}, context)
     if program is None:
@@ -103,10 +104,10 @@ def _settings(document: Mapping[str, Any], context: Context) -> Settings | None:
 
 def _inputs(value: Any, context: Context) -> dict[str, InputSpec]:
     if not isinstance(value, Mapping):
-        context.fault('must be an object such as {"appear": {"args": ["entity"]}}')
+        context.fault(Message('must be an object such as {"appear": {"args": ["entity"]}}'))
         return {}
     if len(value) > MAX_INPUTS:
-        context.fault(f"must have at most {MAX_INPUTS} inputs, not {len(value)}")
+        context.fault(Message("must have at most {most} inputs, not {count}", most=MAX_INPUTS, count=len(value)))
         return {}
     found = {}
     for name, entry in value.items():
@@ -114,7 +115,10 @@ def _inputs(value: Any, context: Context) -> dict[str, InputSpec]:
         given = here.object(entry, required=["args"], optional=["fluent"])
         if "args" not in given:
             continue
-        columns = [here.at("args", place).column(column) for place, column in enumerate(here.at("args").items(given["args"], most=8, what="columns"))]
+        columns = [
+            here.at("args", place).column(column)
+            for place, column in enumerate(here.at("args").items(given["args"], most=8, what=Message("columns")))
+        ]
         kind = here.at("fluent").choice(given["fluent"], tuple(KINDS)) if "fluent" in given else None
         if all(column is not None for column in columns):
             found[name] = InputSpec(name, tuple(column for column in columns if column), KINDS[kind] if kind else EVENT)
@@ -127,7 +131,7 @@ def _program(text: str, declared: Mapping[str, InputSpec], regions: Iterable[str
         return compile_text(text, inputs=known, regions=regions)
     except ProgramRefused as refused:
         for problem in refused.problems:
-            context.at("program").fault(str(problem))
+            context.at("program").fault(problem.sentence())
         return None
 
 
@@ -140,7 +144,14 @@ def _all_inputs(program: Program, declared: Mapping[str, InputSpec], context: Co
         columns = default_columns(arity)
         missing = [column for column in columns if column not in context.feed.types]
         if missing:
-            context.fault(f"{name}/{arity} needs an entry that names its {arity} columns: the feed has no column {missing[0]!r}")
+            context.fault(
+                Message(
+                    "{name}/{arity} needs an entry that names its {arity} columns: the feed has no column {column}",
+                    name=name,
+                    arity=arity,
+                    column=repr(missing[0]),
+                )
+            )
             continue
         found[name] = InputSpec(name, columns, kind)
     return tuple(found.values())
@@ -154,9 +165,9 @@ def _outputs(document: Mapping[str, Any], program: Program, context: Context) ->
         return _default_outputs(program)
     wanted = []
     here = context.at("outputs")
-    for place, name in enumerate(here.items(document["outputs"], least=1, most=1_000, what="fluents or events")):
+    for place, name in enumerate(here.items(document["outputs"], least=1, most=1_000, what=Message("fluents or events"))):
         if not isinstance(name, str) or name not in known:
-            here.at(place).fault(unknown_name(name, known, what="fluent or event"))
+            here.at(place).fault(unknown_name(name, known, what=Message("fluent or event")))
         elif name not in wanted:
             wanted.append(name)
     return tuple(wanted)
@@ -169,10 +180,10 @@ def _input_fluents(program: Program) -> set[Indicator]:
 def _given_areas(value: Any, context: Context) -> dict[str, Region | None]:
     """The regions that the program's text calls by these names; null for a faulty one."""
     if not isinstance(value, Mapping):
-        context.fault('must be an object such as {"harbour": {"region": "Port A"}}')
+        context.fault(Message('must be an object such as {"harbour": {"region": "Port A"}}'))
         return {}
     if len(value) > MAX_AREAS:
-        context.fault(f"must have at most {MAX_AREAS} areas, not {len(value)}")
+        context.fault(Message("must have at most {most} areas, not {count}", most=MAX_AREAS, count=len(value)))
         return {}
     return {str(name): context.at(name).region(region) for name, region in value.items()}
 
@@ -220,7 +231,7 @@ def notices_of(document: Mapping[str, Any]) -> list[str]:
 
 
 def _notices(document: Mapping[str, Any], program: Program) -> list[str]:
-    own = ["ignored: outputEntity; the specification names its outputs itself"] if "outputs" in document and program.outputs else []
+    own = [str(Message("ignored: outputEntity; the specification names its outputs itself"))] if "outputs" in document and program.outputs else []
     return [*map(str, program.notices), *own]
 
 

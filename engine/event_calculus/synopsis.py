@@ -37,6 +37,7 @@ from engine.event_calculus.intervals import Bools, Ints
 from engine.event_calculus.tables import Symbols
 from engine.model.batch import EVENT, TIME, TIME_END, Batch, X, Y
 from engine.model.feed import ColumnType
+from engine.model.messages import Message
 from engine.model.region import Region
 
 Floats = npt.NDArray[np.float64]
@@ -101,7 +102,7 @@ def read_synopsis(value: Any, context: Context) -> SynopsisSpec | None:
 
 def _areas(value: Any, context: Context) -> dict[str, Region]:
     if not isinstance(value, Mapping) or len(value) > 10_000:
-        context.fault('must be an object such as {"harbour": {"region": "Port A"}} of at most 10,000 areas')
+        context.fault(Message('must be an object such as {"harbour": {"region": "Port A"}} of at most 10,000 areas'))
         return {}
     return {str(name): region for name, document in value.items() if (region := context.at(name).region(document)) is not None}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from engine.model.messages import Message
+
 _NUMBER = r"(\d+(?:[.,]\d+)?)"
 _PATTERN = re.compile(rf"([+-]?)P(?:{_NUMBER}W|(?:{_NUMBER}D)?(?:(T)(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?)", re.ASCII)
 _CALENDAR = re.compile(r"[+-]?P(?:\d+Y|(?:\d+Y)?\d+M)")
@@ -22,11 +24,11 @@ def parse_duration(text: str) -> int:
     match = _PATTERN.fullmatch(text)
     if match is None or text.endswith(("P", "T")):
         if _CALENDAR.match(text):
-            raise ValueError(f"{text!r}: years and months have no fixed length; use weeks, days, hours, minutes or seconds")
-        raise ValueError(f'{text!r} is no ISO 8601 duration; write for example "PT90S", "PT3M", "PT1H30M" or "P1D"')
+            raise ValueError(Message("{text}: years and months have no fixed length; use weeks, days, hours, minutes or seconds", text=repr(text)))
+        raise ValueError(Message('{text} is no ISO 8601 duration; write for example "PT90S", "PT3M", "PT1H30M" or "P1D"', text=repr(text)))
     sign, weeks, days, _, hours, minutes, seconds = match.groups()
     parts = zip("WDHMS", (weeks, days, hours, minutes, seconds), strict=True)
     total = sum(Decimal(number.replace(",", ".")) * _MILLISECONDS[unit] for unit, number in parts if number)
     if total != int(total):
-        raise ValueError(f"{text!r} is no whole number of milliseconds")
+        raise ValueError(Message("{text} is no whole number of milliseconds", text=repr(text)))
     return -int(total) if sign == "-" else int(total)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from engine.model.columns import CLOCK, ENTITY, EVENT, SEQ, TIME, TIME_END, X, Y
 from engine.model.feed import LARGEST_TIME, ColumnType, Crs, Feed, TimeUnit
+from engine.model.messages import Message
 
 HEARTBEAT = "$heartbeat"
 """`event` of rows that move the clock and are no events."""
@@ -58,7 +59,7 @@ class DeadLetter:
     """
 
     reason: Reason
-    detail: str
+    detail: Message
     row: Mapping[str, Any] | None = None
     position: int | None = None
     line: int | None = None
@@ -101,7 +102,7 @@ class CheckedRows:
         self.fault = np.zeros(table.num_rows, np.int32)
         self.found: list[tuple[Reason, str]] = [(Reason.MALFORMED, "")]
         for name, rows in (unread or {}).items():
-            self.mark(rows, Reason.WRONG_TYPE, f"column {name!r} must be of type {feed.types[name]}")
+            self.mark(rows, Reason.WRONG_TYPE, Message("column {name} must be of type {type}", name=repr(name), type=feed.types[name]))
         self.columns = {name: self._column(name, kind) for name, kind in feed.types.items()}
         self._judge()
 
@@ -126,7 +127,7 @@ class CheckedRows:
         reason, detail = self.found[self.fault[position]]
         return DeadLetter(reason, detail, plain_row(row), position)
 
-    def mark(self, rows: Bools, reason: Reason, detail: str) -> None:
+    def mark(self, rows: Bools, reason: Reason, detail: Message) -> None:
         """Notes a fault for `rows` that have none yet."""
         if rows.any():
             self.found.append((reason, detail))
@@ -143,41 +144,45 @@ class CheckedRows:
             given = _milliseconds(given)
         column, wrong = _as_type(given, kind, nan_is_missing=name not in (X, Y))
         if wrong is not None:
-            self.mark(wrong, Reason.WRONG_TYPE, f"column {name!r} must be of type {kind}")
+            self.mark(wrong, Reason.WRONG_TYPE, Message("column {name} must be of type {kind}", name=repr(name), kind=kind))
         if name == EVENT:
             column = pc.if_else(pc.equal(pc.fill_null(column, ""), ""), POSITION, column)
         return column
 
     def _judge(self) -> None:
         entity, t, x, y = (self.columns[name] for name in (ENTITY, TIME, X, Y))
-        self.mark(_bools(pc.is_null(entity)) | _bools(pc.equal(entity, "")), Reason.MISSING_ENTITY, "the row has no entity")
-        self.mark(_bools(pc.is_null(t)), Reason.MISSING_TIME, "the row has no t")
+        self.mark(_bools(pc.is_null(entity)) | _bools(pc.equal(entity, "")), Reason.MISSING_ENTITY, Message("the row has no entity"))
+        self.mark(_bools(pc.is_null(t)), Reason.MISSING_TIME, Message("the row has no t"))
         times = pc.fill_null(t, 0).to_numpy(zero_copy_only=False)
-        self.mark((times >= LARGEST_TIME) | (times <= -LARGEST_TIME), Reason.OUT_OF_RANGE_TIME, "t must lie between -2^61 and 2^61")
+        self.mark((times >= LARGEST_TIME) | (times <= -LARGEST_TIME), Reason.OUT_OF_RANGE_TIME, Message("t must lie between -2^61 and 2^61"))
         self._judge_end(times)
         self._judge_position(x, y)
         if HEARTBEAT in (names := self.columns[EVENT].dictionary_encode().dictionary.to_pylist()) and names:
-            self.mark(_bools(pc.equal(self.columns[EVENT], HEARTBEAT)), Reason.RESERVED_EVENT, f"the event name {HEARTBEAT!r} is reserved")
+            self.mark(
+                _bools(pc.equal(self.columns[EVENT], HEARTBEAT)),
+                Reason.RESERVED_EVENT,
+                Message("the event name {heartbeat} is reserved", heartbeat=repr(HEARTBEAT)),
+            )
 
     def _judge_end(self, times: npt.NDArray[np.int64]) -> None:
         end = self.columns[TIME_END]
         if end.null_count < len(end):
             ends = pc.fill_null(end, 0).to_numpy(zero_copy_only=False)
             given = _bools(pc.is_valid(end))
-            self.mark(given & (abs(ends) >= LARGEST_TIME), Reason.OUT_OF_RANGE_TIME, "t_end must lie between -2^61 and 2^61")
-            self.mark(given & (ends < times), Reason.ENDS_BEFORE_START, "t_end is less than t")
+            self.mark(given & (abs(ends) >= LARGEST_TIME), Reason.OUT_OF_RANGE_TIME, Message("t_end must lie between -2^61 and 2^61"))
+            self.mark(given & (ends < times), Reason.ENDS_BEFORE_START, Message("t_end is less than t"))
 
     def _judge_position(self, x: pa.Array, y: pa.Array) -> None:
         has_x, has_y = _bools(pc.is_valid(x)), _bools(pc.is_valid(y))
-        self.mark(has_x != has_y, Reason.HALF_POSITION, "only one of x, y is given")
+        self.mark(has_x != has_y, Reason.HALF_POSITION, Message("only one of x, y is given"))
         both = has_x & has_y
         xs, ys = (pc.fill_null(one, 0.0).to_numpy(zero_copy_only=False) for one in (x, y))
-        self.mark(both & ~(np.isfinite(xs) & np.isfinite(ys)), Reason.NOT_FINITE, "x and y must be finite numbers")
+        self.mark(both & ~(np.isfinite(xs) & np.isfinite(ys)), Reason.NOT_FINITE, Message("x and y must be finite numbers"))
         if self.feed.crs is Crs.GEOGRAPHIC:
             self.mark(
                 both & ~((np.abs(xs) <= 180) & (np.abs(ys) <= 90)),
                 Reason.OUT_OF_RANGE,
-                "longitude x must lie in [-180, 180] and latitude y in [-90, 90]",
+                Message("longitude x must lie in [-180, 180] and latitude y in [-90, 90]"),
             )
 
 

@@ -6,6 +6,9 @@ import difflib
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
+
+from engine.model.messages import Message, listed, message_from_json
 
 MOST_FAULTS = 500
 """More faults of one document are not looked for: nobody reads them, and a document of megabytes could hold a million."""
@@ -18,10 +21,29 @@ class Fault:
     """One fault: a JSON pointer (RFC 6901, "" is the whole document) and a sentence that names the remedy."""
 
     pointer: str
-    message: str
+    message: Message
 
     def __str__(self) -> str:
         return f"{self.pointer or '/'}: {self.message}"
+
+    def below(self, pointer: str) -> Fault:
+        """The same fault of a document that stands at `pointer` in another one."""
+        return Fault(pointer + self.pointer, self.message)
+
+    def to_json(self) -> list[Any]:
+        """What `fault_from_json` reads back."""
+        return [self.pointer, self.message.to_json()]
+
+
+def fault_from_json(written: Any) -> Fault:
+    """The fault that `to_json` wrote, in a child process perhaps. Raises ValueError for anything else."""
+    pointer, message = written
+    return Fault(str(pointer), message_from_json(message))
+
+
+def in_row(row: int, fault: Fault) -> Fault:
+    """A fault of a row of a file, which its message names."""
+    return Fault(fault.pointer, Message("Row {row}: {fault}", row=row, fault=fault.message))
 
 
 class Refused(ValueError):
@@ -32,7 +54,7 @@ class Refused(ValueError):
         super().__init__("; ".join(str(fault) for fault in self.faults))
 
 
-def refuse(pointer: str, message: str) -> Refused:
+def refuse(pointer: str, message: Message) -> Refused:
     """The exception for a single fault, to be raised by the caller."""
     return Refused([Fault(pointer, message)])
 
@@ -40,7 +62,7 @@ def refuse(pointer: str, message: str) -> Refused:
 class Faults(list[Fault]):
     """What is wrong, as it is found. Raises Refused with what was found when there are MOST_FAULTS."""
 
-    def note(self, pointer: str, message: str) -> None:
+    def note(self, pointer: str, message: Message) -> None:
         """Adds a fault."""
         self.append(Fault(pointer, message))
         if len(self) >= MOST_FAULTS:
@@ -52,14 +74,16 @@ def unknown_among(names: Iterable[str], known: Container[str]) -> list[str]:
     return list(islice((name for name in names if name not in known), MOST_FAULTS))
 
 
-def unknown_name(name: object, known: Iterable[str], *, what: str) -> str:
+def unknown_name(name: object, known: Iterable[str], *, what: Message) -> Message:
     """A sentence for an undeclared name: the nearest known one, then all of them.
 
-    >>> unknown_name("widht", ["width", "height"], what="column")
+    >>> unknown_name("widht", ["width", "height"], what=Message("column"))
     "unknown column 'widht'; did you mean 'width'? Known: height, width"
     """
     names = sorted(known)
     shown = repr(name[:SHOWN_CHARACTERS] + "..." if isinstance(name, str) and len(name) > SHOWN_CHARACTERS else name)
     nearest = difflib.get_close_matches(str(name)[: 2 * SHOWN_CHARACTERS], names, n=1)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else "."
-    return f"unknown {what} {shown}{hint} Known: {', '.join(names) or 'none'}"
+    if nearest:
+        near = repr(nearest[0])
+        return Message("unknown {what} {name}; did you mean {nearest}? Known: {known}", what=what, name=shown, nearest=near, known=listed(names))
+    return Message("unknown {what} {name}. Known: {known}", what=what, name=shown, known=listed(names))

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from engine.model.faults import Faults, Refused, unknown_name
+from engine.model.messages import Message, message_of
 
 LARGEST_TIME = 2**61
 """Times and time spans stay below this (exclusive), so that the sum of two is an int64. Nanoseconds since 1970 fit until 2043."""
@@ -109,22 +110,22 @@ class _Reader:
         if isinstance(document, Mapping):
             self.document = document
         else:
-            self.fault("", "a feed is a JSON object with " + ", ".join(KEYS))
+            self.fault("", Message("a feed is a JSON object with {keys}", keys=", ".join(KEYS)))
 
-    def fault(self, pointer: str, message: str) -> None:
+    def fault(self, pointer: str, message: Message) -> None:
         self.faults.note(pointer, message)
 
     def feed(self) -> Feed:
         for key in self.document:
             if key not in KEYS:
-                self.fault(f"/{escaped(key)}", unknown_name(key, KEYS, what="key"))
+                self.fault(f"/{escaped(key)}", unknown_name(key, KEYS, what=Message("key")))
         name, crs = self.name(), self.choice("crs", Crs)
         time = self.choice("time", TimeUnit, TimeUnit.MS)
         tick, lateness = self.whole("tick", 1, 1), self.span("lateness", time)
         ahead = None if self.document.get("ahead") is None else self.span("ahead", time)
         dedupe = self.document.get("dedupe", True)
         if not isinstance(dedupe, bool):
-            self.fault("/dedupe", "must be true or false")
+            self.fault("/dedupe", Message("must be true or false"))
         columns = self.columns()
         if self.faults:
             raise Refused(self.faults)
@@ -133,7 +134,7 @@ class _Reader:
     def name(self) -> str:
         name = self.document.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            self.fault("/name", "a feed needs a name: 1 to 100 characters without control characters")
+            self.fault("/name", Message("a feed needs a name: 1 to 100 characters without control characters"))
         return str(name)
 
     def choice(self, key: str, kind: type[StrEnum], default: StrEnum | None = None) -> Any:
@@ -141,15 +142,15 @@ class _Reader:
         try:
             return kind(value)
         except ValueError:
-            self.fault(f"/{key}", f"must be one of: {', '.join(kind)}")
+            self.fault(f"/{key}", Message("must be one of: {known}", known=", ".join(kind)))
             return default
 
     def whole(self, key: str, default: int, least: int) -> int:
         value = self.document.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value or value in (float("inf"), -float("inf")):
-            self.fault(f"/{key}", f"must be a whole number of at least {least}")
+            self.fault(f"/{key}", Message("must be a whole number of at least {least}", least=least))
         elif value != int(value) or not least <= value < LARGEST_TIME // 2:
-            self.fault(f"/{key}", f"must be a whole number from {least} to below 2^60, not {value}")
+            self.fault(f"/{key}", Message("must be a whole number from {least} to below 2^60, not {value}", least=least, value=value))
         else:
             return int(value)
         return default
@@ -163,32 +164,39 @@ class _Reader:
             return self.whole(key, 0, 0)
         try:
             if time is not TimeUnit.MS:
-                raise ValueError('durations such as "PT3M" are for feeds whose time is "ms"; give a number of ticks')
+                raise ValueError(Message('durations such as "PT3M" are for feeds whose time is "ms"; give a number of ticks'))
             span = parse_duration(value)
             if not 0 <= span < LARGEST_TIME // 2:
-                raise ValueError("must not be negative")
+                raise ValueError(Message("must not be negative"))
         except ValueError as error:
-            self.fault(f"/{key}", str(error))
+            self.fault(f"/{key}", message_of(error))
             return 0
         return span
 
     def columns(self) -> dict[str, ColumnType]:
         given = self.document.get("columns", {})
         if not isinstance(given, Mapping):
-            self.fault("/columns", 'must be an object from column name to type, for example {"sog": "float"}')
+            self.fault("/columns", Message('must be an object from column name to type, for example {"sog": "float"}'))
             return {}
         if len(given) > COLUMNS:
-            self.fault("/columns", f"a feed has at most {COLUMNS:,} columns, not {len(given):,}")
+            self.fault("/columns", Message("a feed has at most {most:,} columns, not {count:,}", most=COLUMNS, count=len(given)))
             return {}
         found = {}
         for name, kind in given.items():
             pointer = f"/columns/{escaped(name)}"
             if name in RESERVED_COLUMNS or not _COLUMN.fullmatch(str(name)):
-                self.fault(pointer, f"{name!r} is no column name: letters, digits and _, not one of {', '.join(sorted(RESERVED_COLUMNS))}")
+                self.fault(
+                    pointer,
+                    Message(
+                        "{name} is no column name: letters, digits and _, not one of {known}",
+                        name=repr(name),
+                        known=", ".join(sorted(RESERVED_COLUMNS)),
+                    ),
+                )
             elif kind not in list(ColumnType):
-                self.fault(pointer, f"must be one of: {', '.join(ColumnType)}")
+                self.fault(pointer, Message("must be one of: {known}", known=", ".join(ColumnType)))
             elif name in CORE_TYPES and kind != CORE_TYPES[name]:
-                self.fault(pointer, f"column {name!r} of every feed is of type {CORE_TYPES[name]}")
+                self.fault(pointer, Message("column {name} of every feed is of type {type}", name=repr(name), type=CORE_TYPES[name]))
             elif name not in CORE_TYPES:
                 found[str(name)] = ColumnType(kind)
         return found

@@ -21,6 +21,7 @@ from shapely.geometry.base import BaseGeometry
 
 from engine.model.faults import Faults, Refused, unknown_name
 from engine.model.feed import Crs, escaped
+from engine.model.messages import Message
 
 MAX_VERTICES = 100_000
 Floats = npt.NDArray[np.float64]
@@ -125,7 +126,7 @@ class _Reader:
         self.geographic = crs is Crs.GEOGRAPHIC
         self.faults = Faults()
 
-    def fault(self, pointer: str, message: str) -> None:
+    def fault(self, pointer: str, message: Message) -> None:
         self.faults.note(pointer, message)
 
     def region(self, document: Any, pointer: str) -> Region | None:
@@ -138,9 +139,9 @@ class _Reader:
         if kind in ("Polygon", "MultiPolygon"):
             return self.polygons(document, pointer)
         if kind == "Feature" or kind == "FeatureCollection":
-            self.fault(f"{pointer}/type", f"a region is a geometry, not a {kind}: give the feature's `geometry`")
+            self.fault(f"{pointer}/type", Message("a region is a geometry, not a {kind}: give the feature's `geometry`", kind=kind))
         elif "type" in document:
-            self.fault(f"{pointer}/type", f"must be Polygon or MultiPolygon, not {kind!r}")
+            self.fault(f"{pointer}/type", Message("must be Polygon or MultiPolygon, not {kind}", kind=repr(kind)))
         else:
             self.fault(pointer, _WHAT)
         return None
@@ -148,7 +149,7 @@ class _Reader:
     def keys(self, document: Mapping[str, Any], known: Sequence[str], pointer: str) -> None:
         for key in document:
             if key not in known:
-                self.fault(f"{pointer}/{escaped(key)}", unknown_name(key, known, what="key"))
+                self.fault(f"{pointer}/{escaped(key)}", unknown_name(key, known, what=Message("key")))
 
     def circle(self, document: Mapping[str, Any], pointer: str) -> Region | None:
         before = len(self.faults)
@@ -156,12 +157,15 @@ class _Reader:
         center = document.get("center")
         place = None
         if not isinstance(center, list | tuple) or len(center) != 2:
-            self.fault(f"{pointer}/center", "must be a point [x, y]")
+            self.fault(f"{pointer}/center", Message("must be a point [x, y]"))
         else:
             place = self.position(center, f"{pointer}/center")
         radius: Any = document.get("radius")
         if not _is_number(radius) or not 0 < radius < math.inf:
-            self.fault(f"{pointer}/radius", "must be a number greater than 0" + (", in metres" if self.geographic else ""))
+            self.fault(
+                f"{pointer}/radius",
+                Message("must be a number greater than 0, in metres") if self.geographic else Message("must be a number greater than 0"),
+            )
         if len(self.faults) > before or place is None:
             return None
         x, y = place
@@ -171,15 +175,15 @@ class _Reader:
 
     def position(self, position: Any, pointer: str) -> Place | None:
         if not isinstance(position, list | tuple) or not 2 <= len(position) <= 3 or not all(map(_is_number, position)):
-            self.fault(pointer, "must be a position [x, y] of two numbers")
+            self.fault(pointer, Message("must be a position [x, y] of two numbers"))
             return None
         x, y = float(position[0]), float(position[1])
         if not (math.isfinite(x) and math.isfinite(y)):
-            self.fault(pointer, "must be finite numbers")
+            self.fault(pointer, Message("must be finite numbers"))
         elif self.geographic and not -90 <= y <= 90:
-            self.fault(f"{pointer}/1", f"latitude {y} is not between -90 and 90; positions are [longitude, latitude]")
+            self.fault(f"{pointer}/1", Message("latitude {y} is not between -90 and 90; positions are [longitude, latitude]", y=y))
         elif self.geographic and not -540 <= x <= 540:
-            self.fault(f"{pointer}/0", f"longitude {x} is not between -540 and 540")
+            self.fault(f"{pointer}/0", Message("longitude {x} is not between -540 and 540", x=x))
         else:
             return x, y
         return None
@@ -191,12 +195,16 @@ class _Reader:
         at = f"{pointer}/coordinates"
         many = document["type"] == "MultiPolygon"
         if not isinstance(coordinates, list | tuple) or not coordinates:
-            self.fault(at, "must be a list of " + ("polygons, each a list of rings" if many else "rings, each a list of positions"))
+            polygons, rings = (
+                Message("must be a list of polygons, each a list of rings"),
+                Message("must be a list of rings, each a list of positions"),
+            )
+            self.fault(at, polygons if many else rings)
             return None
         parts = coordinates if many else [coordinates]
         vertices = sum(len(ring) for part in parts if isinstance(part, list | tuple) for ring in part if isinstance(ring, list | tuple))
         if vertices > MAX_VERTICES + sum(len(part) for part in parts if isinstance(part, list | tuple)):
-            self.fault(at, f"has more than {MAX_VERTICES:,} vertices; simplify it")
+            self.fault(at, Message("has more than {most:,} vertices; simplify it", most=MAX_VERTICES))
             return None
         read = [self.rings(part, f"{at}/{i}" if many else at) for i, part in enumerate(parts)]
         if len(self.faults) > before:
@@ -206,13 +214,13 @@ class _Reader:
 
     def rings(self, part: Any, pointer: str) -> list[list[Place]] | None:
         if not isinstance(part, list | tuple) or not part:
-            self.fault(pointer, "must be a list of rings: the outer one first, then holes")
+            self.fault(pointer, Message("must be a list of rings: the outer one first, then holes"))
             return None
         return [ring for i, one in enumerate(part) if (ring := self.ring(one, f"{pointer}/{i}")) is not None]
 
     def ring(self, ring: Any, pointer: str) -> list[Place] | None:
         if not isinstance(ring, list | tuple) or len(ring) < 4:
-            self.fault(pointer, "must be a ring: a list of at least four positions, the last equal to the first")
+            self.fault(pointer, Message("must be a ring: a list of at least four positions, the last equal to the first"))
             return None
         places: list[Place] = []
         for i, position in enumerate(ring):
@@ -221,7 +229,7 @@ class _Reader:
                 return None
             places.append(place)
         if places[0] != places[-1]:
-            self.fault(f"{pointer}/{len(ring) - 1}", "the ring is not closed: its last position must equal its first")
+            self.fault(f"{pointer}/{len(ring) - 1}", Message("the ring is not closed: its last position must equal its first"))
             return None
         return places
 
@@ -235,7 +243,7 @@ class _Reader:
                 return None
             if unrolled is not None and not unrolled.plain:
                 if polygon.bounds[2] - polygon.bounds[0] > 360:
-                    self.fault(at, "goes round the Earth more than once")
+                    self.fault(at, Message("goes round the Earth more than once"))
                     return None
                 # One part may be cut into neighbours (round a pole), which together are one.
                 cut.append(shapely.union_all(unrolled.cut(polygon)))
@@ -251,12 +259,15 @@ class _Reader:
             return True
         reason = shapely.is_valid_reason(geometry)
         what, _, place = reason.partition("[")
-        where = f" at [{', '.join(place.rstrip(']').split())}]" if place else ""
-        self.fault(pointer, f"is no valid region: {what.strip().lower() if place else 'it has no area'}{where}")
+        if place:
+            where = ", ".join(place.rstrip("]").split())
+            self.fault(pointer, Message("is no valid region: {why} at [{where}]", why=what.strip().lower(), where=where))
+        else:
+            self.fault(pointer, Message("is no valid region: it has no area"))
         return False
 
 
-_WHAT = 'a region is a GeoJSON Polygon or MultiPolygon, a circle {"center": [x, y], "radius": r} or a reference {"region": "name"}'
+_WHAT = Message('a region is a GeoJSON Polygon or MultiPolygon, a circle {"center": [x, y], "radius": r} or a reference {"region": "name"}')
 
 
 class _Unrolled:

@@ -10,6 +10,7 @@ from engine.context import COMMON_KEYS, Context
 from engine.model.conditions import Conditions
 from engine.model.faults import Refused
 from engine.model.feed import Crs
+from engine.model.messages import Message
 from engine.model.region import Region
 
 MAX_PREDICATES = 64
@@ -94,7 +95,7 @@ def check(document: Mapping[str, Any], context: Context) -> MotionSpecification:
     context.object(document, required=("family", "predicates", "every"), optional=(*COMMON_KEYS, "theta", "horizon"))
     where = context.at("where").where(document.get("where", []))
     here = context.at("predicates")
-    items = here.items(document["predicates"], least=1, most=MAX_PREDICATES, what="predicates") if "predicates" in document else ()
+    items = here.items(document["predicates"], least=1, most=MAX_PREDICATES, what=Message("predicates")) if "predicates" in document else ()
     read = [_predicate(item, here.at(i)) for i, item in enumerate(items)]
     predicates = tuple(one for one in read if one is not None)
     every = context.at("every").duration(document["every"], least=1) if "every" in document else None
@@ -114,7 +115,11 @@ def _predicate(item: Any, context: Context) -> Predicate | None:
     senses = [sense for sense in SENSES if sense in given]
     if len(senses) != 1:
         if isinstance(item, Mapping):
-            context.fault("must have exactly one of the keys 'inside', 'outside' and 'distance'" + (f", not {len(senses)}" if senses else ""))
+            context.fault(
+                Message("must have exactly one of the keys 'inside', 'outside' and 'distance', not {count}", count=len(senses))
+                if senses
+                else Message("must have exactly one of the keys 'inside', 'outside' and 'distance'")
+            )
         return None
     sense = senses[0]
     target = _target(given[sense], context.at(sense)) if sense == "distance" else context.at(sense).region(given[sense])
@@ -123,11 +128,11 @@ def _predicate(item: Any, context: Context) -> Predicate | None:
     forall, total = quantifier == "forall", _total(given, quantifier, context)
     if given.get("window") is None:
         if sense == "distance":
-            context.at("window").fault("a distance needs a window [from, to]: it takes no part in the order")
+            context.at("window").fault(Message("a distance needs a window [from, to]: it takes no part in the order"))
         elif quantifier == "total":
-            context.at("quantifier").fault('"total" needs a window [from, to]: the time in which it adds up')
+            context.at("quantifier").fault(Message('"total" needs a window [from, to]: the time in which it adds up'))
         elif forall:
-            context.at("quantifier").fault('"forall" needs a window [from, to]; a predicate without one takes only "exists"')
+            context.at("quantifier").fault(Message('"forall" needs a window [from, to]; a predicate without one takes only "exists"'))
     return None if len(context.faults) > before or target is None else Predicate(sense, target, window, forall, total)
 
 
@@ -135,13 +140,17 @@ def _total(given: Mapping[str, Any], quantifier: str | None, context: Context) -
     keys = [key for key in TOTAL_KEYS if key in given]
     if quantifier != "total":
         for key in keys if quantifier is not None else ():
-            context.at(key).fault('belongs to the quantifier "total": write "quantifier": "total", or leave the key out')
+            context.at(key).fault(Message('belongs to the quantifier "total": write "quantifier": "total", or leave the key out'))
         return None
     if "distance" in given:
-        context.at("quantifier").fault('"total" adds up the time inside or outside of a region; a distance takes "exists" or "forall"')
+        context.at("quantifier").fault(Message('"total" adds up the time inside or outside of a region; a distance takes "exists" or "forall"'))
     bounds = [key for key in ("at_least", "at_most") if given.get(key) is not None]
     if len(bounds) != 1:
-        context.fault("\"total\" needs either 'at_least' or 'at_most'" + (", not both" if bounds else ""))
+        context.fault(
+            Message("\"total\" needs either 'at_least' or 'at_most', not both")
+            if bounds
+            else Message("\"total\" needs either 'at_least' or 'at_most'")
+        )
         return None
     span = context.at(bounds[0]).duration(given[bounds[0]], least=1 if bounds == ["at_least"] else 0)
     gap = None if given.get("gap") is None else context.at("gap").duration(given["gap"])
@@ -151,14 +160,16 @@ def _total(given: Mapping[str, Any], quantifier: str | None, context: Context) -
 def _window(value: Any, context: Context) -> tuple[int, int] | None:
     if value is None:
         return None
-    pair = context.items(value, least=2, most=2, what="spans of time [from, to], counted back from the evaluation time")
+    pair = context.items(value, least=2, most=2, what=Message("spans of time [from, to], counted back from the evaluation time"))
     if not pair:
         return None
     start, end = context.at(0).duration(pair[0]), context.at(1).duration(pair[1])
     if start is None or end is None:
         return None
     if not start > end:
-        context.fault(f"[{start}, {end}] holds nothing: it counts back from now, so that the first number is the greater one")
+        context.fault(
+            Message("[{start}, {end}] holds nothing: it counts back from now, so that the first number is the greater one", start=start, end=end)
+        )
         return None
     return start, end
 
@@ -171,7 +182,7 @@ def _target(value: Any, context: Context) -> Region | Place | None:
     if isinstance(value, list | tuple):
         return _place(value, context)
     if not isinstance(value, Mapping):
-        context.fault("must be a point [x, y], a GeoJSON Point or a region")
+        context.fault(Message("must be a point [x, y], a GeoJSON Point or a region"))
         return None
     return context.region(value)
 
@@ -180,7 +191,7 @@ def _place(value: Any, context: Context) -> Place | None:
     from engine.model.region import read_region
 
     if not isinstance(value, list | tuple) or len(value) != 2:
-        context.fault("must be a point [x, y] of two numbers")
+        context.fault(Message("must be a point [x, y] of two numbers"))
         return None
     try:
         # A circle's centre obeys the same rules: finite, on the globe, its longitude brought into [-180, 180].
@@ -199,7 +210,7 @@ def _horizon(document: Mapping[str, Any], context: Context, items: Any) -> int |
         return context.at("horizon").duration(value, least=1)
     for i, item in enumerate(items):
         if isinstance(item, Mapping) and item.get("window") is None and "distance" not in item:
-            context.at("horizon").fault(f"predicate {i + 1} has no window: the key 'horizon' must say how far back it may lie")
+            context.at("horizon").fault(Message("predicate {number} has no window: the key 'horizon' must say how far back it may lie", number=i + 1))
             break
     return None
 
@@ -209,15 +220,19 @@ def _theta(document: Mapping[str, Any], context: Context, items: Any) -> Theta |
     numerical = any(isinstance(item, Mapping) and "distance" in item for item in items)
     if value is None:
         if numerical:
-            forms = '{"op": "<=" or ">=", "value": v}, {"op": "min" or "max"} or {"op": "top", "k": k, "order": "min" or "max"}'
-            here.fault(f"a query with distances needs a theta: {forms}")
+            here.fault(
+                Message(
+                    'a query with distances needs a theta: {"op": "<=" or ">=", "value": v}, {"op": "min" or "max"} or '
+                    '{"op": "top", "k": k, "order": "min" or "max"}'
+                )
+            )
         return None
     op = value.get("op") if isinstance(value, Mapping) else None
     own: tuple[str, ...] = {"<=": ("value",), ">=": ("value",), "top": ("k", "order")}.get(op, ()) if isinstance(op, str) else ()
     known = isinstance(op, str) and op in OPS
     given = here.object(value, required=("op", *own), optional=() if known else ("value", "k", "order"))
     if items and not numerical:
-        here.fault("needs a predicate with 'distance': there is no score without one; leave the key out")
+        here.fault(Message("needs a predicate with 'distance': there is no score without one; leave the key out"))
     if "op" not in given or here.at("op").choice(op, OPS) is None:
         return None
     bound = here.at("value").number(given["value"]) if "value" in own and "value" in given else None

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.context import COMMON_KEYS, Context
 from engine.model.conditions import Conditions
+from engine.model.messages import Message
 from engine.model.region import Region
 
 AT_LEAST, AT_MOST = ">=", "<="
@@ -44,7 +45,8 @@ def check(document: Mapping[str, Any], context: Context) -> OccupancySpecificati
 
 def _watched(document: Mapping[str, Any], context: Context) -> tuple[Region | None, tuple[Range, ...]]:
     if ("region" in document) == ("ranges" in document):
-        context.fault("must have either 'region' or 'ranges'" + (", not both" if "region" in document else ""))
+        both = "region" in document
+        context.fault(Message("must have either 'region' or 'ranges', not both") if both else Message("must have either 'region' or 'ranges'"))
         return None, ()
     if "region" in document:
         return context.at("region").region(document["region"]), ()
@@ -52,10 +54,10 @@ def _watched(document: Mapping[str, Any], context: Context) -> tuple[Region | No
 
 
 def _count(value: Any, context: Context) -> tuple[str, int]:
-    pair = context.items(value, least=2, most=2, what='parts: ">=" or "<=", and a number of entities')
+    pair = context.items(value, least=2, most=2, what=Message('parts: ">=" or "<=", and a number of entities'))
     if not pair:
         return AT_LEAST, 1
     op, n = context.at(0).choice(pair[0], (AT_LEAST, AT_MOST)), context.at(1).integer(pair[1], least=0)
     if op == AT_LEAST and n == 0:
-        context.at(1).fault('must be at least 1 with ">=": a count is never below 0')
+        context.at(1).fault(Message('must be at least 1 with ">=": a count is never below 0'))
     return op or AT_LEAST, n or 0

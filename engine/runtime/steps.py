@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.model.messages import Message
 from engine.operator import QueryStopped
 from engine.runtime.evaluator import Outcome
 
@@ -19,7 +20,12 @@ def bounded(outcome: Outcome, rows: int) -> Outcome:
         counted = outcome.changes.group_by(["query", "version"]).aggregate([([], "count_all")]).sort_by([("count_all", "descending")])
         most = counted.slice(0, 1).to_pylist()[0]
         if most["count_all"] > MOST_ANSWERS:
-            reason = f"it found {most['count_all']:,} answers in {rows:,} rows; at most {MOST_ANSWERS:,} are stored at a time"
+            reason = Message(
+                "it found {count:,} answers in {rows:,} rows; at most {most:,} are stored at a time",
+                count=most["count_all"],
+                rows=rows,
+                most=MOST_ANSWERS,
+            )
             raise QueryStopped((most["query"], most["version"]), reason)
     return outcome
 

@@ -17,6 +17,7 @@ import pyarrow.csv as pv
 
 from engine.model.events import ARROW_TYPES, CheckedRows, DeadLetter, Reason
 from engine.model.feed import ColumnType
+from engine.model.messages import Message
 from engine.sources.files import Columns, Piece, Unreadable, alive, blocks, located, with_joined
 from engine.sources.values import Bools, column_of
 
@@ -25,7 +26,7 @@ SHOWN = 1000
 """Characters of an unreadable line that its dead letter shows."""
 MAX_LINES = 1000
 """A field in quotes spans at most this many lines: after a stray quote the rest of the file is not lost."""
-NOT_UTF8 = "the line is not UTF-8"
+NOT_UTF8 = Message("the line is not UTF-8")
 csv.field_size_limit(1 << 20)
 
 
@@ -203,7 +204,7 @@ class _Reader:
                 return pa.chunked_array([numbers])
         return column
 
-    def _malformed(self, problem: str, text: str, line: int) -> DeadLetter:
+    def _malformed(self, problem: Message, text: str, line: int) -> DeadLetter:
         return DeadLetter(Reason.MALFORMED, problem, {"text": text[:SHOWN]}, None, line, self.path.name)
 
     def _by_line(self, block: bytes, first_line: int) -> Piece:
@@ -234,11 +235,11 @@ def _has_blank_line(block: bytes) -> bool:
     return block.startswith((b"\n", b"\r\n")) or b"\n\n" in block or b"\n\r\n" in block
 
 
-def _fields(actual: int | None, expected: int) -> str:
-    return f"the line has {actual} fields, the header {expected}"
+def _fields(actual: int | None, expected: int) -> Message:
+    return Message("the line has {count} fields, the header {expected}", count=actual, expected=expected)
 
 
-def csv_records(block: bytes, first_line: int, delimiter: str) -> Iterator[tuple[int, str, list[str], str | None]]:
+def csv_records(block: bytes, first_line: int, delimiter: str) -> Iterator[tuple[int, str, list[str], Message | None]]:
     """(line, text, fields, null or why they cannot be read) of each record; a field that stays open is the fault of its first line alone."""
     raw = block.split(b"\n")
     if raw and not raw[-1]:
@@ -253,7 +254,7 @@ def csv_records(block: bytes, first_line: int, delimiter: str) -> Iterator[tuple
         position += taken
 
 
-def _record(raw: Sequence[bytes], position: int, delimiter: str) -> tuple[str, list[str], int, str | None]:
+def _record(raw: Sequence[bytes], position: int, delimiter: str) -> tuple[str, list[str], int, Message | None]:
     first = raw[position].decode(errors="replace").rstrip("\r")
     for taken in range(1, min(MAX_LINES, len(raw) - position) + 1):
         joined = b"\n".join(raw[position : position + taken])
@@ -266,5 +267,5 @@ def _record(raw: Sequence[bytes], position: int, delimiter: str) -> tuple[str, l
             return first, [], 1, NOT_UTF8
         except csv.Error as error:
             if "unexpected end" not in str(error):
-                return first, [], 1, f"the line cannot be read: {error}"
-    return first, [], 1, "a quote is opened and not closed"
+                return first, [], 1, Message("the line cannot be read: {error}", error=error)
+    return first, [], 1, Message("a quote is opened and not closed")

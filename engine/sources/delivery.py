@@ -14,6 +14,7 @@ from engine.model.clock import Bools, in_time, too_far_ahead
 from engine.model.columns import CLOCK, TIME
 from engine.model.events import DeadLetter, Reason, Stamper, plain_row
 from engine.model.feed import Feed
+from engine.model.messages import Message
 from engine.sources.files import Piece, Unreadable
 
 _KEY, _TURN, _MISSING = "$key", "$turn", "$missing"
@@ -55,7 +56,8 @@ def beyond_clock(tables: Iterable[pa.Table], feed: Feed) -> Iterator[tuple[pa.Ta
     for table in tables:
         t = table.column(TIME).to_numpy()
         refused = too_far_ahead(t, clock, feed.ahead or 0)
-        letters = [DeadLetter(Reason.FUTURE, f"t would move the clock by more than {feed.ahead}", plain_row(row)) for row in _rows(table, refused)]
+        detail = Message("t would move the clock by more than {ahead}", ahead=feed.ahead)
+        letters = [DeadLetter(Reason.FUTURE, detail, plain_row(row)) for row in _rows(table, refused)]
         kept = t[~refused]
         if len(kept):
             clock = int(kept.max()) if clock is None else max(clock, int(kept.max()))

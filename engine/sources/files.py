@@ -17,6 +17,7 @@ from engine.model.columns import ENTITY, TIME
 from engine.model.events import CheckedRows, DeadLetter
 from engine.model.faults import unknown_name
 from engine.model.feed import ColumnType, Feed
+from engine.model.messages import Message
 
 PARQUET, CSV, TSV, JSON_LINES = "parquet", "csv", "tsv", "jsonl"
 FORMATS: Mapping[str, str] = {
@@ -47,7 +48,7 @@ class Columns:
     def __post_init__(self) -> None:
         for name in self.renamed:
             if name not in self.feed.types:
-                raise Unreadable(f"--map: {unknown_name(name, self.feed.types, what='column of the feed')}")
+                raise Unreadable(f"--map: {unknown_name(name, self.feed.types, what=Message('column of the feed'))}")
             if PLUS in self.renamed[name] and self.feed.types[name] is not ColumnType.STRING:
                 raise Unreadable(
                     f"--map: {self.renamed[name]!r}: only columns of text can be joined, and {name!r} is of type {self.feed.types[name]}"
@@ -64,9 +65,9 @@ class Columns:
             for theirs in parts_of(self.sources[ours], names):
                 if theirs not in names:
                     hint = "" if ours in self.renamed else f"; name the one to be read as it with --map {ours}=..."
-                    raise Unreadable(f"{path}: {unknown_name(theirs, names, what='column')}{hint}")
+                    raise Unreadable(f"{path}: {unknown_name(theirs, names, what=Message('column'))}{hint}")
         if self.extra is not None and self.extra not in names:
-            raise Unreadable(f"{path}: {unknown_name(self.extra, names, what='column')}")
+            raise Unreadable(f"{path}: {unknown_name(self.extra, names, what=Message('column'))}")
         return {ours: theirs for ours, theirs in self.sources.items() if all(part in names for part in parts_of(theirs, names))}
 
     def needed(self, present: Mapping[str, str], names: Sequence[str]) -> list[str]:

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from engine.model.events import plain_row
 from engine.model.faults import Refused
 from engine.model.feed import CORE_TYPES, ColumnType
+from engine.model.messages import Message
 from engine.sources.files import Unreadable
 from engine.sources.formats import Broken, Chunk, Kind, Layout, head_of, kind_of, open_bytes, read_chunks
 from engine.sources.formats.delimited_text import guess_layout, lines_not_utf8
@@ -126,9 +127,9 @@ def _sample(chunks: Iterable[Chunk]) -> tuple[pa.Table, npt.NDArray[np.int64], S
     """The first rows of a file: as many as its first piece, at most SAMPLE_ROWS."""
     first = next(iter(chunks), None)
     if first is None or not (first.table.num_rows or first.broken):
-        raise Unreadable("There are no rows in the file.")
+        raise Unreadable(Message("There are no rows in the file."))
     if first.table.num_rows and not first.table.num_columns:
-        raise Unreadable("The rows of the file hold no single values, and lists are not read: write a column for each value.")
+        raise Unreadable(Message("The rows of the file hold no single values, and lists are not read: write a column for each value."))
     # Without columns Arrow does not count the rows of a slice.
     return first.table.slice(0, min(SAMPLE_ROWS, first.table.num_rows)), first.lines[:SAMPLE_ROWS], list(islice(first.broken, SAMPLE_ROWS))
 

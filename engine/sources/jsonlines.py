@@ -13,6 +13,7 @@ import pyarrow.json as pj
 
 from engine.model.events import ARROW_TYPES, CheckedRows, DeadLetter, Reason
 from engine.model.feed import ColumnType, Feed
+from engine.model.messages import Message
 from engine.sources.files import JOINT, PLUS, Columns, Piece, Unreadable, alive, blocks, located
 from engine.sources.values import Bools, column_of
 
@@ -85,7 +86,9 @@ class _Reader:
                     lines.append(number)
                 except ValueError as error:
                     text = line.decode(errors="replace").rstrip("\r")[:SHOWN]
-                    letters.append(DeadLetter(Reason.MALFORMED, f"no JSON object: {error}", {"text": text}, None, number, self.path.name))
+                    letters.append(
+                        DeadLetter(Reason.MALFORMED, Message("no JSON object: {error}", error=error), {"text": text}, None, number, self.path.name)
+                    )
         checked = self._checked(rows)
         extra = _extra_column([row.get(self.columns.extra) for row in rows]) if self.columns.extra is not None else None
 
@@ -123,9 +126,9 @@ def _object(line: bytes) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise ValueError(Message("nested too deeply")) from None
     if not isinstance(found, dict):
-        raise ValueError("the line holds another kind of value")
+        raise ValueError(Message("the line holds another kind of value"))
     return found
 
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from engine.model.events import CheckedRows, Reason
 from engine.model.faults import Faults, Refused, unknown_name
 from engine.model.feed import CORE_TYPES, ColumnType, Crs, Feed, TimeUnit
+from engine.model.messages import Message, as_it_is
 from engine.sources.files import JOINT
 from engine.sources.formats import Kind, Layout
 from engine.sources.places import FORMS, IN_ONE, NUMBERS, SCALED, WKB, WKT, is_bytes, places_in, texts_of
@@ -104,15 +105,15 @@ def reading_of(document: Mapping[str, Any]) -> Reading:
     known = Reading(Layout(Kind.CSV)).to_json()
     for key in document:
         if key not in known:
-            faults.note(f"/{key}", unknown_name(str(key), known, what="key"))
+            faults.note(f"/{key}", unknown_name(str(key), known, what=Message("key")))
     texts = {key: document.get(key, standard) for key, standard in known.items() if isinstance(standard, str)}
     for key, text in texts.items():
         if not isinstance(text, str) or len(text) > 200 or "\x00" in text:
-            faults.note(f"/{key}", "must be a text of at most 200 characters")
+            faults.note(f"/{key}", Message("must be a text of at most 200 characters"))
     lists = {key: document.get(key, []) for key in ("time", "entity")}
     for key, names in lists.items():
         if not isinstance(names, list | tuple) or len(names) > 5 or not all(isinstance(name, str) and len(name) <= 200 for name in names):
-            faults.note(f"/{key}", "must be a list of at most 5 names of columns")
+            faults.note(f"/{key}", Message("must be a list of at most 5 names of columns"))
     attributes = _attributes(document.get("attributes", []), faults)
     if faults:
         raise Refused(faults)
@@ -125,18 +126,18 @@ def reading_of(document: Mapping[str, Any]) -> Reading:
 
 def _attributes(given: Any, faults: Faults) -> tuple[Attribute, ...]:
     if not isinstance(given, list | tuple) or len(given) > MOST_ATTRIBUTES:
-        faults.note("/attributes", f"must be a list of at most {MOST_ATTRIBUTES} attributes")
+        faults.note("/attributes", Message("must be a list of at most {most} attributes", most=MOST_ATTRIBUTES))
         return ()
     found: list[Attribute] = []
     for at, one in enumerate(given):
         if not isinstance(one, Mapping) or set(one) != {"source", "name", "type"} or not all(isinstance(text, str) for text in one.values()):
-            faults.note(f"/attributes/{at}", 'must be written as {"source": ..., "name": ..., "type": ...}')
+            faults.note(f"/attributes/{at}", Message('must be written as {"source": ..., "name": ..., "type": ...}'))
         elif one["type"] not in list(ColumnType):
-            faults.note(f"/attributes/{at}/type", f"must be one of: {', '.join(ColumnType)}")
+            faults.note(f"/attributes/{at}/type", Message("must be one of: {known}", known=", ".join(ColumnType)))
         elif not _NAME.fullmatch(one["name"]) or one["name"] in (*CORE_TYPES, "seq", "clock", "route"):
-            faults.note(f"/attributes/{at}/name", "letters, digits and _; not the name of a column that every feed has")
+            faults.note(f"/attributes/{at}/name", Message("letters, digits and _; not the name of a column that every feed has"))
         elif any(one["name"] == other.name for other in found):
-            faults.note(f"/attributes/{at}/name", f"there are two attributes {one['name']!r}: give one another name")
+            faults.note(f"/attributes/{at}/name", Message("there are two attributes {name}: give one another name", name=repr(one["name"])))
         else:
             found.append(Attribute(one["source"], one["name"], ColumnType(one["type"])))
     return tuple(found)
@@ -144,28 +145,34 @@ def _attributes(given: Any, faults: Faults) -> tuple[Attribute, ...]:
 
 def _check_words(texts: Mapping[str, str], faults: Faults) -> None:
     if texts["kind"] not in list(Kind):
-        faults.note("/kind", f"must be one of: {', '.join(Kind)}")
+        faults.note("/kind", Message("must be one of: {known}", known=", ".join(Kind)))
     if len(texts["delimiter"]) != 1 or texts["delimiter"] in '"\r\n':
-        faults.note("/delimiter", "must be one character")
+        faults.note("/delimiter", Message("must be one character"))
     if texts["decimal"] not in (".", ","):
-        faults.note("/decimal", "must be a point or a comma")
+        faults.note("/decimal", Message("must be a point or a comma"))
     if not texts["thing"].strip():
-        faults.note("/thing", "the thing needs a name")
+        faults.note("/thing", Message("the thing needs a name"))
     form = texts["time_format"]
     if form not in (ISO, TICKS, *EPOCHS) and not ("%" in form and _FORMAT.fullmatch(form)):
-        faults.note("/time_format", f"must be {ISO}, {', '.join(EPOCHS)}, {TICKS} or a format such as {DATED[0]}")
+        faults.note(
+            "/time_format",
+            Message("must be {iso}, {epochs}, {ticks} or a format such as {dated}", iso=ISO, epochs=", ".join(EPOCHS), ticks=TICKS, dated=DATED[0]),
+        )
     try:
         ZoneInfo(texts["zone"])
     except (KeyError, ValueError, OSError):
-        faults.note("/zone", "there is no such time zone: write it as Europe/Athens")
+        faults.note("/zone", Message("there is no such time zone: write it as Europe/Athens"))
     try:
         "".encode(texts["encoding"])
     except (LookupError, ValueError):
-        faults.note("/encoding", "there is no such encoding")
+        faults.note("/encoding", Message("there is no such encoding"))
     if texts["place_format"] not in FORMS:
-        faults.note("/place_format", f"must be one of: {', '.join(FORMS)}")
+        faults.note("/place_format", Message("must be one of: {known}", known=", ".join(FORMS)))
     if texts["crs"] not in (PLANE, WGS84, UTM) and not (_CRS.fullmatch(texts["crs"]) and _transformer(texts["crs"]) is not None):
-        faults.note("/crs", f"must be {PLANE}, or a coordinate reference system such as {WGS84} that has a place on the earth")
+        faults.note(
+            "/crs",
+            Message("must be {plane}, or a coordinate reference system such as {wgs84} that has a place on the earth", plane=PLANE, wgs84=WGS84),
+        )
 
 
 @dataclass
@@ -185,7 +192,7 @@ class _Rows:
     def __init__(self, raw: pa.Table, reading: Reading, feed: Feed) -> None:
         self.raw, self.reading, self.feed = raw, reading, feed
         self.count = raw.num_rows
-        self.notes: list[tuple[Bools, Reason, str]] = []
+        self.notes: list[tuple[Bools, Reason, Message]] = []
 
     def read(self) -> ReadRows:
         columns = {"entity": self._entity(), "t": self._time(), **self._place()}
@@ -205,7 +212,7 @@ class _Rows:
             column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
         return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
-    def note(self, rows: Bools, reason: Reason, detail: str) -> None:
+    def note(self, rows: Bools, reason: Reason, detail: Message) -> None:
         self.notes.append((rows, reason, detail))
 
     def _entity(self) -> pa.Array:
@@ -216,7 +223,7 @@ class _Rows:
 
     def _time(self) -> pa.Array:
         if not self.reading.time:
-            self.note(np.ones(self.count, np.bool_), Reason.MISSING_TIME, "no column tells the time: choose one")
+            self.note(np.ones(self.count, np.bool_), Reason.MISSING_TIME, Message("no column tells the time: choose one"))
         given = [self._column(name) for name in self.reading.time] or [pa.nulls(self.count, pa.string())]
         column = given[0] if len(given) == 1 else joined_times(given)
         present = _valid(column)
@@ -225,7 +232,9 @@ class _Rows:
         times, wrong = times_of(column, self.reading)
         named = " and ".join(map(repr, self.reading.time))
         self.note(
-            present & wrong, Reason.WRONG_TYPE, f"column {named} holds no time as {_spoken(self.reading)}: choose another format, or mend the value"
+            present & wrong,
+            Reason.WRONG_TYPE,
+            Message("column {named} holds no time as {format}: choose another format, or mend the value", named=named, format=_spoken(self.reading)),
         )
         return pa.array(times, mask=wrong | ~present)
 
@@ -233,32 +242,44 @@ class _Rows:
         reading = self.reading
         if reading.place_format in IN_ONE and reading.x:
             x, y, wrong = places_in(self._column(reading.x), reading.place_format, reading.decimal)
-            self.note(wrong, Reason.WRONG_TYPE, f"column {reading.x!r} holds no {IN_ONE[reading.place_format]}: {_remedy(reading.place_format)}")
-            named = f"in column {reading.x!r} longitude must lie in [-180, 180] and latitude in [-90, 90]"
-            remedy = "mend the value, or choose another form of places or another coordinate reference system"
+            self.note(
+                wrong,
+                Reason.WRONG_TYPE,
+                Message(
+                    "column {x} holds no {form}: {remedy}", x=repr(reading.x), form=IN_ONE[reading.place_format], remedy=_remedy(reading.place_format)
+                ),
+            )
+            named = Message("in column {column} longitude must lie in [-180, 180] and latitude in [-90, 90]", column=repr(reading.x))
+            remedy = Message("mend the value, or choose another form of places or another coordinate reference system")
         elif reading.x and reading.y:
             x, y = self._number(reading.x), self._number(reading.y)
             if reading.place_format in SCALED:
                 x, y = x / SCALED[reading.place_format], y / SCALED[reading.place_format]
-            named = f"longitude {reading.x!r} must lie in [-180, 180] and latitude {reading.y!r} in [-90, 90]"
-            remedy = "mend the value, exchange the two columns, or choose another coordinate reference system or sign for decimals"
+            named = Message("longitude {x} must lie in [-180, 180] and latitude {y} in [-90, 90]", x=repr(reading.x), y=repr(reading.y))
+            remedy = Message("mend the value, exchange the two columns, or choose another coordinate reference system or sign for decimals")
         else:
             return {}
         if reading.crs == UTM:
-            asked = "the coordinates look like UTM, and nothing says of which zone: choose the zone, or another coordinate reference system"
+            asked = Message("the coordinates look like UTM, and nothing says of which zone: choose the zone, or another coordinate reference system")
             self.note(np.isfinite(x) & np.isfinite(y), Reason.OUT_OF_RANGE, asked)
         elif reading.crs == WGS84:
-            self.note((np.abs(x) > 180) | (np.abs(y) > 90), Reason.OUT_OF_RANGE, f"{named}: {remedy}")
+            self.note((np.abs(x) > 180) | (np.abs(y) > 90), Reason.OUT_OF_RANGE, Message("{named}: {remedy}", named=named, remedy=remedy))
         elif reading.crs != PLANE:
             given = np.isfinite(x) & np.isfinite(y)
             x, y = _transformer(reading.crs).transform(x, y)
             outside = given & ~(np.isfinite(x) & np.isfinite(y))
-            self.note(outside, Reason.OUT_OF_RANGE, f"the place does not lie in {reading.crs}: choose another coordinate reference system")
+            self.note(
+                outside, Reason.OUT_OF_RANGE, Message("the place does not lie in {crs}: choose another coordinate reference system", crs=reading.crs)
+            )
         return {"x": pa.array(x, mask=np.isnan(x)), "y": pa.array(y, mask=np.isnan(y))}
 
     def _number(self, name: str) -> npt.NDArray[np.float64]:
         values, wrong = numbers_of(self._column(name), self.reading.decimal)
-        self.note(wrong, Reason.WRONG_TYPE, f"column {name!r} holds no number: mend the value, choose another column or another sign for decimals")
+        self.note(
+            wrong,
+            Reason.WRONG_TYPE,
+            Message("column {name} holds no number: mend the value, choose another column or another sign for decimals", name=repr(name)),
+        )
         return values
 
     def _attribute(self, one: Attribute) -> pa.Array:
@@ -270,7 +291,16 @@ class _Rows:
         values, wrong = numbers_of(column, self.reading.decimal)
         if one.type is ColumnType.INT:
             wrong |= ~np.isnan(values) & ((values != np.floor(values)) | (np.abs(values) >= 2**63))
-        self.note(wrong, Reason.WRONG_TYPE, f"column {one.source!r} holds no {one.type}: make the attribute {one.name!r} a string, or mend the value")
+        self.note(
+            wrong,
+            Reason.WRONG_TYPE,
+            Message(
+                "column {source} holds no {type}: make the attribute {name} a string, or mend the value",
+                source=repr(one.source),
+                type=one.type,
+                name=repr(one.name),
+            ),
+        )
         if one.type is ColumnType.INT and pa.types.is_integer(column.type):
             return column.cast(pa.int64(), safe=False)
         empty = wrong | np.isnan(values)
@@ -283,14 +313,18 @@ class _Rows:
         yes = _bools(pc.is_in(texts, pa.array(["true", "1", "yes", "t", "y"])))
         no = _bools(pc.is_in(texts, pa.array(["false", "0", "no", "f", "n"])))
         wrong = _valid(texts) & ~yes & ~no
-        self.note(wrong, Reason.WRONG_TYPE, f"column {one.source!r} holds neither true nor false: make the attribute {one.name!r} a string")
+        self.note(
+            wrong,
+            Reason.WRONG_TYPE,
+            Message("column {source} holds neither true nor false: make the attribute {name} a string", source=repr(one.source), name=repr(one.name)),
+        )
         return pa.array(yes, mask=~yes & ~no)
 
 
 class _Noted(CheckedRows):
     """Checked rows whose faults of reading come before those of checking."""
 
-    def __init__(self, table: pa.Table, feed: Feed, notes: Sequence[tuple[Bools, Reason, str]], raw: pa.Table) -> None:
+    def __init__(self, table: pa.Table, feed: Feed, notes: Sequence[tuple[Bools, Reason, Message]], raw: pa.Table) -> None:
         self._notes = notes
         super().__init__(table, feed, raw=raw)
 
@@ -381,16 +415,18 @@ def _milliseconds(found: pd.Series[Any], zone: str) -> tuple[npt.NDArray[np.int6
     return np.where(wrong, 0, ms), wrong
 
 
-def _remedy(form: str) -> str:
+def _remedy(form: str) -> Message:
     """What to do about a value that holds no place of a form of IN_ONE."""
     if form in (WKT, WKB):
-        return "only points are places of moving things: mend the value, or choose another column or form of places"
-    return "write it in decimal degrees such as 52.5, 13.4, or choose another column or form of places"
+        return Message("only points are places of moving things: mend the value, or choose another column or form of places")
+    return Message("write it in decimal degrees such as 52.5, 13.4, or choose another column or form of places")
 
 
-def _spoken(reading: Reading) -> str:
+def _spoken(reading: Reading) -> Message:
     form = reading.time_format
-    return {ISO: "ISO 8601", TICKS: "a whole number"}.get(form, f"a number since 1970 ({form.removeprefix('epoch_')})" if form in EPOCHS else form)
+    if form in EPOCHS:
+        return Message("a number since 1970 ({unit})", unit=form.removeprefix("epoch_"))
+    return Message("a whole number") if form == TICKS else as_it_is("ISO 8601" if form == ISO else form)
 
 
 @cache

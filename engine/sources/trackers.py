@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from engine.model.messages import Message
 from engine.sources.formats import SHOWN, Broken
 from engine.sources.live import RECEIVED, Record
 
@@ -34,11 +35,11 @@ def reports_of(query: Mapping[str, str], body: bytes, now: int) -> Iterator[Reco
         listed = document if isinstance(document, list) else [document]
         for count, one in enumerate(listed):
             if count == MOST_REPORTS:
-                yield Broken(0, f"a request has at most {MOST_REPORTS:,} reports; the others are left out", "")
+                yield Broken(0, Message("a request has at most {most:,} reports; the others are left out", most=MOST_REPORTS), "")
                 return
             yield _json(one, now)
     except (ValueError, RecursionError) as error:
-        yield Broken(0, f"there is neither lat and lon nor JSON in it: {error}", body[:SHOWN].decode("utf-8", "replace"))
+        yield Broken(0, Message("there is neither lat and lon nor JSON in it: {error}", error=error), body[:SHOWN].decode("utf-8", "replace"))
 
 
 def _osmand(query: Mapping[str, str], now: int) -> Record | Broken:
@@ -63,12 +64,12 @@ def _osmand(query: Mapping[str, str], now: int) -> Record | Broken:
 
 def _json(document: Any, now: int) -> Record | Broken:
     if not isinstance(document, Mapping):
-        return Broken(0, "a report is a JSON object", _shown(document))
+        return Broken(0, Message("a report is a JSON object"), _shown(document))
     if isinstance(document.get("position"), Mapping):
         return _forwarded(document["position"], document.get("device"), now)
     if isinstance(document.get("location"), Mapping):
         return _client(document, document["location"], now)
-    return Broken(0, "a report has a position (Traccar's forwarding) or a location (Traccar Client)", _shown(document))
+    return Broken(0, Message("a report has a position (Traccar's forwarding) or a location (Traccar Client)"), _shown(document))
 
 
 def _forwarded(position: Mapping[str, Any], device: Any, now: int) -> Record | Broken:
@@ -76,7 +77,7 @@ def _forwarded(position: Mapping[str, Any], device: Any, now: int) -> Record | B
     device = device if isinstance(device, Mapping) else {}
     attributes = position["attributes"] if isinstance(position.get("attributes"), Mapping) else {}
     if position.get("valid") is False:
-        return Broken(0, "the tracker had no fix: the position is not valid", _shown(position))
+        return Broken(0, Message("the tracker had no fix: the position is not valid"), _shown(position))
     return _record(
         {
             "id": device.get("uniqueId") or position.get("deviceId"),
@@ -118,10 +119,10 @@ def _client(document: Mapping[str, Any], location: Mapping[str, Any], now: int) 
 
 def _record(found: Mapping[str, Any], now: int) -> Record | Broken:
     if found["id"] in (None, ""):
-        return Broken(0, "the report does not say whose it is: its id is missing", _shown(found))
+        return Broken(0, Message("the report does not say whose it is: its id is missing"), _shown(found))
     time = now if found["time"] in (None, "") else _milliseconds(found["time"])
     if time is None:
-        return Broken(0, "its time is neither seconds, nor milliseconds, nor as in 2026-01-02T03:04:05Z", _shown(found))
+        return Broken(0, Message("its time is neither seconds, nor milliseconds, nor as in 2026-01-02T03:04:05Z"), _shown(found))
     return {**dict.fromkeys(COLUMNS), **found, "time": time, RECEIVED: now}
 
 

@@ -1,6 +1,6 @@
-// Texts for translators: `npm run texts` writes what t() and tn() say in the front end, and {% translate %} and gettext() on the server, into the
-// .po files and keeps what is translated; `npm run texts:check` fails where a .po file differs from the code, a text has no translation, or
-// one in a place of texts is not marked.
+// Texts for translators: `npm run texts` writes what t() and tn() say in the front end, and {% translate %}, gettext() and Message() on the server,
+// into the .po files and keeps what is translated; `npm run texts:check` fails where a .po file differs from the code, a text has no translation,
+// or one in a place of texts is not marked.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { mo, po } from "gettext-parser";
@@ -10,7 +10,9 @@ const HERE = import.meta.dirname;
 const SOURCE = join(HERE, "../src");
 const ROOT = join(HERE, "../..");
 const TEMPLATES = join(ROOT, "webapp/templates");
-const CODE = join(ROOT, "webapp");
+const CODE = ["webapp", "engine"].map((folder) => join(ROOT, folder));
+/** Templates of rule programs: their titles, sentences and labels are texts. */
+const GALLERY = join(ROOT, "fixtures/gallery");
 const SERVER = join(ROOT, "webapp/locale");
 /** Literals that stay as they are in every language, though they read like texts: names, keywords, formats. */
 const NAMES = join(HERE, "names.txt");
@@ -33,7 +35,9 @@ const TEXT_ARGUMENTS = new Map(
 const TEXT_PROPERTIES = new Set(["aria-label", "title", "placeholder", "alt", "hint", "label", "help"]);
 /** Functions whose literals are no texts: selectors, names of events, keys of what is kept. */
 const NO_TEXT = new Set(
-  "querySelector querySelectorAll closest matches addEventListener on once off matchMedia getItem setItem removeItem required kept keep".split(" "),
+  "querySelector querySelectorAll closest matches addEventListener on once off matchMedia getItem setItem removeItem required kept keep".split(
+    " ",
+  ),
 );
 
 const files = readdirSync(SOURCE, { recursive: true })
@@ -161,37 +165,73 @@ export function unmarkedInTemplate(template) {
   return parts.map((part) => part.replaceAll(/^[^\p{L}]+|[^\p{L}.?!]+$/gu, "")).filter((part) => isText(part) && !TEMPLATE_NAMES.has(part));
 }
 
-const PYTHON_MARKS = /\b(n?p?gettext)(?:_lazy|_noop)?\(\s*((?:"[^"]*"[\s,]*)+)/g;
+const PYTHON_TEXT = /"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/;
+const PYTHON_MARKS = new RegExp(String.raw`\b(n?p?gettext(?:_lazy|_noop)?|Message)\(\s*((?:(?:${PYTHON_TEXT.source})[\s,]*)+)`, "g");
+/** Other things are called so, too. */
+const HAS_MESSAGES = /^from engine\.model\.messages import .*\bMessage\b|^class Message\(str\)/m;
+/** A message that is put together: no translator finds its text. */
+const PYTHON_UNREADABLE = new RegExp(String.raw`(?<!class )\bMessage\((?!\s*(?:${PYTHON_TEXT.source})\s*[,)"'])[^\n]*`, "g");
 
 /** The texts in a list of Python's arguments; literals without a comma between them are one text. */
 export function saidIn(list) {
   const said = [""];
-  for (const [, text, comma] of list.matchAll(/"([^"]*)"\s*(,?)/g)) {
-    said.push(said.pop() + text);
+  for (const [, text, comma] of list.matchAll(new RegExp(String.raw`(${PYTHON_TEXT.source})\s*(,?)`, "g"))) {
+    said.push(said.pop() + text.slice(1, -1).replaceAll(/\\(.)/g, (_, sign) => (sign === "n" ? "\n" : sign)));
     if (comma) said.push("");
   }
   return said.filter((text) => text !== "");
 }
 
+/** What Python code says by gettext() and Message(), and its messages that are put together. */
+export function saidByPython(code) {
+  const texts = [];
+  for (const [, name, list] of code.matchAll(PYTHON_MARKS)) {
+    const said = saidIn(list);
+    const context = name.startsWith("p") || name.startsWith("np") ? said.shift() : "";
+    texts.push({ text: said[0], plural: name.startsWith("n") ? said[1] : undefined, context });
+  }
+  return { texts, unreadable: HAS_MESSAGES.test(code) ? [...code.matchAll(PYTHON_UNREADABLE)].map((match) => match[0]) : [] };
+}
+
+/** What the templates of rule programs say. */
+function ofGallery() {
+  const found = [];
+  for (const file of readdirSync(GALLERY)
+    .filter((one) => one.endsWith(".json"))
+    .sort()) {
+    const { group, title, sentence, parameters } = JSON.parse(readFileSync(join(GALLERY, file), "utf8"));
+    const labels = Object.values(parameters).map((parameter) => parameter.label);
+    for (const text of [group, title, sentence, ...labels]) found.push({ text, plural: undefined, context: "", at: `gallery/${file}` });
+  }
+  return found;
+}
+
 /** What the templates of the server say by {% translate %} and {% blocktranslate %}, its code by gettext(), and the faults of what is not marked. */
 function ofServer() {
   const [found, faults] = [[], []];
-  for (const file of readdirSync(TEMPLATES, { recursive: true }).filter((one) => one.endsWith(".html") || one.endsWith(".txt")).sort()) {
+  for (const file of readdirSync(TEMPLATES, { recursive: true })
+    .filter((one) => one.endsWith(".html") || one.endsWith(".txt"))
+    .sort()) {
     const template = readFileSync(join(TEMPLATES, file), "utf8");
     const say = (text, plural) => found.push({ text, plural, context: "", at: file });
     for (const match of template.matchAll(/\{% translate "([^"]+)"|[=:]_\("([^"]+)"\)/g)) say(match[1] ?? match[2]);
     for (const match of template.matchAll(/\{% blocktranslate [^%]*%\}(.*?)\{% endblocktranslate %\}/gs))
       say(...match[1].replaceAll(/\{\{ (\w+) \}\}/g, "%($1)s").split("{% plural %}"));
-    for (const text of unmarkedInTemplate(template)) faults.push(`${file}: "${text.slice(0, 80)}" is not marked for translation: {% translate %}`);
+    for (const text of unmarkedInTemplate(template))
+      faults.push(`${file}: "${text.slice(0, 80)}" is not marked for translation: {% translate %}`);
   }
-  for (const file of readdirSync(CODE, { recursive: true }).filter((one) => one.endsWith(".py")).sort()) {
-    const code = readFileSync(join(CODE, file), "utf8");
-    for (const [, name, list] of code.matchAll(PYTHON_MARKS)) {
-      const said = saidIn(list);
-      const context = name.includes("pgettext") ? said.shift() : "";
-      found.push({ text: said[0], plural: name.startsWith("n") ? said[1] : undefined, context, at: file });
+  for (const folder of CODE) {
+    for (const file of readdirSync(folder, { recursive: true })
+      .filter((one) => one.endsWith(".py"))
+      .sort()) {
+      const { texts, unreadable } = saidByPython(readFileSync(join(folder, file), "utf8"));
+      const at = folder.endsWith("engine") ? `engine/${file}` : file;
+      found.push(...texts.map((one) => ({ ...one, at })));
+      for (const text of unreadable)
+        faults.push(`${at}: ${text.slice(0, 80)}: write the text of a Message as a literal, its values beside it`);
     }
   }
+  found.push(...ofGallery());
   return { texts: found, faults };
 }
 
@@ -208,7 +248,9 @@ function keep(path, texts, isCheck) {
   } else if (after !== before || (compiled !== null && !mo.compile(po.parse(after)).equals(readFileSync(compiled)))) {
     faults.push(`${name} differs from the code: npm run texts`);
   }
-  const entries = Object.values(po.parse(after).translations).flatMap((group) => Object.values(group)).filter((entry) => entry.msgid !== "");
+  const entries = Object.values(po.parse(after).translations)
+    .flatMap((group) => Object.values(group))
+    .filter((entry) => entry.msgid !== "");
   const open = entries.filter((entry) => entry.msgstr.some((text) => text === ""));
   for (const entry of open) faults.push(`${name}: no translation of "${entry.msgid}" (${entry.comments.reference.replaceAll("\n", ", ")})`);
   console.log(`${name}: ${entries.length - open.length} of ${entries.length} texts translated`);
@@ -224,13 +266,20 @@ function ofSource() {
     texts.push(...marked(source, file));
     if (NO_TEXTS.has(file)) continue;
     for (const node of unmarked(source, names))
-      faults.push(`${file}:${lineOf(source, node)}: ${node.getText().slice(0, 80)} is not marked for translation: t(...), or a name (locale/names.txt)`);
+      faults.push(
+        `${file}:${lineOf(source, node)}: ${node.getText().slice(0, 80)} is not marked for translation: t(...), or a name (locale/names.txt)`,
+      );
   }
   console.log(`${faults.length} texts of the front end are not marked`);
   return { texts, faults };
 }
 
-export const keptNames = () => new Set(readFileSync(NAMES, "utf8").split("\n").filter((line) => line !== ""));
+export const keptNames = () =>
+  new Set(
+    readFileSync(NAMES, "utf8")
+      .split("\n")
+      .filter((line) => line !== ""),
+  );
 
 function main(isCheck) {
   const { texts, faults } = ofSource();

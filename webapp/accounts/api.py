@@ -19,6 +19,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.models import ApiToken, Role, Scope, Units, User
 from webapp.accounts.selectors import me, token_list
@@ -53,7 +54,7 @@ class ProfileSerializer(serializers.Serializer[Any]):
 
     def validate_time_zone(self, name: str) -> str:
         if name not in available_timezones():
-            raise serializers.ValidationError("Not a time zone of the IANA database, such as Europe/Oslo.")
+            raise serializers.ValidationError(Message("Not a time zone of the IANA database, such as Europe/Oslo."))
         return name
 
 
@@ -70,7 +71,7 @@ class PasswordSerializer(serializers.Serializer[Any]):
         except ValidationError as error:
             raise serializers.ValidationError(error.messages) from error
         if not known:
-            raise serializers.ValidationError("That is not your present password.")
+            raise serializers.ValidationError(Message("That is not your present password."))
         return text
 
     def validate_new(self, text: str) -> str:
@@ -84,7 +85,7 @@ class PasswordSerializer(serializers.Serializer[Any]):
 def require_session(request: Request) -> None:
     """Raises PermissionDenied for a token: a token must not make others or take over its account."""
     if isinstance(request.auth, ApiToken):
-        raise PermissionDenied("Log in with your password for this; a token is not enough.")
+        raise PermissionDenied(Message("Log in with your password for this; a token is not enough."))
 
 
 class MeView(APIView):

@@ -11,6 +11,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
+from engine.model.messages import Message
 from webapp.accounts.models import ApiToken, Scope, User
 from webapp.accounts.services import token_authenticate
 
@@ -28,7 +29,7 @@ class TokenAuthentication(BaseAuthentication):
             return None
         token = token_authenticate(parts[1].decode("ascii", "replace")) if len(parts) == 2 else None
         if token is None:
-            raise AuthenticationFailed("The token is unknown or has expired.")
+            raise AuthenticationFailed(Message("The token is unknown or has expired."))
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:

@@ -10,6 +10,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.viewsets import GenericViewSet
 
 from engine.model.faults import unknown_among, unknown_name
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.models import Team, User
 from webapp.accounts.permissions import Owned, check_may_make, check_team
@@ -54,7 +55,9 @@ class OwnedSerializer(serializers.ModelSerializer[Any]):
 
     def to_internal_value(self, data: Any) -> Any:
         """The checked values. A key that nobody knows is a fault beside the others: left out, it would look as if it had been taken."""
-        unknown = {key: [unknown_name(key, self.fields, what="key")] for key in unknown_among(data, self.fields)} if isinstance(data, dict) else {}
+        unknown = (
+            {key: [unknown_name(key, self.fields, what=Message("key"))] for key in unknown_among(data, self.fields)} if isinstance(data, dict) else {}
+        )
         try:
             values = super().to_internal_value(data)
         except serializers.ValidationError as error:
@@ -88,7 +91,7 @@ class OwnedView(GenericViewSet[Any]):
         """The object of the address. Raises PermissionDenied when it is visible but not the user's to change."""
         thing = self.get_object()
         if not thing.editable:
-            raise PermissionDenied("You may see this but not change it.")
+            raise PermissionDenied(Message("You may see this but not change it."))
         return thing
 
     def check_may_make(self) -> None:

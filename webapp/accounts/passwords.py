@@ -9,7 +9,9 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ValidationError
 
+from engine.model.messages import Message
 from webapp.accounts.models import ApiToken
+from webapp.config.wording import spoken
 
 
 class TokensEnd:
@@ -37,7 +39,10 @@ class NoWordsOfThePlace:
         plain = password.casefold()
         for word in self._words():
             if word in plain and len(plain) - len(word) * plain.count(word) < self.OTHERS:
-                raise ValidationError(f"The password is hardly more than the word {word}, which everybody here knows.", code="password_of_the_place")
+                raise ValidationError(
+                    spoken(Message("The password is hardly more than the word {word}, which everybody here knows.", word=word)),
+                    code="password_of_the_place",
+                )
 
     def get_help_text(self) -> str:
         return f"It must have at least {self.OTHERS} signs beside words that everybody here knows, such as vedette."
@@ -53,7 +58,9 @@ class NoBreachedPassword:
     def validate(self, password: str, user: Any = None) -> None:
         path = settings.BREACHED_PASSWORDS
         if path and is_in_order(Path(path), hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper().encode()):
-            raise ValidationError("This password is among those that others have stolen elsewhere: choose another one.", code="password_breached")
+            raise ValidationError(
+                spoken(Message("This password is among those that others have stolen elsewhere: choose another one.")), code="password_breached"
+            )
 
     def get_help_text(self) -> str:
         return "It must not be known from a theft elsewhere." if settings.BREACHED_PASSWORDS else ""

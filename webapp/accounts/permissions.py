@@ -15,6 +15,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import models
 from django.db.models import ExpressionWrapper, Q, Value
 
+from engine.model.messages import Message
 from webapp.accounts.models import Membership, Role, User
 
 OwnedModel = TypeVar("OwnedModel", bound="Owned", covariant=True)
@@ -96,7 +97,7 @@ def people_who_change(thing: Owned) -> models.QuerySet[User]:
 def check_may_make(user: User, role: Role) -> None:
     """Raises PermissionDenied unless `user` has at least `role` in some team: what a role does not make for its team it does not make alone."""
     if not user.is_superuser and not Membership.objects.filter(user=user, role__in=role.and_above).exists():
-        raise PermissionDenied(f"You need to be at least {role.value} in a team to make this.")
+        raise PermissionDenied(Message("You need to be at least {role} in a team to make this.", role=role.value))
 
 
 def check_team(user: User, team_id: int | None, role: Role) -> None:
@@ -104,4 +105,4 @@ def check_team(user: User, team_id: int | None, role: Role) -> None:
     if team_id is None or user.is_superuser:
         return
     if not Membership.objects.filter(user=user, team=team_id, role__in=role.and_above).exists():
-        raise PermissionDenied("You need to be at least " + role.value + " in that team.")
+        raise PermissionDenied(Message("You need to be at least {role} in that team.", role=role.value))

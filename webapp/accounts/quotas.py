@@ -13,21 +13,22 @@ from django.conf import settings
 from django.db import transaction
 
 from engine.model.faults import Fault
+from engine.model.messages import Message
 from webapp.accounts.models import ApiToken, Team, User
 from webapp.audit.services import record
 from webapp.config.faults import OverQuota
 
 NOUNS = {
-    "queries": "queries",
-    "vertices": "vertices of stored regions",
-    "feeds": "feeds",
-    "jobs": "jobs",
-    "tokens": "tokens",
-    "rows": "rows a second over HTTP",
-    "uploads": "megabytes of uploaded files",
-    "channels": "channels",
-    "rules": "routing rules",
-    "messages": "messages to channels an hour",
+    "queries": Message("queries"),
+    "vertices": Message("vertices of stored regions"),
+    "feeds": Message("feeds"),
+    "jobs": Message("jobs"),
+    "tokens": Message("tokens"),
+    "rows": Message("rows a second over HTTP"),
+    "uploads": Message("megabytes of uploaded files"),
+    "channels": Message("channels"),
+    "rules": Message("routing rules"),
+    "messages": Message("messages to channels an hour"),
 }
 BY_TIME = {"rows", "messages"}
 """What time gives back."""
@@ -57,17 +58,32 @@ def quota_check(name: str, *, held: Held, more: int, user: User | None = None, t
         return
     if user is not None and not user.is_superuser:
         locked = User.objects.select_for_update(no_key=True).only("pk", "quotas").get(pk=user.pk)
-        _check(name, f"Your quota of {NOUNS[name]}", quota_of(locked, name), held({"owner": user}), more)
+        _check(name, Message("Your quota of {things}", things=NOUNS[name]), quota_of(locked, name), held({"owner": user}), more)
     if team is not None and name in settings.TEAM_QUOTAS:
         own = Team.objects.select_for_update(no_key=True).only("pk", "quotas").get(pk=team.pk)
-        _check(name, f"The quota of {NOUNS[name]} of the team {team}", quota_of(own, name), held({"team": team}), more)
+        _check(
+            name, Message("The quota of {things} of the team {team}", things=NOUNS[name], team=team), quota_of(own, name), held({"team": team}), more
+        )
 
 
-def _check(name: str, whose: str, limit: int, used: int, more: int) -> None:
+def _check(name: str, whose: Message, limit: int, used: int, more: int) -> None:
     if used + more > limit:
-        remedy = "Try again later" if name in BY_TIME else "Remove some"
-        message = f"{whose} is {limit:,}: {used:,} are there, {more:,} more are too many. {remedy}, or ask an administrator for more."
-        raise OverQuota([Fault("", message)])
+        remedy = Message("Try again later") if name in BY_TIME else Message("Remove some")
+        raise OverQuota(
+            [
+                Fault(
+                    "",
+                    Message(
+                        "{whose} is {limit:,}: {used:,} are there, {more:,} more are too many. {remedy}, or ask an administrator for more.",
+                        whose=whose,
+                        limit=limit,
+                        used=used,
+                        more=more,
+                        remedy=remedy,
+                    ),
+                )
+            ]
+        )
 
 
 def quota_room(name: str, *, held: Held, user: User, team: Team | None = None) -> float:

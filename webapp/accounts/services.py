@@ -13,6 +13,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from engine.model.faults import refuse
+from engine.model.messages import Message
 from webapp.accounts.models import ApiToken, Scope, User
 from webapp.accounts.quotas import quota_check, tokens_held
 from webapp.config.algorithms import digest_of, digests_of
@@ -38,10 +39,12 @@ def token_create(*, user: User, name: str, scopes: list[str], expires_at: dateti
     if not scopes or not set(scopes) <= set(Scope.values):
         raise ValueError(f"scopes are some of {', '.join(Scope.values)}")
     if feed is not None and set(scopes) != {Scope.INGEST.value}:
-        raise refuse("/scopes", "A token for one feed has the scope ingest alone.")
+        raise refuse("/scopes", Message("A token for one feed has the scope ingest alone."))
     latest = timezone.now() + timedelta(days=settings.TOKEN_DAYS)
     if expires_at is not None and expires_at > latest:
-        raise refuse("/expires_at", f"A token lives at most {settings.TOKEN_DAYS} days: until {latest:%Y-%m-%d}.")
+        raise refuse(
+            "/expires_at", Message("A token lives at most {days} days: until {latest}.", days=settings.TOKEN_DAYS, latest=f"{latest:%Y-%m-%d}")
+        )
     quota_check("tokens", user=user, more=1, held=tokens_held)
     text = TOKEN_PREFIX + secrets.token_urlsafe(32)
     token = ApiToken.objects.create(

@@ -16,6 +16,7 @@ from rest_framework.validators import UniqueValidator
 from rest_framework.viewsets import GenericViewSet
 
 from engine.model.faults import unknown_among, unknown_name
+from engine.model.messages import Message
 from webapp.accounts import teams
 from webapp.accounts.api import require_session
 from webapp.accounts.authentication import person
@@ -116,14 +117,14 @@ class _TeamView(GenericViewSet[Any]):
         """The team of the address. Raises PermissionDenied for members who do not manage it."""
         team: Team = self.get_object()
         if not manages(person(self.request), team):
-            raise PermissionDenied("Only an admin of the team can do this.")
+            raise PermissionDenied(Message("Only an admin of the team can do this."))
         return team
 
 
 def require_administrator(request: Request) -> None:
     """Raises PermissionDenied for all but the server's administrators."""
     if not person(request).is_superuser:
-        raise PermissionDenied("Only an administrator of this server can do this.")
+        raise PermissionDenied(Message("Only an administrator of this server can do this."))
 
 
 class TeamView(_TeamView):
@@ -262,7 +263,7 @@ class PeopleView(GenericViewSet[User]):
         serializer.is_valid(raise_exception=True)
         given = serializer.validated_data
         if user == person(request) and given.get("is_active") is False:
-            raise serializers.ValidationError({"active": "You cannot switch your own account off."})
+            raise serializers.ValidationError({"active": Message("You cannot switch your own account off.")})
         if "is_superuser" in given:
             teams.user_set_administrator(user=user, administrator=given["is_superuser"])
         if "is_active" in given:
@@ -301,7 +302,7 @@ class LimitsSerializer(serializers.Serializer[Any]):
 
     def validate_limits(self, limits: dict[str, int | None]) -> dict[str, int | None]:
         known = defaults_of(self.context["holder"])
-        unknown = {name: [unknown_name(name, known, what="quota")] for name in unknown_among(limits, known)}
+        unknown = {name: [unknown_name(name, known, what=Message("quota"))] for name in unknown_among(limits, known)}
         if unknown:
             raise serializers.ValidationError(unknown)
         return limits

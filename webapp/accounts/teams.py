@@ -17,6 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from engine.model.faults import Fault, Refused
+from engine.model.messages import Message
 from webapp.accounts.models import Invitation, Membership, Role, Team, User
 from webapp.accounts.permissions import Owned
 from webapp.audit.services import record
@@ -73,7 +74,7 @@ def member_remove(*, member: Membership, heir: User | None) -> None:
 def _check_other_admin(member: Membership) -> None:
     others = Membership.objects.select_for_update().filter(team=member.team).exclude(pk=member.pk)
     if member.role == Role.ADMIN and others and not any(other.role == Role.ADMIN for other in others):
-        raise Refused([Fault("/role", "This is the team's only admin. Make somebody else admin first.")])
+        raise Refused([Fault("/role", Message("This is the team's only admin. Make somebody else admin first."))])
 
 
 @transaction.atomic
@@ -83,7 +84,7 @@ def ownership_transfer(*, owner: User, heir: User, team: Team | None) -> dict[st
     Raises Refused when the heir is no active member of the team.
     """
     if not heir.is_active or (team is not None and not Membership.objects.filter(user=heir, team=team).exists()):
-        raise Refused([Fault("/to", "What somebody owns can go to an active member of the same team only.")])
+        raise Refused([Fault("/to", Message("What somebody owns can go to an active member of the same team only."))])
     counts: dict[str, int] = {}
     for model in apps.get_models():
         if issubclass(model, Owned):
@@ -109,7 +110,7 @@ def user_set_active(*, user: User, active: bool) -> None:
 def user_set_administrator(*, user: User, administrator: bool) -> None:
     """Makes someone an administrator of the server, or no longer one. Raises Refused for the only one."""
     if not administrator and not User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk).exists():
-        raise Refused([Fault("/administrator", "This is the server's only administrator. Make somebody else one first.")])
+        raise Refused([Fault("/administrator", Message("This is the server's only administrator. Make somebody else one first."))])
     user.is_superuser = user.is_staff = administrator
     user.save(update_fields=["is_superuser", "is_staff"])
     record("user.change", user, administrator=administrator)
@@ -170,7 +171,7 @@ def _still_valid(invitation: Invitation) -> bool:
 def invitation_accept(*, invitation: Invitation, user: User) -> Membership:
     """Makes the user a member; of a member the role is never lowered. The invitation is used up. Raises Refused when it was already."""
     if Invitation.objects.filter(pk=invitation.pk).delete()[0] == 0:
-        raise Refused([Fault("", "This invitation has been used.")])
+        raise Refused([Fault("", Message("This invitation has been used."))])
     member, new = Membership.objects.get_or_create(user=user, team=invitation.team, defaults={"role": invitation.role})
     if not new and invitation.role in Role(member.role).and_above:
         member.role = invitation.role

@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from engine.model.faults import unknown_name
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.owned import OwnedSerializer, OwnedView
@@ -118,9 +119,9 @@ class BulkSerializer(serializers.Serializer[Any]):
 
     def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:
         if ("ids" in attributes) == ("matching" in attributes):
-            raise serializers.ValidationError("Either `ids` or `matching`.")
+            raise serializers.ValidationError(Message("Either `ids` or `matching`."))
         if (attributes["action"] == "assign") != ("assignee" in attributes):
-            raise serializers.ValidationError({"assignee": "Name whom the alerts are for, and only where they are assigned."})
+            raise serializers.ValidationError({"assignee": Message("Name whom the alerts are for, and only where they are assigned.")})
         return attributes
 
 
@@ -178,7 +179,7 @@ class AlertView(GenericViewSet[Alert]):
         """The alert of the address. Raises PermissionDenied when it is visible but not the user's to handle."""
         alert = self.get_object()
         if not getattr(alert, "editable", False):
-            raise PermissionDenied("You may see this alert but not handle it.")
+            raise PermissionDenied(Message("You may see this alert but not handle it."))
         return alert
 
     @extend_schema(summary="List alerts, newest first unless `order` says otherwise")
@@ -214,9 +215,9 @@ class AlertView(GenericViewSet[Alert]):
     def groups(self, request: Request) -> Response:
         by, hours = request.query_params.get("by") or "query", whole(request.query_params.get("hours"), "hours") or 24
         if by not in BY:
-            raise serializers.ValidationError({"by": f"One of {', '.join(BY)}."})
+            raise serializers.ValidationError({"by": Message("One of {known}.", known=", ".join(BY))})
         if not 1 <= hours <= 168:
-            raise serializers.ValidationError({"hours": "From 1 to 168."})
+            raise serializers.ValidationError({"hours": Message("From 1 to 168.")})
         found = self.filter_queryset(alerts_seen(user=request.user))
         return Response({"results": alert_groups(found, by=by, hours=hours, now=timezone.now())})
 
@@ -229,7 +230,7 @@ class AlertView(GenericViewSet[Alert]):
     def numbers(self, request: Request) -> Response:
         hours = whole(request.query_params.get("hours"), "hours") or 168
         if not 1 <= hours <= 2160:
-            raise serializers.ValidationError({"hours": "From 1 to 2160."})
+            raise serializers.ValidationError({"hours": Message("From 1 to 2160.")})
         return Response(alert_numbers(self.filter_queryset(alerts_seen(user=request.user)), hours=hours, now=timezone.now()))
 
     @extend_schema(summary="The alerts that the filters leave, as CSV", filters=True, responses={(200, "text/csv"): OpenApiTypes.STR})
@@ -295,7 +296,9 @@ class AlertView(GenericViewSet[Alert]):
     def _matching(self, alerts: QuerySet[Alert], parameters: str) -> QuerySet[Alert]:
         """What a list with these parameters would show. Raises ValidationError for a parameter that it does not know."""
         data = QueryDict(parameters)
-        faults = {name: unknown_name(name, AlertFilter.base_filters, what="parameter") for name in data if name not in AlertFilter.base_filters}
+        faults = {
+            name: unknown_name(name, AlertFilter.base_filters, what=Message("parameter")) for name in data if name not in AlertFilter.base_filters
+        }
         if faults:
             raise serializers.ValidationError({"matching": faults})
         found = AlertFilter(data, alerts, request=self.request)
@@ -482,11 +485,11 @@ class ChannelSerializer(OwnedSerializer):
         stored = {} if self.instance is None else {name: getattr(self.instance, name) for name in ("kind", "url", "recipient")}
         given = {"kind": ChannelKind.WEBHOOK.value, **stored, **attributes}
         if self.instance is not None and given["kind"] != stored["kind"]:
-            raise serializers.ValidationError({"kind": "It stays what it is: make another channel."})
+            raise serializers.ValidationError({"kind": Message("It stays what it is: make another channel.")})
         if given["kind"] == ChannelKind.PUSH and (attributes.get("team") or attributes.get("public")):
-            raise serializers.ValidationError({"team": "A browser is one person's: it belongs to no team, and is not public."})
+            raise serializers.ValidationError({"team": Message("A browser is one person's: it belongs to no team, and is not public.")})
         if self.instance is not None and stored["kind"] == ChannelKind.PUSH and attributes.keys() & {"url", "browser_keys"}:
-            raise serializers.ValidationError({"url": "A subscription stays what it is: the browser makes another one."})
+            raise serializers.ValidationError({"url": Message("A subscription stays what it is: the browser makes another one.")})
         paced = {} if self.instance is None else {name: getattr(self.instance, name) for name in Channel.PACE}
         if faults := pace_faults({**paced, **attributes}):
             raise serializers.ValidationError(faults)
@@ -604,7 +607,7 @@ class ChannelView(OwnedView):
         fresh = {name: asked.validated_data[name] for name in ("url", "browser_keys")}
         channel = deliveries.browser_find(**asked.validated_data["old"])
         if channel is None:
-            raise NotFound("No browser has this subscription.")
+            raise NotFound(Message("No browser has this subscription."))
         if faults := push.refuse(fresh):
             raise serializers.ValidationError(faults)
         deliveries.browser_renew(channel=channel, **fresh)

@@ -20,6 +20,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from engine.model.faults import refuse
+from engine.model.messages import Message
 from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check, quota_room
 from webapp.alerts.models import Alert, AlertState, Channel, ChannelKind, Delivery, Notification
@@ -232,7 +233,7 @@ def delivery_retry(*, delivery: Delivery) -> None:
     now = timezone.now()
     unsent = Delivery.objects.filter(pk=delivery.pk, sent_at=None, test=False)
     if not unsent.update(next_at=now, failed_at=None):
-        raise refuse("", "This message arrived, or is a test: there is nothing to try again.")
+        raise refuse("", Message("This message arrived, or is a test: there is nothing to try again."))
     Channel.objects.filter(pk=delivery.channel_id).update(not_before=None)
 
 
@@ -287,7 +288,7 @@ def browser_subscribe(*, owner: User, url: str, browser_keys: str, **fields: Any
     if known is not None:
         return channel_update(channel=known, user=owner, browser_keys=browser_keys, enabled=True)
     if Channel.objects.filter(owner=owner, kind=ChannelKind.PUSH).count() >= MOST_BROWSERS:
-        raise refuse("", f"You have {MOST_BROWSERS} browsers already, as many as one person may: remove one.")
+        raise refuse("", Message("You have {most} browsers already, as many as one person may: remove one.", most=MOST_BROWSERS))
     return channel_create(owner=owner, kind=ChannelKind.PUSH, url=url, browser_keys=browser_keys, browser=browser, **fields)
 
 

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
+from engine.model.messages import Message
 from webapp.alerts.models import Alert
 from webapp.config.boxes import whole
 
@@ -74,7 +75,7 @@ def order_of(name: str | None) -> Order:
     """Raises ValidationError for an order that is not known."""
     order = ORDERS.get(name or "newest")
     if order is None:
-        raise ValidationError({"order": f"One of {', '.join(ORDERS)}."})
+        raise ValidationError({"order": Message("One of {known}.", known=", ".join(ORDERS))})
     return order
 
 
@@ -102,7 +103,7 @@ def piece_of(alerts: QuerySet[Alert], below: int | None) -> list[Alert]:
 def _size(text: str | None, usual: int, most: int) -> int:
     size = whole(text, "page_size")
     if size is not None and size < 1:
-        raise ValidationError({"page_size": "At least 1."})
+        raise ValidationError({"page_size": Message("At least 1.")})
     return min(size or usual, most)
 
 
@@ -116,8 +117,8 @@ def _cursor(text: str | None, order: Order) -> list[int] | None:
     try:
         parts = [whole(part, "cursor") for part in text.split(".")]
     except ValidationError as error:
-        raise ValidationError({"cursor": "Take it from `next` of the page before."}) from error
+        raise ValidationError({"cursor": Message("Take it from `next` of the page before.")}) from error
     keys = [part for part in parts if part is not None]
     if len(keys) != len(parts) or len(keys) != (1 if order.column is None else 2):
-        raise ValidationError({"cursor": "Take it from `next` of the page before, in the same order."})
+        raise ValidationError({"cursor": Message("Take it from `next` of the page before, in the same order.")})
     return keys

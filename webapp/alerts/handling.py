@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext, gettext_lazy
 
 from engine.model.faults import Fault, refuse
+from engine.model.messages import Message, as_it_is
 from webapp.accounts.models import User
 from webapp.alerts.models import OPEN_STATES, Alert, AlertState, AlertStep, Feedback, Resolution, Step
 from webapp.alerts.selectors import handlers_of
@@ -62,7 +63,7 @@ def alert_decide(*, alert: Alert, decision: Decision, revision: int | None = Non
             last = _last_decision(present)
             if last is not None and last.author_id == decision.user.pk and last.action == decision.step and not fits:
                 return
-            raise Overtaken([Fault("", _overtaken(present, last))])
+            raise Overtaken([Fault("", as_it_is(_overtaken(present, last)))])
         _decide(alert.feed_id, [alert.pk], decision)
 
 
@@ -132,12 +133,12 @@ def _write(alerts: QuerySet[Alert], decision: Decision) -> None:
 
 def _check_assignee(alerts: Sequence[Alert], decision: Decision) -> None:
     if (decision.assignee is None) == (decision.step == Step.ASSIGNED):
-        raise refuse("/assignee", "Name whom the alert is for, and only where it is assigned.")
+        raise refuse("/assignee", Message("Name whom the alert is for, and only where it is assigned."))
     if decision.assignee is None:
         return
     for query in {alert.query_id: alert.query for alert in alerts}.values():
         if not handlers_of(query).filter(pk=decision.assignee.pk).exists():
-            raise refuse("/assignee", f"{decision.assignee.username} may not handle alerts of {query.name!r}.")
+            raise refuse("/assignee", Message("{user} may not handle alerts of {query}.", user=decision.assignee.username, query=repr(query.name)))
 
 
 def _last_decision(alert: Alert) -> AlertStep | None:

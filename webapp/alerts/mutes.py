@@ -19,6 +19,7 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from engine.model.faults import refuse
+from engine.model.messages import Message
 from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser
 from webapp.alerts.models import Alert, AlertState, Mute
@@ -66,16 +67,16 @@ def mute_create(
     now = timezone.now()
     first = starts_at or now
     if [query is not None, region is not None, bool(entities)].count(True) != 1:
-        raise refuse("", "Name one of: query, region, entities.")
+        raise refuse("", Message("Name one of: query, region, entities."))
     if until is not None and until <= max(first, now) and not rule:
-        raise refuse("/until", "It lies in the past, or before the beginning.")
+        raise refuse("/until", Message("It lies in the past, or before the beginning."))
     mute = Mute(owner=owner, feed=feed, query=query, region_id=region, entities=list(entities), reason=reason, team_id=team, public=public)
     mute.rule, mute.zone, mute.window_from, mute.window_until = rule, zone, first, until
     if rule:
         _check_rule(mute)
         following = window_after(mute, now)
         if following is None:
-            raise refuse("/rule", "It never comes again.")
+            raise refuse("/rule", Message("It never comes again."))
         mute.first_from, mute.length = first, (until or first) - first
         mute.window_from, mute.window_until = following
     with transaction.atomic():
@@ -170,18 +171,22 @@ def _check_rule(mute: Mute) -> None:
     try:
         ZoneInfo(mute.zone)
     except (ZoneInfoNotFoundError, ValueError) as error:
-        raise refuse("/zone", "A time zone of the IANA list, as Europe/Athens.") from error
+        raise refuse("/zone", Message("A time zone of the IANA list, as Europe/Athens.")) from error
     if mute.window_until is None or not timedelta() < mute.window_until - mute.window_from <= LONGEST_WINDOW:
-        raise refuse("/until", "A window that repeats ends after its beginning and lasts at most 7 days.")
+        raise refuse("/until", Message("A window that repeats ends after its beginning and lasts at most 7 days."))
     if mute.window_from < timezone.now() - LONGEST_AGO:
-        raise refuse("/starts_at", f"What repeats begins at most {LONGEST_AGO.days} days ago.")
+        raise refuse("/starts_at", Message("What repeats begins at most {days} days ago.", days=LONGEST_AGO.days))
     text = mute.rule.removeprefix("RRULE:")
     parts = dict(part.split("=", 1) for part in text.split(";")) if RULE.fullmatch(mute.rule) else {}
     if parts.get("FREQ") not in FREQUENCIES or not parts.keys() <= RULE_PARTS:
-        raise refuse("/rule", "As FREQ=WEEKLY;BYDAY=SU: DAILY, WEEKLY, MONTHLY or YEARLY, with INTERVAL, BYDAY, BYMONTHDAY, BYMONTH, COUNT or UNTIL.")
+        raise refuse(
+            "/rule", Message("As FREQ=WEEKLY;BYDAY=SU: DAILY, WEEKLY, MONTHLY or YEARLY, with INTERVAL, BYDAY, BYMONTHDAY, BYMONTH, COUNT or UNTIL.")
+        )
     if parts["FREQ"] in {"DAILY", "WEEKLY"} and parts.keys() & NOT_BY_DAYS:
-        raise refuse("/rule", "Days of a month go with FREQ=MONTHLY, as FREQ=MONTHLY;BYMONTHDAY=1.")
+        raise refuse("/rule", Message("Days of a month go with FREQ=MONTHLY, as FREQ=MONTHLY;BYMONTHDAY=1."))
     try:
         rrulestr(mute.rule, dtstart=datetime(2026, 1, 1))  # noqa: DTZ001  rules are read in local time
     except (ValueError, TypeError) as error:
-        raise refuse("/rule", f"No iCalendar rule: {error}. UNTIL is written without Z, in the time zone of the window.") from error
+        raise refuse(
+            "/rule", Message("No iCalendar rule: {error}. UNTIL is written without Z, in the time zone of the window.", error=error)
+        ) from error

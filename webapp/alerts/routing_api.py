@@ -12,6 +12,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.models import Membership, Team, User
 from webapp.accounts.owned import OwnedSerializer, OwnedView
@@ -75,7 +76,7 @@ class RoutingRuleSerializer(OwnedSerializer):
         if faults := pace_faults({**stored, **attributes}):
             raise serializers.ValidationError(faults)
         if not any(attributes.get(name, [] if rule is None else getattr(rule, name).all()) for name in WHERE):
-            raise serializers.ValidationError({"channels": "Name a channel, a team, a person or a shift that the alerts go to."})
+            raise serializers.ValidationError({"channels": Message("Name a channel, a team, a person or a shift that the alerts go to.")})
         return attributes
 
 
@@ -132,5 +133,5 @@ class RoutingRuleView(OwnedView):
 def _hours(request: Request) -> int:
     hours = whole(request.query_params.get("hours"), "hours") or 24
     if not 1 <= hours <= 168:
-        raise serializers.ValidationError({"hours": "From 1 to 168."})
+        raise serializers.ValidationError({"hours": Message("From 1 to 168.")})
     return hours

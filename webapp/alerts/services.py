@@ -9,6 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from engine.model.faults import Fault, Refused, refuse
+from engine.model.messages import Message
 from webapp.accounts.models import User
 from webapp.alerts.lifecycle import ENDED_BY, Change, Ledger, OpenKey, Rule, end_by_itself, in_order
 from webapp.alerts.models import Alert, AlertState, AlertStep, Channel, Mute, Resolution, Step
@@ -115,7 +116,7 @@ def query_channels_set(*, query: Query, user: User, channels: Sequence[Channel])
         if has == (channel.pk in wanted):
             continue
         if not channel.editable:
-            faults.append(Fault("/channels", f"You may see the channel {channel.name!r} but not change what goes to it."))
+            faults.append(Fault("/channels", Message("You may see the channel {name} but not change what goes to it.", name=repr(channel.name))))
         elif has:
             channel.queries.remove(query)
         else:
@@ -129,7 +130,7 @@ def channels_take(*, queries: Sequence[Query], user: User, channels: Sequence[Ch
     ids = [channel.pk for channel in channels]
     for channel in choosing_channels(user=user).with_editable(user).filter(pk__in=ids):  # type: ignore[attr-defined]  # a queryset of owned things
         if not channel.editable:
-            raise refuse("/channels", f"You may see the channel {channel.name!r} but not change what goes to it.")
+            raise refuse("/channels", Message("You may see the channel {name} but not change what goes to it.", name=repr(channel.name)))
         channel.queries.add(*queries)
 
 

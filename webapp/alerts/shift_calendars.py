@@ -9,6 +9,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from engine.model.messages import Message
+
 FILE_BYTES = 1_000_000
 TURNS = 5_000
 AHEAD = timedelta(days=400)
@@ -60,5 +62,5 @@ def _names(event: Any) -> list[str]:
     title = str(event.get("SUMMARY", "")).rpartition(":")[2]
     names = [name for name in (*mails, *(part.strip() for part in re.split(r" and |,", title))) if name]
     if len(names) > NAMES:
-        raise TooManyNames(f"An event names {len(names):,} people: at most {NAMES} take a turn together.")
+        raise TooManyNames(Message("An event names {count:,} people: at most {most} take a turn together.", count=len(names), most=NAMES))
     return [name[:NAME_LENGTH] for name in names]

@@ -20,6 +20,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 
 from engine.model.faults import refuse
+from engine.model.messages import Message
 from webapp.accounts.language import language_of
 from webapp.accounts.models import Membership, Team, User
 from webapp.accounts.permissions import AnyUser
@@ -116,7 +117,7 @@ def shift_save(*, user: User, shift: Shift | None = None, calendar: str | None =
     Raises Refused for a calendar that cannot be read, or that names nobody of `user`'s teams.
     """
     if shift is None and Shift.objects.filter(owner=user).count() >= MOST_OF_A_PERSON:
-        raise refuse("", f"You have {MOST_OF_A_PERSON} shifts already, as many as one person may.")
+        raise refuse("", Message("You have {most} shifts already, as many as one person may.", most=MOST_OF_A_PERSON))
     saved = Shift(owner=user) if shift is None else Shift.objects.get(pk=shift.pk)
     for name, value in fields.items():
         setattr(saved, name, value)
@@ -126,7 +127,10 @@ def shift_save(*, user: User, shift: Shift | None = None, calendar: str | None =
     now = timezone.now()
     turns, unknown = _people_of(_read(calendar, saved.zone, now), user)
     if not turns:
-        raise refuse("/calendar", f"No event names a member of your teams by user name or e-mail address; named are: {', '.join(unknown) or 'none'}.")
+        raise refuse(
+            "/calendar",
+            Message("No event names a member of your teams by user name or e-mail address; named are: {names}.", names=", ".join(unknown) or "none"),
+        )
     saved.unknown, saved.known_until = unknown, now + AHEAD
     saved.save()
     saved.turns.all().delete()
@@ -137,14 +141,16 @@ def shift_save(*, user: User, shift: Shift | None = None, calendar: str | None =
 def _read(calendar: str, zone: str, now: datetime) -> list[tuple[datetime, datetime, list[str]]]:
     data = calendar.encode()
     if len(data) > FILE_BYTES:
-        raise refuse("/calendar", f"The calendar has more than {FILE_BYTES // 1_000_000} MB.")
+        raise refuse("/calendar", Message("The calendar has more than {most} MB.", most=FILE_BYTES // 1_000_000))
     request = {"zone": zone, "now": now.isoformat()}
     try:
         status, written = PARSERS.ask(Work("webapp.alerts.shift_calendars", request, SECONDS, MEMORY_BYTES, data))
     except TookTooLong as error:
-        raise refuse("/calendar", f"Reading the calendar took more than {SECONDS:g} seconds: leave out what is past.") from error
+        raise refuse(
+            "/calendar", Message("Reading the calendar took more than {seconds} seconds: leave out what is past.", seconds=f"{SECONDS:g}")
+        ) from error
     if status != 0 or not written.endswith(b"\n"):
-        raise refuse("/calendar", "Reading the calendar broke off: it is damaged, or too large.")
+        raise refuse("/calendar", Message("Reading the calendar broke off: it is damaged, or too large."))
     answer = json.loads(written)
     if "faults" in answer:
         raise refuse("/calendar", answer["faults"][0])

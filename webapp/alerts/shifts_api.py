@@ -12,6 +12,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.alerts import shifts
@@ -45,7 +46,7 @@ class ShiftSerializer(OwnedSerializer):
         try:
             ZoneInfo(zone)
         except (ZoneInfoNotFoundError, ValueError) as error:
-            raise serializers.ValidationError("A time zone of the IANA list, as Europe/Athens.") from error
+            raise serializers.ValidationError(Message("A time zone of the IANA list, as Europe/Athens.")) from error
         return zone
 
 

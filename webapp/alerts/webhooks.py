@@ -23,6 +23,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
+from engine.model.messages import Message
 from webapp.alerts.reasons import reason_of
 from webapp.config.outside import RefusedAddress, is_named
 
@@ -100,17 +101,19 @@ def check_url(url: str) -> SplitResult:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise RefusedAddress("This is not an address.") from error
+        raise RefusedAddress(Message("This is not an address.")) from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise RefusedAddress("The address begins with https:// (or http://) and names a host.")
+        raise RefusedAddress(Message("The address begins with https:// (or http://) and names a host."))
     if parts.username is not None or parts.password is not None:
-        raise RefusedAddress("The address must not carry a user name or password.")
+        raise RefusedAddress(Message("The address must not carry a user name or password."))
     if not url.isascii():
-        raise RefusedAddress("The address must be in ASCII: the host as xn--..., other letters as %C3%A9 and the like.")
+        raise RefusedAddress(Message("The address must be in ASCII: the host as xn--..., other letters as %C3%A9 and the like."))
     if any(ord(c) <= 32 or ord(c) == 127 for c in url):
-        raise RefusedAddress("The address must not hold spaces or control characters.")
+        raise RefusedAddress(Message("The address must not hold spaces or control characters."))
     if port is not None and port not in settings.WEBHOOK_PORTS and not settings.WEBHOOK_NETWORKS:
-        raise RefusedAddress(f"Port {port} is not one that messages are sent to: {', '.join(map(str, settings.WEBHOOK_PORTS))}.")
+        raise RefusedAddress(
+            Message("Port {port} is not one that messages are sent to: {known}.", port=port, known=", ".join(map(str, settings.WEBHOOK_PORTS)))
+        )
     return parts
 
 
@@ -127,7 +130,7 @@ def resolve(parts: SplitResult) -> tuple[str, int]:
 def check_address(text: str, port: int) -> None:
     """Raises RefusedAddress unless messages may be sent there."""
     if not is_named(text) and port not in settings.WEBHOOK_PORTS:
-        raise RefusedAddress(f"Port {port} is not one that messages are sent to.")
+        raise RefusedAddress(Message("Port {port} is not one that messages are sent to.", port=port))
 
 
 class _Pinned(http.client.HTTPConnection):

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from rest_framework.exceptions import ValidationError
 
+from engine.model.messages import Message
+
 Box = tuple[float, float, float, float]
 
 
@@ -15,9 +17,9 @@ def box_from(text: str) -> Box:
     try:
         west, south, east, north = (float(part) for part in text.split(","))
     except ValueError as error:
-        raise ValidationError({"bbox": "Four numbers: west,south,east,north."}) from error
+        raise ValidationError({"bbox": Message("Four numbers: west,south,east,north.")}) from error
     if not all(map(math.isfinite, (west, south, east, north))) or west > east or south > north:
-        raise ValidationError({"bbox": "West is at most east, south at most north."})
+        raise ValidationError({"bbox": Message("West is at most east, south at most north.")})
     return west, south, east, north
 
 
@@ -33,7 +35,7 @@ def whole(text: str | None, name: str) -> int | None:
     try:
         value = int(text)
     except ValueError as error:
-        raise ValidationError({name: "A whole number."}) from error
+        raise ValidationError({name: Message("A whole number.")}) from error
     if not -(2**63) <= value < 2**63 - 1:
-        raise ValidationError({name: "The number is too large."})
+        raise ValidationError({name: Message("The number is too large.")})
     return value

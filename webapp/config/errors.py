@@ -17,9 +17,11 @@ from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
 from engine.model.faults import Fault, Refused
+from engine.model.messages import Message, as_it_is
 from engine.sources.segments import LogDamaged
 from webapp.cage.places import Busy
 from webapp.config.faults import InUse, OverQuota, Overtaken
+from webapp.config.wording import spoken
 from webapp.platform.disk import is_full
 
 log = logging.getLogger(__name__)
@@ -30,18 +32,32 @@ def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler; None lets an unforeseen error become a plain 500 without details."""
     if isinstance(error, LogDamaged):
         # Of one feed: the others are read as ever.
-        remedy = f"An operator mends it with: manage.py repair {error.feed}"
-        return Response(faults_body([Fault("", f"The log of a feed cannot be read. {error}. {remedy}")]), status=503, headers={"Retry-After": "60"})
+        return Response(
+            faults_body(
+                [
+                    Fault(
+                        "",
+                        Message(
+                            "The log of a feed cannot be read. {error}. An operator mends it with: manage.py repair {feed}",
+                            error=error,
+                            feed=error.feed,
+                        ),
+                    )
+                ]
+            ),
+            status=503,
+            headers={"Retry-After": "60"},
+        )
     if isinstance(error, Busy):
         return Response(
-            faults_body([Fault("", "Too much is being computed at the moment. Try again in some seconds.")]),
+            faults_body([Fault("", Message("Too much is being computed at the moment. Try again in some seconds."))]),
             status=503,
             headers={"Retry-After": "10"},
         )
     if isinstance(error, RecursionError):
         # Of a document from outside: nothing else here calls itself without end.
         log.warning("a document is nested too deeply", exc_info=error)
-        return Response(faults_body([Fault("", "The document is nested too deeply.")]), status=400)
+        return Response(faults_body([Fault("", Message("The document is nested too deeply."))]), status=400)
     if isinstance(error, Refused):
         return Response(faults_body(error.faults), status=REFUSED_WITH.get(type(error), 400))
     if isinstance(error, ModelValidationError):
@@ -52,14 +68,14 @@ def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
     if isinstance(error, exceptions.ValidationError):
         faults = serializer_faults(error.detail)
     else:
-        faults = [Fault("", str(response.data.get("detail", "Refused.")))]
+        faults = [Fault("", as_it_is(response.data.get("detail", gettext("Refused."))))]
     response.data = faults_body(faults)
     return response
 
 
 def faults_body(faults: Iterable[Fault]) -> dict[str, list[dict[str, str]]]:
     """The answer's body."""
-    return {"faults": [{"pointer": fault.pointer, "message": fault.message} for fault in faults]}
+    return {"faults": [{"pointer": fault.pointer, "message": spoken(fault.message)} for fault in faults]}
 
 
 def pointer_step(key: object) -> str:
@@ -80,19 +96,19 @@ def _nested(detail: Any, pointer: str) -> Iterator[Fault]:
         for position, inner in enumerate(detail):
             yield from _nested(inner, pointer + pointer_step(position) if isinstance(inner, dict | list) else pointer)
     else:
-        yield Fault(pointer, str(detail))
+        yield Fault(pointer, as_it_is(detail))
 
 
 def _model_faults(error: ModelValidationError) -> list[Fault]:
     if hasattr(error, "error_dict"):
         fields = error.message_dict.items()
-        return [Fault("" if name == "__all__" else pointer_step(name), text) for name, texts in fields for text in texts]
-    return [Fault("", text) for text in error.messages]
+        return [Fault("" if name == "__all__" else pointer_step(name), as_it_is(text)) for name, texts in fields for text in texts]
+    return [Fault("", as_it_is(text)) for text in error.messages]
 
 
 def _plain(request: HttpRequest, status: int, message: str) -> HttpResponse:
     if request.path.startswith("/api/"):
-        return JsonResponse(faults_body([Fault("", message)]), status=status)
+        return JsonResponse(faults_body([Fault("", as_it_is(message))]), status=status)
     return render(request, "error.html", {"status": status, "message": gettext(message)}, status=status)
 
 
@@ -116,11 +132,11 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """No template engine: whatever broke may have been it."""
     error = sys.exc_info()[1]
-    status, message, headers = 500, "Something went wrong on our side. It has been logged.", {}
+    status, message, headers = 500, Message("Something went wrong on our side. It has been logged."), {}
     if error is not None and is_full(error):
-        status, message, headers = 503, "A disk of this server is full. Nothing can be stored until there is room.", {"Retry-After": "60"}
+        status, message, headers = 503, Message("A disk of this server is full. Nothing can be stored until there is room."), {"Retry-After": "60"}
     elif isinstance(error, OperationalError | InterfaceError):
-        status, message, headers = 503, "The database does not answer. Try again in a moment.", {"Retry-After": "5"}
+        status, message, headers = 503, Message("The database does not answer. Try again in a moment."), {"Retry-After": "5"}
     if request.path.startswith("/api/"):
         return JsonResponse(faults_body([Fault("", message)]), status=status, headers=headers)
-    return HttpResponse(message, status=status, content_type="text/plain; charset=utf-8", headers=headers)
+    return HttpResponse(spoken(message), status=status, content_type="text/plain; charset=utf-8", headers=headers)

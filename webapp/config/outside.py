@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from django.conf import settings
 
+from engine.model.messages import Message
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 ALLOCATED = ipaddress.ip_network("2000::/3")
 """The IPv6 addresses that lead anywhere public: outside of them lie site-local ones and those that stand for IPv4 addresses."""
@@ -34,9 +36,9 @@ def is_among(text: str, networks: Sequence[ipaddress.IPv4Network | ipaddress.IPv
         return True
     outside = address.version == 6 and address not in ALLOCATED
     if outside or not address.is_global or address.is_multicast or address.is_reserved or any(address in network for network in SPECIAL):
-        raise RefusedAddress("The host's address is not a public one.")
+        raise RefusedAddress(Message("The host's address is not a public one."))
     if not public:
-        raise RefusedAddress("This installation connects only to networks that its operator named.")
+        raise RefusedAddress(Message("This installation connects only to networks that its operator named."))
     return False
 
 

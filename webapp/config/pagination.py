@@ -6,6 +6,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import CursorPagination, PageNumberPagination
 
+from engine.model.messages import Message
 from webapp.config.boxes import whole
 
 
@@ -32,7 +33,7 @@ class NewestFirst(CursorPagination):
             try:
                 whole(str(cursor.position), "cursor")
             except ValidationError as error:
-                raise ValidationError({"cursor": "Take it from `next` of the page before."}) from error
+                raise ValidationError({"cursor": Message("Take it from `next` of the page before.")}) from error
         return cursor
 
 

@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from drf_spectacular.generators import SchemaGenerator
 
 from engine.model.faults import Fault, unknown_name
+from engine.model.messages import Message
 from webapp.config.errors import faults_body, pointer_step
 
 ROOT = "api/v1/"
@@ -64,5 +65,5 @@ class KnownParameters:
         known = known_parameters().get((shape(match.route), "GET" if request.method == "HEAD" else str(request.method)))
         if known is None:
             return None
-        faults = [Fault(pointer_step(name), unknown_name(name, known, what="parameter")) for name in request.GET if name not in known]
+        faults = [Fault(pointer_step(name), unknown_name(name, known, what=Message("parameter"))) for name in request.GET if name not in known]
         return JsonResponse(faults_body(faults), status=400) if faults else None

@@ -11,6 +11,8 @@ from typing import Any
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 
+from engine.model.messages import Message
+
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 """Half a character, as JSON writes it; alone, or before its other half."""
 
@@ -25,5 +27,5 @@ class Json(JSONParser):
             try:
                 json.dumps(found, ensure_ascii=False).encode()
             except UnicodeEncodeError as error:
-                raise ParseError(f"A text holds half a character: U+{ord(error.object[error.start]):04X}.") from error
+                raise ParseError(Message("A text holds half a character: U+{code}.", code=f"{ord(error.object[error.start]):04X}")) from error
         return found

@@ -7,13 +7,15 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.relations import MANY_RELATION_KWARGS
 
+from engine.model.messages import Message
+
 MOST = 1_000
 
 
 def _check_length(data: Any, most: int) -> None:
     """Before the values: what is wrong with each of a million is not listed."""
     if isinstance(data, list) and len(data) > most:
-        raise serializers.ValidationError(f"At most {most:,}; these are {len(data):,}.")
+        raise serializers.ValidationError(Message("At most {most:,}; these are {count:,}.", most=most, count=len(data)))
 
 
 class BoundedListField(serializers.ListField):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.model.messages import Message
 from engine.sinks.live import Keyed
 from engine.sources.live import Away
 from webapp.detections.changes import NoSuchNumber, NotKept, Wanted, changes_after
@@ -60,7 +61,7 @@ def _permitted(connector: Connector, chosen: frozenset[int]) -> frozenset[int]:
     """The queries whose answers go out: those that the person who set it up may see, as long as they may change the feed."""
     person, feed = connector.set_by, connector.feed
     if person is None or not Feed.objects.editable_by(person).filter(pk=feed.pk).exists():
-        raise Away("Who set this connector up may not change the feed any more: somebody who may has to save it again.")
+        raise Away(Message("Who set this connector up may not change the feed any more: somebody who may has to save it again."))
     visible = frozenset(queries_visible(user=person, feed=feed))
     return visible & chosen if chosen else visible
 

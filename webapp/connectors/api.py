@@ -14,10 +14,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
+from engine.model.messages import Message
 from engine.sinks.live import SinkKind
 from webapp.accounts.authentication import person
 from webapp.accounts.permissions import check_may_make
 from webapp.audit.services import record
+from webapp.config.wording import SpokenField, spoken
 from webapp.connectors import services
 from webapp.connectors.words import said
 from webapp.feeds.models import Connector, ConnectorState, Feed
@@ -25,7 +27,7 @@ from webapp.feeds.of_feed import FeedNameField
 
 SILENT_S = 20.0
 """A connector that is switched on, and of which its process said nothing for so long, has no process."""
-NO_PROCESS = "The process that runs connectors (manage.py connect) does not run."
+NO_PROCESS = Message("The process that runs connectors (manage.py connect) does not run.")
 
 
 class ConnectorSerializer(serializers.ModelSerializer[Connector]):
@@ -34,6 +36,7 @@ class ConnectorSerializer(serializers.ModelSerializer[Connector]):
     feed = FeedNameField()
     settings = serializers.DictField(required=False)
     reading = serializers.DictField(required=False)
+    last_error = SpokenField(read_only=True)
     editable = serializers.SerializerMethodField()
 
     class Meta:
@@ -56,7 +59,7 @@ class ConnectorSerializer(serializers.ModelSerializer[Connector]):
         if not shown["editable"]:
             shown |= {"settings": {}, "reading": {}}
         if connector.enabled and _is_silent(connector):
-            shown |= {"state": ConnectorState.STOPPED, "rate": 0.0, "last_error": NO_PROCESS}
+            shown |= {"state": ConnectorState.STOPPED, "rate": 0.0, "last_error": spoken(NO_PROCESS)}
         return shown
 
 
@@ -93,12 +96,12 @@ class ConnectorView(GenericViewSet[Connector]):
         """The connector of the address. Raises PermissionDenied when it is visible but not the user's to change."""
         connector = self.get_object()
         if not getattr(connector, "editable", False):
-            raise PermissionDenied("You may see this connector but not change it.")
+            raise PermissionDenied(Message("You may see this connector but not change it."))
         return connector
 
     def _feed(self, feed: Feed) -> Feed:
         if not Feed.objects.editable_by(person(self.request)).filter(pk=feed.pk).exists():
-            raise PermissionDenied("Only who may change the feed sets up its connectors.")
+            raise PermissionDenied(Message("Only who may change the feed sets up its connectors."))
         return feed
 
     def _represent(self, connector: Connector) -> dict[str, Any]:

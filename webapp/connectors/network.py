@@ -6,6 +6,7 @@ import socket
 
 from django.conf import settings
 
+from engine.model.messages import Message
 from engine.sources.live import Away
 from webapp.config.outside import RefusedAddress, is_named
 
@@ -18,17 +19,19 @@ class GuardedNetwork:
 
     def address(self, host: str, port: int) -> str:
         if any(ord(sign) <= 32 or ord(sign) > 126 for sign in host):
-            raise Away("The host has characters that no host has.")
+            raise Away(Message("The host has characters that no host has."))
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         except (socket.gaierror, UnicodeError) as error:
-            raise Away(f"The host {host} is not known: {getattr(error, 'strerror', None) or error}") from error
+            raise Away(Message("The host {host} is not known: {error}", host=host, error=getattr(error, "strerror", None) or error)) from error
         addresses = [str(sockaddr[0]) for *_, sockaddr in found]
         try:
             for one in addresses:
                 is_named(one)
         except RefusedAddress as error:
-            raise Away(f"{error} An operator of this installation can allow inner networks: VEDETTE_WEBHOOK_NETWORKS.") from error
+            raise Away(
+                Message("{error} An operator of this installation can allow inner networks: VEDETTE_WEBHOOK_NETWORKS.", error=error)
+            ) from error
         return addresses[0]
 
     def connect(self, host: str, port: int) -> socket.socket:
@@ -36,11 +39,16 @@ class GuardedNetwork:
         try:
             return socket.create_connection((address, port), CONNECT_S)
         except OSError as error:
-            raise Away(f"{host}:{port} cannot be reached: {error.strerror or error}") from error
+            raise Away(Message("{host}:{port} cannot be reached: {error}", host=host, port=port, error=error.strerror or error)) from error
 
     def listen(self, port: int, *, datagrams: bool = False) -> socket.socket:
         if port not in listening_ports():
-            raise Away(f"This installation listens on {', '.join(settings.CONNECTOR_PORTS) or 'no port'} alone: VEDETTE_CONNECTOR_PORTS says it.")
+            raise Away(
+                Message(
+                    "This installation listens on {ports} alone: VEDETTE_CONNECTOR_PORTS says it.",
+                    ports=", ".join(settings.CONNECTOR_PORTS) or "no port",
+                )
+            )
         family = socket.AF_INET6 if ":" in settings.CONNECTOR_BIND else socket.AF_INET
         server = socket.socket(family, socket.SOCK_DGRAM if datagrams else socket.SOCK_STREAM)
         try:
@@ -51,7 +59,7 @@ class GuardedNetwork:
                 server.listen(WAITING)
         except OSError as error:
             server.close()
-            raise Away(f"Port {port} cannot be listened on: {error.strerror or error}") from error
+            raise Away(Message("Port {port} cannot be listened on: {error}", port=port, error=error.strerror or error)) from error
         return server
 
 

@@ -12,6 +12,7 @@ from engine.model.events import row_schema
 from engine.model.faults import Fault, Refused
 from engine.model.feed import Crs, TimeUnit
 from engine.model.feed import Feed as EngineFeed
+from engine.model.messages import Message
 from engine.sources.files import Unreadable
 from engine.sources.formats import SHOWN, Broken, Kind, column_from, flattened
 from engine.sources.live import Record, SourceKind
@@ -66,19 +67,36 @@ def _checked(reading: Reading, feed: EngineFeed) -> Reading:
     """The reading, if it makes rows of this feed. Raises Refused."""
     faults = []
     if not reading.time:
-        faults.append(Fault("/time", "Choose the column that tells the time; received is the time at which a record came."))
+        faults.append(Fault("/time", Message("Choose the column that tells the time; received is the time at which a record came.")))
     if reading.crs == UTM:
-        faults.append(Fault("/crs", "The coordinates look like UTM, and nothing says of which zone: give the EPSG code of the zone."))
+        faults.append(Fault("/crs", Message("The coordinates look like UTM, and nothing says of which zone: give the EPSG code of the zone.")))
     made = reading.feed("made")
     if made.crs is not feed.crs:
         faults.append(
-            Fault("/crs", f"The feed's places are {feed.crs}: choose {PLANE if feed.crs is Crs.PLANAR else 'a coordinate reference system'}.")
+            Fault(
+                "/crs",
+                Message(
+                    "The feed's places are {crs}: choose {system}.",
+                    crs=feed.crs,
+                    system=PLANE if feed.crs is Crs.PLANAR else Message("a coordinate reference system"),
+                ),
+            )
         )
     if made.time is not feed.time:
-        faults.append(Fault("/time_format", "The feed counts ticks." if feed.time is TimeUnit.TICKS else "The feed's times are moments, not ticks."))
+        faults.append(
+            Fault(
+                "/time_format",
+                Message("The feed counts ticks.") if feed.time is TimeUnit.TICKS else Message("The feed's times are moments, not ticks."),
+            )
+        )
     for at, one in enumerate(reading.attributes):
         if one.name not in feed.columns:
-            faults.append(Fault(f"/attributes/{at}/name", f"The feed has no column {one.name!r}. It has: {', '.join(feed.columns) or 'none'}."))
+            faults.append(
+                Fault(
+                    f"/attributes/{at}/name",
+                    Message("The feed has no column {name}. It has: {known}.", name=repr(one.name), known=", ".join(feed.columns) or "none"),
+                )
+            )
     if faults:
         raise Refused(faults)
     return reading
@@ -91,7 +109,10 @@ def rows_of(records: Sequence[Record | Broken], reading: Reading, feed: EngineFe
     except (ValueError, TypeError, OverflowError, RecursionError, pa.ArrowException, Unreadable) as error:
         if len(records) == 1:
             text = "" if isinstance(records[0], Broken) else _shown(records[0])
-            return Rows(row_schema(feed).empty_table(), [Refusal(MALFORMED, f"the record cannot be read: {error}"[:500], {"text": text})])
+            return Rows(
+                row_schema(feed).empty_table(),
+                [Refusal(MALFORMED, Message("the record cannot be read: {error}", error=str(error)[:470]), {"text": text})],
+            )
         half = len(records) // 2
         first, second = rows_of(records[:half], reading, feed), rows_of(records[half:], reading, feed)
         return Rows(pa.concat_tables([first.good, second.good]), [*first.dead, *second.dead])

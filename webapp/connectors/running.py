@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from engine.failpoints import failpoint
 from engine.model.faults import Refused
+from engine.model.messages import Message
 from engine.sinks.live import SinkKind
 from engine.sources.live import LINGER_S, Away, Batch, Source, SourceKind
 from webapp.config.connections import give_back
@@ -188,7 +189,7 @@ class Run(threading.Thread):
                     facts.store()
                 # There may be more connectors than PostgreSQL has places.
                 give_back()
-        raise Away("The stream ended.")
+        raise Away(Message("The stream ended."))
 
     def _deliver(self, source: Source, batch: Batch, rows: Rows) -> None:
         """Stores the rows, however long that takes: the other side waits meanwhile. What is stored is acknowledged."""

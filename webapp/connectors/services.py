@@ -13,6 +13,7 @@ from django.db import transaction
 
 from engine.model.faults import Fault, Faults, Refused, refuse, unknown_name
 from engine.model.feed import Crs
+from engine.model.messages import Message, as_it_is, message_of
 from engine.sinks.live import SinkKind
 from engine.sinks.live.kinds import sink_kinds
 from engine.sources.formats import Broken, Layout, flattened, table_of
@@ -22,6 +23,7 @@ from engine.sources.live import RECEIVED, Away, Field, FieldType, Record, Source
 from engine.sources.live.kinds import source_kinds
 from engine.sources.reading import PLANE
 from webapp.accounts.models import User
+from webapp.config.wording import spoken
 from webapp.connectors.answers import numbers_of
 from webapp.connectors.network import GuardedNetwork
 from webapp.connectors.rows import reading_for, rows_of
@@ -45,7 +47,7 @@ def kind_of(name: str) -> Kind:
     """Raises Refused for a kind that is not installed."""
     known = kinds()
     if name not in known:
-        raise refuse("/kind", unknown_name(name, known, what="kind"))
+        raise refuse("/kind", unknown_name(name, known, what=Message("kind")))
     return known[name]
 
 
@@ -67,9 +69,11 @@ def connector_create(
 ) -> Connector:
     """A connector that the process `connect` takes up. Raises Refused."""
     if feed.connectors.count() >= MOST_OF_A_FEED:
-        raise refuse("", f"A feed has at most {MOST_OF_A_FEED} connectors.")
+        raise refuse("", Message("A feed has at most {most} connectors.", most=MOST_OF_A_FEED))
     if Connector.objects.filter(feed__owner=feed.owner).count() >= MOST_OF_AN_OWNER:
-        raise refuse("", f"The feeds of one owner have at most {MOST_OF_AN_OWNER} connectors together: each is a thread of one process.")
+        raise refuse(
+            "", Message("The feeds of one owner have at most {most} connectors together: each is a thread of one process.", most=MOST_OF_AN_OWNER)
+        )
     connector = Connector(feed=feed, name=name, kind=kind, reading=dict(reading or {}), enabled=enabled, set_by=set_by)
     _set(connector, checked_settings(kind_of(kind), settings))
     _check_name(connector)
@@ -117,7 +121,10 @@ def kept_secrets(kind: Kind, before: Mapping[str, Any], given: Mapping[str, Any]
     kept = {one: before[one.name] for one in hidden if before.get(one.name) and one.name not in given}
     directing = [one for one in kind.fields if one.directs] or [one for one in kind.fields if one.type is not FieldType.SECRET]
     if kept and any(given.get(one.name, one.default) != before.get(one.name, one.default) for one in directing):
-        raise Refused(Fault(f"/settings/{one.name}", f"{one.label}: type it in again, it would be sent elsewhere now.") for one in kept)
+        raise Refused(
+            Fault(f"/settings/{one.name}", Message("{label}: type it in again, it would be sent elsewhere now.", label=as_it_is(one.label)))
+            for one in kept
+        )
     return {one.name: value for one, value in kept.items()}
 
 
@@ -127,7 +134,7 @@ def checked_settings(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
     known = {one.name: one for one in kind.fields}
     for name in given:
         if name not in known:
-            faults.note(f"/settings/{name}", unknown_name(str(name), known, what="setting"))
+            faults.note(f"/settings/{name}", unknown_name(str(name), known, what=Message("setting")))
     for one in kind.fields:
         value = given.get(one.name, one.default) if _applies(one, kind, given) else one.default
         problem = _problem(one, value)
@@ -136,7 +143,7 @@ def checked_settings(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
         found[one.name] = value
     if not faults:
         for name, text in kind.check(found).items():
-            faults.note(f"/settings/{name}", text)
+            faults.note(f"/settings/{name}", text if isinstance(text, Message) else as_it_is(text))
     if faults:
         raise Refused(faults)
     return found
@@ -151,19 +158,20 @@ def _applies(one: Field, kind: Kind, given: Mapping[str, Any]) -> bool:
     return given.get(name, decides.default) in values
 
 
-def _problem(one: Field, value: Any) -> str:
+def _problem(one: Field, value: Any) -> Message | None:
     if one.type is FieldType.BOOLEAN:
-        return "" if isinstance(value, bool) else "must be true or false"
+        return None if isinstance(value, bool) else Message("must be true or false")
     if one.type is FieldType.INTEGER:
         is_whole = isinstance(value, int) and not isinstance(value, bool)
-        return "" if is_whole and one.least <= value <= one.most else f"must be a whole number from {one.least} to {one.most}"
+        is_right = is_whole and one.least <= value <= one.most
+        return None if is_right else Message("must be a whole number from {least} to {most}", least=one.least, most=one.most)
     if not isinstance(value, str) or len(value) > TEXT_CHARACTERS or "\x00" in value:
-        return f"must be a text of at most {TEXT_CHARACTERS} characters"
+        return Message("must be a text of at most {most} characters", most=TEXT_CHARACTERS)
     if one.required and not value.strip():
-        return "is needed"
+        return Message("is needed")
     if one.type is FieldType.CHOICE and value not in dict(one.choices):
-        return f"must be one of: {', '.join(name for name, _ in one.choices)}"
-    return ""
+        return Message("must be one of: {known}", known=", ".join(name for name, _ in one.choices))
+    return None
 
 
 def _set(connector: Connector, settings: Mapping[str, Any]) -> None:
@@ -175,7 +183,7 @@ def _set(connector: Connector, settings: Mapping[str, Any]) -> None:
 
 def _check_name(connector: Connector) -> None:
     if Connector.objects.filter(feed=connector.feed, name=connector.name).exclude(pk=connector.pk).exists():
-        raise refuse("/name", "The feed has a connector of this name.")
+        raise refuse("/name", Message("The feed has a connector of this name."))
 
 
 def _check_meaning(connector: Connector) -> None:
@@ -192,14 +200,14 @@ def _check_meaning(connector: Connector) -> None:
 def _check_queries(connector: Connector) -> None:
     """Only answers go out that the person who sets the connector up may see."""
     if connector.reading:
-        raise refuse("/reading", "Records of answers have a form of their own: there is nothing to say of their columns.")
+        raise refuse("/reading", Message("Records of answers have a form of their own: there is nothing to say of their columns."))
     try:
         chosen = numbers_of(connector.settings["queries"])
     except ValueError:
-        raise refuse("/settings/queries", "Write the numbers of queries, separated by commas.") from None
+        raise refuse("/settings/queries", Message("Write the numbers of queries, separated by commas.")) from None
     visible = queries_visible(user=connector.set_by, feed=connector.feed) if connector.set_by is not None else set()
     if missing := sorted(chosen - visible):
-        raise refuse("/settings/queries", f"The feed has no query {', '.join(map(str, missing))} that you may see.")
+        raise refuse("/settings/queries", Message("The feed has no query {names} that you may see.", names=", ".join(map(str, missing))))
 
 
 def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,13 +215,13 @@ def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading
     chosen = kind_of(kind)
     checked = checked_settings(chosen, settings)
     if not _trials.acquire(blocking=False):
-        raise refuse("", "Several connectors are being tested just now: try again in a few seconds.")
+        raise refuse("", Message("Several connectors are being tested just now: try again in a few seconds."))
     try:
         if isinstance(chosen, SinkKind):
             return {**_NOTHING, "said": _description(chosen, checked)}
         records = _first_records(chosen, checked)
     except (Away, OSError) as error:
-        raise refuse("", str(error) or type(error).__name__) from error
+        raise refuse("", message_of(error) or as_it_is(type(error).__name__)) from error
     finally:
         _trials.release()
     return {**_NOTHING, **_meaning(records, reading, chosen, feed), "records": [_shown(one) for one in records[:TRIAL_RECORDS]]}
@@ -250,13 +258,13 @@ def _meaning(records: list[Record | Broken], reading: Mapping[str, Any], kind: S
     try:
         chosen = reading_for(document, kind, engine_feed)
     except Refused as refused:
-        return {"columns": columns, "reading": document, "rows": [], "dead": [], "faults": [[f.pointer, f.message] for f in refused.faults]}
+        return {"columns": columns, "reading": document, "rows": [], "dead": [], "faults": [[f.pointer, spoken(f.message)] for f in refused.faults]}
     rows = rows_of(records, chosen, engine_feed)
     return {
         "columns": columns,
         "reading": document,
         "rows": rows.good.slice(0, TRIAL_RECORDS).to_pylist(),
-        "dead": [{"reason": one.reason, "detail": one.detail} for one in rows.dead[:TRIAL_RECORDS]],
+        "dead": [{"reason": one.reason, "detail": spoken(one.detail)} for one in rows.dead[:TRIAL_RECORDS]],
         "faults": [],
     }
 
@@ -279,7 +287,7 @@ def _likely(whole: list[dict[str, Any]], columns: list[str], feed: Any) -> dict[
 
 def _shown(one: Record | Broken) -> dict[str, Any]:
     if isinstance(one, Broken):
-        return {"problem": one.problem, "text": one.text}
+        return {"problem": spoken(one.problem), "text": one.text}
     return {
         name: value if value is None or isinstance(value, bool | int | float) else str(value)[:200] for name, value in flattened(dict(one)).items()
     }

@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from engine.model.faults import refuse
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.permissions import check_may_make
@@ -42,7 +43,7 @@ class ScoresView(APIView):
     def get(self, request: Request) -> Response:
         feed = feed_get(user=person(request), name=request.query_params.get("feed") or "")
         if feed is None:
-            raise NotFound("There is no such feed, or it is not shared with you.")
+            raise NotFound(Message("There is no such feed, or it is not shared with you."))
         minutes = min(max(whole(request.query_params.get("minutes"), "minutes") or 30, 1), 1440)
         return Response({"scores": truth_scores(feed=feed, user=person(request), span_ms=minutes * 60_000)})
 
@@ -92,7 +93,7 @@ def _file_of(user: User, upload: UUID | None) -> Upload | None:
         return None
     found = upload_list(user=user).filter(pk=upload, owner=user).first()
     if found is None:
-        raise refuse("/upload", "There is no such file of yours.")
+        raise refuse("/upload", Message("There is no such file of yours."))
     return found
 
 

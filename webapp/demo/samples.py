@@ -21,6 +21,7 @@ from django.conf import settings
 from django.db import transaction
 
 from engine.model.faults import Fault, Refused, refuse, unknown_name
+from engine.model.messages import Message
 from webapp.accounts.models import Team, User
 from webapp.audit.services import record
 from webapp.demo.simulation.scenarios import read_scenario
@@ -100,12 +101,15 @@ def sample_load(*, name: str, user: User, team: Team | None, given: Upload | Non
     Refused."""
     samples = {sample.name: sample for sample in all_samples()}
     if name not in samples:
-        raise refuse("/name", unknown_name(name, samples, what="sample"))
+        raise refuse("/name", unknown_name(name, samples, what=Message("sample")))
     sample = samples[name]
     if given is not None:
         return _load_given(sample, given, user, team)
     if not sample.is_here:
-        raise refuse("/name", f"The recording is not included: upload its file and name the upload, or put it at {sample.file} below VEDETTE_DATA.")
+        raise refuse(
+            "/name",
+            Message("The recording is not included: upload its file and name the upload, or put it at {file} below VEDETTE_DATA.", file=sample.file),
+        )
     upload = _upload(sample, user)
     try:
         return _load(sample, upload, user, team)
@@ -118,11 +122,13 @@ def sample_load(*, name: str, user: User, team: Team | None, given: Upload | Non
 def _load_given(sample: Sample, upload: Upload, user: User, team: Team | None) -> Upload:
     """Raises Refused with pointers to the file where it does not fit: it stays, and can be loaded by hand."""
     if sample.made:
-        raise refuse("/upload", "A simulated sample takes no file.")
+        raise refuse("/upload", Message("A simulated sample takes no file."))
     try:
         return _load(sample, upload, user, team)
     except Refused as refused:
-        raise Refused(Fault("/upload", f"The file does not fit the sample: {fault.message}") for fault in refused.faults) from None
+        raise Refused(
+            Fault("/upload", Message("The file does not fit the sample: {message}", message=fault.message)) for fault in refused.faults
+        ) from None
 
 
 def _load(sample: Sample, upload: Upload, user: User, team: Team | None) -> Upload:

@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.config.boxes import whole, wholes
 from webapp.config.tables import csv_download, download
@@ -70,7 +71,7 @@ def _beyond(cursor: str, *, ascending: bool) -> Q:
         if not -(2**63) <= start < 2**63:
             raise ValueError(cursor)
     except ValueError as error:
-        raise ValidationError({"cursor": "Take it from `next` of the page before."}) from error
+        raise ValidationError({"cursor": Message("Take it from `next` of the page before.")}) from error
     if ascending:
         return Q(start__gt=start) | Q(start=start, key__gt=key)
     return Q(start__lt=start) | Q(start=start, key__lt=key)
@@ -138,9 +139,9 @@ def asked_for(request: Request) -> QuerySet[Detection]:
     name = asked.get("feed")
     feed = feed_get(user=person(request), name=name) if name else None
     if name and feed is None:
-        raise NotFound("There is no such feed, or it is not shared with you.")
+        raise NotFound(Message("There is no such feed, or it is not shared with you."))
     if feed is None and not named_queries(request):
-        raise ValidationError({"feed": "Name a feed or a query."})
+        raise ValidationError({"feed": Message("Name a feed or a query.")})
     return detection_list(
         feed_id=None if feed is None else feed.pk,
         query_ids=visible_queries(request, feed),
@@ -170,7 +171,7 @@ def changes_asked_for(request: Request) -> dict[str, Any]:
     if wrong:
         raise ValidationError(wrong)
     if feed is None:
-        raise NotFound("Name a feed that you may see: numbers are counted for each feed.")
+        raise NotFound(Message("Name a feed that you may see: numbers are counted for each feed."))
     assert after is not None
     wanted = Wanted(frozenset(visible_queries(request, feed)), asked.get("entity") or None, frozenset(asked.getlist("kind")))
     size = min(max(whole(asked.get("page_size"), "page_size") or LARGEST_PAGE, 1), LARGEST_PAGE)
@@ -213,9 +214,9 @@ class CountsView(APIView):
         feed = feed_get(user=person(request), name=asked.get("feed") or "")
         from_t, to_t = whole(asked.get("from"), "from"), whole(asked.get("to"), "to")
         if feed is None:
-            raise NotFound("There is no such feed, or it is not shared with you.")
+            raise NotFound(Message("There is no such feed, or it is not shared with you."))
         if from_t is None or to_t is None or not from_t < to_t:
-            raise ValidationError({"from": "Give from and to, from before to."})
+            raise ValidationError({"from": Message("Give from and to, from before to.")})
         buckets = min(max(whole(asked.get("buckets"), "buckets") or 200, 1), 2_000)
         return Response(answer_counts(feed_id=feed.pk, query_ids=visible_queries(request, feed), from_t=from_t, to_t=to_t, buckets=buckets))
 
@@ -265,7 +266,7 @@ class ExportView(APIView):
     def get(self, request: Request) -> StreamingHttpResponse:
         kind = request.query_params.get("format", "csv")
         if kind not in export.FORMATS:
-            raise ValidationError({"format": f"One of {', '.join(export.FORMATS)}."})
+            raise ValidationError({"format": Message("One of {known}.", known=", ".join(export.FORMATS))})
         order = ORDERS.get(request.query_params.get("order", "start"), ORDERS["start"])
         rows = asked_for(request).order_by(*order)[:DOWNLOAD_ROWS].iterator(chunk_size=2000)
         if kind == "csv":

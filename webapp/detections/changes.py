@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from engine.model.messages import Message
 from webapp.detections.models import Outbox
 from webapp.feeds.heads import feed_status
 
@@ -49,7 +50,7 @@ def changes_after(*, feed_id: int, seq: int, wanted: Wanted, size: int) -> dict[
     """
     newest = feed_status(feed_id=feed_id)["outbox_seq"]
     if seq > newest:
-        raise NoSuchNumber(f"The feed has got to number {newest}; begin there.")
+        raise NoSuchNumber(Message("The feed has got to number {newest}; begin there.", newest=newest))
     results: list[dict[str, Any]] = []
     reached = seq
     for number, detections in _numbers_after(feed_id, seq):
@@ -58,7 +59,13 @@ def changes_after(*, feed_id: int, seq: int, wanted: Wanted, size: int) -> dict[
         results += [{**one, "seq": number} for one in detections if one in wanted]
         reached = number
     if reached == seq < newest:
-        raise NotKept(f"The changes after number {seq} are no longer kept one by one. Read the answers by time and begin again after {newest}.")
+        raise NotKept(
+            Message(
+                "The changes after number {seq} are no longer kept one by one. Read the answers by time and begin again after {newest}.",
+                seq=seq,
+                newest=newest,
+            )
+        )
     return {"after": seq, "seq": reached, "more": reached < newest, "results": results}
 
 

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from engine.model.faults import Fault
+from engine.model.messages import Message
 from webapp.accounts.models import User
 from webapp.config.faults import InUse
 from webapp.detections.services import detections_forget, detections_held
@@ -28,7 +29,7 @@ def feed_delete(*, feed: Feed, user: User) -> None:
     """
     names = names_in_the_way(feed.queries, user=user)
     if names:
-        raise InUse([Fault("", f"Queries still watch this feed: {', '.join(names)}.")])
+        raise InUse([Fault("", Message("Queries still watch this feed: {names}.", names=", ".join(names)))])
     detections_forget(feed_id=feed.pk)
     feed.queries.all().delete()
     feed.delete()

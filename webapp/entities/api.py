@@ -17,6 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.config.boxes import whole
 from webapp.config.tables import csv_download
@@ -80,14 +81,14 @@ class EntityView(GenericViewSet[Any]):
         """The feed of the address. Raises Http404, and PermissionDenied when it is to be changed by someone who may not."""
         feed: Any = get_object_or_404(feed_list(user=person(self.request)), name=self.kwargs["name"])
         if to_change and not feed.editable:
-            raise PermissionDenied("You may see this feed but not change its registry.")
+            raise PermissionDenied(Message("You may see this feed but not change its registry."))
         return feed  # type: ignore[no-any-return]
 
     def entity(self) -> str:
         """The entity of the address. Raises ValidationError."""
         entity = self.request.query_params.get("id", "")
         if not 1 <= len(entity) <= ENTITY_LENGTH:
-            raise ValidationError({"id": f"Name an entity of 1 to {ENTITY_LENGTH} characters."})
+            raise ValidationError({"id": Message("Name an entity of 1 to {most} characters.", most=ENTITY_LENGTH)})
         return entity
 
     @extend_schema(
@@ -160,7 +161,7 @@ class RegistryView(EntityView):
         serializer.is_valid(raise_exception=True)
         file = serializer.validated_data["file"]
         if file.size > FILE_BYTES:
-            raise ValidationError({"file": f"The file has more than {FILE_BYTES // 1_000_000} MB."})
+            raise ValidationError({"file": Message("The file has more than {most} MB.", most=FILE_BYTES // 1_000_000)})
         return Response({"stored": services.registry_import(feed=feed, given=read_registry(file.read()))}, status=201)
 
     @extend_schema(

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from django.db.models import F, Q, QuerySet
 
+from engine.model.messages import Message
 from webapp.config.boxes import Box
 from webapp.detections.models import Detection
 from webapp.feeds.history import READS, reports
@@ -86,7 +87,7 @@ def _spans(answers: QuerySet[Detection], from_t: int, to_t: int) -> list[tuple[l
     touching = answers.filter(Q(end__isnull=True) | Q(end__gt=from_t) | Q(end=F("start"), start__gte=from_t), start__lt=to_t)
     found = list(touching.order_by().values_list("entities", "start", "end")[: MOST_ANSWERS + 1])
     if len(found) > MOST_ANSWERS:
-        raise TooMany(f"More than {MOST_ANSWERS:,} answers lie in this window: choose a shorter one, or fewer queries.")
+        raise TooMany(Message("More than {most:,} answers lie in this window: choose a shorter one, or fewer queries.", most=MOST_ANSWERS))
     return found
 
 

@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.config.boxes import box_from, whole
 from webapp.detections.api import visible_queries
@@ -56,13 +57,13 @@ class MapView(GenericViewSet[Any]):
         feed, asked = self.feed(), request.query_params
         from_t, to_t = whole(asked.get("from"), "from"), whole(asked.get("to"), "to")
         if from_t is None or to_t is None or not from_t < to_t:
-            raise ValidationError({"from": "Give from and to, from before to."})
+            raise ValidationError({"from": Message("Give from and to, from before to.")})
         columns, rows = whole(asked.get("columns"), "columns") or 0, whole(asked.get("rows"), "rows") or 0
         if columns < 1 or rows < 1 or columns * rows > MOST_CELLS:
-            raise ValidationError({"columns": f"Give columns and rows of at least 1, with at most {MOST_CELLS:,} cells."})
+            raise ValidationError({"columns": Message("Give columns and rows of at least 1, with at most {most:,} cells.", most=MOST_CELLS)})
         of = asked.get("of") or "reports"
         if of not in ("reports", "answers"):
-            raise ValidationError({"of": "reports or answers."})
+            raise ValidationError({"of": Message("reports or answers.")})
         answers = detection_list(feed_id=feed.pk, query_ids=visible_queries(request, feed)) if of == "answers" else None
         grid = Grid(box_from(asked.get("bbox", "")), columns, rows, feed.crs == "geographic")
         try:

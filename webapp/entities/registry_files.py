@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.model.faults import Faults, Refused, refuse
+from engine.model.messages import Message
 from webapp.entities.models import ENTITY_LENGTH, NAME_LENGTH
 
 FILE_BYTES = 10_000_000
@@ -36,32 +37,32 @@ def read_registry(data: bytes) -> list[Given]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise refused("The file is not UTF-8 text: save it as CSV (UTF-8) or GeoJSON.") from error
+        raise refused(Message("The file is not UTF-8 text: save it as CSV (UTF-8) or GeoJSON.")) from error
     rows = _features(text) if text.lstrip()[:1] in ("{", "[") else _csv(text)
     faults, found = Faults(), dict[str, Given]()
     for row, properties in rows:
         try:
             given = _given(properties)
             if given.entity in found:
-                raise ValueError(f'the entity "{given.entity}" stands in the file twice')
+                raise ValueError(Message('the entity "{entity}" stands in the file twice', entity=given.entity))
             found[given.entity] = given
         except ValueError as error:
-            faults.note(f"/{row}", f"Row {row}: {error}.")
+            faults.note(f"/{row}", Message("Row {row}: {error}.", row=row, error=error))
         if len(faults) >= FAULTS or len(found) > RECORDS:
             break
     if len(found) > RECORDS:
-        raise refused(f"A file has at most {RECORDS:,} entities.")
+        raise refused(Message("A file has at most {most:,} entities.", most=RECORDS))
     if faults:
         raise Refused(faults)
     if not found:
-        raise refused("The file has no row.")
+        raise refused(Message("The file has no row."))
     names = {key for given in found.values() for key in given.attributes}
     if len(names) > COLUMNS:
-        raise refused(f"The entities have {len(names):,} different attributes; at most {COLUMNS} are taken.")
+        raise refused(Message("The entities have {count:,} different attributes; at most {most} are taken.", count=len(names), most=COLUMNS))
     return list(found.values())
 
 
-def refused(message: str) -> Refused:
+def refused(message: Message) -> Refused:
     """A file that cannot be read at all."""
     return refuse("/file", message)
 
@@ -71,25 +72,27 @@ def _csv(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, restkey="", strict=True)
     try:
         if "entity" not in (rows.fieldnames or []):
-            raise refused(f'A column "entity" is needed; the header has: {", ".join(rows.fieldnames or [])[:500] or "nothing"}.')
+            raise refused(
+                Message('A column "entity" is needed; the header has: {header}.', header=", ".join(rows.fieldnames or [])[:500] or "nothing")
+            )
         if len(rows.fieldnames or []) > COLUMNS:
-            raise refused(f"A table has at most {COLUMNS} columns; this one has {len(rows.fieldnames or []):,}.")
+            raise refused(Message("A table has at most {most} columns; this one has {count:,}.", most=COLUMNS, count=len(rows.fieldnames or [])))
         for row in rows:
             if "" in row:
-                raise refused(f"Line {rows.line_num} has more fields than the header.")
+                raise refused(Message("Line {line} has more fields than the header.", line=rows.line_num))
             yield rows.line_num, row
     except csv.Error as error:
-        raise refused(f"Line {rows.line_num + 1} is no CSV: {error}.") from error
+        raise refused(Message("Line {line} is no CSV: {error}.", line=rows.line_num + 1, error=error)) from error
 
 
 def _features(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise refused(f"The file is no GeoJSON: {error}.") from error
+        raise refused(Message("The file is no GeoJSON: {error}.", error=error)) from error
     features = document.get("features") if isinstance(document, dict) else None
     if not isinstance(features, list):
-        raise refused('A GeoJSON FeatureCollection is needed: {"type": "FeatureCollection", "features": [...]}.')
+        raise refused(Message('A GeoJSON FeatureCollection is needed: {"type": "FeatureCollection", "features": [...]}.'))
     for row, feature in enumerate(features, 1):
         properties = feature.get("properties") if isinstance(feature, dict) else None
         yield row, properties if isinstance(properties, dict) else {}
@@ -100,21 +103,28 @@ def _given(properties: Mapping[str, Any]) -> Given:
     texts = {str(key).strip(): _text(value) for key, value in properties.items()}
     entity, name = texts.pop("entity", ""), texts.pop("name", "")
     if not entity:
-        raise ValueError('there is no "entity"')
+        raise ValueError(Message('there is no "entity"'))
     return checked(entity, name, {key: value for key, value in texts.items() if value != ""})
 
 
 def checked(entity: str, name: str, attributes: Mapping[str, str]) -> Given:
     """Raises ValueError for what the registry does not take."""
     if len(entity) > ENTITY_LENGTH or len(name) > NAME_LENGTH:
-        raise ValueError(f"an entity has at most {ENTITY_LENGTH} characters, a name at most {NAME_LENGTH}")
+        raise ValueError(Message("an entity has at most {most} characters, a name at most {names}", most=ENTITY_LENGTH, names=NAME_LENGTH))
     if len(attributes) > ATTRIBUTES:
-        raise ValueError(f"an entity has at most {ATTRIBUTES} attributes")
+        raise ValueError(Message("an entity has at most {most} attributes", most=ATTRIBUTES))
     for key, value in attributes.items():
         if not key or len(key) > NAME_LENGTH or len(value) > TEXT_LENGTH:
-            raise ValueError(f'the attribute "{key[:NAME_LENGTH]}" is longer than {NAME_LENGTH} (name) or {TEXT_LENGTH} (value) characters')
+            raise ValueError(
+                Message(
+                    'the attribute "{key}" is longer than {names} (name) or {values} (value) characters',
+                    key=key[:NAME_LENGTH],
+                    names=NAME_LENGTH,
+                    values=TEXT_LENGTH,
+                )
+            )
     if any(map(_is_no_text, "".join([entity, name, *attributes, *attributes.values()]))):
-        raise ValueError("control characters and halves of characters are not allowed")
+        raise ValueError(Message("control characters and halves of characters are not allowed"))
     return Given(entity, name, dict(attributes))
 
 
@@ -130,7 +140,7 @@ def _written(value: Any) -> str:
     try:
         return json.dumps(value)
     except RecursionError as error:
-        raise ValueError("a value has too many levels") from error
+        raise ValueError(Message("a value has too many levels")) from error
 
 
 def _is_no_text(sign: str) -> bool:

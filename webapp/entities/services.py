@@ -10,6 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
 from engine.model.faults import refuse
+from engine.model.messages import Message
 from webapp.accounts.models import Role, User
 from webapp.accounts.permissions import check_may_make
 from webapp.audit.services import record
@@ -27,7 +28,7 @@ def record_put(*, feed: Feed, entity: str, name: str, attributes: Mapping[str, s
     try:
         given = checked(entity, name, attributes)
     except ValueError as error:
-        raise refuse("", f"{error}.") from error
+        raise refuse("", Message("{error}.", error=error)) from error
     with transaction.atomic():
         record("entity.change", feed, entity=entity)
         if not given.name and not given.attributes:
@@ -59,7 +60,7 @@ def note_add(*, feed: Feed, entity: str, author: User, text: str) -> Note:
 def note_remove(*, note: Note, user: User) -> None:
     """Removes one's own note; an administrator anybody's."""
     if note.author_id != user.pk and not user.is_superuser:
-        raise PermissionDenied("Only its author removes a note.")
+        raise PermissionDenied(Message("Only its author removes a note."))
     with transaction.atomic():
         record("entity.note-remove", note.feed, entity=note.entity)
         note.delete()
@@ -68,7 +69,7 @@ def note_remove(*, note: Note, user: User) -> None:
 def watch_begin(*, user: User, feed: Feed, entity: str) -> Watch:
     """Waits for the entity's next report, from now on; a watch that has ended begins again."""
     if Watch.objects.filter(user=user).exclude(feed=feed, entity=entity).count() >= WATCHES:
-        raise refuse("", f"You wait for {WATCHES} entities already, as many as one person may: end a watch first.")
+        raise refuse("", Message("You wait for {most} entities already, as many as one person may: end a watch first.", most=WATCHES))
     return Watch.objects.update_or_create(user=user, feed=feed, entity=entity, defaults={"position": log_of(feed).end[0], "reported_t": None})[0]
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from engine.model.clock import Bools, Ints, late, too_far_ahead
 from engine.model.columns import TIME
+from engine.model.messages import Message
 from engine.sources.appends import End
 from webapp.feeds.bodies import Refusal
 from webapp.feeds.models import Feed
@@ -66,12 +67,14 @@ class Admission:
             return []
         refused: Sequence[dict[str, Any]] = rows.filter(pa.array(ahead)).to_pylist()
         met = _clocks_met(t, ahead, end.clock)
-        unit = "ms" if self.feed.time == "ms" else "ticks"
-        allowed = f"the feed allows {self.feed.ahead} {unit} (its setting ahead)"
-        return [
-            Refusal(FUTURE, f"t is too far ahead of {'the clock on the wall' if self.feed.wall_clock else f'the clock, {clock}'}: {allowed}", row)
-            for row, clock in zip(refused, met, strict=True)
-        ]
+        return [Refusal(FUTURE, self._beyond(clock), row) for row, clock in zip(refused, met, strict=True)]
+
+    def _beyond(self, clock: int | None) -> Message:
+        unit = "ms" if self.feed.time == "ms" else Message("ticks")
+        allowed = Message("the feed allows {ahead} {unit} (its setting ahead)", ahead=self.feed.ahead, unit=unit)
+        if self.feed.wall_clock:
+            return Message("t is too far ahead of the clock on the wall: {allowed}", allowed=allowed)
+        return Message("t is too far ahead of the clock, {clock}: {allowed}", clock=clock, allowed=allowed)
 
 
 def _clocks_met(t: Ints, refused: Bools, clock: int | None) -> list[int]:

@@ -17,6 +17,7 @@ from rest_framework.response import Response
 
 from engine.model.faults import Refused
 from engine.model.feed import KEYS
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.config.boxes import box_from, whole
@@ -24,6 +25,7 @@ from webapp.config.errors import serializer_faults
 from webapp.config.pagination import CURSOR, NewestFirst
 from webapp.config.related import BoundedListField
 from webapp.config.tables import csv_download
+from webapp.config.wording import SpokenField
 from webapp.detections.removal import feed_delete, feed_holdings
 from webapp.feeds import history, mending, recent, services
 from webapp.feeds.documents import read_schema
@@ -111,6 +113,8 @@ class FeedSerializer(OwnedSerializer):
 class DeadLetterSerializer(serializers.ModelSerializer[DeadLetter]):
     """One refused row."""
 
+    detail = SpokenField(read_only=True)
+
     class Meta:
         model = DeadLetter
         fields = ("id", "reason", "detail", "row", "line", "source", "received_at", "sent_at")
@@ -126,7 +130,7 @@ class MendSerializer(serializers.Serializer[Any]):
 
     def validate(self, given: dict[str, Any]) -> dict[str, Any]:
         if ("id" in given) != ("row" in given) or ("id" in given) == ("rule" in given):
-            raise ValidationError("Give id and row, or a rule.")
+            raise ValidationError(Message("Give id and row, or a rule."))
         return given
 
 
@@ -222,7 +226,7 @@ class FeedView(OwnedView):
         feed, asked = self.get_object(), request.query_params
         entities = asked.getlist("entity")
         if not 1 <= len(entities) <= recent.TRACK_ENTITIES:
-            raise ValidationError({"entity": f"Name 1 to {recent.TRACK_ENTITIES} entities."})
+            raise ValidationError({"entity": Message("Name 1 to {most} entities.", most=recent.TRACK_ENTITIES)})
         limit = min(whole(asked.get("limit"), "limit") or recent.TRACK_POINTS, recent.TRACK_POINTS)
         found = recent.tracks(feed, entities, whole(asked.get("from"), "from"), whole(asked.get("to"), "to"), max(1, limit))
         return Response({"complete": found.complete, "tracks": found.tracks})
@@ -243,7 +247,7 @@ class FeedView(OwnedView):
         feed, asked = self.get_object(), request.query_params
         from_t, to_t = whole(asked.get("from"), "from"), whole(asked.get("to"), "to")
         if from_t is None or to_t is None or not from_t < to_t:
-            raise ValidationError({"from": "Give from and to, from before to."})
+            raise ValidationError({"from": Message("Give from and to, from before to.")})
         found = history.movements(feed, from_t, to_t, whole(asked.get("step"), "step") or 1)
         return HttpResponse(found.to_bytes(), content_type="application/octet-stream")
 
@@ -282,7 +286,7 @@ class FeedView(OwnedView):
     def histogram(self, request: Request, name: str) -> Response:
         feed, column = self.get_object(), request.query_params.get("column", "")
         if column not in feed.columns and column not in ("x", "y"):
-            raise ValidationError({"column": f"One of {', '.join(['x', 'y', *feed.columns])}."})
+            raise ValidationError({"column": Message("One of {known}.", known=", ".join(["x", "y", *feed.columns]))})
         bins = whole(request.query_params.get("bins"), "bins") or 40
         return Response(recent.histogram(feed, column, min(max(bins, 1), HISTOGRAM_BINS)))
 

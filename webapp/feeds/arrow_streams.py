@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.model.messages import Message
+
 COLUMNS = 1_000
 BATCHES = 1_000
 _SCHEMA, _DICTIONARY, _RECORDS = 1, 2, 3
@@ -47,14 +49,14 @@ def read_stream(body: bytes, limits: Limits, wanted: Collection[str]) -> pa.Tabl
         table = pa.ipc.open_stream(body).read_all()
         table.validate()
         if len(set(table.column_names)) < table.num_columns:
-            raise StreamRefused("Two columns have the same name.")
+            raise StreamRefused(Message("Two columns have the same name."))
         table = _without_nested(table, wanted)
         _count_shared(table, limits)
         # Offsets that point outside would be followed by the code that reads the rows. This reads each row's own text: not before they are counted.
         table.validate(full=True)
         return pa.table({field.name: _plain(column) for field, column in zip(table.schema, table.columns, strict=True)})
     except (pa.ArrowException, OSError, struct.error, OverflowError, UnicodeDecodeError) as error:
-        raise StreamRefused(f"The body is not an Arrow stream: {error}") from error
+        raise StreamRefused(Message("The body is not an Arrow stream: {error}", error=error)) from error
 
 
 def _count_messages(body: bytes, limits: Limits) -> None:
@@ -80,10 +82,10 @@ def _count_messages(body: bytes, limits: Limits) -> None:
             values += sum(dictionaries.values())
         else:
             dictionaries[number] = (dictionaries.get(number, 0) if header.byte(2) else 0) + held
-        _refuse_above(rows, limits.rows, "rows")
-        _refuse_above(values, limits.values, "values")
-        _refuse_above(unpacked, limits.unpacked, "bytes, unpacked")
-        _refuse_above(batches, BATCHES, "record batches")
+        _refuse_above(rows, limits.rows, Message("rows"))
+        _refuse_above(values, limits.values, Message("values"))
+        _refuse_above(unpacked, limits.unpacked, Message("bytes, unpacked"))
+        _refuse_above(batches, BATCHES, Message("record batches"))
 
 
 def _messages(body: bytes) -> Iterator[pa.Message]:
@@ -94,7 +96,7 @@ def _messages(body: bytes) -> Iterator[pa.Message]:
         except StopIteration:
             return
         if message.type == "schema" and len(pa.ipc.read_schema(message)) > COLUMNS:
-            raise StreamTooLarge(f"The stream has more than {COLUMNS:,} columns; send those of the feed.")
+            raise StreamTooLarge(Message("The stream has more than {most:,} columns; send those of the feed.", most=COLUMNS))
         yield message
 
 
@@ -109,9 +111,9 @@ def _unpacked(batch: _Table, body: memoryview) -> int:
     return total
 
 
-def _refuse_above(count: int, most: int, what: str) -> None:
+def _refuse_above(count: int, most: int, what: Message) -> None:
     if count > most or count < 0:
-        raise StreamTooLarge(f"The stream has more than {most:,} {what}; send smaller parts.")
+        raise StreamTooLarge(Message("The stream has more than {most:,} {what}; send smaller parts.", most=most, what=what))
 
 
 def _without_nested(table: pa.Table, wanted: Collection[str]) -> pa.Table:
@@ -120,7 +122,13 @@ def _without_nested(table: pa.Table, wanted: Collection[str]) -> pa.Table:
     for name in nested:
         if name in wanted:
             kind = table.schema.field(name).type
-            raise StreamRefused(f"The column {name[:100]!r} has the Arrow type {str(kind)[:100]}; send text, numbers, true and false, or times.")
+            raise StreamRefused(
+                Message(
+                    "The column {name} has the Arrow type {type}; send text, numbers, true and false, or times.",
+                    name=repr(name[:100]),
+                    type=str(kind)[:100],
+                )
+            )
     return table.drop_columns(nested) if nested else table
 
 
@@ -139,7 +147,7 @@ def _is_simple(kind: pa.DataType) -> bool:
 def _count_shared(table: pa.Table, limits: Limits) -> None:
     """Raises StreamTooLarge when rows that share texts would take too much once each has its own."""
     total = sum(_shared_bytes(chunk) for column in table.columns for chunk in column.chunks)
-    _refuse_above(total, limits.unpacked, "bytes, unpacked")
+    _refuse_above(total, limits.unpacked, Message("bytes, unpacked"))
 
 
 def _shared_bytes(array: pa.Array) -> int:

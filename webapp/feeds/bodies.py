@@ -13,6 +13,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import chain, compress, islice
 from typing import Any, BinaryIO, Protocol
 
@@ -22,6 +23,7 @@ import pyarrow as pa
 from engine.model.columns import ENTITY, TIME
 from engine.model.events import ARROW_TYPES, check_rows
 from engine.model.feed import ColumnType, Feed
+from engine.model.messages import Message, as_it_is, message_of
 from engine.sources.values import column_of
 from webapp.feeds.arrow_streams import Limits, StreamRefused, StreamTooLarge, read_stream
 from webapp.feeds.columnar import csv_rows, json_rows
@@ -109,23 +111,23 @@ def inflate(body: bytes, encoding: str, limit: int = INFLATED_BYTES) -> bytes:
     if encoding in ("", "identity"):
         return body
     if encoding not in ("gzip", "x-gzip"):
-        raise Unsupported(f"The content encoding {encoding[:40]!r} is not read; send gzip or none.")
+        raise Unsupported(Message("The content encoding {encoding} is not read; send gzip or none.", encoding=repr(encoding[:40])))
     parts: list[bytes] = []
     left, size = body, 0
     while left:
         # Each member takes a copy of what follows it.
         if len(parts) == GZIP_MEMBERS:
-            raise TooLarge(f"The body has more than {GZIP_MEMBERS} gzip members; send it as one.")
+            raise TooLarge(Message("The body has more than {most} gzip members; send it as one.", most=GZIP_MEMBERS))
         unpacker = zlib.decompressobj(wbits=31)
         try:
             part = unpacker.decompress(left, limit + 1 - size)
         except zlib.error as error:
-            raise Unreadable(f"The body is not gzip: {error}") from error
+            raise Unreadable(Message("The body is not gzip: {error}", error=error)) from error
         size += len(part)
         if size > limit:
-            raise TooLarge(f"The body unpacks to more than {limit} bytes; send smaller parts.")
+            raise TooLarge(Message("The body unpacks to more than {limit} bytes; send smaller parts.", limit=limit))
         if not unpacker.eof:
-            raise Unreadable("The gzip body ends in the middle.")
+            raise Unreadable(Message("The gzip body ends in the middle."))
         parts.append(part)
         left = unpacker.unused_data
     return b"".join(parts)
@@ -137,7 +139,11 @@ def read_body(body: bytes, content_type: str, feed: Feed) -> Checked:
     if kind == ARROW:
         return check(_arrow(body, feed), feed)
     if kind not in TEXTS:
-        raise Unsupported(f"The content type {kind[:80]!r} is not read; send {NDJSON}, {CSV} or {ARROW}.")
+        raise Unsupported(
+            Message(
+                "The content type {kind} is not read; send {ndjson}, {csv} or {arrow}.", kind=repr(kind[:80]), ndjson=NDJSON, csv=CSV, arrow=ARROW
+            )
+        )
     _count_text(body)
     stream = io.BytesIO(body)
     text = TEXTS[kind](feed, stream)
@@ -194,13 +200,13 @@ def _count_text(body: bytes) -> None:
     lines = body.count(b"\n")
     # A line of column names, and the last line's end.
     if lines > BODY_ROWS + 1:
-        raise TooLarge(f"The body has more than {BODY_ROWS:,} rows; send smaller parts.")
+        raise TooLarge(Message("The body has more than {most:,} rows; send smaller parts.", most=BODY_ROWS))
     if lines + sum(body.count(sign) for sign in (b",", b"[", b"{")) > BODY_VALUES:
-        raise TooLarge(f"The body has more than {BODY_VALUES:,} values; send smaller parts.")
+        raise TooLarge(Message("The body has more than {most:,} values; send smaller parts.", most=BODY_VALUES))
 
 
 NEEDED = (ENTITY, TIME)
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+SEPARATORS = {",": Message("commas"), ";": Message("semicolons"), "\t": Message("tabs"), "|": Message("bars")}
 SHOWN_COLUMNS = 20
 
 
@@ -210,12 +216,21 @@ def check_columns(names: Sequence[str], feed: Feed, *, separator: str | None = N
     if not missing:
         return
     seen = ", ".join(repr(name[:SHOWN_CHARACTERS]) for name in names[:SHOWN_COLUMNS]) + (", ..." if len(names) > SHOWN_COLUMNS else "")
-    between = f" (taken as separated by {SEPARATORS[separator]})" if separator else ""
+    between = Message(" (taken as separated by {separator})", separator=SEPARATORS[separator]) if separator else ""
     other = _other_separator(names, separator)
-    remedy = (
-        f"It seems to be separated by {SEPARATORS[other]}: send commas." if other else f"Name the columns as the feed does: {', '.join(feed.types)}."
+    if other:
+        remedy = Message("It seems to be separated by {separator}: send commas.", separator=SEPARATORS[other])
+    else:
+        remedy = Message("Name the columns as the feed does: {known}.", known=", ".join(feed.types))
+    raise Unreadable(
+        Message(
+            "There is no column {names}. The header reads {seen}{between}. {remedy}",
+            names=reduce(lambda first, last: Message("{first} and no column {last}", first=first, last=last), map(as_it_is, missing)),
+            seen=seen,
+            between=between,
+            remedy=remedy,
+        )
     )
-    raise Unreadable(f"There is no column {' and no column '.join(missing)}. The header reads {seen}{between}. {remedy}")
 
 
 def _other_separator(names: Sequence[str], separator: str | None) -> str | None:
@@ -229,9 +244,9 @@ def _arrow(body: bytes, feed: Feed) -> pa.Table:
     try:
         table = read_stream(body, Limits(BODY_ROWS, BODY_VALUES, INFLATED_BYTES), feed.types)
     except StreamRefused as error:
-        raise Unreadable(str(error)) from error
+        raise Unreadable(message_of(error)) from error
     except StreamTooLarge as error:
-        raise TooLarge(str(error)) from error
+        raise TooLarge(message_of(error)) from error
     check_columns(table.column_names, feed)
     return table
 
@@ -269,18 +284,18 @@ class _Json:
 def _record(line: bytes) -> dict[str, Any] | str:
     """The JSON object on a line, or what is wrong with it."""
     if len(line) > LINE_BYTES:
-        return f"longer than {LINE_BYTES} bytes"
+        return Message("longer than {most} bytes", most=LINE_BYTES)
     try:
         record = json.loads(line, parse_constant=_no_constant)
     except RecursionError:
-        return "nested too deeply"
+        return Message("nested too deeply")
     except ValueError as error:
-        return str(error)
-    return record if isinstance(record, dict) else "not a JSON object"
+        return message_of(error)
+    return record if isinstance(record, dict) else Message("not a JSON object")
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(Message("{name} is no JSON value", name=name))
 
 
 def _malformed(number: int, detail: str, line: bytes) -> Refusal:
@@ -292,12 +307,12 @@ def _typed(
 ) -> _Lines:
     """Columns in the feed's types. A value that does not fit makes its own row a dead letter, not a fault of the whole column."""
     arrays: dict[str, pa.Array] = {}
-    wrong: dict[int, str] = {}
+    wrong: dict[int, Message] = {}
     for name, kind in feed.types.items():
         if name in columns:
             arrays[name], misfits = _column(columns[name], kind, text=text)
             for position in np.flatnonzero(misfits).tolist() if misfits is not None else ():
-                wrong.setdefault(position, f"{name} must be {_WANTED[kind]}")
+                wrong.setdefault(position, Message("{name} must be {needed}", name=name, needed=_WANTED[kind]))
     rows = pa.table(arrays)
     if not wrong:
         return _Lines(rows, numbers, dead)
@@ -306,7 +321,12 @@ def _typed(
     return _Lines(rows.filter(pa.array(keep)), list(compress(numbers, keep)), dead)
 
 
-_WANTED = {ColumnType.STRING: "a string", ColumnType.INT: "an integer", ColumnType.FLOAT: "a number", ColumnType.BOOL: "true or false"}
+_WANTED = {
+    ColumnType.STRING: Message("a string"),
+    ColumnType.INT: Message("an integer"),
+    ColumnType.FLOAT: Message("a number"),
+    ColumnType.BOOL: Message("true or false"),
+}
 
 
 def _column(values: Sequence[Any], kind: ColumnType, *, text: bool) -> tuple[pa.Array, Any]:
@@ -358,7 +378,7 @@ def _cells(line: bytes, width: int) -> list[str] | str:
     Each line stands for itself: a quote that is not closed spoils one row and not all that follow, so a cell cannot hold a line break.
     """
     if len(line) > LINE_BYTES:
-        return f"longer than {LINE_BYTES} bytes"
+        return Message("longer than {most} bytes", most=LINE_BYTES)
     try:
         text = line.decode().rstrip("\r\n")
         # Most lines have no quotes, and splitting is several times faster than the general way.
@@ -375,11 +395,11 @@ def _header(line: bytes) -> list[str]:
         text = line.decode().rstrip("\r\n")
         header = [name.strip() for name in next(csv.reader([text], strict=True), [])]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise Unreadable(f"The line of column names cannot be read: {error}") from error
+        raise Unreadable(Message("The line of column names cannot be read: {error}", error=error)) from error
     if not header:
-        raise Unreadable("CSV begins with a line of column names.")
+        raise Unreadable(Message("CSV begins with a line of column names."))
     if len(set(header)) < len(header):
-        raise Unreadable("Two columns have the same name.")
+        raise Unreadable(Message("Two columns have the same name."))
     return header
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from engine.model.faults import Fault, Refused
 from engine.model.feed import KEYS, Crs
 from engine.model.feed import Feed as EngineFeed
+from engine.model.messages import Message
 from engine.model.region import read_region
 from webapp.feeds.models import Feed
 
@@ -41,10 +42,10 @@ def _view_faults(view: Any) -> list[Fault]:
     if view in ({}, None):
         return []
     if not isinstance(view, dict) or set(view) != VIEW_KEYS:
-        return [Fault("/view", 'Written as {"center": [x, y], "zoom": z}.')]
+        return [Fault("/view", Message('Written as {"center": [x, y], "zoom": z}.'))]
     numbers = [*view["center"], view["zoom"]] if isinstance(view["center"], list) and len(view["center"]) == 2 else [None]
     if not all(_is_number(number) for number in numbers):
-        return [Fault("/view", "Centre and zoom are finite numbers.")]
+        return [Fault("/view", Message("Centre and zoom are finite numbers."))]
     return []
 
 
@@ -58,8 +59,8 @@ def _plan_faults(bounds: Any, crs: Any) -> list[Fault]:
         or bounds[0] >= bounds[2]
         or bounds[1] >= bounds[3]
     ):
-        return [Fault("/plan_bounds", "x0, y0, x1, y1 with x0 < x1 and y0 < y1.")]
-    return [] if crs == "planar" else [Fault("/plan_bounds", "Only a planar feed lies on a plan.")]
+        return [Fault("/plan_bounds", Message("x0, y0, x1, y1 with x0 < x1 and y0 < y1."))]
+    return [] if crs == "planar" else [Fault("/plan_bounds", Message("Only a planar feed lies on a plan."))]
 
 
 def _is_number(value: Any) -> bool:

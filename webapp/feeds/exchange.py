@@ -17,7 +17,8 @@ import shapely
 import shapely.geometry
 from pyproj import Geod
 
-from engine.model.faults import Fault, Refused, refuse
+from engine.model.faults import Refused, fault_from_json, refuse
+from engine.model.messages import Message, message_from_json
 from webapp.cage.warm_pool import PARSERS, TookTooLong, Work
 from webapp.config.tables import harmless
 from webapp.feeds.region_files import FILE_BYTES, Feature
@@ -41,20 +42,23 @@ MEDIA = {
 def read_features(data: bytes, *, name_field: str | None = None) -> list[Feature]:
     """The regions in a file, read by a caged process. Raises Refused when the file as a whole cannot be read."""
     if len(data) > FILE_BYTES:
-        raise refuse("/file", f"The file has more than {FILE_BYTES // 1_000_000} MB.")
+        raise refuse("/file", Message("The file has more than {most} MB.", most=FILE_BYTES // 1_000_000))
     work = Work("webapp.feeds.region_files", {"name_field": name_field}, SECONDS, MEMORY_BYTES, data)
     try:
         status, written = PARSERS.ask(work)
     except TookTooLong as error:
-        raise refuse("/file", f"Reading the file took more than {SECONDS:g} seconds: send it in parts.") from error
+        raise refuse("/file", Message("Reading the file took more than {seconds} seconds: send it in parts.", seconds=f"{SECONDS:g}")) from error
     if status != 0 or not written.endswith(b"\n"):
         raise refuse(
-            "/file", f"Reading the file broke off, or took more than {MEMORY_BYTES >> 20} MB of memory: it is damaged, or to be sent in parts."
+            "/file",
+            Message(
+                "Reading the file broke off, or took more than {most} MB of memory: it is damaged, or to be sent in parts.", most=MEMORY_BYTES >> 20
+            ),
         )
     answer = json.loads(written)
     if "faults" in answer:
-        raise Refused(Fault(pointer, message) for pointer, message in answer["faults"])
-    return [Feature(**feature) for feature in answer["features"]]
+        raise Refused(map(fault_from_json, answer["faults"]))
+    return [Feature(**{**feature, "fault": feature["fault"] and message_from_json(feature["fault"])}) for feature in answer["features"]]
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------------------
@@ -75,9 +79,9 @@ def write_features(regions: Sequence[Exported], kind: str, *, geographic: bool) 
     Raises Refused for an unknown format, and for KML of a plane that is not the earth.
     """
     if kind not in MEDIA:
-        raise refuse("/format", f"One of {', '.join(MEDIA)}.")
+        raise refuse("/format", Message("One of {known}.", known=", ".join(MEDIA)))
     if kind == "kml" and not geographic:
-        raise refuse("/format", "KML is for places on the earth; this feed is a plane.")
+        raise refuse("/format", Message("KML is for places on the earth; this feed is a plane."))
     if kind == "geojson":
         return _to_geojson(regions, geographic)
     if kind == "csv":

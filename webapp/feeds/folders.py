@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from engine.failpoints import failpoint
 from engine.model.feed import Feed as EngineFeed
+from engine.model.messages import Message
 from webapp.feeds.bodies import CSV, NDJSON, Checked, Unreadable, check, check_columns, read_text
 from webapp.feeds.damage import kept_apart
 from webapp.feeds.ingest import Delivery, ingest
@@ -140,18 +141,20 @@ def read_file(path: Path, feed: EngineFeed, rows: int) -> Iterator[Checked]:
     if suffix == ".parquet":
         return _parquet(path, feed, rows)
     if suffix not in KINDS:
-        raise Unreadable(f"Files end in {', '.join([*KINDS, '.parquet'])}, with or without .gz; not in {path.suffix!r}.")
+        raise Unreadable(
+            Message("Files end in {known}, with or without .gz; not in {suffix}.", known=", ".join([*KINDS, ".parquet"]), suffix=repr(path.suffix))
+        )
     return _text(path, KINDS[suffix], feed, rows)
 
 
 def _text(path: Path, kind: str, feed: EngineFeed, rows: int) -> Iterator[Checked]:
     if path.stat().st_size == 0:
-        raise Unreadable("The file has no bytes.")
+        raise Unreadable(Message("The file has no bytes."))
     with cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb") as stream:
         try:
             yield from read_text(stream, kind, feed, rows)
         except (EOFError, gzip.BadGzipFile, zlib.error) as fault:
-            raise Unreadable(f"The file is not whole gzip: {fault}") from fault
+            raise Unreadable(Message("The file is not whole gzip: {fault}", fault=fault)) from fault
 
 
 def _parquet(path: Path, feed: EngineFeed, rows: int) -> Iterator[Checked]:
@@ -160,7 +163,7 @@ def _parquet(path: Path, feed: EngineFeed, rows: int) -> Iterator[Checked]:
     except (pa.ArrowException, OSError) as fault:
         if isinstance(fault, FileNotFoundError):
             raise
-        raise Unreadable(f"The file is not Parquet: {fault}") from fault
+        raise Unreadable(Message("The file is not Parquet: {fault}", fault=fault)) from fault
     with file:
         check_columns(file.schema_arrow.names, feed)
         batches = file.iter_batches(batch_size=rows)
@@ -168,7 +171,7 @@ def _parquet(path: Path, feed: EngineFeed, rows: int) -> Iterator[Checked]:
             try:
                 batch = next(batches, None)
             except (pa.ArrowException, OSError) as fault:
-                raise Unreadable(f"The file cannot be read to its end: {fault}") from fault
+                raise Unreadable(Message("The file cannot be read to its end: {fault}", fault=fault)) from fault
             if batch is None:
                 return
             yield check(pa.Table.from_batches([batch]), feed)

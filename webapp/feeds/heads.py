@@ -8,6 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from engine.model.faults import refuse
+from engine.model.messages import Message
 from webapp.accounts.models import Membership, Role, User
 from webapp.accounts.permissions import AnyUser
 from webapp.feeds.models import Feed
@@ -34,7 +35,7 @@ def feed_place(*, feed: Feed, job: Job) -> None:
     Without an epoch the head belongs to no start: the former job writes nothing more, and the next generation of the checkpoint is its own.
     """
     if job.team_id not in (None, feed.team_id):
-        raise refuse("/job", "A team's job takes the team's own feeds.")
+        raise refuse("/job", Message("A team's job takes the team's own feeds."))
     feed_head_ensure(feed)
     head = FeedHead.objects.select_for_update(of=("self",)).get(feed=feed)
     if head.job_id != job.pk:

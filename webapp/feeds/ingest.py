@@ -21,6 +21,7 @@ import pyarrow as pa
 from django.db import transaction
 
 from engine.failpoints import failpoint
+from engine.model.messages import Message
 from engine.sources.appends import End, Entry
 from engine.sources.segments import LogDamaged
 from webapp.feeds.admission import Admission
@@ -208,7 +209,10 @@ def _note(delivery: Delivery) -> dict[str, Any]:
     """What the log remembers of a delivery beside its rows."""
     letters = [_letter_of(refusal) for refusal in delivery.dead[:KEPT]]
     more = Counter(refusal.reason for refusal in delivery.dead[KEPT:])
-    letters += [{"reason": reason, "detail": f"and {count} more rows of this delivery", "line": None, "row": None} for reason, count in more.items()]
+    letters += [
+        {"reason": reason, "detail": Message("and {count} more rows of this delivery", count=count), "line": None, "row": None}
+        for reason, count in more.items()
+    ]
     note = {
         "received": delivery.received,
         "dead": len(delivery.dead),

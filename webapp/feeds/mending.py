@@ -19,7 +19,9 @@ from django.utils import timezone
 from engine.model.faults import refuse
 from engine.model.feed import ColumnType
 from engine.model.feed import Feed as EngineFeed
+from engine.model.messages import Message
 from webapp.audit.services import record
+from webapp.config.wording import spoken
 from webapp.feeds.bodies import NDJSON, Refusal, read_body
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import DeadLetter, Feed
@@ -84,7 +86,7 @@ def _thousandfold(value: Any) -> Any:
 def mend_all(*, feed: Feed, rule: str, reason: str = "") -> Mended:
     """Applies a rule to the letters that were not sent yet, the oldest `AT_ONCE` of them; `late` rows are no faults and stay. Raises Refused."""
     if rule not in RULES:
-        raise refuse("/rule", f"One of {', '.join(RULES)}.")
+        raise refuse("/rule", Message("One of {known}.", known=", ".join(RULES)))
     change, schema = RULES[rule][1], feed.engine_feed()
     letters = DeadLetter.objects.filter(feed=feed, sending="", row__isnull=False).exclude(reason="late")
     if reason:
@@ -100,11 +102,11 @@ def mend_one(*, feed: Feed, pk: int, row: Row) -> Mended:
     """Sends a row in the place of a letter's. Raises Refused for one that was sent already."""
     letter = DeadLetter.objects.filter(feed=feed, pk=pk).first()
     if letter is None:
-        raise refuse("/id", "There is no such dead letter.")
+        raise refuse("/id", Message("There is no such dead letter."))
     if letter.sending:
-        raise refuse("/id", "It was mended and sent already.")
+        raise refuse("/id", Message("It was mended and sent already."))
     if NUL.search(json.dumps(row)):
-        raise refuse("/row", "A text of the row holds the character NUL: take it out.")
+        raise refuse("/row", Message("A text of the row holds the character NUL: take it out."))
     return _send(feed, [(letter, dict(row))], "by hand")
 
 
@@ -112,7 +114,7 @@ def _send(feed: Feed, rows: Sequence[tuple[DeadLetter, dict[str, Any]]], how: st
     found = _finish(feed)
     dead = _faults(feed, [row for _, row in rows])
     found.wrong = len(dead)
-    found.problems = [{"id": rows[at][0].pk, "reason": one.reason, "detail": one.detail} for at, one in list(dead.items())[:SHOWN]]
+    found.problems = [{"id": rows[at][0].pk, "reason": one.reason, "detail": spoken(one.detail)} for at, one in list(dead.items())[:SHOWN]]
     good = [(letter, row) for at, (letter, row) in enumerate(rows) if at not in dead]
     if not good:
         return found

@@ -16,7 +16,8 @@ from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from engine.model.faults import Fault
+from engine.model.faults import Fault, in_row
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
 from webapp.config.boxes import wholes
@@ -127,7 +128,7 @@ class RegionView(OfFeedView):
         serializer.is_valid(raise_exception=True)
         given = serializer.validated_data
         if given["file"].size > FILE_BYTES:
-            raise ValidationError({"file": f"The file has more than {FILE_BYTES // 1_000_000} MB."})
+            raise ValidationError({"file": Message("The file has more than {most} MB.", most=FILE_BYTES // 1_000_000)})
         imported = services.regions_import(
             owner=person(request),
             feed=given["feed"],
@@ -154,13 +155,13 @@ class RegionView(OfFeedView):
         asked = request.query_params
         feed = feed_get(user=person(request), name=asked.get("feed", ""))
         if feed is None:
-            raise ValidationError({"feed": "Name a feed that you may see."})
+            raise ValidationError({"feed": Message("Name a feed that you may see.")})
         regions = self.filter_queryset(self.get_queryset()).filter(feed=feed)
         if ids := asked.getlist("id"):
             regions = regions.filter(pk__in=wholes(ids, "id"))
         kind = asked.get("format", "geojson")
         if kind not in MEDIA:
-            raise ValidationError({"format": f"One of {', '.join(FORMATS)}."})
+            raise ValidationError({"format": Message("One of {known}.", known=", ".join(FORMATS))})
         exported = [Exported(region.name, region.geometry, region.tags) for region in regions[:EXPORTED]]
         data = write_features(exported, kind, geographic=feed.crs == "geographic")
         headers = {"Content-Disposition": f'attachment; filename="regions-{feed.name}.{kind}"'}
@@ -188,7 +189,7 @@ class RegionImportView(RegionView):
 
 def _import_answer(imported: services.Imported, stored: bool) -> dict[str, Any]:
     refused = [{"row": row, "name": name, **faults_body(faults)} for row, name, faults in imported.refused]
-    all_faults = [{"pointer": fault.pointer, "message": f"Row {row}: {fault.message}"} for row, _, faults in imported.refused for fault in faults]
+    all_faults = faults_body(in_row(row, fault) for row, _, faults in imported.refused for fault in faults)["faults"]
     created = [
         {**({"id": region.pk} if stored else {}), "name": region.name, "geometry": region.geometry, "bbox": region.bbox}
         for region in imported.regions

@@ -26,7 +26,8 @@ import shapefile
 import shapely
 import shapely.geometry
 
-from engine.model.faults import Refused, refuse
+from engine.model.faults import Fault, Refused, refuse
+from engine.model.messages import Message
 
 FILE_BYTES = 20_000_000
 FEATURES = 5_000
@@ -51,7 +52,7 @@ class Feature:
     row: int
     name: str
     geometry: Any
-    fault: str = ""
+    fault: Message | None = None
     tags: Sequence[str] = field(default_factory=tuple)
 
 
@@ -78,35 +79,45 @@ def warm_up() -> None:
         run({"name_field": None}, data)
 
 
+def _written(feature: Feature) -> dict[str, Any]:
+    return {**asdict(feature), "fault": feature.fault and feature.fault.to_json()}
+
+
 def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
     """The program's work: `features`, or `faults` when the file as a whole cannot be read."""
     try:
-        return {"features": [asdict(feature) for feature in features_of(data, request["name_field"])]}
+        return {"features": [_written(feature) for feature in features_of(data, request["name_field"])]}
     except Refused as refused:
-        return {"faults": [[fault.pointer, fault.message] for fault in refused.faults]}
+        return {"faults": [fault.to_json() for fault in refused.faults]}
     except OSError:
         # Its text may name files of the server.
-        return {"faults": [["/file", "The file cannot be read."]]}
+        return {"faults": [Fault("/file", Message("The file cannot be read.")).to_json()]}
 
 
 def features_of(data: bytes, name_field: str | None) -> list[Feature]:
     """The regions in a file. Raises Refused when the file as a whole cannot be read."""
     if len(data) > FILE_BYTES:
-        raise refuse("/file", f"The file has more than {FILE_BYTES // 1_000_000} MB.")
+        raise refuse("/file", Message("The file has more than {most} MB.", most=FILE_BYTES // 1_000_000))
     found: list[Feature] = []
     corners = values = 0
     for feature in _features(data, name_field):
         if len(found) == FEATURES:
-            raise refuse("/file", f"The file has more than {FEATURES:,} regions.")
+            raise refuse("/file", Message("The file has more than {most:,} regions.", most=FEATURES))
         found.append(feature)
         written = json.dumps(feature.geometry)
         corners, values = corners + written.count("["), values + written.count(",") + written.count("[") + written.count("{")
         if corners > CORNERS:
-            raise refuse("/file", f"The regions of the file have more than {CORNERS:,} corners together: simplify them, or send several files.")
+            raise refuse(
+                "/file",
+                Message("The regions of the file have more than {most:,} corners together: simplify them, or send several files.", most=CORNERS),
+            )
         if values > VALUES:
-            raise refuse("/file", f"The regions of the file hold more than {VALUES:,} values together: simplify them, or send several files.")
+            raise refuse(
+                "/file",
+                Message("The regions of the file hold more than {most:,} values together: simplify them, or send several files.", most=VALUES),
+            )
     if not found:
-        raise refuse("/file", "There are no regions in the file.")
+        raise refuse("/file", Message("There are no regions in the file."))
     return found
 
 
@@ -138,15 +149,15 @@ def _geojson(data: bytes, name_field: str | None) -> Iterator[Feature]:
     try:
         document = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise refuse("/file", f"This is no JSON: {error}") from error
+        raise refuse("/file", Message("This is no JSON: {error}", error=error)) from error
     if not isinstance(document, dict):
-        raise refuse("/file", "GeoJSON is an object: a FeatureCollection, a Feature or a geometry.")
+        raise refuse("/file", Message("GeoJSON is an object: a FeatureCollection, a Feature or a geometry."))
     if document.get("type") == "FeatureCollection":
         items = document.get("features")
     else:
         items = [document if document.get("type") == "Feature" else {"type": "Feature", "geometry": document}]
     if not isinstance(items, list):
-        raise refuse("/file", "The FeatureCollection has no list of features.")
+        raise refuse("/file", Message("The FeatureCollection has no list of features."))
     for row, item in enumerate(items, start=1):
         given = item.get("properties") if isinstance(item, dict) else None
         properties: dict[str, Any] = given if isinstance(given, dict) else {}
@@ -168,7 +179,7 @@ def _without_height(geometry: Any) -> Any:
         try:
             return {"type": geometry.get("type"), "coordinates": flat(geometry["coordinates"])}
         except RecursionError as error:
-            raise refuse("/file", "The coordinates are nested too deeply.") from error
+            raise refuse("/file", Message("The coordinates are nested too deeply.")) from error
     return geometry
 
 
@@ -179,14 +190,14 @@ def _csv(data: bytes) -> Shapes:
         rows = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""), restkey="", restval="")
         wkt = next((column for column in rows.fieldnames or () if column.lower() in ("wkt", "geometry", "geom")), None)
         if wkt is None:
-            raise refuse("/file", "The table needs a column wkt with polygons as well-known text.")
+            raise refuse("/file", Message("The table needs a column wkt with polygons as well-known text."))
         for values in rows:
             try:
                 yield values, shapely.from_wkt(values[wkt])
             except shapely.errors.GEOSException as error:
                 yield values, f"No well-known text: {error}"
     except (UnicodeDecodeError, csv.Error) as error:
-        raise refuse("/file", f"This is no table of text (UTF-8): {error}") from error
+        raise refuse("/file", Message("This is no table of text (UTF-8): {error}", error=error)) from error
 
 
 # -- KML and GPX ----------------------------------------------------------------------------------------------------------------------
@@ -196,17 +207,17 @@ class _Builder(ElementTree.TreeBuilder):
     """A document without a document type: entities and other files stand in one."""
 
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
-        raise refuse("/file", "XML with a document type is not read.")
+        raise refuse("/file", Message("XML with a document type is not read."))
 
 
 def _xml(data: bytes) -> Shapes:
     try:
         root = ElementTree.fromstring(data, ElementTree.XMLParser(target=_Builder()))  # noqa: S314  The builder refuses document types.
     except (ElementTree.ParseError, LookupError, ValueError) as error:
-        raise refuse("/file", f"This is no XML: {error}") from error
+        raise refuse("/file", Message("This is no XML: {error}", error=error)) from error
     kind = _local(root).lower()
     if kind not in ("kml", "gpx"):
-        raise refuse("/file", "This XML is neither KML nor GPX.")
+        raise refuse("/file", Message("This XML is neither KML nor GPX."))
     return _kml(root) if kind == "kml" else _gpx(root)
 
 
@@ -239,13 +250,13 @@ def _kml_shape(element: ElementTree.Element, depth: int = 0) -> Any:
     kind = _local(element)
     if kind == "MultiGeometry":
         if depth == 10:
-            raise ValueError("the geometries are nested too deeply")
+            raise ValueError(Message("the geometries are nested too deeply"))
         return _collected([_kml_shape(one, depth + 1) for one in element if _is_shape(one)])
     if kind == "Polygon":
         outer = [ring for side in element if _local(side) == "outerBoundaryIs" for ring in _rings(side)]
         inner = [ring for side in element if _local(side) == "innerBoundaryIs" for ring in _rings(side)]
         if len(outer) != 1:
-            raise ValueError("a polygon has one outer ring")
+            raise ValueError(Message("a polygon has one outer ring"))
         return shapely.Polygon(outer[0], inner)
     places = _places(element)
     return shapely.Point(places[0]) if kind == "Point" else shapely.LineString(places)
@@ -259,7 +270,7 @@ def _places(element: ElementTree.Element) -> list[tuple[float, float]]:
     text = next((child.text or "" for child in element if _local(child) == "coordinates"), "")
     places = [place.split(",") for place in text.split()]
     if not places or any(len(place) < 2 for place in places):
-        raise ValueError("coordinates are written as longitude,latitude")
+        raise ValueError(Message("coordinates are written as longitude,latitude"))
     return [(float(place[0]), float(place[1])) for place in places]
 
 
@@ -298,7 +309,7 @@ def _made(make: Callable[[Any], Any], given: Any) -> Any:
     try:
         return make(given)
     except (ValueError, TypeError, shapely.errors.GEOSException) as error:
-        return f"The geometry cannot be read: {error}."
+        return Message("The geometry cannot be read: {error}.", error=error)
 
 
 # -- archives -------------------------------------------------------------------------------------------------------------------------
@@ -312,7 +323,7 @@ def _unpacked(data: bytes) -> tuple[str, bytes]:
             return "shp", data
         documents = [entry for entry in archive.infolist() if _suffix(entry.filename) == ".kml"]
         if not documents:
-            raise refuse("/file", "The archive holds neither a KML document (KMZ) nor a Shapefile.")
+            raise refuse("/file", Message("The archive holds neither a KML document (KMZ) nor a Shapefile."))
         return "xml", _content(archive, documents[0])
 
 
@@ -320,18 +331,18 @@ def _archive(data: bytes) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error, EOFError) as error:
-        raise refuse("/file", f"The archive cannot be read: {error}") from error
+        raise refuse("/file", Message("The archive cannot be read: {error}", error=error)) from error
     entries = archive.infolist()
     if len(entries) > ARCHIVE_FILES:
-        raise refuse("/file", f"The archive has more than {ARCHIVE_FILES} files.")
+        raise refuse("/file", Message("The archive has more than {most} files.", most=ARCHIVE_FILES))
     for entry in entries:
         path = PurePosixPath(entry.filename.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts:
-            raise refuse("/file", "A file of the archive has a name that leads out of it.")
+            raise refuse("/file", Message("A file of the archive has a name that leads out of it."))
         if entry.file_size > max(ARCHIVE_RATIO * entry.compress_size, 10_000):
-            raise refuse("/file", f"A file of the archive unpacks to more than {ARCHIVE_RATIO} times its size.")
+            raise refuse("/file", Message("A file of the archive unpacks to more than {most} times its size.", most=ARCHIVE_RATIO))
     if sum(entry.file_size for entry in entries) > ARCHIVE_BYTES:
-        raise refuse("/file", f"The archive unpacks to more than {ARCHIVE_BYTES // 1_000_000} MB.")
+        raise refuse("/file", Message("The archive unpacks to more than {most} MB.", most=ARCHIVE_BYTES // 1_000_000))
     return archive
 
 
@@ -341,7 +352,7 @@ def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
         with archive.open(entry) as opened:
             return opened.read(entry.file_size)
     except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, ValueError, struct.error, EOFError) as error:
-        raise refuse("/file", f"The archive cannot be read: {error}") from error
+        raise refuse("/file", Message("The archive cannot be read: {error}", error=error)) from error
 
 
 def _suffix(name: str) -> str:
@@ -372,7 +383,7 @@ def _layer(parts: Mapping[str, bytes]) -> Shapes:
                 for shape in reader.iterShapes():
                     yield {}, _made(_of_shape, shape)
     except (shapefile.ShapefileException, ValueError, TypeError, KeyError, IndexError, struct.error, OverflowError, AttributeError) as error:
-        raise refuse("/file", f"The Shapefile cannot be read: {error}") from error
+        raise refuse("/file", Message("The Shapefile cannot be read: {error}", error=error)) from error
 
 
 def _of_shape(shape: Any) -> Any:
@@ -396,19 +407,19 @@ def _geopackage(data: bytes) -> Shapes:
                 if kind == "table" and not str(sql).lower().startswith("create virtual")
             }
             if not {"gpkg_contents", "gpkg_geometry_columns"} <= set(plain):
-                raise refuse("/file", "This database is no GeoPackage: it needs gpkg_contents and gpkg_geometry_columns, as tables.")
+                raise refuse("/file", Message("This database is no GeoPackage: it needs gpkg_contents and gpkg_geometry_columns, as tables."))
             layers = database.execute(
                 "SELECT c.table_name, g.column_name FROM gpkg_contents AS c, gpkg_geometry_columns AS g "
                 "WHERE c.data_type = 'features' AND g.table_name = c.table_name"
             ).fetchmany(ARCHIVE_FILES)
             if not layers:
-                raise refuse("/file", "There are no features in the GeoPackage.")
+                raise refuse("/file", Message("There are no features in the GeoPackage."))
             for table, column in layers:
                 if table not in plain:
-                    raise refuse("/file", "A layer of the GeoPackage is no plain table: views are not read.")
+                    raise refuse("/file", Message("A layer of the GeoPackage is no plain table: views are not read."))
                 yield from _rows(database, table, column)
     except (sqlite3.Error, OverflowError, UnicodeError) as error:
-        raise refuse("/file", f"The GeoPackage cannot be read: {error}") from error
+        raise refuse("/file", Message("The GeoPackage cannot be read: {error}", error=error)) from error
 
 
 def _guard(database: sqlite3.Connection) -> None:
@@ -436,7 +447,7 @@ def _rows(database: sqlite3.Connection, table: str, column: str) -> Shapes:
     # Columns that are hidden or computed are left out: their values come from expressions of the file.
     names = [row[1] for row in database.execute(f"PRAGMA table_xinfo({_quoted(table)})") if row[6] == 0]
     if column not in names:
-        raise refuse("/file", "A layer of the GeoPackage has no column of geometries.")
+        raise refuse("/file", Message("A layer of the GeoPackage has no column of geometries."))
     for values in database.execute(f"SELECT {', '.join(map(_quoted, names))} FROM {_quoted(table)}"):  # noqa: S608  Names of the file, quoted.
         properties = dict(zip(names, values, strict=True))
         yield properties, _made(_of_blob, properties.pop(column))
@@ -451,10 +462,10 @@ def _of_blob(blob: Any) -> Any:
     if blob is None:
         return None
     if not isinstance(blob, bytes) or not blob.startswith(b"GP") or len(blob) < 8:
-        raise ValueError("no geometry of a GeoPackage")
+        raise ValueError(Message("no geometry of a GeoPackage"))
     envelope = blob[3] >> 1 & 7
     if envelope >= len(_ENVELOPES):
-        raise ValueError("no geometry of a GeoPackage")
+        raise ValueError(Message("no geometry of a GeoPackage"))
     return shapely.from_wkb(blob[8 + _ENVELOPES[envelope] :])
 
 
@@ -463,10 +474,10 @@ def _of_blob(blob: Any) -> Any:
 
 def _from_shape(row: int, name: str, geometry: Any) -> Feature:
     """A polygon as it is, a closed line as the ring that it draws."""
-    if isinstance(geometry, str):
+    if isinstance(geometry, Message):
         return Feature(row, name, None, geometry)
     if geometry is None or geometry.is_empty:
-        return Feature(row, name, None, "There is no geometry.")
+        return Feature(row, name, None, Message("There is no geometry."))
     geometry = shapely.force_2d(geometry)
     if geometry.geom_type == "GeometryCollection" and len(geometry.geoms) == 1:
         geometry = geometry.geoms[0]
@@ -475,7 +486,7 @@ def _from_shape(row: int, name: str, geometry: Any) -> Feature:
     if geometry.geom_type == "LineString" and len(geometry.coords) >= 4 and geometry.is_closed:
         geometry = shapely.Polygon(geometry)
     if geometry.geom_type not in ("Polygon", "MultiPolygon"):
-        return Feature(row, name, None, f"A {geometry.geom_type} is no region: only polygons and closed lines are.")
+        return Feature(row, name, None, Message("A {kind} is no region: only polygons and closed lines are.", kind=geometry.geom_type))
     return Feature(row, name, json.loads(shapely.to_geojson(geometry)))
 
 

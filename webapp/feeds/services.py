@@ -12,6 +12,7 @@ from django.db import transaction
 
 from engine.derive import ENTITIES, VALUE
 from engine.model.faults import Fault, Refused, refuse
+from engine.model.messages import Message
 from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check
 from webapp.feeds.admission import default_ahead
@@ -23,8 +24,8 @@ from webapp.feeds.selectors import feeds_held, vertices_held
 
 SCHEMA_FIELDS = ("name", "crs", "time", "tick", "columns", "dedupe", "lateness")
 """What the stored rows and answers were made under: fixed once rows have been received."""
-SCHEMA_STAYS = "Rows have been received already: make a new feed instead."
-COLUMNS_STAY = "Rows have been received already: columns can be added, and those that are there stay as they are."
+SCHEMA_STAYS = Message("Rows have been received already: make a new feed instead.")
+COLUMNS_STAY = Message("Rows have been received already: columns can be added, and those that are there stay as they are.")
 PLAN_BYTES = 10_000_000
 PLAN_KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"RIFF": "webp"}
 
@@ -56,13 +57,11 @@ def feed_update(*, feed: Feed, job: Any = None, **changes: Any) -> Feed:
         changes["columns"] = {**feed.columns, **added}
     fixed = [name for name in SCHEMA_FIELDS if name in changes and changes[name] != getattr(feed, name) and not (added and name == "columns")]
     if fixed and received:
-        raise Refused(
-            Fault(f"/{name}", COLUMNS_STAY if name == "columns" else "Rows have been received already: make a new feed instead.") for name in fixed
-        )
+        raise Refused(Fault(f"/{name}", COLUMNS_STAY if name == "columns" else SCHEMA_STAYS) for name in fixed)
     if (team := changes.get("team")) is not None and team != feed.team:
         quota_check("feeds", team=team, more=1, held=feeds_held)
     if fixed and feed.queries.filter(deleted_at=None).exists():
-        raise Refused(Fault(f"/{name}", "Queries were checked against it: remove them first.") for name in fixed)
+        raise Refused(Fault(f"/{name}", Message("Queries were checked against it: remove them first.")) for name in fixed)
     for name, value in changes.items():
         setattr(feed, name, value)
     _check(feed)
@@ -83,7 +82,7 @@ def _added_columns(feed: Feed, columns: Any) -> dict[str, Any]:
     added = {name: kind for name, kind in columns.items() if name not in feed.columns}
     taken = [name for name in added if name in (VALUE, *ENTITIES)]
     if taken and feed.queries.filter(deleted_at=None).exists():
-        raise Refused(Fault(f"/columns/{name}", "Queries mean the answers of others by this name: remove them first.") for name in taken)
+        raise Refused(Fault(f"/columns/{name}", Message("Queries mean the answers of others by this name: remove them first.")) for name in taken)
     return added
 
 
@@ -102,10 +101,10 @@ def feed_set_plan(*, feed: Feed, data: bytes) -> Feed:
 
 def _image_kind(data: bytes) -> str:
     if len(data) > PLAN_BYTES:
-        raise refuse("", f"The image has more than {PLAN_BYTES // 1_000_000} MB.")
+        raise refuse("", Message("The image has more than {most} MB.", most=PLAN_BYTES // 1_000_000))
     kind = next((kind for magic, kind in PLAN_KINDS.items() if data.startswith(magic)), None)
     if kind is None or (kind == "webp" and data[8:12] != b"WEBP"):
-        raise refuse("", "The image is neither PNG, JPEG nor WebP.")
+        raise refuse("", Message("The image is neither PNG, JPEG nor WebP."))
     return kind
 
 
@@ -125,7 +124,7 @@ def region_create(
     """Stores a region of a feed. Raises Refused with pointers below `/geometry`."""
     document, bbox = checked_region(geometry, feed, "/geometry")
     if Region.objects.filter(feed=feed, name=name).exists():
-        raise refuse("/name", "Another region of this feed has this name.")
+        raise refuse("/name", Message("Another region of this feed has this name."))
     count = vertices_of(document)
     region = Region(
         owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), vertices=count, tags=trimmed_tags(tags), team=team, public=public

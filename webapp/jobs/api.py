@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.owned import TeamField
@@ -108,7 +109,7 @@ class JobView(APIView):
     def delete(self, request: Request, name: str) -> Response:
         job = find(name, person(request))
         if not may_operate(job, user=person(request)):
-            raise PermissionDenied("Who may change all feeds of a job removes it.")
+            raise PermissionDenied(Message("Who may change all feeds of a job removes it."))
         job_remove(job=job)
         return Response(status=204)
 
@@ -122,7 +123,7 @@ class JobActionView(APIView):
     def post(self, request: Request, name: str) -> Response:
         job = find(name, person(request))
         if not may_operate(job, user=person(request)):
-            raise PermissionDenied("Who may change all feeds of a job starts and stops it.")
+            raise PermissionDenied(Message("Who may change all feeds of a job starts and stops it."))
         (job_start if self.action == "start" else job_stop)(job=job, user=person(request))
         return Response(job_row(find(name, person(request)), user=person(request)))
 

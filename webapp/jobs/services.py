@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from engine.model.faults import Fault
+from engine.model.messages import Message
 from webapp.accounts.models import Team
 from webapp.accounts.quotas import quota_check
 from webapp.config.faults import InUse
@@ -42,7 +43,7 @@ def job_remove(*, job: Job) -> None:
     """Removes a team's job. Raises Refused while it has feeds, or runs."""
     job = Job.objects.select_for_update().get(pk=job.pk)
     if job.name == DEFAULT_JOB or job.heads.exists() or job.observed_state != ObservedState.STOPPED:
-        raise InUse([Fault("", "A job that is removed is a team's, is stopped, and has no feeds: give its feeds to another one first.")])
+        raise InUse([Fault("", Message("A job that is removed is a team's, is stopped, and has no feeds: give its feeds to another one first."))])
     job.delete()
 
 

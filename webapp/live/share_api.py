@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
+from engine.model.messages import Message
 from webapp.accounts.api import require_session
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import PersonField
@@ -41,7 +42,7 @@ class ShareSerializer(serializers.ModelSerializer[SharedView]):
     def validate_expires_at(self, moment: Any) -> Any:
         now = timezone.now()
         if not now < moment <= now + timedelta(days=settings.SHARE_DAYS):
-            raise serializers.ValidationError(f"A link ends in the future, {settings.SHARE_DAYS} days from now at the latest.")
+            raise serializers.ValidationError(Message("A link ends in the future, {days} days from now at the latest.", days=settings.SHARE_DAYS))
         return moment
 
 
@@ -73,7 +74,7 @@ class ShareView(GenericViewSet[SharedView]):
         if feed is None:
             raise NotFound
         if not getattr(feed, "editable", False):
-            raise PermissionDenied("Only who may change the feed shares it by a link.")
+            raise PermissionDenied(Message("Only who may change the feed shares it by a link."))
         return feed
 
     def get_queryset(self) -> QuerySet[SharedView]:

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.feeds.models import NO_CONTROLS, Feed
 from webapp.feeds.selectors import feed_list
@@ -44,7 +45,7 @@ class OverlayView(GenericViewSet[Any]):
         """The feed of the address. Raises Http404, and PermissionDenied when it is to be changed by someone who may not."""
         feed: Any = get_object_or_404(feed_list(user=person(self.request)), name=self.kwargs["name"])
         if to_change and not feed.editable:
-            raise PermissionDenied("You may see this feed but not change its overlays.")
+            raise PermissionDenied(Message("You may see this feed but not change its overlays."))
         return feed  # type: ignore[no-any-return]
 
     @extend_schema(summary="The overlays of a feed by name", responses=OverlaySerializer(many=True))

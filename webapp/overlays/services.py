@@ -7,6 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from engine.model.faults import Faults, Refused, refuse
+from engine.model.messages import Message
 from webapp.audit.services import record
 from webapp.feeds.models import Feed
 from webapp.overlays.models import Overlay
@@ -25,7 +26,7 @@ def overlay_keep(*, feed: Feed, name: str, document: Any) -> Overlay:
     checked = check_document(document)
     with transaction.atomic():
         if Overlay.objects.filter(feed=feed).exclude(name=name).count() >= OVERLAYS:
-            raise refuse("/name", f"A feed has at most {OVERLAYS} overlays: remove one first.")
+            raise refuse("/name", Message("A feed has at most {most} overlays: remove one first.", most=OVERLAYS))
         record("overlay.keep", feed, overlay=name)
         return Overlay.objects.update_or_create(feed=feed, name=name, defaults={"document": checked})[0]
 
@@ -41,19 +42,19 @@ def check_document(document: Any) -> dict[str, Any]:
     """The document with nothing but geometries and their names. Raises Refused with all faults found."""
     features = document.get("features") if isinstance(document, dict) else None
     if not isinstance(features, list) or document.get("type") != "FeatureCollection":
-        raise refuse("/document", 'A GeoJSON FeatureCollection is needed: {"type": "FeatureCollection", "features": [...]}.')
+        raise refuse("/document", Message('A GeoJSON FeatureCollection is needed: {"type": "FeatureCollection", "features": [...]}.'))
     if not 1 <= len(features) <= FEATURES:
-        raise refuse("/document/features", f"1 to {FEATURES:,} features; these are {len(features):,}.")
+        raise refuse("/document/features", Message("1 to {most:,} features; these are {count:,}.", most=FEATURES, count=len(features)))
     faults, kept, corners = Faults(), [], 0
     for number, feature in enumerate(features):
         try:
             geometry = _geometry(feature)
         except ValueError as error:
-            faults.note(f"/document/features/{number}/geometry", f"{error}.")
+            faults.note(f"/document/features/{number}/geometry", Message("{error}.", error=error))
             continue
         corners += _count(geometry["coordinates"])
         if corners > CORNERS:
-            raise refuse("/document/features", f"The features have more than {CORNERS:,} corners together: simplify them.")
+            raise refuse("/document/features", Message("The features have more than {most:,} corners together: simplify them.", most=CORNERS))
         properties = feature.get("properties")
         name = properties.get("name") if isinstance(properties, dict) else None
         kept.append({"type": "Feature", "properties": {"name": str(name)[:100]} if name is not None else {}, "geometry": geometry})
@@ -73,11 +74,11 @@ def _geometry(feature: Any) -> dict[str, Any]:
 def _positions(value: Any, depth: int) -> list[Any]:
     """The coordinates without heights."""
     if not isinstance(value, list) or not value:
-        raise ValueError("coordinates are missing")
+        raise ValueError(Message("coordinates are missing"))
     if depth > 0:
         return [_positions(one, depth - 1) for one in value]
     if len(value) < 2 or not all(map(_is_number, value[:2])):
-        raise ValueError("a position is two numbers, x (or longitude) and y (or latitude)")
+        raise ValueError(Message("a position is two numbers, x (or longitude) and y (or latitude)"))
     return value[:2]
 
 

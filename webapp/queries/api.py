@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 
 from engine.model.faults import Fault, Refused, refuse
 from engine.model.feed import Feed as EngineFeed
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.owned import OwnedSerializer
@@ -26,6 +27,7 @@ from webapp.alerts.selectors import choosing_channels
 from webapp.alerts.services import query_channels_set
 from webapp.config.errors import faults_body
 from webapp.config.related import BoundedListField, ByKey
+from webapp.config.wording import SpokenField, spoken
 from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import NO_CONTROLS, Feed
 from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
@@ -57,6 +59,8 @@ class Unavailable(APIException):
 
 class StopSerializer(serializers.ModelSerializer[QueryStop]):
     """Why the job goes on without the query; it starts again when the query is edited, or switched off and on."""
+
+    reason = SpokenField(read_only=True)
 
     class Meta:
         model = QueryStop
@@ -168,11 +172,15 @@ class QueryView(OfFeedView):
 
     def _create_together(self, request: Request) -> Response:
         if not 0 < len(request.data) <= TOGETHER:
-            raise refuse("", f"A list holds 1 to {TOGETHER:,} queries, this one {len(request.data):,}: send them in parts.")
+            raise refuse(
+                "", Message("A list holds 1 to {most:,} queries, this one {count:,}: send them in parts.", most=TOGETHER, count=len(request.data))
+            )
         serializer = self.get_serializer(data=request.data, many=True)
         serializer.is_valid(raise_exception=True)
         feed = serializer.validated_data[0]["feed"]
-        faults = [Fault(f"/{place}/feed", "A list is for one feed.") for place, one in enumerate(serializer.validated_data) if one["feed"] != feed]
+        faults = [
+            Fault(f"/{place}/feed", Message("A list is for one feed.")) for place, one in enumerate(serializer.validated_data) if one["feed"] != feed
+        ]
         if faults:
             raise Refused(faults)
         wanted = [{name: value for name, value in one.items() if name not in ("feed", "stop_dependents")} for one in serializer.validated_data]
@@ -202,7 +210,7 @@ class QueryView(OfFeedView):
     def destroy(self, request: Request, pk: int) -> Response:
         given = request.query_params.get("stop_dependents", "false")
         if given not in ("true", "false"):
-            raise ValidationError({"stop_dependents": "true or false."})
+            raise ValidationError({"stop_dependents": Message("true or false.")})
         services.query_remove(query=self.get_editable(), user=person(request), stop_dependents=given == "true")
         return Response(status=204)
 
@@ -276,7 +284,7 @@ class CheckView(APIView):
         found = {
             "sentence": sentence_of(specification, feed=feed.engine_feed()),
             "kinds": kinds_of(specification),
-            "notices": notices_of(specification),
+            "notices": [spoken(notice) for notice in notices_of(specification)],
             "placement": placement_of(feed=feed, specification=specification, user=user),
         }
         return Response({"faults": [], **found})

@@ -14,6 +14,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from engine.model.faults import Fault, Refused, refuse
+from engine.model.messages import Message, as_it_is
 from engine.specification import check
 from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check
@@ -151,12 +152,12 @@ def _others(wanted: Sequence[Named], known: Set[Named]) -> list[Named]:
 def _placed(template: Any) -> Any:
     """The template with a place for the region. Raises Refused."""
     if not isinstance(template, dict):
-        raise refuse(TEMPLATE, "The template is a specification: a JSON object.")
+        raise refuse(TEMPLATE, Message("The template is a specification: a JSON object."))
     if FEATURE in named_regions(template):
         return template
     if template.get("family") in ("border", "transition") and not {"region", "ranges"} & set(template):
         return {**template, "region": {"region": FEATURE}}
-    raise refuse(TEMPLATE, f'The template has no place for the region: write {{"region": "{FEATURE}"}} where it belongs.')
+    raise refuse(TEMPLATE, Message('The template has no place for the region: write {"region": "{feature}"} where it belongs.', feature=FEATURE))
 
 
 def _plan(template: Any, features: Sequence[Feature], naming: str, feed: Feed, owner: User) -> tuple[list[Planned], list[Refusal]]:
@@ -164,7 +165,10 @@ def _plan(template: Any, features: Sequence[Feature], naming: str, feed: Feed, o
     written = len(str(template.get("program", ""))) * len(features)
     if written > PROGRAM_CHARACTERS:
         most = PROGRAM_CHARACTERS // len(features)
-        raise refuse(f"{TEMPLATE}/program", f"For {len(features):,} regions a program has at most {most:,} characters: send fewer regions at once.")
+        raise refuse(
+            f"{TEMPLATE}/program",
+            Message("For {count:,} regions a program has at most {most:,} characters: send fewer regions at once.", count=len(features), most=most),
+        )
     regions = regions_of_feed(feed, user=owner)
     engine_feed = feed.engine_feed()
     upstream: dict[str, Query] = {}
@@ -195,13 +199,13 @@ def _plan(template: Any, features: Sequence[Feature], naming: str, feed: Feed, o
 
 def _check_name(name: str, row: int | None) -> None:
     if not name or len(name) > NAME_CHARACTERS:
-        raise refuse("/name", f"A name has 1 to {NAME_CHARACTERS} characters.")
+        raise refuse("/name", Message("A name has 1 to {most} characters.", most=NAME_CHARACTERS))
     try:
         NO_CONTROLS(name)
     except ValidationError as error:
-        raise refuse("/name", " ".join(error.messages)) from error
+        raise refuse("/name", as_it_is(" ".join(error.messages))) from error
     if row is not None:
-        raise refuse("/name", f"Row {row} of the file has this name, too.")
+        raise refuse("/name", Message("Row {row} of the file has this name, too.", row=row))
 
 
 def _check_template(specification: Any, regions: Mapping[str, Any], feed: Feed, owner: User) -> dict[str, Query]:
@@ -221,7 +225,10 @@ def _check_kinds(template: Any, alert_kinds: Sequence[str]) -> None:
     kinds = kinds_of(template)
     unknown = [kind for kind in alert_kinds if kind not in kinds]
     if unknown:
-        raise refuse("/alert_kinds", f"These queries give no answers of kind {unknown[0]!r}; they give: {', '.join(kinds)}.")
+        raise refuse(
+            "/alert_kinds",
+            Message("These queries give no answers of kind {kind}; they give: {known}.", kind=repr(unknown[0]), known=", ".join(kinds)),
+        )
 
 
 def _split(owner: User, feed: Feed, planned: Sequence[Planned], refused: list[Refusal], lock: bool = False) -> Registered:
@@ -237,7 +244,7 @@ def _split(owner: User, feed: Feed, planned: Sequence[Planned], refused: list[Re
         if query is None:
             found.made.append(one)
         elif query.pk not in visible:
-            found.refused.append((one.row, one.name, [Fault("/name", "Another query of this feed has this name.")]))
+            found.refused.append((one.row, one.name, [Fault("/name", Message("Another query of this feed has this name."))]))
         else:
             found.existing.append((one.row, query, query.specification == one.specification))
     return found

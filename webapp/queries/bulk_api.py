@@ -16,7 +16,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from engine.model.faults import Fault
+from engine.model.faults import Fault, in_row
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
 from webapp.accounts.permissions import check_may_make
@@ -47,7 +48,7 @@ class Document(serializers.JSONField):
         try:
             return json.loads(data)
         except ValueError as error:
-            raise ValidationError(f"This is no JSON: {error}") from error
+            raise ValidationError(Message("This is no JSON: {error}", error=error)) from error
 
 
 class BulkQueriesSerializer(ChannelsOfUser, OwnedSerializer):
@@ -77,7 +78,7 @@ class BulkQueriesSerializer(ChannelsOfUser, OwnedSerializer):
     def validate_alert_kinds(self, kinds: Any) -> list[str]:
         """A list of names, in a form as JSON text."""
         if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
-            raise serializers.ValidationError("A list of kinds of answers.")
+            raise serializers.ValidationError(Message("A list of kinds of answers."))
         return kinds
 
 
@@ -143,8 +144,8 @@ class RemoveView(APIView):
         serializer.is_valid(raise_exception=True)
         given = dict(serializer.validated_data)
         found = queries_remove(user=person(request), **given)
-        faults = [Fault("", f"The query {query.name!r} is not yours to remove.") for query in found.refused]
-        faults += [Fault("", f"The feed has no query {one!r}.") for one in found.missing]
+        faults = [Fault("", Message("The query {name} is not yours to remove.", name=repr(query.name))) for query in found.refused]
+        faults += [Fault("", Message("The feed has no query {one}.", one=repr(one))) for one in found.missing]
         refused = [{"id": query.pk, "name": query.name} for query in found.refused]
         answer = {"removed": found.removed, "refused": refused, "missing": found.missing, "stored": found.stored}
         shown = faults_body(faults[:SHOWN_AT_MOST]) if faults else {}
@@ -153,9 +154,9 @@ class RemoveView(APIView):
 
 def _features(file: Any, geojson: Any, name_field: str) -> list[Feature]:
     if (file is None) == (geojson is None):
-        raise ValidationError({"file": "Send either a file or geojson."})
+        raise ValidationError({"file": Message("Send either a file or geojson.")})
     if file is not None and file.size > FILE_BYTES:
-        raise ValidationError({"file": f"The file has more than {FILE_BYTES // 1_000_000} MB."})
+        raise ValidationError({"file": Message("The file has more than {most} MB.", most=FILE_BYTES // 1_000_000)})
     data = file.read() if file is not None else json.dumps(geojson).encode()
     return read_features(data, name_field=name_field or None)
 
@@ -165,7 +166,7 @@ def _answer(found: Registered) -> dict[str, Any]:
     made = [{"row": one.row, "name": one.name, "id": pk, "geometry": one.geometry} for one, pk in zip(found.made, ids, strict=True)]
     existing = [{"row": row, "name": query.name, "id": query.pk, "same": same} for row, query, same in found.existing]
     refused = [{"row": row, "name": name, **faults_body(faults)} for row, name, faults in found.refused]
-    faults = [{"pointer": fault.pointer, "message": f"Row {row}: {fault.message}"} for row, _, its in found.refused for fault in its]
+    faults = faults_body(in_row(row, fault) for row, _, its in found.refused for fault in its)["faults"]
     answer = {"queries": made, "existing": existing, "refused": refused}
     # The one shape of refusals, for those who look only at that.
     return {**answer, "faults": faults} if faults else answer

@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 
 from engine.model.faults import Fault, Refused
 from engine.model.feed import LARGEST_TIME
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.config.related import BoundedListField
 from webapp.feeds.logs import folder_of_logs
@@ -54,9 +55,9 @@ class SandboxSerializer(SpecificationSerializer):
     def validate(self, given: dict[str, Any]) -> dict[str, Any]:
         begin, end = given["from"], given["to"]
         if begin is not None and end is None:
-            raise serializers.ValidationError({"to": "is needed with `from`"})
+            raise serializers.ValidationError({"to": Message("is needed with `from`")})
         if begin is not None and begin >= end:
-            raise serializers.ValidationError({"from": "must be before `to`"})
+            raise serializers.ValidationError({"from": Message("must be before `to`")})
         return given
 
 
@@ -91,7 +92,7 @@ class SandboxView(APIView):
         feed, specification, given = read(SandboxSerializer(data=request.data, context={"request": request}))
         faults = specification_faults(feed=feed, specification=specification, user=person(request))
         if not faults and specification["family"] != "calculus":
-            faults = [Fault("/family", "Only rule programs have inner fluents to show: the family calculus.")]
+            faults = [Fault("/family", Message("Only rule programs have inner fluents to show: the family calculus."))]
         if faults:
             raise Refused(faults)
         ready = ready_to_try(feed, specification, person(request))

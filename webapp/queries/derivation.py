@@ -17,6 +17,7 @@ from engine.derive import graph_faults, resolved, sources_of
 from engine.model.faults import Fault, Refused, unknown_name
 from engine.model.feed import Feed as EngineFeed
 from engine.model.feed import escaped
+from engine.model.messages import Message, as_it_is, listed
 from engine.operator import RegisteredQuery
 from engine.runtime.derived import in_order
 from engine.specification import check
@@ -127,18 +128,20 @@ def derive_faults(
         if found is None:
             faults.append(Fault(pointer, _why_not(source.query, feed, user)))
         elif not found.enabled:
-            faults.append(Fault(pointer, f"{found.name!r} is switched off: switch it on first"))
+            faults.append(Fault(pointer, Message("{name} is switched off: switch it on first", name=repr(found.name))))
         elif (stop := graph.stopped(found)) is not None:
-            faults.append(Fault(pointer, f"{found.name!r} was stopped: {stop.reason}"))
+            faults.append(Fault(pointer, Message("{name} was stopped: {reason}", name=repr(found.name), reason=as_it_is(stop.reason))))
     return faults or _graph_faults(document, upstream, user, query, graph)
 
 
-def _why_not(called: str, feed: Feed, user: AnyUser | None) -> str:
+def _why_not(called: str, feed: Feed, user: AnyUser | None) -> Message:
     """Why a query cannot be derived from under this name."""
     if user is None:
-        return f"{called!r} is not there any more, or no longer shared with this query's owner"
+        return Message("{name} is not there any more, or no longer shared with this query's owner", name=repr(called))
     seen = _names_seen(feed, user)
-    return f"the owner of this query may not see {called!r}: share it with them" if called in seen else unknown_name(called, seen, what="query")
+    if called in seen:
+        return Message("the owner of this query may not see {name}: share it with them", name=repr(called))
+    return unknown_name(called, seen, what=Message("query"))
 
 
 def _names_seen(feed: Feed, user: AnyUser) -> list[str]:
@@ -201,7 +204,7 @@ def out_of_sight(among: Sequence[int] | None = None) -> dict[Feed, list[int]]:
     return found
 
 
-def refuse_to_strand(*, queries: Sequence[int], user: AnyUser | None, what: str) -> None:
+def refuse_to_strand(*, queries: Sequence[int], user: AnyUser | None, what: Message) -> None:
     """Raises Refused when running queries derive from these; it names those that `user` may see."""
     running = [query for query in dependents(queries) if query.enabled and query.stopped is None]
     if not running:
@@ -210,9 +213,19 @@ def refuse_to_strand(*, queries: Sequence[int], user: AnyUser | None, what: str)
     seen = set(visible.filter(pk__in=[query.pk for query in running]).values_list("pk", flat=True))
     names = [f"{query.name!r}" for query in running if query.pk in seen][:20]
     others = len(running) - len(names)
-    named = [*names, *([f"{others} of others" if names else f"{others} queries of others"] if others else [])]
+    if not others:
+        named = listed(names)
+    elif names:
+        named = Message("{names}, {count} of others", names=", ".join(names), count=others)
+    else:
+        named = Message("{count} queries of others", count=others)
     raise Refused(
-        [Fault("/stop_dependents", f"{', '.join(named)} would stop, deriving from what {what}: send stop_dependents = true if that is meant.")]
+        [
+            Fault(
+                "/stop_dependents",
+                Message("{names} would stop, deriving from what {what}: send stop_dependents = true if that is meant.", names=named, what=what),
+            )
+        ]
     )
 
 

@@ -14,9 +14,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from django.utils.translation import gettext
+
 from engine.model.durations import parse_duration
 from engine.model.faults import Fault, Refused, unknown_among, unknown_name
 from engine.model.feed import Feed, TimeUnit
+from engine.model.messages import Message, message_of
 from webapp.platform.folders import ROOT
 
 FOLDER = ROOT / "fixtures" / "gallery"
@@ -41,7 +44,7 @@ def gallery(feed: Feed, regions: Mapping[str, Sequence[str]]) -> list[dict[str, 
     return [
         {
             "name": name,
-            **{key: template[key] for key in ("group", "title", "sentence")},
+            **{key: gettext(template[key]) for key in ("group", "title", "sentence")},
             "events": list(template.get("needs", {}).get("events", ())),
             "parameters": [
                 {"name": key, **_shown(parameter, feed), "value": value, "options": _options(parameter, feed)}
@@ -55,7 +58,7 @@ def gallery(feed: Feed, regions: Mapping[str, Sequence[str]]) -> list[dict[str, 
 
 def _shown(parameter: Mapping[str, Any], feed: Feed) -> dict[str, Any]:
     unit = ("m" if feed.crs == "geographic" else "") if parameter["kind"] == "length" else ""
-    return {"kind": parameter["kind"], "label": parameter["label"], "unit": unit}
+    return {"kind": parameter["kind"], "label": gettext(parameter["label"]), "unit": unit}
 
 
 def _options(parameter: Mapping[str, Any], feed: Feed) -> list[str]:
@@ -68,11 +71,17 @@ def _options(parameter: Mapping[str, Any], feed: Feed) -> list[str]:
 def _unsuited(template: Mapping[str, Any], feed: Feed) -> str | None:
     wanted = template.get("needs", {}).get("crs", feed.crs)
     if wanted != feed.crs:
-        return "It is for places on the Earth." if wanted == "geographic" else "It is for a plane."
+        return gettext("It is for places on the Earth.") if wanted == "geographic" else gettext("It is for a plane.")
     for parameter in template["parameters"].values():
         if parameter["kind"] == "column" and not _options(parameter, feed):
-            return f"The feed has no column for: {parameter['label'].lower()}."
+            return gettext("The feed has no column for: %(label)s.") % {"label": _inside(parameter["label"])}
     return None
+
+
+def _inside(label: str) -> str:
+    """A label inside of a sentence: English begins it small."""
+    translated = gettext(label)
+    return label.lower() if translated == label else translated
 
 
 def defaults(template: Mapping[str, Any], feed: Feed, regions: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -105,17 +114,18 @@ def fill(name: str, values: Mapping[str, Any], feed: Feed) -> dict[str, Any]:
     Raises Refused with pointers below `/template` and `/values`; whether the specification can be registered is for its own check.
     """
     if name not in templates():
-        raise Refused([Fault("/template", unknown_name(name, templates(), what="template"))])
+        raise Refused([Fault("/template", unknown_name(name, templates(), what=Message("template")))])
     template = templates()[name]
     faults = [
-        Fault(f"/values/{key}", unknown_name(key, template["parameters"], what="parameter")) for key in unknown_among(values, template["parameters"])
+        Fault(f"/values/{key}", unknown_name(key, template["parameters"], what=Message("parameter")))
+        for key in unknown_among(values, template["parameters"])
     ]
     read: dict[str, Any] = {}
     for key, parameter in template["parameters"].items():
         try:
             read[key] = READERS[parameter["kind"]](values.get(key), parameter, feed)
         except ValueError as error:
-            faults.append(Fault(f"/values/{key}", str(error)))
+            faults.append(Fault(f"/values/{key}", message_of(error)))
     if faults:
         raise Refused(faults)
     return {
@@ -156,7 +166,7 @@ def _span(value: Any, feed: Feed) -> int:
         ms = parse_duration(value)
         return ms if feed.time is TimeUnit.MS else ms * TICKS_PER_SECOND // 1000
     if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-        raise ValueError("must be a span of time")
+        raise ValueError(Message("must be a span of time"))
     return int(value)
 
 
@@ -168,16 +178,16 @@ def _unit_span(value: str, feed: Feed) -> str | int:
 def _duration(value: Any, parameter: Mapping[str, Any], feed: Feed) -> int:
     span = _span(value, feed)
     if not 0 < span < 2**53:
-        raise ValueError("must be longer than nothing")
+        raise ValueError(Message("must be longer than nothing"))
     return span
 
 
 def _number(value: Any, parameter: Mapping[str, Any], feed: Feed) -> str:
     """As the language writes numbers: without a sign before them, never in words such as 1e-05."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value < 1e15:
-        raise ValueError("must be a number, 0 or more")
+        raise ValueError(Message("must be a number, 0 or more"))
     if parameter["kind"] == "length" and value == 0:
-        raise ValueError("must be more than 0")
+        raise ValueError(Message("must be more than 0"))
     if parameter.get("per_second"):
         value = value / (1000 if feed.time is TimeUnit.MS else TICKS_PER_SECOND)
     text = f"{value:.12f}".rstrip("0").rstrip(".")
@@ -187,21 +197,21 @@ def _number(value: Any, parameter: Mapping[str, Any], feed: Feed) -> str:
 def _column(value: Any, parameter: Mapping[str, Any], feed: Feed) -> str:
     options = _options(parameter, feed)
     if value not in options:
-        raise ValueError(unknown_name(value, options, what="column"))
+        raise ValueError(unknown_name(value, options, what=Message("column")))
     return str(value)
 
 
 def _region(value: Any, parameter: Mapping[str, Any], feed: Feed) -> Any:
     """A reference or a drawn region; which of them are good is for the specification's check."""
     if not isinstance(value, Mapping) or not value:
-        raise ValueError("choose an area")
+        raise ValueError(Message("choose an area"))
     return value
 
 
 def _text(value: Any, parameter: Mapping[str, Any], feed: Feed) -> str:
     """A quoted name."""
     if not isinstance(value, str) or not value.strip() or len(value) > 100 or "'" in value or not value.isprintable():
-        raise ValueError("must be a text of at most 100 characters without quotation marks")
+        raise ValueError(Message("must be a text of at most 100 characters without quotation marks"))
     return f"'{value}'"
 
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from engine.model.messages import Message
 from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
 from webapp.queries.preview import MEMORY_BYTES, SECONDS, PreviewFailed
 from webapp.queries.progress import accepted_rows
@@ -28,9 +29,9 @@ def occupancy_course(*, log_root: str, feed: dict[str, Any], specification: Any,
     try:
         status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root]))
     except TookTooLong as error:
-        raise PreviewFailed(f"It took more than {SECONDS:g} seconds to count: choose a shorter stretch.") from error
+        raise PreviewFailed(Message("It took more than {seconds} seconds to count: choose a shorter stretch.", seconds=f"{SECONDS:g}")) from error
     if status != 0:
-        raise PreviewFailed("Counting needs too much memory: choose a shorter stretch.")
+        raise PreviewFailed(Message("Counting needs too much memory: choose a shorter stretch."))
     answer: dict[str, Any] = json.loads(written)
     return answer
 

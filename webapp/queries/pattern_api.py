@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 from engine.derive import with_answers
 from engine.model.faults import Refused, refuse
 from engine.model.feed import Feed as EngineFeed
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import Feed
@@ -32,7 +33,7 @@ from webapp.queries.selectors import specification_faults, version_list
 
 def _progress(feed: Feed, ready: Mapping[str, Any], entity: str | None) -> Response:
     if ready.get("family") != "motion":
-        raise refuse("/specification/family", "Only motion patterns have steps that can be half done.")
+        raise refuse("/specification/family", Message("Only motion patterns have steps that can be half done."))
     try:
         return Response(progress(log_root=folder_of_logs(feed), feed=feed.engine_feed().to_json(), specification=ready, entity=entity))
     except PreviewFailed as error:
@@ -78,9 +79,9 @@ class ProgressView(APIView):
 
 def _course(feed: Feed, ready: Mapping[str, Any], *, begin: int | None = None, end: int | None = None, minutes: float = 10) -> Response:
     if ready.get("family") != "occupancy":
-        raise refuse("/specification/family", "Only queries of the family occupancy count who is there.")
+        raise refuse("/specification/family", Message("Only queries of the family occupancy count who is there."))
     if begin is not None and end is not None and begin >= end:
-        raise refuse("/from", "must be before 'to'")
+        raise refuse("/from", Message("must be before 'to'"))
     span = int(minutes * MINUTE[feed.time])
     try:
         answer = occupancy_course(
@@ -138,7 +139,7 @@ class OfFamilyView(APIView, ABC):
 
     throttle_action = "check"
     family: str
-    refusal: str
+    refusal: Message
     """Said of a specification of another family."""
 
     @abstractmethod
@@ -157,7 +158,7 @@ class OfFamilyView(APIView, ABC):
 class ClosureView(OfFamilyView):
     """A constraint query as document, text and closed graph."""
 
-    family, refusal = "constraint", "Only constraint queries have a graph."
+    family, refusal = "constraint", Message("Only constraint queries have a graph.")
 
     def answer(self, specification: Mapping[str, Any], feed: EngineFeed, regions: Mapping[str, Any]) -> dict[str, Any]:
         return constraint_graph(specification, feed, regions)
@@ -166,7 +167,7 @@ class ClosureView(OfFamilyView):
 class PatternView(OfFamilyView):
     """A composite query's pattern as tree and in words."""
 
-    family, refusal = "composite", "Only composite queries have a pattern."
+    family, refusal = "composite", Message("Only composite queries have a pattern.")
 
     def answer(self, specification: Mapping[str, Any], feed: EngineFeed, regions: Mapping[str, Any]) -> dict[str, Any]:
         return pattern_answer(specification, feed, regions)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.model.faults import refuse
+from engine.model.messages import Message, as_it_is
 from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
 
 SECONDS = 30.0
@@ -41,12 +42,12 @@ def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: in
     try:
         status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root]))
     except TookTooLong as error:
-        raise PreviewFailed(f"The preview took more than {SECONDS:g} seconds: choose a shorter span.") from error
+        raise PreviewFailed(Message("The preview took more than {seconds} seconds: choose a shorter span.", seconds=f"{SECONDS:g}")) from error
     if status != 0:
-        raise PreviewFailed("The preview needed too much memory or broke off: choose a shorter span.")
+        raise PreviewFailed(Message("The preview needed too much memory or broke off: choose a shorter span."))
     answer: dict[str, Any] = json.loads(written)
     if "stopped" in answer:
-        raise refuse("", f"A job would stop this query: {answer['stopped']}.")
+        raise refuse("", Message("A job would stop this query: {reason}.", reason=as_it_is(answer["stopped"])))
     return {**answer, "seconds": round(time.monotonic() - started, 2)}
 
 
@@ -83,7 +84,7 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
             oldest = min(oldest, least)
             changes = changes.filter(pc.equal(changes.column("query"), "0"))
             if changes.num_rows + len(facts) > ANSWERS_FOUND:
-                return {"stopped": f"it finds more than {ANSWERS_FOUND:,} answers in {rows:,} rows"}
+                return {"stopped": Message("it finds more than {most:,} answers in {rows:,} rows", most=ANSWERS_FOUND, rows=rows)}
             facts.update((fact.key, fact) for fact in facts_of(changes))
     except QueryStopped as stop:
         return {"stopped": stop.reason}

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from engine.model.messages import Message
 from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
 from webapp.queries.preview import MEMORY_BYTES, ROWS, SECONDS, PreviewFailed
 
@@ -30,9 +31,11 @@ def progress(*, log_root: str, feed: dict[str, Any], specification: Any, entity:
     try:
         status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root]))
     except TookTooLong as error:
-        raise PreviewFailed(f"It took more than {SECONDS:g} seconds to read what the windows reach: choose shorter ones.") from error
+        raise PreviewFailed(
+            Message("It took more than {seconds} seconds to read what the windows reach: choose shorter ones.", seconds=f"{SECONDS:g}")
+        ) from error
     if status != 0:
-        raise PreviewFailed("What the windows reach needs too much memory: choose shorter ones.")
+        raise PreviewFailed(Message("What the windows reach needs too much memory: choose shorter ones."))
     answer: dict[str, Any] = json.loads(written)
     return answer
 

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 
 from engine.model.faults import Fault, Refused
+from engine.model.messages import Message
 from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser
 from webapp.accounts.quotas import quota_check
@@ -67,7 +68,7 @@ def region_delete(*, region: Region, user: User) -> None:
     """Removes a region. Raises Refused while queries that `user` may change name it; those of others keep its shape in its place."""
     names = names_in_the_way(region.queries, user=user)
     if names:
-        raise InUse([Fault("", f"Queries use this region: {', '.join(names)}.")])
+        raise InUse([Fault("", Message("Queries use this region: {names}.", names=", ".join(names)))])
     queries_keep_shape(region=region)
     region.delete()
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from engine.model.messages import Message
 from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
 from webapp.queries.preview import MEMORY_BYTES, ROWS, PreviewFailed
 
@@ -56,7 +57,7 @@ def sandbox(
     try:
         status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root]))
     except TookTooLong as error:
-        raise PreviewFailed(f"The rules took more than {SECONDS:g} seconds: choose a shorter stretch.") from error
+        raise PreviewFailed(Message("The rules took more than {seconds} seconds: choose a shorter stretch.", seconds=f"{SECONDS:g}")) from error
     if status != 0:
         raise PreviewFailed(FAILURES.get(status, "The rules needed too much memory or broke off: choose a shorter stretch."))
     answer: dict[str, Any] = json.loads(written)

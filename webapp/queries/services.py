@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from engine.model.faults import Fault, Refused, refuse
 from engine.model.feed import Feed as EngineFeed
+from engine.model.messages import Message
 from engine.specification import check
 from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check
@@ -35,7 +36,7 @@ from webapp.queries.versions import add_versions, end_version, end_versions, nex
 SPECIFICATION = "/specification"
 queries_ended = Signal()
 """Sent with `feed_id` and `query_ids` in the transaction that removes queries: the alerts that wait end with them."""
-NAME_TAKEN = "Another query of this feed has this name."
+NAME_TAKEN = Message("Another query of this feed has this name.")
 ENDED_AT_ONCE = 10_000
 """Ids in one statement."""
 PROGRAM_CHARACTERS = 300_000
@@ -111,8 +112,14 @@ def queries_register_together(*, owner: User, feed: Feed, wanted: Sequence[Mappi
     """
     written = sum(len(str(one["specification"].get("program", ""))) for one in wanted if isinstance(one["specification"], dict))
     if written > PROGRAM_CHARACTERS:
-        most = f"Programs of one request have at most {PROGRAM_CHARACTERS:,} characters together"
-        raise refuse("", f"{most}, these have {written:,}: send fewer at once.")
+        raise refuse(
+            "",
+            Message(
+                "Programs of one request have at most {most:,} characters together, these have {written:,}: send fewer at once.",
+                most=PROGRAM_CHARACTERS,
+                written=written,
+            ),
+        )
     plain = {place: one for place, one in enumerate(wanted) if stands_alone(one["specification"])}
     faults: list[Fault] = []
     made = _register_plain(owner, feed, plain, faults)
@@ -181,7 +188,7 @@ def query_edit(*, query: Query, user: User, stop_dependents: bool = False, **cha
     before = (query.specification, query.enabled)
     called, shared = query.name, (query.team_id, query.public)
     if query.enabled and changes.get("enabled") is False and not stop_dependents:
-        refuse_to_strand(queries=[query.pk], user=user, what="is switched off")
+        refuse_to_strand(queries=[query.pk], user=user, what=Message("is switched off"))
     if "name" in changes:
         _check_name(query.feed, changes["name"], query)
     if (team := changes.get("team")) is not None and team != query.team:
@@ -236,7 +243,7 @@ def queries_end(*, feed: Feed, query_ids: Sequence[int], user: User | None, stop
     """Stops queries of one feed in one version of its set. To be called within a transaction. Raises Refused as query_remove."""
     feed_version = next_version(feed)
     if not stop_dependents:
-        refuse_to_strand(queries=query_ids, user=user, what="is removed")
+        refuse_to_strand(queries=query_ids, user=user, what=Message("is removed"))
     for begin in range(0, len(query_ids), ENDED_AT_ONCE):
         ids = query_ids[begin : begin + ENDED_AT_ONCE]
         end_versions(ids, feed_version)
@@ -316,7 +323,10 @@ def _check_name(feed: Feed, name: str, query: Query | None = None) -> None:
 def _check_kinds(specification: Any, alert_kinds: Sequence[str]) -> None:
     kinds = kinds_of(specification)
     unknown = [
-        Fault(f"/alert_kinds/{position}", f"This query gives no answers of kind {kind!r}; it gives: {', '.join(kinds)}.")
+        Fault(
+            f"/alert_kinds/{position}",
+            Message("This query gives no answers of kind {kind}; it gives: {known}.", kind=repr(kind), known=", ".join(kinds)),
+        )
         for position, kind in enumerate(alert_kinds)
         if kind not in kinds
     ]

@@ -12,8 +12,9 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from engine.model.faults import Fault, Refused, refuse
+from engine.model.faults import Fault, Refused, fault_from_json, refuse
 from engine.model.feed import Feed
+from engine.model.messages import Message
 from engine.specification import check
 from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
 
@@ -71,10 +72,12 @@ def _asked(request: dict[str, Any]) -> list[Fault]:
     try:
         status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES))
     except TookTooLong as error:
-        raise refuse("/program", f"Checking the program took more than {SECONDS:g} seconds: make it shorter.") from error
+        raise refuse(
+            "/program", Message("Checking the program took more than {seconds} seconds: make it shorter.", seconds=f"{SECONDS:g}")
+        ) from error
     if status != 0:
-        raise refuse("/program", "Checking the program took too much time or memory: make it shorter.")
-    return [Fault(pointer, message) for pointer, message in json.loads(written)["faults"]]
+        raise refuse("/program", Message("Checking the program took too much time or memory: make it shorter."))
+    return [fault_from_json(one) for one in json.loads(written)["faults"]]
 
 
 def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
@@ -82,5 +85,5 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
     try:
         check(request["specification"], Feed.from_json(request["feed"]), request["regions"])
     except Refused as refused:
-        return {"faults": [[fault.pointer, fault.message] for fault in list(refused.faults)[:FAULTS]]}
+        return {"faults": [fault.to_json() for fault in list(refused.faults)[:FAULTS]]}
     return {"faults": []}

@@ -18,6 +18,7 @@ from django.db import connection, transaction
 from django.db.utils import InterfaceError, OperationalError
 
 from engine.failpoints import failpoint
+from engine.model.messages import Message
 from engine.sinks.facts import Fact, Stored, facts_of, payload
 from engine.sinks.keys import may_be_revised
 from webapp.alerts import services as alerts
@@ -222,7 +223,7 @@ def _dead_letters(feed_id: int, late: pa.Table) -> None:
     rows = late.drop_columns([name for name in ("seq", "clock") if name in late.column_names]).to_pylist()
     clocks = late.column("clock").to_pylist()
     letters = [
-        DeadLetter(feed_id=feed_id, reason="late", detail=f"t is {clock - row['t']} behind the newest row", row=row, source="job")
+        DeadLetter(feed_id=feed_id, reason="late", detail=Message("t is {late} behind the newest row", late=clock - row["t"]), row=row, source="job")
         for row, clock in zip(rows, clocks, strict=True)
     ]
     DeadLetter.objects.bulk_create(letters, batch_size=1000)

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
+from engine.model.messages import Message
 from engine.sources.files import Unreadable
 from engine.sources.formats.chunks import (
     CHUNK_ROWS,
@@ -70,9 +71,9 @@ def head_of(path: Path) -> bytes:
         with open_bytes(path) as stream:
             head = stream.read(HEAD_BYTES)
     except (OSError, EOFError, zlib.error) as error:
-        raise Unreadable(f"The file cannot be unpacked: {error}") from error
+        raise Unreadable(Message("The file cannot be unpacked: {error}", error=error)) from error
     if not head:
-        raise Unreadable("The file has no bytes.")
+        raise Unreadable(Message("The file has no bytes."))
     return head
 
 
@@ -89,7 +90,7 @@ def read_chunks(path: Path, layout: Layout) -> Iterator[Chunk]:
         with open_bytes(path) as stream:
             yield from _texts(stream, layout)
     except (OSError, EOFError, zlib.error) as error:
-        raise Unreadable(f"The file cannot be read to its end: {error}") from error
+        raise Unreadable(Message("The file cannot be read to its end: {error}", error=error)) from error
 
 
 def _texts(stream: BinaryIO, layout: Layout) -> Iterator[Chunk]:

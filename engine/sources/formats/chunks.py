@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.model.messages import Message
 from engine.sources.files import Unreadable
 
 Ints = npt.NDArray[np.int64]
@@ -51,7 +52,7 @@ class Broken:
     """A line that is no row: where it stands, what is wrong, and how it begins."""
 
     line: int
-    problem: str
+    problem: Message
     text: str
 
 
@@ -90,7 +91,7 @@ def table_of(records: Sequence[dict[str, Any]]) -> pa.Table:
     flat = [record if not any(isinstance(value, dict) for value in record.values()) else flattened(record) for record in records]
     names = dict.fromkeys(name for record in flat for name in record)
     if len(names) > MOST_COLUMNS:
-        raise Unreadable(f"The file has more than {MOST_COLUMNS} columns.")
+        raise Unreadable(Message("The file has more than {most} columns.", most=MOST_COLUMNS))
     columns = {name: column_from([record.get(name) for record in flat]) for name in names}
     return pa.table(columns) if columns else pa.table({"$none": pa.nulls(len(records))}).drop_columns(["$none"])
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pv
 from charset_normalizer import from_bytes
 
+from engine.model.messages import Message
 from engine.sources.delimited import NOT_UTF8, csv_records, whole_records
 from engine.sources.files import Unreadable, blocks
 from engine.sources.formats.chunks import HEAD_BYTES, SHOWN, Broken, Chunk, Kind, Layout
@@ -23,7 +24,7 @@ MOST_COLUMNS = 500
 MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 BY_HAND = ("utf-8", "windows-1252", "iso-8859-15", "utf-16", "windows-1250", "windows-1251", "windows-1253", "shift_jis", "gb18030")
 """Encodings that the page offers."""
-OTHER_ENCODING = "the line is not UTF-8, as those before it: choose another encoding, or mend the line"
+OTHER_ENCODING = Message("the line is not UTF-8, as those before it: choose another encoding, or mend the line")
 _SEP = re.compile(rb'"?sep=."?\r?')
 """The line that names the delimiter for Excel."""
 
@@ -157,7 +158,7 @@ def read_delimited_text(stream: BinaryIO, layout: Layout) -> Iterator[Chunk]:
 def column_names(given: list[str]) -> list[str]:
     """Each column's name: `column 3` where there is none, `name 2` for a second of its name. Raises Unreadable for too many."""
     if len(given) > MOST_COLUMNS:
-        raise Unreadable(f"The file has more than {MOST_COLUMNS} columns.")
+        raise Unreadable(Message("The file has more than {most} columns.", most=MOST_COLUMNS))
     found: list[str] = []
     for number, name in enumerate(given, 1):
         plain = name.strip()[:100] or f"column {number}"
@@ -174,7 +175,7 @@ def _as_utf8(stream: BinaryIO, encoding: str) -> BinaryIO:
     try:
         return _Recoded(stream, encoding)  # type: ignore[return-value]
     except LookupError as error:
-        raise Unreadable(f"There is no encoding {encoding[:40]!r}.") from error
+        raise Unreadable(Message("There is no encoding {encoding}.", encoding=repr(encoding[:40]))) from error
 
 
 class _Recoded:
@@ -212,15 +213,24 @@ def _chunk(block: bytes, first_line: int, names: list[str], delimiter: str) -> C
             ),
         )
     except pa.ArrowException as error:
-        raise Unreadable(f"From line {first_line} on the text cannot be read: {str(error).splitlines()[0]}") from error
+        raise Unreadable(
+            Message("From line {first_line} on the text cannot be read: {error}", first_line=first_line, error=str(error).splitlines()[0])
+        ) from error
     # Where cells hold line breaks, or lines are empty, numbers count rows.
     numbers = np.arange(first_line, first_line + table.num_rows + len(invalid))
     at = [first_line + (row.number or 1) - 1 for row in invalid]
-    problem = "the line has {} cells, the first {}: mend it, or choose another delimiter"
     broken = [
-        Broken(line, problem.format(row.actual_columns, row.expected_columns), str(row.text)[:SHOWN]) for line, row in zip(at, invalid, strict=True)
+        Broken(line, _mend(_cells(row.actual_columns, row.expected_columns)), str(row.text)[:SHOWN]) for line, row in zip(at, invalid, strict=True)
     ]
     return Chunk(table, np.setdiff1d(numbers, at)[: table.num_rows], tuple(broken))
+
+
+def _cells(actual: int | None, expected: int) -> Message:
+    return Message("the line has {count} cells, the first {expected}", count=actual, expected=expected)
+
+
+def _mend(problem: Message) -> Message:
+    return Message("{problem}: mend it, or choose another delimiter", problem=problem)
 
 
 def _by_record(block: bytes, first_line: int, names: list[str], delimiter: str) -> Chunk:
@@ -230,12 +240,12 @@ def _by_record(block: bytes, first_line: int, names: list[str], delimiter: str) 
     broken: list[Broken] = []
     for line, text, fields, problem in csv_records(block, first_line, delimiter):
         if problem is None and len(fields) != len(names):
-            problem = f"the line has {len(fields)} cells, the first {len(names)}"
+            problem = _cells(len(fields), len(names))
         if problem is None:
             rows.append(fields)
             lines.append(line)
         else:
-            sentence = OTHER_ENCODING if problem == NOT_UTF8 else f"{problem}: mend it, or choose another delimiter"
+            sentence = OTHER_ENCODING if problem == NOT_UTF8 else _mend(problem)
             broken.append(Broken(line, sentence, text[:SHOWN]))
     columns = {name: pa.array([row[at] or None for row in rows], pa.string()) for at, name in enumerate(names)}
     return Chunk(pa.table(columns), np.array(lines, np.int64), tuple(broken))

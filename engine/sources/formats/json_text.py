@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, BinaryIO
 
+from engine.model.messages import Message, message_of
 from engine.sources.files import Unreadable
 from engine.sources.formats.chunks import SHOWN, Broken, Chunk, chunks_of
 
@@ -51,9 +52,12 @@ def _of_lines(lines: Iterator[bytes]) -> Records:
         try:
             found = json.loads(line.decode("utf-8-sig") if number == 1 else line)
             if not isinstance(found, dict):
-                raise ValueError("the line is no JSON object")
+                raise ValueError(Message("the line is no JSON object"))
         except (ValueError, RecursionError) as error:
-            yield number, Broken(number, f"{error}: mend the line, or leave it out", line[:SHOWN].decode("utf-8", "replace"))
+            yield (
+                number,
+                Broken(number, Message("{error}: mend the line, or leave it out", error=message_of(error)), line[:SHOWN].decode("utf-8", "replace")),
+            )
             continue
         for record in _records(found, number):
             yield number, record
@@ -61,18 +65,20 @@ def _of_lines(lines: Iterator[bytes]) -> Records:
 
 def _of_document(data: bytes) -> Records:
     if len(data) > DOCUMENT_BYTES:
-        raise Unreadable(f"A JSON document has at most {DOCUMENT_BYTES // 1_000_000} MB: write longer ones with an object on each line.")
+        raise Unreadable(
+            Message("A JSON document has at most {most} MB: write longer ones with an object on each line.", most=DOCUMENT_BYTES // 1_000_000)
+        )
     try:
         document = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"This is no JSON, neither as a whole nor with an object on each line: {error}") from error
+        raise Unreadable(Message("This is no JSON, neither as a whole nor with an object on each line: {error}", error=error)) from error
     yield from _entries(document)
 
 
 def records_of(document: Any) -> Iterator[dict[str, Any] | Broken]:
     """The records of a JSON document that was read: those of the list in it, else the object itself."""
     if not isinstance(document, dict | list):
-        yield Broken(1, "this is neither an object nor a list of objects", str(document)[:SHOWN])
+        yield Broken(1, Message("this is neither an object nor a list of objects"), str(document)[:SHOWN])
     for _, record in _entries(document):
         yield record
 
@@ -86,7 +92,7 @@ def _entries(document: Any) -> Records:
             for record in _records(entry, number):
                 yield number, record
         else:
-            yield number, Broken(number, "the entry is no object", str(entry)[:SHOWN])
+            yield number, Broken(number, Message("the entry is no object"), str(entry)[:SHOWN])
 
 
 def _records(entry: dict[str, Any], number: int) -> Iterator[dict[str, Any] | Broken]:
@@ -108,9 +114,9 @@ def _records(entry: dict[str, Any], number: int) -> Iterator[dict[str, Any] | Br
         elif kind in ("LineString", "MultiPoint", "MultiLineString"):
             yield from _corners(properties, places if kind == "MultiLineString" else [places], kind == "MultiLineString", number)
         else:
-            yield Broken(number, f"a {kind} is no place of a moving thing: points, and lines with times, are read", "")
+            yield Broken(number, Message("a {kind} is no place of a moving thing: points, and lines with times, are read", kind=kind), "")
     except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
-        yield Broken(number, f"its coordinates cannot be read: {error}", str(places)[:SHOWN])
+        yield Broken(number, Message("its coordinates cannot be read: {error}", error=error), str(places)[:SHOWN])
 
 
 def _place(place: Any) -> dict[str, Any]:
@@ -122,12 +128,12 @@ def _corners(properties: dict[str, Any], lines: Any, nested: bool, number: int) 
     name, times = _times(properties)
     rest = {key: value for key, value in properties.items() if key != name and not isinstance(value, list)}
     if times is None and any(len(place) < 4 for line in lines for place in line):
-        yield Broken(number, f"the line has no times: give one for each corner, in its property {TIMES[0]!r}", "")
+        yield Broken(number, Message("the line has no times: give one for each corner, in its property {name}", name=repr(TIMES[0])), "")
         return
     for at, line in enumerate(lines):
         own = None if times is None else times[at] if nested and times and isinstance(times[0], list) else times
         if own is not None and len(own) != len(line):
-            yield Broken(number, f"the line has {len(line)} corners and {len(own)} times", "")
+            yield Broken(number, Message("the line has {corners} corners and {times} times", corners=len(line), times=len(own)), "")
             continue
         for corner, place in enumerate(line):
             yield {**rest, **_place(place), "time": place[3] if own is None else own[corner]}

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from pyais import decode
 from pyais.exceptions import AISBaseException
 
+from engine.model.messages import Message
 from engine.sources.formats.ais_static import described
 from engine.sources.formats.chunks import SHOWN, Broken, Chunk, chunks_of
 
@@ -100,9 +101,9 @@ class Messages:
             return None
         found = _SENTENCE.search(line)
         if found is None:
-            return _broken("no AIS sentence", line) if b"!" in line else None
+            return _broken(Message("no AIS sentence"), line) if b"!" in line else None
         if _checksum(found[0]) != int(found[7], 16):
-            return _broken("its checksum does not fit: the line was damaged", line)
+            return _broken(Message("its checksum does not fit: the line was damaged"), line)
         before = line[: found.start()]
         tagged = _tagged(before)
         at = tagged if tagged is not None else self._announced
@@ -117,7 +118,7 @@ class Messages:
         try:
             message = decode(*parts).asdict()
         except (AISBaseException, ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
-            return _broken(f"the message cannot be decoded: {error}", line)
+            return _broken(Message("the message cannot be decoded: {error}", error=error), line)
         return self._row(message, at)
 
     def _together(self, found: re.Match[bytes], before: bytes) -> list[bytes] | None:
@@ -175,7 +176,7 @@ def _of_lines(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any] | Broken]]
             continue
 
 
-def _broken(problem: str, line: bytes) -> Broken:
+def _broken(problem: Message, line: bytes) -> Broken:
     return Broken(0, problem, line[:SHOWN].decode("ascii", "replace"))
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from engine.model.messages import Message
 from engine.sources.files import Unreadable
 from engine.sources.formats.chunks import CHUNK_ROWS, Chunk, Kind, Layout, chunks_of
 from engine.sources.formats.delimited_text import column_names
@@ -38,7 +39,7 @@ def read_parquet(path: Path, layout: Layout) -> Iterator[Chunk]:
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES) as file:
             yield from _numbered(file.iter_batches(CHUNK_ROWS, use_threads=False))
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise Unreadable(f"The Parquet file cannot be read: {str(error).splitlines()[0]}") from error
+        raise Unreadable(Message("The Parquet file cannot be read: {error}", error=str(error).splitlines()[0])) from error
 
 
 def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
@@ -58,7 +59,7 @@ def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
             # Pages that were read would stay with the process until its end.
             mapped.madvise(mmap.MADV_DONTNEED)
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise Unreadable(f"The Arrow file cannot be read: {str(error).splitlines()[0]}") from error
+        raise Unreadable(Message("The Arrow file cannot be read: {error}", error=str(error).splitlines()[0])) from error
 
 
 def geometry_of(path: Path, kind: Kind) -> dict[str, Any]:
@@ -176,7 +177,7 @@ def read_excel(path: Path, layout: Layout) -> Iterator[Chunk]:
         raise
     except Exception as error:
         # The library raises whatever its parts raise.
-        raise Unreadable(f"The workbook cannot be read: {str(error).partition(chr(10))[0]}") from error
+        raise Unreadable(Message("The workbook cannot be read: {error}", error=str(error).partition(chr(10))[0])) from error
 
 
 def _first_filled(sheets: list[Any]) -> Any:
@@ -231,11 +232,11 @@ def _check_archive(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-        raise Unreadable(f"The workbook cannot be opened: {error}") from error
+        raise Unreadable(Message("The workbook cannot be opened: {error}", error=error)) from error
     if sum(entry.file_size for entry in entries) > UNPACKED_BYTES:
-        raise Unreadable(f"The workbook unpacks to more than {UNPACKED_BYTES // 1_000_000} MB: save it as CSV.")
+        raise Unreadable(Message("The workbook unpacks to more than {most} MB: save it as CSV.", most=UNPACKED_BYTES // 1_000_000))
     if not any(entry.filename == "xl/workbook.xml" for entry in entries):
-        raise Unreadable("The archive is no Excel workbook: unpack it, and choose the file in it.")
+        raise Unreadable(Message("The archive is no Excel workbook: unpack it, and choose the file in it."))
 
 
 def _value(cell: Any) -> Any:

@@ -9,6 +9,7 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
+from engine.model.messages import Message
 from engine.sources.files import Unreadable
 from engine.sources.formats.chunks import Broken, Chunk, chunks_of
 
@@ -35,7 +36,7 @@ def _elements(stream: BinaryIO, reader: _Gpx | _Kml) -> Iterator[Record]:
         for event, element in iterparse(stream, ("start", "end"), forbid_dtd=True):
             if event == "start":
                 if len(above) == MOST_DEPTH:
-                    raise Unreadable(f"Elements of the file stand within each other more than {MOST_DEPTH} deep.")
+                    raise Unreadable(Message("Elements of the file stand within each other more than {most} deep.", most=MOST_DEPTH))
                 above.append(element)
                 reader.begin(_local(element))
                 continue
@@ -47,9 +48,9 @@ def _elements(stream: BinaryIO, reader: _Gpx | _Kml) -> Iterator[Record]:
                 if above:
                     above[-1].remove(element)
     except DefusedXmlException as error:
-        raise Unreadable("XML with a document type is not read: remove its DOCTYPE.") from error
+        raise Unreadable(Message("XML with a document type is not read: remove its DOCTYPE.")) from error
     except (ParseError, ValueError, LookupError) as error:
-        raise Unreadable(f"The XML cannot be read: {error}") from error
+        raise Unreadable(Message("The XML cannot be read: {error}", error=error)) from error
 
 
 def _local(element: Element) -> str:
@@ -116,11 +117,22 @@ class _Kml:
         whens = [(child.text or "").strip() for child in track if _local(child) == "when"]
         places = [(child.text or "").split() for child in track if _local(child) == "coord"]
         if len(whens) != len(places):
-            yield Broken(self.placemarks, f"the track {name!r} has {len(whens)} times and {len(places)} places", name)
+            yield Broken(
+                self.placemarks,
+                Message("the track {name} has {times} times and {places} places", name=repr(name), times=len(whens), places=len(places)),
+                name,
+            )
             return
         series = _series(track)
         for unfit in [of for of, values in series.items() if len(values) != len(whens)]:
-            problem = f"the track {name!r} has {len(whens)} times and {len(series.pop(unfit))} values of {unfit!r}: these are left out"
+            count = len(series.pop(unfit))
+            problem = Message(
+                "the track {name} has {times} times and {values} values of {unfit}: these are left out",
+                name=repr(name),
+                times=len(whens),
+                values=count,
+                unfit=repr(unfit),
+            )
             yield Broken(self.placemarks, problem, name)
         for at, (when, place) in enumerate(zip(whens, places, strict=True)):
             row = {"name": name, "time": when or None, **_lon_lat(place)}
@@ -130,7 +142,11 @@ class _Kml:
         points = [one for one in placemark.iter() if _local(one) == "Point"]
         when = next((one.text or "" for one in placemark.iter() if _local(one) in ("when", "begin")), "").strip()
         if not points or not when:
-            return [Broken(self.placemarks, f"the placemark {name!r} has no place with a time: tracks and time stamps are read", name)]
+            return [
+                Broken(
+                    self.placemarks, Message("the placemark {name} has no place with a time: tracks and time stamps are read", name=repr(name)), name
+                )
+            ]
         own = _data([one for one in placemark.iter() if _local(one) == "ExtendedData"])
         rows: list[Record] = []
         for point in points:
@@ -138,7 +154,9 @@ class _Kml:
             row = {"name": name, "time": when, **_lon_lat(text.strip().split(","))}
             rows.append({**row, **_besides(own, row)})
         for other in dict.fromkeys(_local(one) for one in placemark.iter() if _local(one) in TIMELESS):
-            problem = f"the placemark {name!r} has a {other} beside its points, which has no times: points and tracks are read"
+            problem = Message(
+                "the placemark {name} has a {other} beside its points, which has no times: points and tracks are read", name=repr(name), other=other
+            )
             rows.append(Broken(self.placemarks, problem, name))
         return rows
 

@@ -8,6 +8,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 from google.transit import gtfs_realtime_pb2
 
+from engine.model.messages import Message
 from engine.sources.formats import Broken
 from engine.sources.live import Record
 from engine.sources.live.payloads import now_ms
@@ -31,13 +32,13 @@ def vehicles(answer: bytes) -> Iterator[Record | Broken]:
         written = 1000 * gtfs_realtime_pb2.FeedHeader.FromString(header).timestamp or now_ms()
         for part in entities:
             if len(part) > ENTITY_BYTES:
-                yield Broken(0, f"an entity has at most {ENTITY_BYTES:,} bytes; this one has {len(part):,}", "")
+                yield Broken(0, Message("an entity has at most {most:,} bytes; this one has {count:,}", most=ENTITY_BYTES, count=len(part)), "")
                 continue
             entity = gtfs_realtime_pb2.FeedEntity.FromString(part)
             if entity.HasField("vehicle") and entity.vehicle.HasField("position"):
                 yield _row(entity.id, entity.vehicle, written)
     except (DecodeError, IndexError) as error:
-        raise ValueError(f"it is no FeedMessage of GTFS-realtime: {error}") from error
+        raise ValueError(Message("it is no FeedMessage of GTFS-realtime: {error}", error=error)) from error
 
 
 def _parts(answer: bytes) -> tuple[bytes, list[memoryview]]:
@@ -58,14 +59,14 @@ def _parts(answer: bytes) -> tuple[bytes, list[memoryview]]:
         elif key & 7 == VARINT:
             at = _varint(answer, at)[1]
         else:
-            raise DecodeError("a field is of no known kind")
+            raise DecodeError(Message("a field is of no known kind"))
         fields += 1
         if len(entities) > MOST_VEHICLES or fields > 2 * MOST_VEHICLES:
-            raise ValueError(f"it has more than {MOST_VEHICLES:,} entities")
+            raise ValueError(Message("it has more than {most:,} entities", most=MOST_VEHICLES))
     if sum(map(len, header)) > ENTITY_BYTES:
-        raise ValueError(f"its header has more than {ENTITY_BYTES:,} bytes")
+        raise ValueError(Message("its header has more than {most:,} bytes", most=ENTITY_BYTES))
     if at > len(answer):
-        raise DecodeError("it ends within a field")
+        raise DecodeError(Message("it ends within a field"))
     # A message that comes again goes on with the one before it.
     return b"".join(header), entities
 
@@ -79,14 +80,14 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
             return number, at
-    raise DecodeError("a number has more than ten bytes")
+    raise DecodeError(Message("a number has more than ten bytes"))
 
 
 def _row(name: str, vehicle: Any, written: int) -> Record | Broken:
     position, trip = vehicle.position, vehicle.trip
     entity = vehicle.vehicle.id or name
     if not entity:
-        return Broken(0, "a vehicle has neither an id nor an entity's", str(vehicle)[:200])
+        return Broken(0, Message("a vehicle has neither an id nor an entity's"), str(vehicle)[:200])
     return {
         "vehicle": entity,
         "time": 1000 * vehicle.timestamp or written,

@@ -13,6 +13,7 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from engine.model.messages import Message
 from engine.sources.formats import Broken
 from engine.sources.live import BATCH_BYTES, BATCH_ROWS, LINGER_S, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
 from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, records_in
@@ -31,7 +32,7 @@ class KafkaSource:
         try:
             self._consumer = Consumer(self._configuration(identity))
         except KafkaException as error:
-            raise Away(f"Kafka does not take these settings: {reason(error)}") from error
+            raise Away(Message("Kafka does not take these settings: {error}", error=reason(error))) from error
         self._next: dict[int, int] = {}
         self._came: deque[Any] = deque()
         self._looked = 0.0
@@ -56,7 +57,7 @@ class KafkaSource:
             except KafkaException as error:
                 raise Away(reason(error)) from error
             if not self._came and self._problems.last is not None:
-                raise Away(f"Kafka: {self._problems.last}")
+                raise Away(Message("Kafka: {error}", error=self._problems.last))
             self._problems.last = None
             yield self._batch()
             if time.monotonic() - self._looked > LOOK_S:
@@ -78,7 +79,13 @@ class KafkaSource:
         for one, at in found.items():
             if at is None:
                 if time.monotonic() > end:
-                    raise Away(f"The brokers take longer than {ALL_S:g} seconds to tell where the topic's {len(found):,} partitions begin.")
+                    raise Away(
+                        Message(
+                            "The brokers take longer than {seconds} seconds to tell where the topic's {count:,} partitions begin.",
+                            seconds=f"{ALL_S:g}",
+                            count=len(found),
+                        )
+                    )
                 low, high = self._watermarks(one)
                 found[one] = high if fresh else low
         if stored is not None and found.keys() == self._next.keys():
@@ -92,7 +99,7 @@ class KafkaSource:
         try:
             low, high = self._consumer.get_watermark_offsets(TopicPartition(self._settings["topic"], partition), ANSWER_S)
         except KafkaException as error:
-            raise Away(f"The brokers do not answer: {reason(error)}") from error
+            raise Away(Message("The brokers do not answer: {error}", error=reason(error))) from error
         return low, high
 
     def _batch(self) -> Batch:
@@ -102,9 +109,9 @@ class KafkaSource:
             message = self._came.popleft()
             if (error := message.error()) is not None:
                 if error.code() == KafkaError._AUTO_OFFSET_RESET:
-                    raise Away("The topic does not keep the messages any more that come next: change the connector to begin anew.")
+                    raise Away(Message("The topic does not keep the messages any more that come next: change the connector to begin anew."))
                 if error.code() != KafkaError._PARTITION_EOF:
-                    raise Away(f"Kafka: {error.str()}")
+                    raise Away(Message("Kafka: {error}", error=error.str()))
                 continue
             count += 1
             self._next[message.partition()] = message.offset() + 1
@@ -163,13 +170,13 @@ def partitions_of(client: Consumer | Producer, topic: str, network: Network) -> 
     try:
         listed = client.list_topics(topic, ANSWER_S)
     except KafkaException as error:
-        raise Away(f"The brokers do not answer: {reason(error)}") from error
+        raise Away(Message("The brokers do not answer: {error}", error=reason(error))) from error
     # Where messages are fetched from and go to is said by the brokers: those addresses are checked like any that a user typed in.
     for broker in listed.brokers.values():
         network.address(broker.host, broker.port)
     found = listed.topics[topic]
     if found.error is not None or not found.partitions:
-        raise Away(f"The topic {topic} cannot be used: {found.error.str() if found.error else 'it has no partitions'}")
+        raise Away(Message("The topic {topic} cannot be used: {why}", topic=topic, why=found.error.str() if found.error else "it has no partitions"))
     return sorted(found.partitions)
 
 

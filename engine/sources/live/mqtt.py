@@ -23,6 +23,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from engine.model.messages import Message
 from engine.sources.formats import Broken
 from engine.sources.live import BATCH_BYTES, BATCH_ROWS, HOST, LINGER_S, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
 from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, PAYLOAD_BYTES, records_in
@@ -149,7 +150,7 @@ def secure(client: paho.Client, settings: Settings) -> None:
             try:
                 context.load_verify_locations(cadata=settings["ca"])
             except ssl.SSLError as error:
-                raise Away(f"The certificate of the authority cannot be read: {error}") from error
+                raise Away(Message("The certificate of the authority cannot be read: {error}", error=error)) from error
         client.tls_set_context(context)
 
 
@@ -238,7 +239,7 @@ class MqttSource:
         try:
             self._client.connect(settings["host"], settings["port"], KEEP_ALIVE_S, **more)
         except (OSError, ValueError) as error:
-            raise Away(f"The broker cannot be reached: {error}") from error
+            raise Away(Message("The broker cannot be reached: {error}", error=error)) from error
         self._client.loop_start()
         if not self._ready.wait(CONNECT_S) and self._problem is None:
             self._problem = "The broker did not answer."

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from engine.model.messages import Message
 from engine.sources.formats import SHOWN, Broken
 from engine.sources.formats.json_text import records_of
 from engine.sources.live import RECEIVED, Field, FieldType, Record
@@ -38,21 +39,21 @@ def records_in(
 ) -> Iterator[Record | Broken]:
     """The records of a payload, each with `also`, the time of its reception, and what it does not say itself of `known`. Never raises."""
     if len(payload) > PAYLOAD_BYTES:
-        yield broken(f"a message has at most {PAYLOAD_BYTES:,} bytes; this one has {len(payload):,}", payload)
+        yield broken(Message("a message has at most {most:,} bytes; this one has {count:,}", most=PAYLOAD_BYTES, count=len(payload)), payload)
         return
     more = {**also, RECEIVED: now_ms()}
     try:
         found = _csv(payload, columns) if form == "csv" else records_of_reader(json.loads(payload)) if form == "rfid" else _json(payload)
         for count, one in enumerate(found):
             if count == PAYLOAD_RECORDS:
-                yield broken(f"a message has at most {PAYLOAD_RECORDS:,} records; the others are left out", payload)
+                yield broken(Message("a message has at most {most:,} records; the others are left out", most=PAYLOAD_RECORDS), payload)
                 return
             yield one if isinstance(one, Broken) else {**known, **one, **more}
     except (ValueError, RecursionError, csv.Error) as error:
-        yield broken(f"it cannot be read as {'CSV' if form == 'csv' else 'JSON'}: {error}", payload)
+        yield broken(Message("it cannot be read as {form}: {error}", form="CSV" if form == "csv" else "JSON", error=error), payload)
 
 
-def broken(problem: str, payload: bytes) -> Broken:
+def broken(problem: Message, payload: bytes) -> Broken:
     """A dead letter for a message."""
     return Broken(0, problem, payload[:SHOWN].decode("utf-8", "replace"))
 
@@ -71,6 +72,10 @@ def _csv(payload: bytes, columns: str) -> Iterator[dict[str, Any] | Broken]:
         if not cells:
             continue
         if len(cells) != len(names):
-            yield Broken(rows.line_num, f"the line has {len(cells)} values, and there are {len(names)} columns", ",".join(cells)[:SHOWN])
+            yield Broken(
+                rows.line_num,
+                Message("the line has {count} values, and there are {columns} columns", count=len(cells), columns=len(names)),
+                ",".join(cells)[:SHOWN],
+            )
         else:
             yield dict(zip(names, cells, strict=True))

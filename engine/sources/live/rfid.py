@@ -13,6 +13,7 @@ import binascii
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from engine.model.messages import Message
 from engine.sources.formats import Broken
 from engine.sources.formats.json_text import records_of
 
@@ -36,7 +37,7 @@ def _report(event: Mapping[str, Any]) -> Mapping[str, Any] | Broken:
     tag = event["tagInventoryEvent"]
     code = _code(tag) if isinstance(tag, Mapping) else None
     if code is None:
-        return Broken(0, "the tag report has no code in epcHex (hexadecimal) or epc (base64)", str(event)[:200])
+        return Broken(0, Message("the tag report has no code in epcHex (hexadecimal) or epc (base64)"), str(event)[:200])
     return {
         "epc": code.hex().upper(),
         **epc_parts(code),

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
+from engine.model.messages import Message
 from engine.sources.formats import SHOWN, Broken
 from engine.sources.live import HOST, RECEIVED, Batch, Field, FieldType, Network, Record, Settings, SourceKind
 from engine.sources.live.arrivals import Arrivals, Lines
@@ -31,7 +32,7 @@ class Aircraft:
             return None
         cells = text.split(",")
         if len(cells) != CELLS or not cells[HEX].strip():
-            return Broken(0, f"a line has {CELLS} values, and the fifth is the aircraft", text[:SHOWN])
+            return Broken(0, Message("a line has {count} values, and the fifth is the aircraft", count=CELLS), text[:SHOWN])
         entity = cells[HEX].strip().lower()
         known = self._known.setdefault(entity, {})
         self._known.move_to_end(entity)

@@ -23,6 +23,7 @@ from jmespath.exceptions import JMESPathError
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
+from engine.model.messages import Message
 from engine.sources.formats import Broken
 from engine.sources.formats.json_text import records_of
 from engine.sources.live import BATCH_ROWS, LINGER_S, RECEIVED, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
@@ -104,7 +105,7 @@ class PollingSource:
             if _values_in(records) > ANSWER_VALUES:
                 raise ValueError(f"the records have more than {ANSWER_VALUES:,} values")
         except (ValueError, RecursionError, TypeError, OverflowError, JMESPathError) as error:
-            return [broken(f"the answer cannot be read: {error}", answer)], known
+            return [broken(Message("the answer cannot be read: {error}", error=error), answer)], known
         digests = [_digest(one) for one in records]
         at = now_ms()
         fresh: list[Record | Broken] = [
@@ -123,10 +124,10 @@ class PollingSource:
                 connection.request("GET", path, headers=headers)
                 response = connection.getresponse()
                 if response.status >= MOVED or response.status < OK:
-                    raise Away(f"The address answers {response.status} {response.reason}.")
+                    raise Away(Message("The address answers {status} {reason}.", status=response.status, reason=response.reason))
                 return _read(response)
         except http.client.HTTPException as error:
-            raise Away(f"The address does not speak HTTP: {type(error).__name__}") from error
+            raise Away(Message("The address does not speak HTTP: {error}", error=type(error).__name__)) from error
         finally:
             connection.close()
 
@@ -151,7 +152,7 @@ def _answering_within(seconds: float, connection: _Pinned) -> Iterator[None]:
     finally:
         timer.cancel()
     if late.is_set():
-        raise Away(f"The answer takes longer than {seconds:g} seconds.")
+        raise Away(Message("The answer takes longer than {seconds} seconds.", seconds=f"{seconds:g}"))
 
 
 def _read(response: http.client.HTTPResponse) -> bytes:
@@ -161,10 +162,10 @@ def _read(response: http.client.HTTPResponse) -> bytes:
         parts.append(data)
         size += len(data)
         if size > ANSWER_BYTES:
-            raise Away(f"The answer has more than {ANSWER_BYTES // 1_000_000} MB.")
+            raise Away(Message("The answer has more than {most} MB.", most=ANSWER_BYTES // 1_000_000))
     answer = b"".join(parts)
     if sum(map(answer.count, (b",", b"[", b"{"))) > ANSWER_VALUES:
-        raise Away(f"The answer has more than {ANSWER_VALUES:,} values.")
+        raise Away(Message("The answer has more than {most:,} values.", most=ANSWER_VALUES))
     return answer
 
 
@@ -215,7 +216,7 @@ def aircraft(document: Any) -> Iterator[Record | Broken]:
     now = float(document["now"]) if "now" in document else time.time()
     for one in document["aircraft"]:
         if not isinstance(one, Mapping):
-            yield Broken(0, "the aircraft is no object", str(one)[:200])
+            yield Broken(0, Message("the aircraft is no object"), str(one)[:200])
         elif one.get("lat") is not None and one.get("lon") is not None:
             seen = one.get("seen_pos", one.get("seen", 0))
             age = float(seen) if isinstance(seen, int | float) else 0.0
@@ -248,7 +249,7 @@ class WebSocketSource:
         except (WebSocketException, TimeoutError) as error:
             self._open.close()
             plain.close()
-            raise Away(f"The server does not speak WebSocket with us: {error}") from error
+            raise Away(Message("The server does not speak WebSocket with us: {error}", error=error)) from error
 
     def batches(self, offset: Any) -> Iterator[Batch]:
         settings = self._settings
@@ -263,7 +264,7 @@ class WebSocketSource:
                 except WebSocketException as error:
                     if records:
                         break
-                    raise Away(f"The server ended the connection: {error}") from error
+                    raise Away(Message("The server ended the connection: {error}", error=error)) from error
                 count += 1
                 payload = message.encode("utf-8", "backslashreplace") if isinstance(message, str) else message
                 records += records_in(payload, {}, form=settings["format"], columns=settings["csv_columns"])

@@ -235,9 +235,9 @@ export interface Placed {
   message: string;
 }
 
-/** A fault of the program with its place; null for one that names none. */
+/** A fault of the program with its place, which stands before it in any language; null for one that names none. */
 export function placed(fault: Fault): Placed | null {
-  const match = /^line (\d+), column (\d+): ([\s\S]*)$/.exec(fault.message);
+  const match = /^\p{L}+ (\d+), \p{L}+ (\d+): ([\s\S]*)$/u.exec(fault.message);
   return match === null || !fault.pointer.endsWith("/program")
     ? null
     : { line: Number(match[1]), column: Number(match[2]), message: match[3]! };

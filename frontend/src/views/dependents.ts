@@ -16,7 +16,7 @@ export async function unlessOthersStop<T>(send: (stopDependents: boolean) => Pro
   } catch (error) {
     const fault = error instanceof ApiError ? error.faults.find(({ pointer }) => pointer === POINTER) : undefined;
     if (fault === undefined) throw error;
-    const message = fault.message.replace(/: send stop_dependents.*$/, ".");
+    const message = fault.message.replace(/: [^:]*stop_dependents.*$/, ".");
     return (await confirmDanger(t("Other queries derive from it"), t("{message} Their answers are kept.", { message }), action))
       ? await send(true)
       : null;

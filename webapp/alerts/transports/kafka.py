@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from engine.model.messages import Message
 from webapp.alerts.models import Delivery
 from webapp.alerts.reasons import reason_of
 from webapp.alerts.webhooks import Answer
@@ -41,15 +42,15 @@ class _Place:
         self.topic, self.user, self.password = unquote(parts.path.removeprefix("/")), unquote(user), unquote(password)
         self.mechanism = parse_qs(parts.query).get("mechanism", ["PLAIN"])[0]
         if parts.scheme not in SCHEMES or not servers:
-            raise RefusedAddress("As kafkas://user:password@broker.example.org:9093/alerts, other brokers after commas.")
+            raise RefusedAddress(Message("As kafkas://user:password@broker.example.org:9093/alerts, other brokers after commas."))
         if not 0 < len(self.topic) <= TOPIC_LENGTH or not all(sign.isascii() and (sign.isalnum() or sign in "._-") for sign in self.topic):
-            raise RefusedAddress(f"The path is the topic: 1 to {TOPIC_LENGTH} letters, digits, points, - and _.")
+            raise RefusedAddress(Message("The path is the topic: 1 to {most} letters, digits, points, - and _.", most=TOPIC_LENGTH))
         if self.mechanism not in MECHANISMS:
-            raise RefusedAddress(f"?mechanism= is one of {', '.join(MECHANISMS)}.")
+            raise RefusedAddress(Message("?mechanism= is one of {known}.", known=", ".join(MECHANISMS)))
         self.security = f"sasl_{SCHEMES[parts.scheme]}" if user else SCHEMES[parts.scheme]
         self.brokers = [_host_and_port(one) for one in servers.split(",")]
         if len(self.brokers) > MOST_BROKERS:
-            raise RefusedAddress(f"{MOST_BROKERS} brokers at most: the client finds the others.")
+            raise RefusedAddress(Message("{most} brokers at most: the client finds the others.", most=MOST_BROKERS))
 
     def settings(self) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -115,7 +116,7 @@ def _check(brokers: list[tuple[str, int]]) -> None:
     for host, port in brokers:
         for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP):
             if not is_named(str(address[0])) and port < LEAST_PORT:
-                raise RefusedAddress(f"Port {port} is not one that brokers are reached at.")
+                raise RefusedAddress(Message("Port {port} is not one that brokers are reached at.", port=port))
 
 
 def _host_and_port(text: str) -> tuple[str, int]:
@@ -123,9 +124,9 @@ def _host_and_port(text: str) -> tuple[str, int]:
         parts = urlsplit(f"//{text}")
         host, port = parts.hostname, parts.port or DEFAULT_PORT
     except ValueError as error:
-        raise RefusedAddress(f"{text[:60]!r} is no broker: as broker.example.org:9092.") from error
+        raise RefusedAddress(Message("{found} is no broker: as broker.example.org:9092.", found=repr(text[:60]))) from error
     if not host or any(ord(sign) <= 32 or ord(sign) > 126 for sign in host):
-        raise RefusedAddress(f"{text[:60]!r} is no broker: as broker.example.org:9092.")
+        raise RefusedAddress(Message("{found} is no broker: as broker.example.org:9092.", found=repr(text[:60])))
     return host, port
 
 

@@ -18,6 +18,7 @@ import paho.mqtt.client as paho
 from django.conf import settings
 from paho.mqtt.enums import CallbackAPIVersion
 
+from engine.model.messages import Message
 from webapp.alerts.models import Delivery
 from webapp.alerts.reasons import reason_of
 from webapp.alerts.webhooks import Answer
@@ -97,7 +98,7 @@ class _Client(paho.Client):
         addresses = [str(sockaddr[0]) for *_, sockaddr in found]
         for address in addresses:
             if not is_named(address) and self._port not in PORTS.values():
-                raise RefusedAddress(f"Port {self._port} is not one that brokers are reached at.")
+                raise RefusedAddress(Message("Port {port} is not one that brokers are reached at.", port=self._port))
         return socket.create_connection((addresses[0], self._port), CONNECT_SECONDS)
 
 

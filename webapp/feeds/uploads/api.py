@@ -15,11 +15,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from engine.model.faults import Fault, Refused, refuse
+from engine.model.messages import Message, message_of
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.audit.services import record
 from webapp.config.errors import faults_body
 from webapp.config.parsers import Json
+from webapp.config.wording import SpokenField
 from webapp.feeds.api import FeedSerializer
 from webapp.feeds.models import Feed, Upload, UploadState
 from webapp.feeds.selectors import upload_list
@@ -56,6 +58,7 @@ class UploadSerializer(OwnedSerializer):
     """An uploaded file: `offset` of its `size` bytes have come; `read` rows of it were read, `position` of `rows` rows are in the log."""
 
     offset = serializers.SerializerMethodField()
+    error = SpokenField(read_only=True)
     feed = serializers.SlugRelatedField[Any](slug_field="name", read_only=True)
 
     class Meta:
@@ -115,9 +118,9 @@ class UploadView(OwnedView):
             return refused
         length = request.headers.get("Upload-Length", "")
         if not (length.isascii() and length.isdigit()):
-            raise refuse("/size", "Upload-Length says how many bytes the file has.")
+            raise refuse("/size", Message("Upload-Length says how many bytes the file has."))
         if int(length) > store.GREATEST_BYTES:
-            return _answer(413, [Fault("/size", f"A file has at most {store.GREATEST_BYTES:,} bytes.")])
+            return _answer(413, [Fault("/size", Message("A file has at most {most:,} bytes.", most=store.GREATEST_BYTES))])
         upload = store.upload_create(owner=person(request), name=_file_name(request.headers.get("Upload-Metadata", "")), size=int(length))
         record("upload.create", upload, file=upload.name, bytes=upload.size)
         return Response(status=201, headers={**TUS, "Location": f"/api/v1/uploads/{upload.pk}/"})
@@ -148,16 +151,16 @@ class UploadView(OwnedView):
         if (refused := _wrong_version(request)) is not None:
             return refused
         if (request.content_type or "").partition(";")[0].strip() != PartOfFile.media_type:
-            return _answer(415, [Fault("", f"Send the bytes as {PartOfFile.media_type}.")])
+            return _answer(415, [Fault("", Message("Send the bytes as {type}.", type=PartOfFile.media_type))])
         offset, data = request.headers.get("Upload-Offset", ""), cast(bytes, request.data)
         if not (offset.isascii() and offset.isdigit()):
-            raise refuse("", "Upload-Offset says where the bytes belong.")
+            raise refuse("", Message("Upload-Offset says where the bytes belong."))
         if len(data) > PART_BYTES:
-            return _answer(413, [Fault("", f"A request brings at most {PART_BYTES} bytes.")])
+            return _answer(413, [Fault("", Message("A request brings at most {most} bytes.", most=PART_BYTES))])
         try:
             there = store.upload_append(upload=upload, offset=int(offset), data=data)
         except store.WrongOffset as error:
-            return _answer(409, [Fault("", str(error))])
+            return _answer(409, [Fault("", message_of(error))])
         return Response(status=204, headers={**TUS, "Upload-Offset": str(there)})
 
     @extend_schema(summary="Forget a file (tus: termination)", responses={204: None})
@@ -175,11 +178,11 @@ class UploadView(OwnedView):
     def inspection(self, request: Request, pk: str) -> Response:
         upload = self.get_editable()
         if upload.state in (UploadState.UPLOADING, UploadState.DONE, UploadState.CANCELLED):
-            raise refuse("/file", f"The file cannot be looked into: it is {upload.state}.")
+            raise refuse("/file", Message("The file cannot be looked into: it is {state}.", state=upload.state))
         asked = request.data if isinstance(request.data, dict) else {}
         chosen = asked.get("reading", {})
         if not isinstance(chosen, dict):
-            raise refuse("/reading", "must be an object")
+            raise refuse("/reading", Message("must be an object"))
         try:
             return Response(self._look(upload, chosen, asked.get("into")))
         except Refused as refused:
@@ -210,12 +213,12 @@ class UploadView(OwnedView):
         """The feed of this name, to which the user may add. Raises Refused."""
         feed = Feed.objects.editable_by(person(self.request)).filter(name=str(name)).first()
         if feed is None:
-            raise refuse("/into", "There is no such feed to which you may add.")
+            raise refuse("/into", Message("There is no such feed to which you may add."))
         return feed
 
     def _feed_values(self, given: dict[str, Any], reading: dict[str, Any]) -> dict[str, Any]:
         """The feed's own settings, checked like those of any new feed. Raises Refused with pointers below /feed."""
-        unknown = [Fault(f"/feed/{key}", f"known are: {', '.join(FEED_KEYS)}") for key in given if key not in FEED_KEYS]
+        unknown = [Fault(f"/feed/{key}", Message("known are: {known}", known=", ".join(FEED_KEYS))) for key in given if key not in FEED_KEYS]
         if unknown:
             raise Refused(unknown)
         schema = {
@@ -239,7 +242,7 @@ class UploadView(OwnedView):
         upload = self.get_editable()
         action = request.data.get("action") if isinstance(request.data, dict) else None
         if action not in ("pause", "resume", "cancel"):
-            raise refuse("/action", "One of pause, resume, cancel.")
+            raise refuse("/action", Message("One of pause, resume, cancel."))
         store.upload_steer(upload=upload, action=action)
         return Response(self.represent(upload))
 
@@ -247,7 +250,7 @@ class UploadView(OwnedView):
 def _wrong_version(request: Request) -> Response | None:
     if request.headers.get("Tus-Resumable") == TUS["Tus-Resumable"]:
         return None
-    return _answer(412, [Fault("", "Send the header Tus-Resumable: 1.0.0.")], **OFFERED)
+    return _answer(412, [Fault("", Message("Send the header Tus-Resumable: 1.0.0."))], **OFFERED)
 
 
 def _answer(status: int, faults: list[Fault], **headers: str) -> Response:

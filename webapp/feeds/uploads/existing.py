@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from engine.model.columns import TIME
 from engine.model.events import row_schema
 from engine.model.faults import Fault, Refused, refuse
+from engine.model.messages import Message
 from engine.sources.places import IN_ONE, NUMBERS
 from engine.sources.reading import PLANE, TICKS, Reading
 from webapp.config.faults import InUse
@@ -108,20 +109,27 @@ def check_into(feed: Feed, upload: Upload, reading: Reading) -> None:
     made = reading.feed("upload")
     faults = []
     if str(made.crs) != feed.crs:
-        places = "are longitude and latitude" if feed.crs == "geographic" else "lie in a plane"
-        faults.append(Fault("/reading/crs", f"The feed's places {places}."))
+        places = Message("The feed's places are longitude and latitude."), Message("The feed's places lie in a plane.")
+        faults.append(Fault("/reading/crs", places[feed.crs != "geographic"]))
     if str(made.time) != feed.time:
-        faults.append(Fault("/reading/time_format", "The feed counts milliseconds." if feed.time == "ms" else "The feed counts ticks."))
+        faults.append(
+            Fault("/reading/time_format", Message("The feed counts milliseconds.") if feed.time == "ms" else Message("The feed counts ticks."))
+        )
     for at, one in enumerate(reading.attributes):
         if feed.columns.get(one.name) != str(one.type):
-            has = f"has it as {feed.columns[one.name]}" if one.name in feed.columns else "has no such column: add it in the settings of the feed"
-            faults.append(Fault(f"/reading/attributes/{at}", f"{one.name} would be {one.type}; the feed {has}."))
+            if one.name in feed.columns:
+                has = Message("has it as {type}", type=feed.columns[one.name])
+            else:
+                has = Message("has no such column: add it in the settings of the feed")
+            faults.append(
+                Fault(f"/reading/attributes/{at}", Message("{name} would be {type}; the feed {has}.", name=one.name, type=one.type, has=has))
+            )
     if faults:
         raise Refused(faults)
     if feed.uploads.filter(state__in=UNFINISHED).exclude(pk=upload.pk).exists():
-        raise InUse([Fault("", "Another file is on its way into this feed: its rows would make those of this one late. Wait for it.")])
+        raise InUse([Fault("", Message("Another file is on its way into this feed: its rows would make those of this one late. Wait for it."))])
     if upload.position:
-        raise refuse("/file", "A part of this file is in the feed already: upload it again to load the rest.")
+        raise refuse("/file", Message("A part of this file is in the feed already: upload it again to load the rest."))
 
 
 def completed(rows: pa.Table, feed: Feed) -> pa.Table:

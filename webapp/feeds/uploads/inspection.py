@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.model.faults import Fault, Refused, refuse
+from engine.model.faults import Refused, fault_from_json, refuse
+from engine.model.messages import Message
 from engine.sources.reading import Reading
 from webapp.cage.warm_pool import INSPECTIONS, TookTooLong, WarmPool, Work
 from webapp.feeds.arrow_streams import Limits, StreamRefused, StreamTooLarge, read_stream
@@ -61,14 +62,19 @@ def _ask(process: WarmPool, request: Mapping[str, Any], path: Path, seconds: flo
     try:
         status, written = process.ask(work)
     except TookTooLong as error:
-        raise refuse("/file", f"Reading the file took more than {seconds:g} seconds: write it as CSV or Parquet, or in parts.") from error
+        raise refuse(
+            "/file", Message("Reading the file took more than {seconds} seconds: write it as CSV or Parquet, or in parts.", seconds=f"{seconds:g}")
+        ) from error
     if status != 0 or not written.endswith(b"\n"):
         raise refuse(
-            "/file", f"Reading the file broke off, or took more than {MEMORY_BYTES >> 30} GB of memory: it is damaged, or to be sent in parts."
+            "/file",
+            Message(
+                "Reading the file broke off, or took more than {most} GB of memory: it is damaged, or to be sent in parts.", most=MEMORY_BYTES >> 30
+            ),
         )
     answer: dict[str, Any] = json.loads(written)
     if "faults" in answer:
-        raise Refused(Fault(pointer, message) for pointer, message in answer["faults"])
+        raise Refused(map(fault_from_json, answer["faults"]))
     return answer
 
 
@@ -76,7 +82,7 @@ def _read(answer: Mapping[str, Any], reading: Reading) -> Piece:
     try:
         rows = read_stream(base64.b64decode(answer["rows"]), PIECE, reading.feed("upload").types)
     except (StreamRefused, StreamTooLarge) as error:
-        raise refuse("/file", f"A piece of the file cannot be taken: {error}") from error
+        raise refuse("/file", Message("A piece of the file cannot be taken: {error}", error=error)) from error
     dead = [Refusal(one["reason"], one["detail"], one["row"], one["line"]) for one in answer["dead"]]
     for reason, count in answer["more"].items():
         dead += [Refusal(reason, "one of many rows of the file")] * count

@@ -29,6 +29,7 @@ from engine.model.columns import TIME
 from engine.model.events import row_schema
 from engine.model.faults import Refused, refuse
 from engine.model.feed import Crs
+from engine.model.messages import Message
 from engine.sources.reading import reading_of
 from webapp.feeds.damage import kept_apart
 from webapp.feeds.ingest import Delivery, ingest
@@ -136,7 +137,7 @@ class Loading:
             yield from self._read()
         elif not self.spool.exists():
             # Backups hold no files on their way.
-            raise refuse("/file", "The file is not on this server any more: upload it again. What was loaded of it is in the feed.")
+            raise refuse("/file", Message("The file is not on this server any more: upload it again. What was loaded of it is in the feed."))
         yield from self._send()
         self._note(state=UploadState.DONE)
         shutil.rmtree(folder_of(self.upload), ignore_errors=True)
@@ -166,7 +167,7 @@ class Loading:
                 useful = not_before(piece.rows, first)
                 read, rows, late = read + piece.read, rows + useful.num_rows, late + piece.rows.num_rows - useful.num_rows
                 if rows > MOST_ROWS:
-                    raise refuse("/file", f"The file has more than {MOST_ROWS:,} rows: load it in parts.")
+                    raise refuse("/file", Message("The file has more than {most:,} rows: load it in parts.", most=MOST_ROWS))
                 if piece.dead:
                     dead += len(piece.dead)
                     self._bury(number, piece.dead)
@@ -178,9 +179,13 @@ class Loading:
                 self._note(read=read, dead=dead, late=late)
                 yield 0.0
             if not rows and late:
-                raise refuse("/file", "All rows of the file are older than what the feed has: it only goes forward in time. Make a new feed of it.")
+                raise refuse(
+                    "/file", Message("All rows of the file are older than what the feed has: it only goes forward in time. Make a new feed of it.")
+                )
             if not rows:
-                raise refuse("/file", "No row of the file could be read: look at the dead letters of the feed, and choose other columns or formats.")
+                raise refuse(
+                    "/file", Message("No row of the file could be read: look at the dead letters of the feed, and choose other columns or formats.")
+                )
             yield from self._write(unfinished, schema, sort)
         unfinished.replace(self.spool)
         self._keep_all(span)

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from engine.model.faults import Refused
+from engine.model.faults import Fault, Refused
+from engine.model.messages import Message, message_of
 from engine.sources.files import Unreadable
 from engine.sources.formats import Chunk, Kind, Layout, read_chunks, table_of
 from engine.sources.guessing import described, guess, inspect
@@ -42,12 +43,12 @@ def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
             return {"found": inspect(Path(request["path"]), request["name"], request["chosen"])}
         return _piece(Path(request["path"]), reading_of(request["reading"]), request["piece"])
     except Refused as refused:
-        return {"faults": [[fault.pointer, fault.message] for fault in refused.faults]}
+        return {"faults": [fault.to_json() for fault in refused.faults]}
     except Unreadable as fault:
-        return {"faults": [["/file", str(fault)]]}
+        return {"faults": [Fault("/file", message_of(fault)).to_json()]}
     except OSError:
         # Its text may name files of the server.
-        return {"faults": [["/file", "The file cannot be read."]]}
+        return {"faults": [Fault("/file", Message("The file cannot be read.")).to_json()]}
 
 
 _open: tuple[Any, int, Iterator[Chunk]] | None = None

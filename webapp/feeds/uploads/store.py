@@ -17,6 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from engine.model.faults import Fault, Refused, refuse
+from engine.model.messages import Message
 from engine.sources.reading import TICKS, UTM, Reading, reading_of
 from webapp.accounts.models import User
 from webapp.accounts.quotas import quota_check
@@ -64,7 +65,7 @@ def offset_of(upload: Upload) -> int:
 def upload_create(*, owner: User, name: str, size: int) -> Upload:
     """An upload that waits for its bytes. Raises Refused."""
     if not 0 < size <= GREATEST_BYTES:
-        raise refuse("/size", f"A file has 1 to {GREATEST_BYTES:,} bytes.")
+        raise refuse("/size", Message("A file has 1 to {most:,} bytes.", most=GREATEST_BYTES))
     quota_check("uploads", user=owner, more=-(-size // 1_000_000), held=uploads_held)
     shown = "".join(sign for sign in name.replace("\\", "/").rpartition("/")[2] if sign.isprintable())[:200]
     upload = Upload.objects.create(owner=owner, name=shown or "file", size=size)
@@ -75,14 +76,14 @@ def upload_create(*, owner: User, name: str, size: int) -> Upload:
 def upload_append(*, upload: Upload, offset: int, data: bytes) -> int:
     """Puts bytes behind those that are there; how many there are now. Raises WrongOffset, Refused."""
     if upload.state != UploadState.UPLOADING:
-        raise WrongOffset("All of the file is there.")
+        raise WrongOffset(Message("All of the file is there."))
     with file_of(upload).open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         there = os.fstat(file.fileno()).st_size
         if there != offset:
-            raise WrongOffset(f"{there} bytes are there.")
+            raise WrongOffset(Message("{there} bytes are there.", there=there))
         if there + len(data) > upload.size:
-            raise refuse("", "More bytes came than were announced.")
+            raise refuse("", Message("More bytes came than were announced."))
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -96,7 +97,7 @@ def upload_delete(*, upload: Upload) -> None:
     """Forgets an upload and its file. Raises InUse while it is being loaded."""
     upload = Upload.objects.select_for_update().get(pk=upload.pk)
     if upload.state not in AT_REST:
-        raise InUse([Fault("", "The file is being loaded: cancel that first.")])
+        raise InUse([Fault("", Message("The file is being loaded: cancel that first."))])
     upload.delete()
     transaction.on_commit(partial(shutil.rmtree, _root() / str(upload.pk), ignore_errors=True))
 
@@ -119,16 +120,25 @@ def upload_load(
     """
     upload = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
     if upload.state not in (UploadState.READY, UploadState.FAILED):
-        raise InUse([Fault("", "The file is not all there yet." if upload.state == UploadState.UPLOADING else "The file is being loaded already.")])
+        raise InUse(
+            [
+                Fault(
+                    "",
+                    Message("The file is not all there yet.")
+                    if upload.state == UploadState.UPLOADING
+                    else Message("The file is being loaded already."),
+                )
+            ]
+        )
     read = reading_of(reading)
     if not read.time:
-        raise refuse("/reading/time", "Choose the column that tells the time.")
+        raise refuse("/reading/time", Message("Choose the column that tells the time."))
     if read.crs == UTM:
-        raise refuse("/reading/crs", "The coordinates look like UTM, and the file does not say of which zone: choose the zone.")
+        raise refuse("/reading/crs", Message("The coordinates look like UTM, and the file does not say of which zone: choose the zone."))
     if as_now and read.time_format == TICKS:
-        raise refuse("/as_now", "Ticks have no pace: load the file as history.")
+        raise refuse("/as_now", Message("Ticks have no pace: load the file as history."))
     if not LEAST_RATE <= rate <= GREATEST_RATE:
-        raise refuse("/rate", f"Between {LEAST_RATE} and {GREATEST_RATE:,.0f} times as fast.")
+        raise refuse("/rate", Message("Between {least} and {most} times as fast.", least=LEAST_RATE, most=f"{GREATEST_RATE:,.0f}"))
     if into is not None:
         into = Feed.objects.select_for_update(of=("self",)).get(pk=into.pk)
         check_into(into, upload, read)
@@ -171,7 +181,7 @@ def upload_steer(*, upload: Upload, action: str) -> Upload:
         upload.state = UploadState.CANCELLED
         transaction.on_commit(partial(shutil.rmtree, folder_of(upload), ignore_errors=True))
     else:
-        raise InUse([Fault("", f"This cannot be done now: the upload is {upload.state}.")])
+        raise InUse([Fault("", Message("This cannot be done now: the upload is {state}.", state=upload.state))])
     upload.save(update_fields=["state", "paused_in", "touched_at"])
     return upload
 

@@ -47,7 +47,7 @@ export class PlacedTextView {
     replace(
       this.faults,
       ...faults.map((fault) => {
-        const text = fault.message.replace(/^line \d+, column \d+: /, "");
+        const text = fault.message.replace(/^\p{L}+ \d+, \p{L}+ \d+: /u, "");
         if (fault.line === null) return h("li", {}, text);
         const go = h(
           "button",

@@ -245,7 +245,7 @@ class Context:
         number = self.number(value)
         if number is None or float(number) == number:
             return number
-        self.fault(f"must be a number that a double holds, for example {int(float(number))}, not {value}")
+        self.fault(Message("must be a number that a double holds, for example {near}, not {value}", near=int(float(number)), value=number))
         return None
 
 

@@ -258,7 +258,7 @@ function select(id: string | null): void {
 
 /** Changes of alerts travel in the frames of their feed; one socket listens to all feeds that can be seen. */
 function listen(): void {
-  /** By feed: the last change that this page has. The rows were read later than the first of these numbers, so nothing is missed between. */
+  /** By feed: the last change that this page has. The rows were read later than these numbers, so nothing is missed between. */
   const last = new Map(Object.entries(dictionary(integer)(shell.data["outbox"], "/outbox")));
   const subscribe = (feed: string): void => {
     const since = last.get(feed) ?? null;

@@ -34,7 +34,7 @@ function absentSamples(found: readonly Sample[], team: string | null): HTMLEleme
       "p",
       { class: "muted" },
       t(
-        "Choose the file that you got from its origin: it becomes a feed with these queries. Or put it into the server's folder VEDETTE_DATA.",
+        "Choose the file that you got from its origin: it becomes a feed with these queries. Or put it into the folder VEDETTE_DATA.",
       ),
     ),
     h("ul", { class: "samples" }, ...found.map((sample) => card(sample, ...fileChoice(sample, team)))),
@@ -121,7 +121,8 @@ function fileChoice(sample: Sample, team: string | null): [HTMLElement, HTMLElem
       });
     });
   });
-  return [h("span", {}, choose, chooser), h("p", { class: "small faint path" }, t("Its place in VEDETTE_DATA: {path}", { path: sample.file })), status];
+  const place = t("Its place in VEDETTE_DATA: {path}", { path: sample.file });
+  return [h("span", {}, choose, chooser), h("p", { class: "small faint path" }, place), status];
 }
 
 async function make(sample: Sample, team: string | null, upload: string | null = null): Promise<void> {

@@ -2,43 +2,55 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from django.db import connection
 
-WIDTHS = (60_000, 3_600_000)
+WIDTHS = (60_000, 600_000, 3_600_000)
 """Widths that are kept ready (`AnswerCount`); narrower ones are counted from the answers themselves, wider ones added up."""
+MOST_COARSER = 3
+"""Stretches become so many times as wide as asked for at most, to be added up from a width that is kept: of six hours in 400 stretches the
+answers themselves are three hundred thousand rows."""
 
 _READY = """
-SELECT query_id, kind, (bucket - %(from)s) / %(width)s AS place, sum(count)::bigint FROM detections_count counted
+SELECT query_id, kind, (bucket - %(from)s) / %(width)s AS place, sum(count) AS found FROM detections_count counted
 JOIN queries_query q ON q.id = query_id AND q.version = counted.version
 WHERE counted.feed_id = %(feed)s AND width = %(kept)s AND bucket >= %(from)s AND bucket < %(to)s AND query_id = ANY(%(queries)s)
-GROUP BY 1, 2, 3 HAVING sum(count) <> 0 ORDER BY 1, 2, 3
+GROUP BY 1, 2, 3 HAVING sum(count) <> 0
 """
 _COUNTED = """
-SELECT query_id, kind, (start - %(from)s) / %(width)s AS place, count(*) FROM detections_detection counted
+SELECT query_id, kind, (start - %(from)s) / %(width)s AS place, count(*) AS found FROM detections_detection counted
 JOIN queries_query q ON q.id = query_id AND q.version = counted.version
 WHERE counted.feed_id = %(feed)s AND weight = 1 AND start >= %(from)s AND start < %(to)s AND query_id = ANY(%(queries)s)
-GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+GROUP BY 1, 2, 3
+"""
+# PostgreSQL writes the hundred thousand pairs of a day in a fraction of the time that Python takes to read and write them.
+_AS_JSON = """
+SELECT query_id, kind, '[' || string_agg('[' || place || ',' || found || ']', ',' ORDER BY place) || ']' FROM ({rows}) AS stretches
+GROUP BY 1, 2 ORDER BY 1, 2
 """
 
 
-def answer_counts(*, feed_id: int, query_ids: Sequence[int], from_t: int, to_t: int, buckets: int) -> dict[str, Any]:
-    """`{from, to, width, counts}`: stretches of `width` from `from` on that cover `[from_t, to_t)`, about `buckets` of them.
+def answer_counts(*, feed_id: int, query_ids: Sequence[int], from_t: int, to_t: int, buckets: int) -> str:
+    """`{from, to, width, counts}` as JSON: stretches of `width` from `from` on that cover `[from_t, to_t)`, about `buckets` of them.
 
     `counts` is `{query: {kind: [[number of the stretch, answers that begin in it], ...]}}`, without stretches in which none begins.
     """
     width = max(1, -(-(to_t - from_t) // buckets))
-    # Of six hours in 400 stretches the answers themselves are three hundred thousand rows: half as many stretches come from a few thousand.
-    kept = next((kept for kept in reversed(WIDTHS) if kept <= 2 * width), None)
+    kept = next((kept for kept in reversed(WIDTHS) if kept <= MOST_COARSER * width), None)
     if kept is not None:
         width = -(-width // kept) * kept
     low, high = from_t // width * width, -(-to_t // width) * width
     values: dict[str, Any] = {"feed": feed_id, "queries": list(query_ids), "from": low, "to": high, "width": width, "kept": kept}
-    counts: dict[str, dict[str, list[list[int]]]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(_COUNTED if kept is None else _READY, values)
-        for query, kind, place, count in cursor.fetchall():
-            counts.setdefault(str(query), {}).setdefault(kind, []).append([place, count])
-    return {"from": low, "to": high, "width": width, "counts": counts}
+        cursor.execute(_AS_JSON.format(rows=_COUNTED if kept is None else _READY), values)
+        found = cursor.fetchall()
+    queries = (
+        f'"{query}":{{{",".join(f"{json.dumps(kind)}:{pairs}" for _, kind, pairs in kinds)}}}'
+        for query, kinds in itertools.groupby(found, key=itemgetter(0))
+    )
+    return f'{{"from":{low},"to":{high},"width":{width},"counts":{{{",".join(queries)}}}}}'

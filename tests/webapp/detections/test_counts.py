@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -29,7 +30,7 @@ changes = st.lists(st.tuples(st.sampled_from("ab"), times, st.sampled_from([1, 1
 
 def total(feed: Any, query: Any, from_t: int, to_t: int, buckets: int) -> tuple[Counter[int], dict[str, Any]]:
     """Answers by the beginning of their stretch."""
-    found = answer_counts(feed_id=feed.pk, query_ids=[query.pk], from_t=from_t, to_t=to_t, buckets=buckets)
+    found = json.loads(answer_counts(feed_id=feed.pk, query_ids=[query.pk], from_t=from_t, to_t=to_t, buckets=buckets))
     counted: Counter[int] = Counter()
     for kinds in found["counts"].values():
         for rows in kinds.values():

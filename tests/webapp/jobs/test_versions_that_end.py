@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -138,7 +139,7 @@ def test_of_an_edited_query_the_newest_version_is_shown_and_counted(yard: Yard, 
     yard.processor.follow()
     yard.send(("tick", "z", 7_000))
     assert [(one["version"], one["end"]) for one in yard.shown()] == [(2, None)]
-    counts = answer_counts(feed_id=yard.feed.pk, query_ids=[query.pk], from_t=0, to_t=60_000, buckets=1)["counts"]
+    counts = json.loads(answer_counts(feed_id=yard.feed.pk, query_ids=[query.pk], from_t=0, to_t=60_000, buckets=1))["counts"]
     assert counts == {str(query.pk): {"inside": [[0, 1]]}}
     found = client_of(a_user()).get(f"/api/v1/detections/?feed={yard.feed.name}&versions=all").json()["results"]
     assert sorted((one["version"], one["end"], one["cut"]) for one in found) == [(1, 5_000, True), (2, None, False)]

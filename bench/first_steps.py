@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-PATIENCE_MS = 120_000
+TIMEOUT_MS = 120_000
 WIDTH, HEIGHT = 1280, 800
 INNER = 0.5
 """The rectangle is so much of the map's width and height."""
@@ -71,7 +71,7 @@ def logged_in(url: str, user: str, password: str) -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce").new_page()
-        page.set_default_timeout(PATIENCE_MS)
+        page.set_default_timeout(TIMEOUT_MS)
         page.goto(f"{url}/login/")
         page.fill("#username", user)
         page.fill("#password", password)
@@ -132,7 +132,7 @@ def _draw(page: Page) -> None:
 
 def _number(page: Page, count: Locator) -> int:
     """The answers that the query has on the page, once there are some."""
-    until = time.monotonic() + PATIENCE_MS / 1000
+    until = time.monotonic() + TIMEOUT_MS / 1000
     while time.monotonic() < until:
         text = count.inner_text().replace(",", "")
         if text.isdigit() and int(text) > 0:

@@ -40,7 +40,7 @@ Document = dict[str, Any]
 ROWS_A_POST = 20_000
 REGIONS_A_POST = 2_500
 QUERIES_A_POST = 1_000
-PATIENCE_S = 1800
+TIMEOUT_S = 1800
 ALIKE = 50
 """Of very many queries the oracle takes every one of so many, and of the entities."""
 EXPORT_ROWS = 100_000
@@ -107,14 +107,14 @@ def send(client: Client, feed: str, token: str, body: bytes, key: str) -> None:
 
 def wait(client: Client, feed: str) -> dict[str, Any]:
     """The feed when everything in its log has been processed under its present queries."""
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while time.monotonic() < until:
         found = client.call("GET", f"feeds/{feed}/")
         head = found["head"]
         if head and found["counters"]["waiting"] == 0 and head["query_version"] == found["query_version"]:
             return dict(found)
         time.sleep(1)
-    raise RuntimeError(f"{feed} was not processed within {PATIENCE_S} s: {found}")
+    raise RuntimeError(f"{feed} was not processed within {TIMEOUT_S} s: {found}")
 
 
 def exported(client: Client, feed: str, since: int, until: int) -> list[dict[str, Any]]:

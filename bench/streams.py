@@ -35,7 +35,7 @@ from tests.engine.sources.live.brokers import broker
 NOW, FIRST = 1_767_348_000_000, 200_000_000
 MERGED_S = 12
 """A sentence is said again after so long: beyond the time within which that would be the same message, from another receiver."""
-TICK_S, PATIENCE_S = 0.01, 600.0
+TICK_S, TIMEOUT_S = 0.01, 600.0
 THINGS = 500
 
 
@@ -135,9 +135,9 @@ def measure(client: Client, protocol: str, rate: int, seconds: int) -> str:
 
 
 def _until(client: Client, address: str, done: Any, what: str, *, rows: bool = False) -> dict[str, Any]:
-    end, seen = time.monotonic() + PATIENCE_S, -1
+    end, seen = time.monotonic() + TIMEOUT_S, -1
     while not done(status := client.call("GET", address)):
-        assert time.monotonic() < end, f"not within {PATIENCE_S:g} s: {what}; {status}"
+        assert time.monotonic() < end, f"not within {TIMEOUT_S:g} s: {what}; {status}"
         if rows and status["rows"] > seen:
             # As long as more come.
             seen, end = status["rows"], time.monotonic() + 60

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import CDPSession
 
 MOST_BYTES = 300_000_000
-THINGS, LOOK_S, PATIENCE_S = 1_000, 0.5, 3_600.0
+THINGS, LOOK_S, TIMEOUT_S = 1_000, 0.5, 3_600.0
 PIECE = 500_000
 BEGIN_MS, STEP_MS = 1_767_348_000_000, 1_000
 BOUND = [f"{part}{measure}" for part in ("page", "web", "ingest") for measure in ("", ", resident")]
@@ -113,7 +113,7 @@ class Memory:
 def measure(options: argparse.Namespace, file: Path) -> Memory:
     pictures = Pictures(options.pictures)
     with logged_in(options.url, options.user, options.password) as page:
-        page.set_default_timeout(PATIENCE_S * 1_000)
+        page.set_default_timeout(TIMEOUT_S * 1_000)
         page.goto(f"{options.url}/feeds/new")
         page.get_by_text("Drop a recording here").wait_for()
         session = page.context.new_cdp_session(page)
@@ -125,7 +125,7 @@ def measure(options: argparse.Namespace, file: Path) -> Memory:
         def until(selector: str, what: str) -> None:
             begun, shown = time.monotonic(), page.locator(selector).first
             while not shown.is_visible():
-                assert time.monotonic() - begun < PATIENCE_S, f"not within {PATIENCE_S:g} s: {what}"
+                assert time.monotonic() - begun < TIMEOUT_S, f"not within {TIMEOUT_S:g} s: {what}"
                 memory.look()
                 page.wait_for_timeout(LOOK_S * 1_000)
             print(f"{what} after {time.monotonic() - begun:.0f} s", flush=True)

@@ -39,19 +39,19 @@ class Forgotten(Refused):
 
 
 class Away(ConnectionError):
-    """The server could not be reached, or did not take the request, for longer than the client's patience."""
+    """The server could not be reached, or did not take the request, for longer than `retry_for`."""
 
 
 class Connection:
     """Connections to one server, one for each thread that asks. Safe to be used by several threads."""
 
-    def __init__(self, url: str, token: str, *, patience: float, timeout: float) -> None:
+    def __init__(self, url: str, token: str, *, retry_for: float, timeout: float) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is no address: it begins with https:// or http:// and names a host.")
         self._kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self._host, self._port, self._base = parts.hostname, parts.port, parts.path.rstrip("/")
-        self._token, self._patience, self._timeout = token, patience, timeout
+        self._token, self._retry_for, self._timeout = token, retry_for, timeout
         self._own = threading.local()
 
     def get(self, path: str, **parameters: Any) -> Any:
@@ -61,7 +61,7 @@ class Connection:
 
     def request(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Any:
         """The JSON of an answer of 2xx. Repeats what may be repeated. Raises Refused, Forgotten, Away."""
-        give_up, pause = time.monotonic() + self._patience, FIRST_PAUSE_S
+        give_up, pause = time.monotonic() + self._retry_for, FIRST_PAUSE_S
         while True:
             wait = pause * random.uniform(0.8, 1.2)  # noqa: S311  so that not all come back at once
             try:

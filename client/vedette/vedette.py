@@ -12,13 +12,13 @@ NOT_FOUND = 404
 
 
 class Vedette:
-    """A server. `patience`: for so many seconds what may be repeated is repeated; `timeout`: so long one answer may take.
+    """A server. `retry_for`: for so many seconds what may be repeated is repeated; `timeout`: so long one answer may take.
 
     Tokens are made on the page Account: the scope ingest sends rows, read reads answers.
     """
 
-    def __init__(self, url: str, token: str, *, patience: float = 600.0, timeout: float = 30.0) -> None:
-        self._connection = Connection(url, token, patience=patience, timeout=timeout)
+    def __init__(self, url: str, token: str, *, retry_for: float = 600.0, timeout: float = 30.0) -> None:
+        self._connection = Connection(url, token, retry_for=retry_for, timeout=timeout)
 
     def feed(self, name: str) -> Feed:
         """A feed, by its name; nothing is asked yet."""

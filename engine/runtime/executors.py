@@ -275,7 +275,7 @@ class ExecutorsEvaluator:
             parts |= {f"relational-{p}": part for p, part in enumerate(local._relational)}
         names = {name: self.states.named(f"{self.state}.{name}") for name in parts}
         with ThreadPoolExecutor(AT_ONCE) as hands:
-            list(hands.map(lambda name: self.states.files.put_patiently(names[name], parts[name].dump()), parts))
+            list(hands.map(lambda name: self.states.files.put_with_retries(names[name], parts[name].dump()), parts))
         self.snapshot, self._since = names, []
         self.position, self.last_t, self._reached = local.position, local.last_t, local._reached
 

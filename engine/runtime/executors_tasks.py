@@ -221,7 +221,7 @@ def _emitted(work: Work, emitted: _Emitted) -> Iterator[Message]:
     file = ""
     if offset > work.inline_bytes:
         file = _name(work, "emitted")
-        work.files.put_patiently(file, *parts, lasting=False)
+        work.files.put_with_retries(file, *parts, lasting=False)
         parts = []
     yield ("emitted", "", pack({"file": file, "pieces": pieces}, {"rows": b"".join(parts)}))
 
@@ -297,7 +297,7 @@ def _snapshot(work: Work, stage: str, p: int) -> bytes:
 def _dumped(work: Work, stage: str, p: int, data: bytes) -> Message:
     """Writes a state. An attempt at the same that is still under way elsewhere writes another file."""
     file = _name(work, f"{stage}-{p}")
-    work.files.put_patiently(file, data)
+    work.files.put_with_retries(file, data)
     return ("dumped", f"{stage}-{p}", file.encode())
 
 

@@ -76,7 +76,7 @@ class Snapshots(StateFiles):
         head = json.dumps(snapshot.facts).encode() + b"\n"
         digest = blake2b(head, digest_size=DIGEST_BYTES)
         digest.update(snapshot.data)
-        self.files.put_patiently(name, MAGIC, digest.digest(), head, snapshot.data)
+        self.files.put_with_retries(name, MAGIC, digest.digest(), head, snapshot.data)
 
     def read(self, name: str) -> Snapshot:
         """The snapshot `name`. Raises SnapshotUnusable, StoreAway."""

@@ -25,7 +25,7 @@ from engine.failpoints import failpoint
 from engine.sources.segments import sync
 
 AT_ONCE = 8
-PATIENCE_S, PAUSE_S = 10.0, 0.2
+TIMEOUT_S, PAUSE_S = 10.0, 0.2
 """Who waits for a store tries again for so long: a store that starts again ends no job."""
 
 Found = TypeVar("Found")
@@ -76,15 +76,15 @@ class Files:
                 stream.write(piece)
         return None
 
-    def put_patiently(self, name: str, *content: pa.Buffer | bytes, lasting: bool = True) -> None:
+    def put_with_retries(self, name: str, *content: pa.Buffer | bytes, lasting: bool = True) -> None:
         """The same. Waits a while for a store that is away. Unless it is `lasting`, a folder's file may go with the machine. Raises OSError."""
         if self._is_local:
             return _put_locally(Path(self.folder, name), content, lasting)
-        return _patiently(lambda: self.put(name, *content))
+        return _with_retries(lambda: self.put(name, *content))
 
     def open(self, name: str) -> pa.NativeFile:
         """For reading. Waits a while for a store that is away. Raises FileNotFoundError, StoreAway."""
-        return _patiently(lambda: self.system.open_input_file(f"{self.folder}/{name}"))
+        return _with_retries(lambda: self.system.open_input_file(f"{self.folder}/{name}"))
 
     def read(self, name: str, offset: int = 0, size: int | None = None) -> bytes:
         """So many bytes of it, or all. Waits a while for a store that is away. Raises FileNotFoundError, StoreAway; what a local file raises."""
@@ -93,7 +93,7 @@ class Files:
             with self.system.open_input_file(f"{self.folder}/{name}") as file:
                 return bytes(file.read_at(file.size() - offset if size is None else size, offset))
 
-        return read() if self._is_local else _patiently(read)
+        return read() if self._is_local else _with_retries(read)
 
     def remove(self, name: str) -> None:
         with suppress(OSError):
@@ -111,7 +111,7 @@ class Files:
 
     def names(self) -> list[str]:
         """Of the files that lie in the folder itself. Raises StoreAway."""
-        found = _patiently(lambda: self.system.get_file_info(fs.FileSelector(self.folder, allow_not_found=True)))
+        found = _with_retries(lambda: self.system.get_file_info(fs.FileSelector(self.folder, allow_not_found=True)))
         return [one.base_name for one in found if one.is_file]
 
     def older_than(self, folder: str, seconds: float) -> list[str]:
@@ -147,9 +147,9 @@ def _opened(url: str, below: str) -> Files:
     return files.within(below) if below else files
 
 
-def _patiently(act: Callable[[], Found]) -> Found:
+def _with_retries(act: Callable[[], Found]) -> Found:
     """What `act` gives. Tries again while the store is away. Raises FileNotFoundError, StoreAway."""
-    give_up = time.monotonic() + PATIENCE_S
+    give_up = time.monotonic() + TIMEOUT_S
     while True:
         try:
             return act()

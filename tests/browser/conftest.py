@@ -28,7 +28,7 @@ ARGUMENTS = [
 ]  # fmt: skip
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 PASSWORD = "watches over the yard"
-PATIENCE_MS = 60_000
+TIMEOUT_MS = 60_000
 
 
 def launched(playwright: Playwright) -> Browser:
@@ -67,7 +67,7 @@ class Site:
         self.web: subprocess.Popen[bytes] | None = None
         self.faults: list[str] = []
         self.context = browser.new_context(viewport={"width": 1280, "height": 860}, reduced_motion="reduce")
-        self.context.set_default_timeout(PATIENCE_MS)
+        self.context.set_default_timeout(TIMEOUT_MS)
         self.page: Page = self.context.new_page()
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))

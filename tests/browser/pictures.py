@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from tests.browser.conftest import PATIENCE_MS, launched
+from tests.browser.conftest import TIMEOUT_MS, launched
 from webapp.platform.folders import ROOT
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def main(address: str) -> None:
     with sync_playwright() as playwright:
         browser = launched(playwright)
         page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.set_default_timeout(PATIENCE_MS)
+        page.set_default_timeout(TIMEOUT_MS)
         log_in(page, address)
         for one in (others, rules, forms):
             one(page, address)

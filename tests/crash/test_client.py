@@ -61,7 +61,7 @@ def walk(rounds: int, first: int) -> list[dict[str, Any]]:
 def test_rows_go_in_once_and_answers_come_out(plain_world: World) -> None:
     world, web = plain_world, Web(plain_world)
     token = token_create(user=a_user(), name="program", scopes=[Scope.INGEST, Scope.READ]).text
-    vedette = Vedette(f"http://127.0.0.1:{web.port}", token, patience=120)
+    vedette = Vedette(f"http://127.0.0.1:{web.port}", token, retry_for=120)
     world.start_job()
     server = web.start()
     # The server is not there yet: the request is repeated until it is.
@@ -123,6 +123,6 @@ def _what_is_refused(vedette: Vedette, web: Web) -> None:
         Vedette(f"http://127.0.0.1:{web.port}", "vdt_wrong").feed("yard").send([{"entity": "a", "t": 1, "x": 1, "y": 1}])
     assert refused.value.status == 401
     with pytest.raises(Away):
-        Vedette("http://127.0.0.1:1", "vdt_wrong", patience=0.5).feed("yard").send([{"entity": "a", "t": 1}])
+        Vedette("http://127.0.0.1:1", "vdt_wrong", retry_for=0.5).feed("yard").send([{"entity": "a", "t": 1}])
     with pytest.raises(ValueError, match="https://"):
         Vedette("vedette.example.org", "x")

@@ -30,11 +30,11 @@ class Rejected(RuntimeError):
 
 @dataclass
 class IngestClient:
-    """One connection to one server, kept open. `on_fault` is called for each failed attempt; `patience_s` bounds all attempts for one request."""
+    """One connection to one server, kept open. `on_fault` is called for each failed attempt; `timeout_s` bounds all attempts for one request."""
 
     url: str
     token: str
-    patience_s: float = 600.0
+    timeout_s: float = 600.0
     on_fault: Callable[[str], None] = lambda text: None
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class IngestClient:
     def send(self, feed: str, rows: pa.Table, *, key: str | None = None) -> dict[str, Any]:
         """The server's receipt for `rows`, once they are safely stored: attempts are repeated under one idempotency key.
 
-        Raises Rejected, or ConnectionError when the server stays away for longer than the client's patience.
+        Raises Rejected, or ConnectionError when the server stays away for longer than its timeout.
         """
         return self.send_bytes(feed, arrow_stream(rows), ARROW, key=key)
 
@@ -55,7 +55,7 @@ class IngestClient:
         """As `send`, for a body in any of the forms that ingest understands."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type, "Idempotency-Key": key or uuid.uuid4().hex}
         path = f"{self._base}/api/v1/feeds/{quote(feed, safe='')}/events"
-        give_up, pause = time.monotonic() + self.patience_s, 0.2
+        give_up, pause = time.monotonic() + self.timeout_s, 0.2
         while True:
             try:
                 status, answer = self._attempt(path, body, headers)

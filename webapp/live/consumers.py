@@ -103,7 +103,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         allowed: Permission | None = await database_sync_to_async(selectors.permission)(user_id=self.scope["user"].pk, feed=feed)
         return allowed
 
-    def _patience(self) -> float:
+    def _timeout_s(self) -> float:
         """Seconds until permissions are read again, if nothing says that they changed."""
         return RECHECK_SECONDS
 
@@ -302,7 +302,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             while True:
                 await self._join_groups()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self.look.wait(), self._patience())
+                    await asyncio.wait_for(self.look.wait(), self._timeout_s())
                     await asyncio.sleep(random.uniform(0, SPREAD_SECONDS))  # noqa: S311  not a secret
                 self.look.clear()
                 try:
@@ -349,6 +349,6 @@ class SharedConsumer(LiveConsumer):
         shown: Permission | None = await database_sync_to_async(shares.share_shows)(self.share)
         return shown if shown is not None and shown.feed == feed else None
 
-    def _patience(self) -> float:
+    def _timeout_s(self) -> float:
         left: float = (self.expires_at - timezone.now()).total_seconds()
         return max(0.0, min(RECHECK_SECONDS, left))

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Hashable
 
 OF_A_USER = 20
-PATIENCE_S = 5.0
+TIMEOUT_S = 5.0
 """A page that is loaded again opens its new socket before the end of its old one has been noticed: it waits so long for the place."""
 LOOK_S = 0.02
 
@@ -17,7 +17,7 @@ _taken: Counter[Hashable] = Counter()
 
 async def take(user: Hashable) -> bool:
     """Takes one of the user's places, as soon as one is free; false when none gets free in time."""
-    give_up = time.monotonic() + PATIENCE_S
+    give_up = time.monotonic() + TIMEOUT_S
     while _taken[user] >= OF_A_USER:
         if time.monotonic() > give_up:
             return False

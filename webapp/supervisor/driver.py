@@ -38,7 +38,7 @@ from webapp.jobs import services
 from webapp.jobs.models import DesiredState, FeedHead, Job
 from webapp.platform.memory import keep_what_is_loaded
 from webapp.supervisor import processes
-from webapp.supervisor.sink import PATIENCE_S, Fenced
+from webapp.supervisor.sink import TIMEOUT_S, Fenced
 from webapp.supervisor.store import FeedStore
 
 logger = logging.getLogger(__name__)
@@ -318,7 +318,7 @@ class JobDriver:
                 heard = time.monotonic()
             except DatabaseError:
                 connection.close()
-                if time.monotonic() - heard > 2 * PATIENCE_S:
+                if time.monotonic() - heard > 2 * TIMEOUT_S:
                     _leave(FAILED, "the database has been away for too long")
             else:
                 if wanted is None:

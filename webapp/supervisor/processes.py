@@ -112,10 +112,10 @@ def ask_to_end(processes: Iterable[JobProcess], pid: int | None) -> None:
             _signal(found.process, signal.SIGTERM)
 
 
-def kill_token(token: str, *, patience_s: float = 10.0) -> int:
+def kill_token(token: str, *, timeout_s: float = 10.0) -> int:
     """KILL to every process with this token until there is none; how many there were. Stopped processes (SIGSTOP) end too."""
     killed: set[int] = set()
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         alive = [found for found in job_processes() if found.token == token]
         if not alive:

@@ -31,7 +31,7 @@ UNCLAIMED = timedelta(seconds=120)
 """The same for a process that has not said yet that the job is its own: until then it reads its modules, which takes minutes on a machine with much
 other work. Ended and started again, it would never get through."""
 SUSPECT = timedelta(seconds=6)
-STOP_PATIENCE = timedelta(seconds=15)
+STOP_TIMEOUT = timedelta(seconds=15)
 BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 CRASH_LIMIT = 5
 CRASH_SPAN = timedelta(minutes=10)
@@ -104,9 +104,9 @@ class _Step:
         elif job.observed_state != ObservedState.STOPPING or job.suspect_since is None:
             job.observed_state, job.suspect_since = ObservedState.STOPPING, self.now
             processes.ask_to_end(self.found, job.pid)
-        elif self.now - job.suspect_since > STOP_PATIENCE:
+        elif self.now - job.suspect_since > STOP_TIMEOUT:
             killed = processes.kill_token(job.token)
-            job_event_add(job, JobEvent.Kind.KILLED, f"It did not stop within {STOP_PATIENCE.seconds} s; {killed} processes were ended by force.")
+            job_event_add(job, JobEvent.Kind.KILLED, f"It did not stop within {STOP_TIMEOUT.seconds} s; {killed} processes were ended by force.")
             self._gone(ObservedState.STOPPED)
 
     # -- wanted running -----------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from webapp.queries.services import query_stop
 from webapp.queries.versions import Key as VersionKey
 from webapp.supervisor.turnover import answers_end, answers_forget
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 """How long a commit waits for a database that is away before the job gives up."""
 
 Answer = TypeVar("Answer")
@@ -71,7 +71,7 @@ class Fenced(RuntimeError):
 
 
 class DatabaseAway(RuntimeError):
-    """PostgreSQL did not come back within PATIENCE_S."""
+    """PostgreSQL did not come back within TIMEOUT_S."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,11 @@ class Commit:
         return epoch == self.epoch and self.job in (None, job)
 
 
-def commit(work: Commit, *, patience_s: float = PATIENCE_S) -> bool:
+def commit(work: Commit, *, timeout_s: float = TIMEOUT_S) -> bool:
     """Stores `work` exactly once; False when that had been done before (a replayed batch).
 
     Tries again while the database is away; whether a COMMIT whose answer was lost took place is read from the head row.
-    Raises Fenced, and DatabaseAway after `patience_s`.
+    Raises Fenced, and DatabaseAway after `timeout_s`.
     """
     facts = facts_of(work.changes)
     expected: list[int] = []
@@ -119,18 +119,18 @@ def commit(work: Commit, *, patience_s: float = PATIENCE_S) -> bool:
         expected[:] = [head["commits"] + 1]
         return store(work, facts)
 
-    return with_retries(attempt, patience_s=patience_s)
+    return with_retries(attempt, timeout_s=timeout_s)
 
 
-def with_retries(attempt: Callable[[], Answer], *, patience_s: float = PATIENCE_S) -> Answer:
-    """What `attempt` returns, called again while the database is away. Raises DatabaseAway after `patience_s`."""
+def with_retries(attempt: Callable[[], Answer], *, timeout_s: float = TIMEOUT_S) -> Answer:
+    """What `attempt` returns, called again while the database is away. Raises DatabaseAway after `timeout_s`."""
     started = time.monotonic()
     while True:
         try:
             return attempt()
         except (OperationalError, InterfaceError) as error:
-            if time.monotonic() - started > patience_s:
-                what = "the database's disk is full" if is_full(error) else f"the database did not answer for {patience_s:g} s"
+            if time.monotonic() - started > timeout_s:
+                what = "the database's disk is full" if is_full(error) else f"the database did not answer for {timeout_s:g} s"
                 raise DatabaseAway(f"{what}: {error}") from error
             connection.close()
             time.sleep(0.25)

@@ -216,7 +216,7 @@ def test_a_store_that_is_away_is_no_damage(gateway: ObjectStore, monkeypatch: py
     system = fs.S3FileSystem(access_key=KEY, secret_key=gateway.password, retry_strategy=once, **address)
     log = SharedLog(DatabaseOrder(a_feed().name), Files(system, f"{BUCKET}/away"), "city")
     log.append(rows(1, 2))
-    monkeypatch.setattr("engine.sources.store.PATIENCE_S", 0.0)
+    monkeypatch.setattr("engine.sources.store.TIMEOUT_S", 0.0)
     gateway.stop()
     try:
         # LogDamaged is none: it would set the feed aside.

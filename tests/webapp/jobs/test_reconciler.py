@@ -19,7 +19,7 @@ from webapp.jobs import services
 from webapp.jobs.models import DesiredState, FeedHead, Job, JobEvent, ObservedState
 from webapp.platform.postgres import with_database
 from webapp.supervisor import processes, reconciler
-from webapp.supervisor.reconciler import BACKOFF_S, CRASH_LIMIT, CRASH_LOOP_S, SILENT, STOP_PATIENCE, SUSPECT, UNCLAIMED, reconcile
+from webapp.supervisor.reconciler import BACKOFF_S, CRASH_LIMIT, CRASH_LOOP_S, SILENT, STOP_TIMEOUT, SUSPECT, UNCLAIMED, reconcile
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
@@ -247,7 +247,7 @@ def test_a_job_that_does_not_stop_is_ended_by_force(program: Callable[[str], Non
     time.sleep(0.3)
     services.job_stop(job=job)
     reconcile(owner="a")
-    clock(STOP_PATIENCE + timedelta(seconds=1))
+    clock(STOP_TIMEOUT + timedelta(seconds=1))
     reconcile(owner="a")
     assert ended(job.pid)
     assert the_job().observed_state == ObservedState.STOPPED

@@ -266,8 +266,8 @@ def posted(served: Served, path: str, size: int, **headers: str) -> tuple[int, i
         connection.sendall(head.encode())
         sent = 0
         # A server that reads a body first does not answer to its head alone, however long it has.
-        patience_s = HEAD_S if size > SMALL else 0
-        while sent < size and not select.select([connection], [], [], 0 if sent else patience_s)[0]:
+        timeout_s = HEAD_S if size > SMALL else 0
+        while sent < size and not select.select([connection], [], [], 0 if sent else timeout_s)[0]:
             try:
                 sent += connection.send(b"0" * min(65_536, size - sent))
             except (BrokenPipeError, ConnectionResetError):

@@ -40,7 +40,7 @@ async def test_a_flood_of_frames_ends_the_socket(world: SimpleNamespace, monkeyp
 
 async def test_a_user_has_so_many_sockets_and_gets_them_back(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket_limit, "OF_A_USER", 1)
-    monkeypatch.setattr(socket_limit, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(socket_limit, "TIMEOUT_S", 0.1)
     async with page(world.people.viewer):
         async with page(world.people.viewer) as second:
             assert await second.closed() == 4429

@@ -35,7 +35,8 @@ def spoken(sentence: str) -> str:
     """The sentence in the reader's language; what nobody has translated stays as it is."""
     language = translation.get_language() or settings.LANGUAGE_CODE
     if language.startswith("en"):
-        return str(sentence)
+        # Of exactly this type: YAML knows no other.
+        return str.__str__(sentence)
     return _spoken(sentence, language, 0)
 
 

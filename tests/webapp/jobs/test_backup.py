@@ -19,10 +19,10 @@ from engine.model.events import row_schema
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.segments import list_segments
-from engine.sources.store import files_of
 from tests.crash.outage import pointed_at
 from webapp.detections.models import Detection
 from webapp.feeds.ingest import Delivery, ingest
+from webapp.feeds.logs import states_of
 from webapp.feeds.models import Feed, IngestCounter
 from webapp.feeds.recent import log_of
 from webapp.feeds.upkeep import feed_upkeep
@@ -36,20 +36,20 @@ from webapp.supervisor.store import FeedStore
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
 
-def processor_of(feed: Feed, folder: Path, epoch: int) -> FeedProcessor:
-    return FeedProcessor(feed.engine_feed(), log_of(feed), FeedStore(feed, epoch), Snapshots(files_of(folder / feed.name / "state")))
+def processor_of(feed: Feed, epoch: int) -> FeedProcessor:
+    return FeedProcessor(feed.engine_feed(), log_of(feed), FeedStore(feed, epoch), Snapshots(states_of(feed.name)))
 
 
 class Stream(threading.Thread):
     """Rows come in, are processed and compacted, until `stopping` is set."""
 
-    def __init__(self, feed: Feed, folder: Path) -> None:
+    def __init__(self, feed: Feed) -> None:
         super().__init__(daemon=True)
-        self.feed, self.folder, self.stopping, self.rounds, self.error = feed, folder, threading.Event(), 0, None
+        self.feed, self.stopping, self.rounds, self.error = feed, threading.Event(), 0, None
 
     def run(self) -> None:
         try:
-            processor = processor_of(self.feed, self.folder, 1)
+            processor = processor_of(self.feed, 1)
             processor.follow()
             while not self.stopping.is_set():
                 t = range(1000 * self.rounds, 1000 * self.rounds + 1000, 100)
@@ -70,7 +70,7 @@ def test_a_running_instance_is_restored_elsewhere_exactly(
     shared: bool, feed: Feed, query: Any, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.VAR, settings.VEDETTE_LOG_STORE = tmp_path, str(tmp_path / "store") if shared else ""
-    stream = Stream(feed, Path(settings.CHECKPOINT_ROOT))
+    stream = Stream(feed)
     stream.start()
     while stream.rounds < 8 and stream.is_alive():
         stream.join(0.05)
@@ -113,7 +113,7 @@ def test_a_running_instance_is_restored_elsewhere_exactly(
         assert (audit.faults, audit.rows) == ([], head.last_seq + 1)
         assert audit.facts == Detection.objects.count() > 4
         ingest(restored, Delivery(log_of(restored).tail(0).slice(0, 0).select(row_schema(restored.engine_feed()).names)))
-        processor_of(restored, Path(settings.CHECKPOINT_ROOT), head.epoch + 1).process()
+        processor_of(restored, head.epoch + 1).process()
         assert feed_audit(feed=restored).faults == []
         assert IngestCounter.objects.get().received == log_of(restored).end[0] == FeedHead.objects.get().last_seq + 1
         with pytest.raises(CommandError, match="not empty"):

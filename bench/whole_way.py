@@ -40,7 +40,7 @@ from bench.replay import Document, backtested, create, few, stored, wait
 from tests.recordings.oracle import Fact
 from tests.recordings.sources import RECORDINGS, Recording
 
-ROWS_A_REQUEST = 50_000
+ROWS_A_REQUEST = 30_000
 QUIET_S = 2.0
 """The page has all answers when none has come for so long after the closing one."""
 REST_S = 10.0
@@ -203,6 +203,9 @@ def measured(client: Client, load: Load, name: str) -> dict[str, Any]:
     writer = spawn.Process(target=post, args=(client.url, feed, token, kind, bodies, start))
     reader.start()
     writer.start()
+    # So that one that ends with an error is noticed.
+    start.close()
+    ready.close()
     heard.recv()
     resting = spent(client.port)
     time.sleep(REST_S)

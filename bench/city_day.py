@@ -76,9 +76,10 @@ def _evaluate(log: EventLog, feed: Feed, folder: Path, reports: BaseProcess) -> 
     """Has the processor take all that comes until `reports` has ended."""
     from engine.runtime.processor import FeedProcessor
     from engine.runtime.snapshots import Snapshots
+    from engine.sources.store import files_of
     from webapp.supervisor.store import FeedStore
 
-    processor = FeedProcessor(feed.engine_feed(), log, FeedStore(feed, epoch=1), Snapshots(folder / "state"))
+    processor = FeedProcessor(feed.engine_feed(), log, FeedStore(feed, epoch=1), Snapshots(files_of(folder / "state")))
     processor.follow()
     told = time.monotonic()
     while True:

@@ -57,6 +57,10 @@ describe("the address", () => {
     );
   });
 
+  it("names the second that the clock shows", () => {
+    expect(fromSearch(toSearch({ ...noChoice(), instant: 1_999.9 })).instant).toBe(1_999);
+  });
+
   it("leaves out what is malformed and keeps the rest", () => {
     expect(fromSearch("?feed=city&range=9~3&window=a~b&at=1~2&span=-4&view=pie&entity=&hide=")).toEqual(noChoice("city"));
   });

@@ -77,7 +77,8 @@ export function toSearch(state: ViewState): string {
   if (state.detection !== null) at.set("detection", state.detection);
   if (state.range !== null) at.set("range", state.range.map(Math.round).join(SEPARATOR));
   if (state.window !== null) at.set("window", state.window.map(Math.round).join(SEPARATOR));
-  if (state.instant !== null) at.set("t", String(Math.round(state.instant)));
+  // As clocks show it: rounded up, the last instant of a second would be another second to who opens the link.
+  if (state.instant !== null) at.set("t", String(Math.floor(state.instant)));
   if (state.span !== null) at.set("span", String(Math.round(state.span)));
   if (state.map !== null) at.set("at", [state.map.x, state.map.y, state.map.zoom].join(SEPARATOR));
   if (state.mode === "list") at.set("view", "list");

@@ -30,6 +30,8 @@ SUBSCRIPTIONS = 20
 RECHECK_SECONDS = 60.0
 RETRY_SECONDS = 1.0
 """After so long the permissions are asked for again when the database did not answer."""
+CLOSING_SECONDS = 0.5
+"""A server that ends gives the closing frames of all its sockets so long to leave."""
 SPREAD_SECONDS = 0.3
 """When everybody is to look again at once, they do so spread over this."""
 BURST, PER_SECOND = 200, 20.0
@@ -53,9 +55,10 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         try:
             await asyncio.shield(work)
         except asyncio.CancelledError:
-            # The server ends, and waits for the first of its sockets alone: each says so before it tidies up.
+            # The server ends, and waits for the first of its sockets alone: each stays until all have said so.
             with contextlib.suppress(Disconnected):
                 await send({"type": "websocket.close", "code": frames.RESTARTING})
+                await asyncio.sleep(CLOSING_SECONDS)
             work.cancel()
             await asyncio.wait([work])
             raise

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 BEGIN = 1_763_700_000_000
 HOUR, CHUNK = 3_600_000, 300_000
-TOLD_S = 20
+REPORT_S = 20
 """How often a build that is under way says how far it is."""
 
 
@@ -81,15 +81,15 @@ def _evaluate(log: EventLog, feed: Feed, folder: Path, reports: BaseProcess) -> 
 
     processor = FeedProcessor(feed.engine_feed(), log, FeedStore(feed, epoch=1), Snapshots(files_of(folder / "state")))
     processor.follow()
-    told = time.monotonic()
+    reported_at = time.monotonic()
     while True:
         were_all = not reports.is_alive()
         if not processor.process():
             if were_all:
                 break
             time.sleep(0.2)
-        if time.monotonic() - told > TOLD_S:
-            told = time.monotonic()
+        if time.monotonic() - reported_at > REPORT_S:
+            reported_at = time.monotonic()
             print(f"  {processor.head.last_seq + 1:,} rows evaluated of {log.end[0]:,} written so far", flush=True)
     if reports.exitcode != 0:
         raise RuntimeError("the city's reports could not be written")

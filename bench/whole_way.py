@@ -99,7 +99,7 @@ def closing_rows(document: Document, last: int, lateness: int) -> pa.Table:
 
 
 def post(address: str, feed: str, token: str, kind: str, bodies: Sequence[tuple[str, bytes]], start: Connection) -> None:
-    """A process of senders: posts the bodies of each round (key, body) side by side when it is told to; says when each round was answered."""
+    """A process of senders: posts the bodies of each round (key, body) side by side on a signal; reports when each round was answered."""
     host = address.removeprefix("http://")
     headers = {"Content-Type": kind, "Authorization": f"Bearer {token}"}
 
@@ -195,8 +195,8 @@ def measured(client: Client, load: Load, name: str) -> dict[str, Any]:
     bodies = [(f"{number}-{sender}", body_of(rows)) for number, some in enumerate(load.rounds) for sender, rows in enumerate(some) if rows.num_rows]
     bodies.append(("end-0", body_of(load.closing)))
     spawn = get_context("spawn")
-    told, start = spawn.Pipe()
-    heard, ready = spawn.Pipe()
+    sending, start = spawn.Pipe()
+    reading, ready = spawn.Pipe()
     cookie = "; ".join(f"{one.name}={one.value}" for one in client.jar)
     address = client.url.replace("http", "ws", 1) + "/ws/live/"
     reader = spawn.Process(target=page, args=(address, {"Origin": client.url, "Cookie": cookie}, feed, sorted(ids.values()), ready))
@@ -206,14 +206,14 @@ def measured(client: Client, load: Load, name: str) -> dict[str, Any]:
     # So that one that ends with an error is noticed.
     start.close()
     ready.close()
-    heard.recv()
+    reading.recv()
     resting = spent(client.port)
     time.sleep(REST_S)
     before, idle, begins = spent(client.port), _idle(), time.time()
     at_rest = a_million(resting, before, int(REST_S * 1e6))
-    told.send(True)
-    answered, senders_s = told.recv()
-    ended, page_s, answers, resyncs = heard.recv()
+    sending.send(True)
+    answered, senders_s = sending.recv()
+    ended, page_s, answers, resyncs = reading.recv()
     after, idle, over = spent(client.port), _idle() - idle, time.time()
     for process in (reader, writer):
         process.join()

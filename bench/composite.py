@@ -172,7 +172,7 @@ def spark_rows(size: Size) -> Iterator[Row]:
         wanted = trees(np.random.default_rng(1), queries, 3, HOT, shape)
         store = _streamed(wanted, placement, rate, 15 if quick else seconds)
         rows, (longest, most) = store.head.last_seq + 1, _longest_batch(store.batches)
-        facts: dict[str, float | str] = {"detections": store.changes / rows, "batches": len(store.batches), "longest s": longest, "with events": most}
+        facts: dict[str, float | str] = {"detections": store.answers / rows, "batches": len(store.batches), "longest s": longest, "with events": most}
         title = f"Spark, {placement}, N={queries} C=3 P={rate // 1000}K hot {shape.name}, {rows // rate} s"
         yield Row(title, Layer.SPARK, store.rows_per_s(), "events/s", limit=float(rate), less_is_better=False, facts=facts)
 

@@ -85,7 +85,7 @@ def through_spark(stream: pa.Table, documents: Sequence[dict[str, Any]], rounds:
         for begin in range(0, len(stream), 50_000):
             log.append(_as_rows(stream.slice(begin, 50_000)))
         found = [run(shared_session(), FeedProcessor, log, queries, 1, feed=SEA, batch_rows=batch_rows) for _ in range(rounds + 1)]
-    return statistics.median(one.rows_per_s() for one in found[1:]), found[-1].changes
+    return statistics.median(one.rows_per_s() for one in found[1:]), found[-1].answers
 
 
 def _as_rows(table: pa.Table) -> pa.Table:

@@ -78,29 +78,26 @@ Costs = dict[tuple[int, int], Cost]
 def rows(size: Size) -> Iterator[Row]:
     """The single process, in a smoke run; else `spark_rows` measures it beside the executors."""
     for workload in _workloads(size) if size is Size.QUICK else ():
-        with _logged([workload]) as logs:
-            yield _row(workload, "single process", _single(workload, logs[workload.title]))
+        with _logged(workload) as log:
+            yield _row(workload, "single process", _single(workload, log))
 
 
 def spark_rows(size: Size) -> Iterator[Row]:
-    """The single process and executors, session by session, and the simulation."""
+    """The single process and executors, workload by workload, and the simulation."""
     from bench.spark_overhead import shared_session
 
-    workloads = list(_workloads(size))
-    single: dict[str, list[Cost]] = {workload.title: [] for workload in workloads}
-    costs: dict[str, Costs] = {workload.title: {} for workload in workloads}
-    with _logged(workloads) as logs:
-        for executors, counts in PLACED.items():
-            spark = shared_session(executors, separate=True)
-            for workload in workloads:
-                log = logs[workload.title]
-                single[workload.title].append(_single(workload, log))
+    for workload in _workloads(size):
+        single: list[Cost] = []
+        costs: Costs = {}
+        with _logged(workload) as log:
+            for executors, counts in PLACED.items():
+                spark = shared_session(executors, separate=True)
+                single.append(_single(workload, log))
                 _spread(workload, log, spark, counts[0], workload.rows // WARM_BATCHES)
                 for count in counts[:1] if size is Size.QUICK else counts:
-                    costs[workload.title][executors, count] = _spread(workload, log, spark, count)
-    for workload in workloads:
-        yield from _compared(workload, single[workload.title], costs[workload.title])
-        yield from _simulation(workload, costs[workload.title])
+                    costs[executors, count] = _spread(workload, log, spark, count)
+        yield from _compared(workload, single, costs)
+        yield from _simulation(workload, costs)
 
 
 def _compared(workload: Workload, single: Sequence[Cost], costs: Costs) -> Iterator[Row]:
@@ -209,13 +206,12 @@ def _caviar() -> Iterator[Workload]:
 
 
 @contextmanager
-def _logged(workloads: Sequence[Workload]) -> Iterator[Mapping[str, EventLog]]:
-    """A log of each workload's rows, by its title, for as long as they are open."""
+def _logged(workload: Workload) -> Iterator[EventLog]:
+    """A log of the workload's rows, for as long as it is open."""
     with tempfile.TemporaryDirectory(prefix="vedette-bench-") as folder:
-        logs = {workload.title: EventLog(Path(folder, str(i)), workload.feed.name) for i, workload in enumerate(workloads)}
-        for workload in workloads:
-            workload.write(logs[workload.title], workload.rows)
-        yield logs
+        log = EventLog(Path(folder), workload.feed.name)
+        workload.write(log, workload.rows)
+        yield log
 
 
 # -- measuring --------------------------------------------------------------------------------------------------------------------------------
@@ -257,7 +253,7 @@ def _measured(log: EventLog, make: Callable[[object, Snapshots], FeedProcessor],
         seconds, after = time.monotonic() - began, _spent()
     rows = processor.head.last_seq - first
     driver, jvm, workers = ((b - a) / rows * 1e6 for a, b in zip(before, after, strict=True))
-    return Cost(driver, jvm, workers, rows / seconds, store.changes)
+    return Cost(driver, jvm, workers, rows / seconds, store.answers)
 
 
 def _spent() -> tuple[float, float, float]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from bench.border_worlds import FEED, WORLDS, World, write_log
@@ -43,7 +44,7 @@ class Memory:
     """A store that keeps the head and counts; committing costs nothing, so that the two runs differ in their operators alone."""
 
     def __init__(self, queries: Sequence[RegisteredQuery]) -> None:
-        self.head, self.wanted, self.changes = Head(1), list(queries), 0
+        self.head, self.wanted, self.answers = Head(1), list(queries), 0
         self.batches: list[tuple[float, int]] = []
 
     def open(self) -> Head:
@@ -63,7 +64,7 @@ class Memory:
 
     def commit(self, commit: Commit) -> bool:
         self.head = commit.head
-        self.changes += commit.changes.num_rows
+        self.answers += pc.sum(commit.changes["weight"]).as_py() or 0
         if commit.batch is not None:
             self.batches.append((time.monotonic(), commit.head.last_seq))
         return True
@@ -71,7 +72,7 @@ class Memory:
     def catching_up(self, report: Mapping[str, Any]) -> None:
         return
 
-    def tell(self, kind: str, text: str) -> None:
+    def report_event(self, kind: str, text: str) -> None:
         logging.info("%s %s", kind, text)
 
     def rows_per_s(self) -> float:

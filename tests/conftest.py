@@ -36,8 +36,8 @@ SLOW_CHECKS = [HealthCheck.too_slow]
 settings.register_profile("fast", max_examples=100, deadline=None, derandomize=True, suppress_health_check=SLOW_CHECKS)
 settings.register_profile("thorough", max_examples=5_000, deadline=None, print_blob=True, suppress_health_check=SLOW_CHECKS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
-FLUSHES = 5
-"""Tries to empty the database between two tests."""
+FORGETFUL = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
+"""The run's own database outlives no crash of the machine. A test that kills PostgreSQL has a server of its own, which forgets nothing."""
 
 
 # -- services ---------------------------------------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def _folder() -> Path:
 
 @cache
 def _postgres() -> EmbeddedPostgres:
-    return EmbeddedPostgres(_folder() / "postgres", reservation=PortReservation())
+    return EmbeddedPostgres(_folder() / "postgres", reservation=PortReservation(), changed=FORGETFUL)
 
 
 def _needs_django(config: pytest.Config) -> bool:
@@ -136,26 +136,11 @@ def django_db_modify_db_settings(postgres_url: str, django_db_modify_db_settings
     The database is made, emptied and dropped by its owner; tests work as the application's role does.
     """
     from django.conf import settings
-    from django.db import OperationalError, connection
-    from django.db.backends.postgresql.operations import DatabaseOperations
+    from django.db import connection
 
-    from webapp.config.database_roles import as_owner
+    from tests import emptying
 
-    empty = DatabaseOperations.execute_sql_flush
-
-    def empty_as_owner(self: Any, statements: Any) -> None:
-        with as_owner(self.connection):
-            for left in reversed(range(FLUSHES)):
-                try:
-                    empty(self, statements)
-                except OperationalError as error:
-                    # A server that a test has started may still write.
-                    if left == 0 or "deadlock" not in str(error):
-                        raise
-                else:
-                    return
-
-    DatabaseOperations.execute_sql_flush = empty_as_owner  # type: ignore[method-assign]
+    emptying.install()
     connection.settings_dict.update(settings.DATABASE_OWNER)
 
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -79,9 +80,13 @@ class EmbeddedPostgres(EmbeddedServer):
     title = "PostgreSQL"
     error = PostgresError
 
-    def __init__(self, folder: Path, *, reservation: PortReservation | None = None, password: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, reservation: PortReservation | None = None, password: str | None = None, changed: Mapping[str, str] | None = None
+    ) -> None:
+        """`changed`: settings in place of those in SETTINGS."""
         super().__init__(folder, reservation=reservation, password=password)
         self.data = self.folder / "data"
+        self.settings = {**SETTINGS, **(changed or {})}
         as_root = os.geteuid() == 0
         self.user = _unprivileged_user() if as_root else None
         self.keep_search = as_root and not (_passable(self.data) and _passable(_programs() / "postgres"))
@@ -107,7 +112,7 @@ class EmbeddedPostgres(EmbeddedServer):
     @property
     def command(self) -> tuple[str, ...]:
         """The server in the foreground."""
-        settings = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        settings = [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
         return (str(_programs() / "postgres"), "-D", str(self.data), "-p", str(self.port), *settings)
 
     def process(self) -> Process:

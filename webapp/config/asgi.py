@@ -19,6 +19,7 @@ from webapp.config.bodies import bound  # noqa: E402
 from webapp.config.connections import give_back  # noqa: E402
 from webapp.config.postgresql.base import keep_connections  # noqa: E402
 from webapp.config.rotation import check_keys_at_start  # noqa: E402
+from webapp.config.shutdown import end_all  # noqa: E402
 from webapp.live.origin import SameOrigin  # noqa: E402
 from webapp.live.routing import websocket_urlpatterns  # noqa: E402
 from webapp.live.tokens import TokenLogin  # noqa: E402
@@ -27,6 +28,7 @@ from webapp.platform.waits import limit_waits  # noqa: E402
 
 check_keys_at_start()
 bound()
+end_all()
 limit_waits()
 keep_connections()
 request_finished.connect(give_back, dispatch_uid="connections")

@@ -188,7 +188,7 @@ def test_sockets_that_hear_nothing_stay_open(served: Served, people: SimpleNames
         served.children[1].send_signal(signal.SIGSTOP)
         opened.callback(served.children[1].send_signal, signal.SIGCONT)
         quiet = [opened.enter_context(served.socket(session)) for _ in range(20)]
-        time.sleep(11)
+        time.sleep(6.5)
         for socket in quiet:
             with pytest.raises(TimeoutError):
                 socket.recv(timeout=0)
@@ -203,8 +203,7 @@ def test_a_server_that_ends_tells_all_its_sockets_that_it_starts_again(
         opened.callback(ending.close)
         ending.wait()
         sockets = open_all(ending, [session_of(people.owner)], opened)
-        # Daphne forgets every two seconds the requests that became sockets; while it knows one, it ends without telling anybody.
-        time.sleep(3)
+        # At once: daphne still knows the requests that became sockets.
         ending.children[0].terminate()
         assert [closed(socket) for socket in sockets] == [4503] * 20
         ending.children[0].wait(timeout=20)

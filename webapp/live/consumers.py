@@ -31,7 +31,7 @@ RECHECK_SECONDS = 60.0
 RETRY_SECONDS = 1.0
 """After so long the permissions are asked for again when the database did not answer."""
 CLOSING_SECONDS = 0.5
-"""A server that ends gives the closing frames of all its sockets so long to leave."""
+"""A server that ends gives the closing frame of a socket so long to leave."""
 SPREAD_SECONDS = 0.3
 """When everybody is to look again at once, they do so spread over this."""
 BURST, PER_SECOND = 200, 20.0
@@ -55,7 +55,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         try:
             await asyncio.shield(work)
         except asyncio.CancelledError:
-            # The server ends, and waits for the first of its sockets alone: each stays until all have said so.
+            # The server ends.
             with contextlib.suppress(Disconnected):
                 await send({"type": "websocket.close", "code": frames.RESTARTING})
                 await asyncio.sleep(CLOSING_SECONDS)
@@ -216,11 +216,21 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         subscription = self.subscriptions.get(message["feed"])
         if subscription is None or subscription.stalled:
             return
-        chunks: Sequence[Chunk] | None = subscription.fresh(message["chunks"])
+        chunks = subscription.fresh(message["chunks"])
         if not chunks:
             return
-        if not subscription.follows(chunks):
-            chunks = await database_sync_to_async(selectors.missed)(feed_id=subscription.feed_id, since=subscription.last_sent)
+        if subscription.follows(chunks):
+            await self._pass_on(subscription, chunks)
+        else:
+            await self._catch_up(subscription)
+
+    async def _catch_up(self, subscription: Subscription) -> None:
+        """Sends what the channel layer lost, from the outbox."""
+        chunks = await database_sync_to_async(selectors.missed)(feed_id=subscription.feed_id, since=subscription.last_sent)
+        await self._pass_on(subscription, chunks)
+
+    async def _pass_on(self, subscription: Subscription, chunks: Sequence[Chunk] | None) -> None:
+        """Sends the changes that follow; has the reader start again if they are gone or too many."""
         if chunks is None or subscription.behind:
             await self._resync(subscription)
         elif chunks:
@@ -235,9 +245,12 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def feed_status(self, message: dict[str, Any]) -> None:
         subscription = self.subscriptions.get(message["feed"])
-        if subscription is not None and not subscription.stalled:
-            status = {name: value for name, value in message.items() if name not in ("type", "feed")}
-            await self._send(frames.status(subscription.feed, status))
+        if subscription is None or subscription.stalled:
+            return
+        status = {name: value for name, value in message.items() if name not in ("type", "feed")}
+        await self._send(frames.status(subscription.feed, status))
+        if subscription.lacks(status.get("outbox_seq", 0)):
+            await self._catch_up(subscription)
 
     async def access_changed(self, message: dict[str, Any]) -> None:
         self.look.set()

@@ -33,6 +33,8 @@ class Subscription:
     allowed: set[int]
     bbox: Box | None = None
     last_sent: int = 0
+    announced: int = 0
+    """The outbox's newest number at the last status."""
     denied: set[int] = field(default_factory=set)
     stalled: bool = False
     unread_bytes: int = 0
@@ -48,6 +50,11 @@ class Subscription:
         """Whether `chunks` go on without a gap where the reader is."""
         numbers = [chunk["seq"] for chunk in chunks]
         return numbers == list(range(self.last_sent + 1, self.last_sent + 1 + len(numbers)))
+
+    def lacks(self, newest: int) -> bool:
+        """Whether changes that were there at the status before have not come: since then they should have. `newest`: the number at this one."""
+        before, self.announced = self.announced, newest
+        return self.last_sent < before
 
     def unknown_ids(self, chunks: Sequence[Chunk]) -> set[int]:
         """Queries in `chunks` of which it is not known yet whether the reader may see them: registered a moment ago, for instance."""

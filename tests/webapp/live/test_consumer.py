@@ -188,6 +188,26 @@ async def test_the_state_of_the_feed_comes_with_the_subscription_and_later(world
         assert {**frame} == {"type": "status", "feed": "yard", "watermark": 5, "max_t": 6, "rate": 7.0, "job": "running"}
 
 
+async def test_changes_that_nobody_passed_on_come_after_the_second_status_that_counts_them(world: SimpleNamespace) -> None:
+    """The last ones, which no later number shows to be missing: the publisher may have begun after them, or the channel layer dropped them."""
+    async with page(world.people.viewer) as reader:
+        await reader.say(type="subscribe")
+        await reader.hear("status")
+        await run(store)(world.feed, world.query, "a", 10)
+        status = {"type": "feed.status", "feed": "yard", "outbox_seq": 1}
+        await get_channel_layer().group_send(f"feed.{world.feed.pk}", status)
+        await reader.hear("status")
+        await reader.silence()
+        assert reader.detections == {}, "the publisher may be about to send them"
+        await get_channel_layer().group_send(f"feed.{world.feed.pk}", status)
+        await reader.hear("changes")
+        assert [row["entities"] for row in reader.detections.values()] == [["a"]]
+        await get_channel_layer().group_send(f"feed.{world.feed.pk}", status)
+        await publish(world.feed, 0)
+        await reader.silence()
+        assert [frame["type"] for frame in reader.frames].count("changes") == 1
+
+
 async def test_after_leaving_nothing_comes_any_more(world: SimpleNamespace) -> None:
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Playback } from "../src/clock/playback";
-import { EntitiesData } from "../src/data/entities_data";
+import { EntitiesData, TRAIL } from "../src/data/entities_data";
 
 type Sample = [entity: string, t: number, x: number];
 
@@ -55,6 +55,23 @@ const settled = async (): Promise<void> => {
   for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
 
+/** Of everybody the way that the map draws, and where it heads. */
+const ways = (entities: EntitiesData): Record<string, unknown> =>
+  Object.fromEntries(
+    entities.ids.map((id, i) => {
+      const points: number[] = [];
+      entities.eachTrailPoint(i, (x) => points.push(x));
+      return [id, { points, heading: entities.heading[i], presence: entities.presence(i), isMoving: entities.isMoving(i) }];
+    }),
+  );
+
+async function shows(playback: Playback, t: number, rate: number): Promise<void> {
+  playback.show(t, rate);
+  await settled();
+  playback.show(t, rate);
+  expect(playback.isShown(t)).toBe(true);
+}
+
 function made(): { entities: EntitiesData; playback: Playback; faults: unknown[] } {
   const entities = new EntitiesData((x, y) => [x, y]);
   const faults: unknown[] = [];
@@ -85,6 +102,39 @@ describe("playback", () => {
       }),
       { numRuns: 300 },
     );
+  });
+
+  it("shows the same ways backwards as after a jump", async () => {
+    const sample = fc.tuple(fc.constantFrom("a", "b", "c"), fc.integer({ min: 0, max: 59_000 }), fc.integer({ min: 0, max: 9 }));
+    const instants = fc.array(fc.integer({ min: 0, max: 59_000 }), { minLength: 2, maxLength: 6 });
+    await fc.assert(
+      fc.asyncProperty(fc.array(sample, { maxLength: 120 }), instants, async (unsorted, ts) => {
+        const samples = unsorted.sort((a, b) => a[1] - b[1]);
+        server(samples);
+        const [back, jumped] = [made(), made()];
+        for (const t of ts.sort((a, b) => b - a)) {
+          await shows(back.playback, t, -1);
+          jumped.playback.close();
+          await shows(jumped.playback, t, 0);
+          expect(ways(back.entities)).toEqual(ways(jumped.entities));
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("puts only those backwards who moved since", async () => {
+    const cars = Array.from({ length: 100 }, (_, n) => `car-${n}`);
+    server(Array.from({ length: 60 }, (_, second) => cars.map((car): Sample => [car, 1000 * second + 1, second])).flat());
+    const { entities, playback } = made();
+    await shows(playback, 50_500, -1);
+    const put = vi.spyOn(entities, "put");
+    playback.show(50_400, -1);
+    expect(put).not.toHaveBeenCalled();
+    playback.show(49_500, -1);
+    expect(shown(entities)["car-7"]).toBe(49);
+    // Of the 49 samples of each the last ones: they draw its trail.
+    expect(put.mock.calls.length).toBeLessThanOrEqual((TRAIL + 1) * cars.length);
   });
 
   it("asks ahead while it plays, so that it never stands and waits", async () => {

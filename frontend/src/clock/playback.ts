@@ -2,11 +2,11 @@
  * Where everything was at the instant of the clock while it is not live: spans of the past are fetched ahead and put
  * into the entities' columns.
  *
- * Forwards only what is new since the last frame is put; backwards and after a jump the span is put again up to the instant.
+ * From frame to frame only what is new is put, backwards only who has moved since; after a jump the last places of everybody.
  */
 
-import type { EntitiesData } from "../data/entities_data";
-import { countUpTo, parseMovements, type Movements } from "../data/movements";
+import { TRAIL, type EntitiesData } from "../data/entities_data";
+import { countUpTo, lastSamples, parseMovements, type Movements } from "../data/movements";
 import { getBytes, query as address } from "../lib/api";
 
 export interface PlaybackSources {
@@ -131,17 +131,43 @@ export class Playback {
     const { entities } = this.sources;
     const before = this.shown;
     const count = countUpTo(span, t);
-    if (before !== null && before.span === span && before.count === count && before.t <= t) {
-      entities.tick(t);
-      this.shown = { span, count, t };
-      return false;
-    }
-    const goesOn = before !== null && before.t <= t && (before.span === span || before.span.to === span.from);
-    if (!goesOn) entities.clear();
-    for (let n = goesOn && before.span === span ? before.count : 0; n < count; n++)
-      entities.put([span.entities[span.entity[n]!]!, span.x[n]!, span.y[n]!, span.t[n]!]);
-    entities.tick(t);
     this.shown = { span, count, t };
-    return true;
+    const isSameSpan = before?.span === span;
+    if (before === null) this.putAll(span, count);
+    else if (before.t <= t && (isSameSpan || before.span.to === span.from)) this.putNew(span, isSameSpan ? before.count : 0, count);
+    else if (isSameSpan) this.turnBack(span, before.count, count);
+    else this.putAll(span, count);
+    entities.tick(t);
+    return !isSameSpan || before.count !== count;
+  }
+
+  private putNew(span: Movements, from: number, to: number): void {
+    for (let n = from; n < to; n++) this.putSample(span, n);
+  }
+
+  /** Those heard of since are taken back to where they were. Where one had not appeared yet, all are put again. */
+  private turnBack(span: Movements, from: number, to: number): void {
+    const since = new Set(span.entity.subarray(to, from));
+    for (const e of since) {
+      if (span.order[span.starts[e]!]! < to) continue;
+      this.putAll(span, to);
+      return;
+    }
+    this.sources.entities.turnBack(Array.from(since, (e) => span.entities[e]!));
+    for (const e of since) this.putLast(span, e, to);
+  }
+
+  private putAll(span: Movements, count: number): void {
+    this.sources.entities.clear();
+    for (let e = 0; e < span.entities.length; e++) this.putLast(span, e, count);
+  }
+
+  /** Where an entity was last, and the way it came as far as the map shows that. */
+  private putLast(span: Movements, e: number, count: number): void {
+    for (const n of lastSamples(span, e, count, TRAIL)) this.putSample(span, n);
+  }
+
+  private putSample({ entities, entity, t, x, y }: Movements, n: number): void {
+    this.sources.entities.put([entities[entity[n]!]!, x[n]!, y[n]!, t[n]!]);
   }
 }

@@ -78,6 +78,15 @@ export class EntitiesData {
     if (t > this.clock) this.clock = t;
   }
 
+  /** The clock goes back; the next tick says to when. All reports of the entities `later` are forgotten: their last ones are put again. */
+  turnBack(later: Iterable<string>): void {
+    this.clock = -Infinity;
+    for (const id of later) {
+      const i = this.index.get(id);
+      if (i !== undefined) this.forget(i);
+    }
+  }
+
   presence(i: number): Presence {
     const age = (this.clock - this.heard[i]!) / this.periodOf(i);
     return age > GONE_PERIODS ? "gone" : age > SILENT_PERIODS ? "silent" : "here";
@@ -99,10 +108,10 @@ export class EntitiesData {
   }
 
   put([id, x, y, t]: Position): void {
-    let i = this.index.get(id);
+    const i = this.index.get(id) ?? this.append(id);
     const [px, py] = this.project(x, y);
-    if (i === undefined) {
-      i = this.append(id, t);
+    if (this.t[i] === -Infinity) {
+      this.heard[i] = t;
     } else if (t < this.t[i]!) {
       return;
     } else if (t > this.t[i]!) {
@@ -158,20 +167,23 @@ export class EntitiesData {
     }
   }
 
-  private append(id: string, t: number): number {
+  private append(id: string): number {
     const i = this.ids.length;
     if (i >= this.px.length) this.grow(Math.max(256, this.px.length * 2));
     this.ids.push(id);
     this.index.set(id, i);
+    this.forget(i);
+    return i;
+  }
+
+  private forget(i: number): void {
     this.heading[i] = NaN;
     this.trailLength[i] = 0;
     this.trailNext[i] = 0;
     this.t[i] = -Infinity;
-    this.heard[i] = t;
     this.gapCount[i] = 0;
     this.period[i] = NaN;
     this.speed[i] = NaN;
-    return i;
   }
 
   private grow(size: number): void {

@@ -8,10 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import connection
 from rest_framework.test import APIClient
 
 from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure, span_of
+from webapp.detections.selectors import detection_list
 from webapp.jobs.models import Job, JobEvent
 from webapp.queries.models import Query
 from webapp.queries.services import query_edit, query_register
@@ -67,6 +69,21 @@ def test_answers_are_filtered_ordered_and_read_page_by_page(
         seen += [row["start"] for row in answer.json()["results"]]
         address = answer.json()["next"]
     assert seen == starts
+
+
+def test_answers_that_were_taken_back_are_found_by_their_index(query: Query) -> None:
+    """A page that shows the past asks for those of hours, and nearly all answers of hours hold."""
+    partitions_ensure([span_of(0)])
+    known = {"feed": query.feed, "query": query, "version": 1, "kind": "in", "entities": ["a"], "seq": 1, "detected_at": 5}
+    Detection.objects.bulk_create(
+        Detection(key=f"{n:016}".encode(), start=n, end=n + 1, weight=0 if n % 1000 == 0 else 1, **known) for n in range(5000)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE detections_detection")
+        cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'detections_withdrawn'::regclass")
+        indexes = [name for (name,) in cursor.fetchall()]
+    plan = detection_list(feed_id=query.feed_id, query_ids=[query.pk], from_t=500, to_t=4500, withdrawn=True).explain()
+    assert any(f" {name} " in plan for name in indexes), plan
 
 
 def test_pages_stay_right_while_answers_come_and_many_have_one_time(

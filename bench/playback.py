@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 PASSWORD = "plays the whole day back"
-PORT = 8790
 STARTED_S = 300
 JUMP_MS, COUNTS_MS = 300, 200
 """What is wanted, and counted when it is missed."""
@@ -88,8 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.playback", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=24, help="length of the history")
     parser.add_argument("--jumps", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=1, help="of the instants that are jumped to and played from")
     parser.add_argument("--seconds", type=float, default=10, help="how long each of two playbacks at each speed is watched")
     parser.add_argument("--asked", type=int, default=20, help="how often counts of each length of time are asked for")
+    parser.add_argument("--port", type=int, default=8790, help="of the server that is started")
     parser.add_argument("--folder", type=Path, default=ROOT / "var" / "playback", help="where the history is made, and found again by the next run")
     options = parser.parse_args(arguments)
     folder = options.folder.resolve()
@@ -98,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder.chmod(0o711)
     with _database(folder):
         day = city_day(folder, options.hours, PASSWORD)
-        with _server(folder) as (url, server):
+        with _server(folder, options.port) as (url, server):
             print(f"load of the machine: {os.getloadavg()[0]:.1f}", flush=True)
             _ask(url, server, day, options)
             _watch(url, server, day, options)
@@ -134,11 +135,11 @@ def _database(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _server(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
-    command = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(PORT), "webapp.config.asgi:application"]
+def _server(folder: Path, port: int) -> Iterator[tuple[str, psutil.Process]]:
+    command = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "webapp.config.asgi:application"]
     with (folder / "web.log").open("wb") as log:
         web = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{PORT}"
+    url = f"http://127.0.0.1:{port}"
     try:
         until = time.monotonic() + STARTED_S
         while not _answers(url):
@@ -210,7 +211,7 @@ def _watch(url: str, server: psutil.Process, day: Day, options: argparse.Namespa
         page.locator(".timeline-canvas").wait_for()
         expect(page.locator(".clock strong")).not_to_have_text("–", timeout=60_000)
         page.wait_for_load_state("networkidle")
-        chance = random.Random(1)
+        chance = random.Random(options.seed)
         instants = [chance.randrange(day.begin, day.end - 10 * 60_000) for _ in range(options.jumps + 1)]
         page.evaluate(JUMP, _written(instants[0]))
         with _spent(server, options.jumps):

@@ -339,6 +339,8 @@ class ExecutorsProcessor(FeedProcessor):
 
     def _evaluate(self, span: Span) -> list[Outcome]:
         evaluator: Any = self.evaluator
+        if span.rows > self._part_rows:
+            return super()._evaluate(span)
         outcome = evaluator.take(span, self.log.all_between(span.first, span.stop))
         if outcome.changes.num_rows <= steps.MOST_ANSWERS:
             return [outcome]

@@ -7,10 +7,13 @@ everything after it is done again from the log, and what had been stored already
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -24,7 +27,8 @@ from engine.runtime.catch_up import CatchUp
 from engine.runtime.derived import GraphEvaluator, in_graph_order, with_upstream, without_upstream
 from engine.runtime.evaluator import Evaluator, Outcome
 from engine.runtime.snapshots import Snapshot, Snapshots, SnapshotUnusable
-from engine.runtime.store import NOTHING, Commit, Head, QueryKey, Stopped, Store
+from engine.runtime.store import NOTHING, Commit, Head, QueryKey, Stopped, Store, StoreTooSlow
+from engine.runtime.storing import Storing
 from engine.sources.eventlog import EventLog, MissingRows, Span
 from engine.sources.store import StoreAway
 
@@ -37,19 +41,38 @@ JOIN_ROWS = 50_000
 """A new query joins when it is at most this far behind: the rest is caught up while the batches wait."""
 TRIES = 3
 """An operator's failure is looked into so often before the process gives up."""
+AHEAD_ROWS = 10_000
+"""So many rows are evaluated while the batch before is stored. Fewer wait until it is stored, and go together with those that come meanwhile."""
+NO_LIMIT = sys.maxsize
 
 
 class FeedProcessor:
-    """One feed in one process. `process` and `follow` may be called from different threads; anything that raises ends its use."""
+    """One feed in one process. `process` and `follow` may be called from different threads; anything that raises ends its use.
 
-    def __init__(self, feed: Feed, log: EventLog, store: Store, snapshots: Snapshots, *, partitions: int = 1, batch_rows: int = BATCH_ROWS) -> None:
+    With an executor for `storing`, a batch is stored by it while the next one is evaluated; without one, by `process` itself.
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        log: EventLog,
+        store: Store,
+        snapshots: Snapshots,
+        *,
+        partitions: int = 1,
+        batch_rows: int = BATCH_ROWS,
+        storing: Executor | None = None,
+    ) -> None:
         self.feed, self.log, self.store, self.snapshots = feed, log, store, snapshots
         self.partitions, self.batch_rows = partitions, batch_rows
         self._batch_lock = threading.RLock()
         self._commit_lock = threading.Lock()
-        self._batch_since: float | None = None
+        self._storing = Storing(storing)
+        self._part_since: float | None = None
+        self._part_rows = NO_LIMIT
         self._committed_at = time.monotonic()
         self._snapshots_written = 0
+        self._dump_s = 0.0
         self._snapshot_cost_s = 0.0
         self._snapshot_at = 0.0
         self.stopping = threading.Event()
@@ -64,7 +87,7 @@ class FeedProcessor:
         self.evaluator = self._recover()
         self._sweep()
         if self._stopped:
-            self._commit_part([])
+            self._store_part([])
 
     # -- recovery -----------------------------------------------------------------------------------------------------------------
 
@@ -142,22 +165,39 @@ class FeedProcessor:
     # -- batches ------------------------------------------------------------------------------------------------------------------
 
     def process(self) -> bool:
-        """Takes the next batch; false when the log has nothing new. Its answers are stored when this returns. Raises LogDamaged, MissingRows."""
+        """Takes the next batch; false when the log has nothing new, and everything is stored. Raises LogDamaged, MissingRows.
+
+        When it returns true the answers are stored, or are being stored beside.
+        """
         with self._batch_lock:
-            span = self.log.ahead(self.evaluator.position, self._most_rows)
-            if span is None:
-                return False
-            self._batch_since = time.monotonic()
-            # Before the first batch there is no generation of batch numbers yet.
-            checkpoint, batch = max(1, self.head.checkpoint), self.head.last_batch + 1
-            failpoint("batch.before_evaluate")
-            outcomes = self._evaluate_what_can_be(span)
-            failpoint("batch.after_evaluate")
-            self._commit_part(outcomes, (checkpoint, batch))
-            self.batches += 1
-            self._batch_since = None
-            failpoint("batch.after_commit")
+            try:
+                return self._next_batch()
+            except StoreTooSlow as slow:
+                self._take_less(slow)
             return True
+
+    def _next_batch(self) -> bool:
+        span = self._ahead()
+        if span is None or span.rows < AHEAD_ROWS:
+            waited = self._storing.since is not None
+            self._storing.settle()
+            span = self._ahead() if waited else span
+        if span is None:
+            return False
+        self._part_since = time.monotonic()
+        failpoint("batch.before_evaluate")
+        outcomes = self._evaluate_what_can_be(span)
+        failpoint("batch.after_evaluate")
+        self._store_part(outcomes, ends_batch=True)
+        self.batches += 1
+        self._part_since = None
+        if not self._storing.is_beside:
+            self._storing.settle()
+        return True
+
+    def _ahead(self) -> Span | None:
+        """The next batch."""
+        return self.log.ahead(self.evaluator.position, min(self._most_rows, self._part_rows))
 
     @property
     def _most_rows(self) -> int:
@@ -171,8 +211,10 @@ class FeedProcessor:
             try:
                 return self._evaluate(span)
             except QueryStopped as stop:
+                self._storing.settle()
                 self._give_up(Stopped(stop.key, stop.reason))
             except OperatorFailed as failure:
+                self._storing.settle()
                 tries += not self._look_into(failure, span)
                 if tries == TRIES:
                     raise
@@ -182,37 +224,78 @@ class FeedProcessor:
     def _evaluate(self, span: Span) -> list[Outcome]:
         """What is found in the rows of the batch that are not stored yet, and was not stored on the way."""
         outcomes: list[Outcome] = []
-        found, step_rows = 0, steps.STEP_ROWS
+        taken, found, step_rows, part_rows = 0, 0, steps.STEP_ROWS, self._part_rows
         for rows in self.log.all_between(self.evaluator.position + 1, span.stop):
             at = 0
             while at < rows.num_rows:
-                piece = rows.slice(at, step_rows)
+                piece = rows.slice(at, min(step_rows, part_rows - taken))
                 at += piece.num_rows
                 outcome = steps.bounded(self.evaluator.process(piece), piece.num_rows)
                 outcomes.append(outcome)
-                found += outcome.changes.num_rows
+                taken, found = taken + piece.num_rows, found + outcome.changes.num_rows
                 step_rows = steps.next_step(step_rows, outcome.changes.num_rows)
-                if found > steps.COMMIT_ANSWERS:
-                    self._commit_part(outcomes)
-                    outcomes, found = [], 0
+                if found > steps.COMMIT_ANSWERS or taken >= part_rows:
+                    self._store_part(outcomes)
+                    outcomes, taken, found = [], 0, 0
         return outcomes
 
-    def _commit_part(self, outcomes: Sequence[Outcome], ends: tuple[int, int] | None = None) -> None:
-        """Stores what was found up to where the evaluator stands, which `ends` the batch of this checkpoint and number."""
+    # -- storing ------------------------------------------------------------------------------------------------------------------
+
+    def _store_part(self, outcomes: Sequence[Outcome], *, ends_batch: bool = False) -> None:
+        """Begins to store what was found up to where the evaluator stands, once everything before is stored."""
+        now, since = time.monotonic(), self._part_since
+        self._storing.settle()
         stopped = tuple(self._stopped)
-        checkpoint, batch = ends or (self.head.checkpoint, self.head.last_batch)
-        head = replace(self.head, checkpoint=checkpoint, last_batch=batch, last_seq=self.evaluator.position, queries=self._keys)
+        head = replace(self.head, last_seq=self.evaluator.position, queries=self._keys)
+        if ends_batch:
+            # Before the first batch there is no generation of batch numbers yet.
+            head = replace(head, checkpoint=max(1, head.checkpoint), last_batch=head.last_batch + 1)
         if stopped:
             # The snapshot before is one of other queries.
-            head = self._with_snapshot(head)
-        now, since = time.monotonic(), self._batch_since
+            head = self._with_snapshot(head, self._dumped())
         seconds = 0.0 if since is None else now - since
-        self._commit(_batch_commit(head, outcomes, self.evaluator, seconds, now - self._committed_at, whole=ends is not None, stopped=stopped))
-        self._stopped = []
+        commit = _batch_commit(head, outcomes, self.evaluator, seconds, now - self._committed_at, whole=ends_batch, stopped=stopped)
         self._committed_at = now
-        if not stopped and self._snapshot_is_due():
-            # Answers do not wait for it.
-            self._commit(Commit(self._with_snapshot(self.head), None, NOTHING))
+        if since is not None:
+            self._part_since = time.monotonic()
+        self._storing.begin(partial(self._commit_part, commit))
+        if stopped:
+            self._storing.settle()
+            self._stopped = []
+        elif self._snapshot_is_due():
+            # Answers do not wait for it; the next batch, which changes the state, waits until it is dumped.
+            self._storing.begin(partial(self._commit_snapshot, self._dumped()))
+
+    def _commit_part(self, commit: Commit) -> None:
+        rows = commit.head.last_seq - self.head.last_seq
+        try:
+            self._commit(commit)
+        except StoreTooSlow:
+            self._part_rows = rows // 2
+            raise
+        if 2 * rows >= self._part_rows:
+            # Slowly: each part that is too large again costs all the time that it may take.
+            self._part_rows += self._part_rows // 8 + 1
+        failpoint("batch.after_commit")
+
+    def _take_less(self, slow: StoreTooSlow) -> None:
+        """Goes on after the last commit with fewer rows at a time. Raises `slow` when there are none to leave out."""
+        if self._part_rows in (0, NO_LIMIT):
+            raise slow
+        text = f"{self.feed.name}: storing took too long ({slow}); it goes on with {self._part_rows:,} rows at a time."
+        self.store.report_event("resumed", text)
+        self.evaluator = self._recover()
+        self._part_since = None
+
+    def _settle(self) -> None:
+        """What was evaluated is stored, or the evaluator is back where that is so. Caller holds the batch lock."""
+        try:
+            self._storing.settle()
+        except StoreTooSlow as slow:
+            self._take_less(slow)
+
+    def _commit_snapshot(self, state: Snapshot) -> None:
+        self._commit(Commit(self._with_snapshot(self.head, state), None, NOTHING))
 
     # -- queries that cannot be evaluated -----------------------------------------------------------------------------------------
 
@@ -247,9 +330,9 @@ class FeedProcessor:
         return None
 
     def batch_seconds(self) -> float:
-        """How long the batch that is under way has taken; 0 between batches."""
-        since = self._batch_since
-        return 0.0 if since is None else time.monotonic() - since
+        """For how long the part of a batch that is under way has been evaluated or stored; 0 between batches."""
+        begun = [since for since in (self._part_since, self._storing.since) if since is not None]
+        return time.monotonic() - min(begun) if begun else 0.0
 
     def _commit(self, commit: Commit) -> None:
         with self._commit_lock:
@@ -265,17 +348,23 @@ class FeedProcessor:
         """After each batch while that is cheap."""
         return not self.head.snapshot or time.monotonic() - self._snapshot_at >= self._snapshot_cost_s / SNAPSHOT_SHARE
 
-    def _with_snapshot(self, head: Head) -> Head:
-        """`head` with a new snapshot, which is on disk."""
+    def _dumped(self) -> Snapshot:
+        """The evaluator's state."""
+        began = time.monotonic()
+        position, data = self.evaluator.position, self.evaluator.dump()
+        self._dump_s = time.monotonic() - began
+        return Snapshot({"position": position, "parts": self._parts()}, data)
+
+    def _with_snapshot(self, head: Head, state: Snapshot) -> Head:
+        """`head` with `state` as its snapshot, which is on disk."""
         began = time.monotonic()
         self._snapshots_written += 1
         name = self.snapshots.named(f"{head.epoch}-{head.checkpoint}-{head.last_batch}-{self._snapshots_written}")
-        position, data = self.evaluator.position, self.evaluator.dump()
-        self.snapshots.write(name, Snapshot({"position": position, "parts": self._parts()}, data))
+        self.snapshots.write(name, state)
         self._snapshot_at = time.monotonic()
-        self._snapshot_cost_s = self._snapshot_at - began
+        self._snapshot_cost_s = self._dump_s + self._snapshot_at - began
         failpoint("batch.after_snapshot")
-        return replace(head, snapshot=name, snapshot_seq=position)
+        return replace(head, snapshot=name, snapshot_seq=state.facts["position"])
 
     # -- queries that come and go -------------------------------------------------------------------------------------------------
 
@@ -307,6 +396,7 @@ class FeedProcessor:
             self._refuse(Stopped(stop.key, stop.reason))
         except OperatorFailed as failure:
             with self._batch_lock:
+                self._settle()
                 # The failure may have struck in the middle of the joining.
                 self.evaluator = self._recover()
             if len(fresh) == 1:
@@ -335,7 +425,8 @@ class FeedProcessor:
                 if not reading.read(self.evaluator.position, self.stopping.wait):
                     return
             with self._batch_lock:
-                if reading.read(self.evaluator.position):
+                self._settle()
+                if reading.read(self.evaluator.position) and still_wanted():
                     failpoint("join.before_register")
                     self._join_fresh(version, wanted, fresh, side)
         finally:
@@ -355,6 +446,7 @@ class FeedProcessor:
 
     def _refuse(self, *stopped: Stopped) -> None:
         with self._batch_lock:
+            self._settle()
             self._give_up(*stopped)
             self._commit(Commit(self.head, None, NOTHING, stopped=stopped))
             self._stopped = [one for one in self._stopped if one not in stopped]
@@ -362,11 +454,12 @@ class FeedProcessor:
     def _join(self, queries: Mapping[QueryKey, RegisteredQuery], version: int, side: GraphEvaluator | None) -> None:
         """From the next batch on `queries` run. `side` has caught up the new ones to the present position."""
         with self._batch_lock:
+            self._settle()
             running = {key: query for key, query in queries.items() if key not in self._stopped_ever}
             self.evaluator.register(list(running.values()), side)
             self.queries, self._keys = running, tuple(running)
             head = replace(self.head, query_version=version, queries=self._keys)
-            head = self._with_snapshot(head)
+            head = self._with_snapshot(head, self._dumped())
             failpoint("join.before_commit")
             self._commit(Commit(head, None, NOTHING))
 

@@ -16,6 +16,10 @@ QueryKey = tuple[str, int]
 NOTHING: pa.Table = ANSWERS.empty_table()
 
 
+class StoreTooSlow(RuntimeError):
+    """What a commit holds is too much to be stored in the time that a transaction has; nothing of it was stored."""
+
+
 @dataclass(frozen=True)
 class Head:
     """How far the feed has been processed, as stored with the answers. `queries` are those that have joined."""
@@ -71,7 +75,7 @@ class Store(Protocol):
         """Queries that have joined, in the order of `keys`; one that exists no more is left out."""
 
     def commit(self, commit: Commit) -> bool:
-        """Stores it with the new head, or nothing; False when the batch had been stored before."""
+        """Stores it with the new head, or nothing; False when the batch had been stored before. Raises StoreTooSlow."""
 
     def catching_up(self, report: Mapping[str, Any]) -> None:
         """How far new queries have read the history; empty when none is reading."""

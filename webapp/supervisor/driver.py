@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -47,15 +47,13 @@ HEARTBEAT_S = 1.0
 WATCH_S = 0.25
 """How often the job looks after queries that changed, feeds that came, and streams that ended."""
 FEEDS_AT_ONCE = 4
-"""So many feeds are evaluated and stored at a time: while one waits for the database, another computes."""
+"""So many feeds are evaluated at a time, and what so many found is stored: while one waits for the database, another computes."""
 LOOK_S = 0.01
 """How often the job looks whether a log has grown."""
 SURE_S = 1.0
 """So often it looks into the log itself, whatever the folder's time says: clocks of shared folders differ."""
 BATCH_LIMIT_S = 300.0
-"""A batch that takes longer hangs."""
-STATEMENT_LIMIT_S = 240
-"""What a batch found is stored by few statements: one may take most of the batch's time."""
+"""A batch hangs that takes longer, or a part of it: what takes longer to be stored than VEDETTE_STORE_SECONDS is stored in smaller parts."""
 DONE, FAILED, FENCED = 0, 1, 3
 """Exit statuses."""
 
@@ -67,7 +65,7 @@ class JobFailed(RuntimeError):
 class FeedRun:
     """One feed of the job: its processor, and the thread that follows its queries."""
 
-    def __init__(self, feed: Feed, job: Job, spark: Any) -> None:
+    def __init__(self, feed: Feed, job: Job, spark: Any, storing: Executor) -> None:
         folder = Path(settings.CHECKPOINT_ROOT) / feed.name
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for left in (*folder.glob("spark-*"), folder / "executors"):
@@ -77,7 +75,8 @@ class FeedRun:
         self.feed = feed
         make = partial(ExecutorsProcessor, spark) if settings.VEDETTE_PLACEMENT == "executors" else FeedProcessor
         store, snapshots = FeedStore(feed, job.epoch, job.pk), Snapshots(states_of(feed.name))
-        self.processor: FeedProcessor = make(feed.engine_feed(), log, store, snapshots, partitions=settings.VEDETTE_PARTITIONS)
+        options: dict[str, Any] = {"partitions": settings.VEDETTE_PARTITIONS, "storing": storing}
+        self.processor: FeedProcessor = make(feed.engine_feed(), log, store, snapshots, **options)
         self.error: BaseException | None = None
         self._looked_ns = 0
         self._may_begin = 0.0
@@ -144,6 +143,8 @@ class JobDriver:
         self.job_id = 0
         self.runs: dict[int, FeedRun] = {}
         self.hands = ThreadPoolExecutor(FEEDS_AT_ONCE, thread_name_prefix="feed")
+        # Threads of their own: those that evaluate wait for them.
+        self.storing = ThreadPoolExecutor(FEEDS_AT_ONCE, thread_name_prefix="store")
         self._under_way: dict[FeedRun, Future[None]] = {}
         self._beginning = threading.Lock()
         self._spark_began = threading.Event()
@@ -164,7 +165,7 @@ class JobDriver:
             return DONE
         self.job_id = job.pk
         os.environ.update(services.job_sessions(job))
-        limit_statements(STATEMENT_LIMIT_S)
+        limit_statements(settings.VEDETTE_STORE_SECONDS)
         connection.close()
         services.job_sessions_end(job)
         failpoint("job.claimed")
@@ -222,7 +223,8 @@ class JobDriver:
                 run.stop()
             if not spark_runtime.jvm_ended(spark):
                 stream.stop()
-                self.hands.shutdown(wait=False, cancel_futures=True)
+                for hands in (self.hands, self.storing):
+                    hands.shutdown(wait=False, cancel_futures=True)
                 spark.stop()
 
     def _take(self, seconds: float) -> None:
@@ -277,7 +279,7 @@ class JobDriver:
         for feed_id in [feed_id for feed_id in heads if feed_id not in self.runs]:
             feed = heads[feed_id].feed
             try:
-                run = FeedRun(feed, job, spark)
+                run = FeedRun(feed, job, spark, self.storing)
                 run.start()
                 self.runs[feed_id] = run
             except LogDamaged as damage:

@@ -14,11 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pyarrow as pa
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.utils import InterfaceError, OperationalError
+from psycopg2.errors import QueryCanceled
 
 from engine.failpoints import failpoint
 from engine.model.messages import Message
+from engine.runtime.store import StoreTooSlow
 from engine.sinks.facts import Fact, Stored, facts_of, payload
 from engine.sinks.keys import may_be_revised
 from webapp.alerts import services as alerts
@@ -107,7 +110,7 @@ def commit(work: Commit, *, timeout_s: float = TIMEOUT_S) -> bool:
     """Stores `work` exactly once; False when that had been done before (a replayed batch).
 
     Tries again while the database is away; whether a COMMIT whose answer was lost took place is read from the head row.
-    Raises Fenced, and DatabaseAway after `timeout_s`.
+    Raises Fenced, StoreTooSlow, and DatabaseAway after `timeout_s`.
     """
     facts = facts_of(work.changes)
     expected: list[int] = []
@@ -117,18 +120,21 @@ def commit(work: Commit, *, timeout_s: float = TIMEOUT_S) -> bool:
         if work.is_of(head["job"], head["epoch"]) and [head["commits"]] == expected:
             return True
         expected[:] = [head["commits"] + 1]
-        return store(work, facts)
+        with connection.execute_wrapper(_within(settings.VEDETTE_STORE_SECONDS)):
+            return store(work, facts)
 
     return with_retries(attempt, timeout_s=timeout_s)
 
 
 def with_retries(attempt: Callable[[], Answer], *, timeout_s: float = TIMEOUT_S) -> Answer:
-    """What `attempt` returns, called again while the database is away. Raises DatabaseAway after `timeout_s`."""
+    """What `attempt` returns, called again while the database is away. Raises StoreTooSlow, and DatabaseAway after `timeout_s`."""
     started = time.monotonic()
     while True:
         try:
             return attempt()
         except (OperationalError, InterfaceError) as error:
+            if isinstance(error.__cause__, QueryCanceled):
+                raise StoreTooSlow(str(error).strip()) from error
             if time.monotonic() - started > timeout_s:
                 what = "the database's disk is full" if is_full(error) else f"the database did not answer for {timeout_s:g} s"
                 raise DatabaseAway(f"{what}: {error}") from error
@@ -150,6 +156,18 @@ def store(work: Commit, facts: Sequence[Fact]) -> bool:
         failpoint("sink.before_commit")
     failpoint("sink.after_commit")
     return True
+
+
+def _within(seconds: float) -> Callable[..., Any]:
+    """Lets no statement begin after so long; PostgreSQL ends each alone, in a job after as long. Raises StoreTooSlow."""
+    ends = time.monotonic() + seconds
+
+    def execute(begin: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        if time.monotonic() > ends:
+            raise StoreTooSlow(f"more than {seconds:g} s")
+        return begin(sql, params, many, context)
+
+    return execute
 
 
 def _write(work: Commit, facts: Sequence[Fact], head: FeedHead) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from engine.runtime import processor as processor_module
 from engine.runtime.evaluator import Evaluator
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshot, Snapshots, SnapshotUnusable
-from engine.runtime.store import Commit, Head, QueryKey
+from engine.runtime.store import Commit, Head, QueryKey, StoreTooSlow
 from engine.sources.eventlog import EventLog
 from engine.sources.segments import LogDamaged
 from engine.sources.store import files_of
@@ -37,6 +39,7 @@ SPECIFICATIONS = [
 QUERIES = [RegisteredQuery(str(i), 1, check(document, FEED)) for i, document in enumerate(SPECIFICATIONS)]
 PLACES = ["batch.before_evaluate", "batch.after_evaluate", "files.before_rename", "batch.after_snapshot", "store.lost", "store.unknown"]
 PLACES += ["batch.after_commit", "join.before_register", "join.before_commit"]
+BESIDE = ThreadPoolExecutor(4)
 
 
 class Crash(Exception):
@@ -45,7 +48,10 @@ class Crash(Exception):
 
 @dataclass
 class Memory:
-    """A store that keeps each commit whole or not at all, and survives the processes that use it."""
+    """A store that keeps each commit whole or not at all, and survives the processes that use it.
+
+    More than `most_rows` in a commit are too many for it.
+    """
 
     head: Head = field(default_factory=lambda: Head(0))
     wanted: list[RegisteredQuery] = field(default_factory=list)
@@ -57,10 +63,13 @@ class Memory:
     stopped: dict[QueryKey, str] = field(default_factory=dict)
     known: Sequence[RegisteredQuery] = field(default_factory=lambda: QUERIES)
     fail: Callable[[str], None] = lambda place: None
+    most_rows: int = 1_000_000
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def open(self) -> Head:
-        self.head = Head(**{**self.head.__dict__, "epoch": self.head.epoch + 1})
-        return self.head
+        with self.lock:
+            self.head = Head(**{**self.head.__dict__, "epoch": self.head.epoch + 1})
+            return self.head
 
     def version(self) -> int:
         return self.number
@@ -75,7 +84,19 @@ class Memory:
         return [query for key in keys for query in self.known if query.key == key]
 
     def commit(self, commit: Commit) -> bool:
+        with self.lock:
+            head, before = commit.head, self.head
+            if head.epoch != before.epoch:
+                raise Crash("a newer start has taken over")
+            if commit.batch is not None and (head.checkpoint, commit.batch) <= (before.checkpoint, before.last_batch):
+                return False
+            assert head.snapshot_seq <= head.last_seq, "a state of rows that are not stored"
+            return self._commit(commit)
+
+    def _commit(self, commit: Commit) -> bool:
         self.fail("store.lost")
+        if commit.head.last_seq - self.head.last_seq > self.most_rows:
+            raise StoreTooSlow("it took too long")
         for row in commit.changes.to_pylist():
             key = (row["query"], row["kind"], tuple(row["entities"]), row["start"], row["end"], tuple(item["seq"] for item in row["evidence"]))
             if commit.backfill:
@@ -116,10 +137,12 @@ def the_oracle(log: EventLog, queries: Sequence[RegisteredQuery]) -> Counter[tup
 
 
 class Life:
-    """A log, a store, and a job that is started again whenever it has crashed."""
+    """A log, a store, and a job that is started again whenever it has crashed. It stores beside the evaluation or not, as chance will have it."""
 
     def __init__(self, folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch, known: Sequence[RegisteredQuery] = QUERIES) -> None:
         self.chance = random.Random(seed)
+        self.is_beside = self.chance.random() < 0.5
+        monkeypatch.setattr(processor_module, "AHEAD_ROWS", 1)
         self.log = EventLog(folder, "yard")
         self.folder = folder
         self.store = Memory(known=known)
@@ -136,7 +159,8 @@ class Life:
             raise Crash(place)
 
     def begin(self) -> FeedProcessor:
-        return FeedProcessor(FEED, self.log, self.store, Snapshots(files_of(self.folder / "state")), partitions=2)
+        options: dict[str, Any] = {"storing": BESIDE, "batch_rows": 8} if self.is_beside else {}
+        return FeedProcessor(FEED, self.log, self.store, Snapshots(files_of(self.folder / "state")), partitions=2, **options)
 
     def grow(self, count: int) -> None:
         self.log.append(rows_of(self.chance, count, self.t))
@@ -160,7 +184,11 @@ class Life:
 
     def run_batch(self) -> None:
         """What has come since the last batch; done again when it crashes."""
-        self.act(lambda: self.job.process())
+        self.act(self.exhaust)
+
+    def exhaust(self) -> None:
+        while self.job.process():
+            pass
 
     def check(self) -> None:
         stored = +self.store.facts
@@ -182,7 +210,9 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], L
 
 @given(
     st.integers(0, 2**32),
-    st.lists(st.tuples(st.sampled_from(["grow", "batch", "add", "follow", "crash"]), st.sampled_from(PLACES), st.integers(1, 9)), max_size=14),
+    st.lists(
+        st.tuples(st.sampled_from(["grow", "batch", "add", "follow", "crash", "slow"]), st.sampled_from(PLACES), st.integers(1, 9)), max_size=14
+    ),
 )
 def test_whatever_crashes_where_every_answer_is_stored_once(life: Callable[[int], Life], seed: int, steps: list[tuple[str, str, int]]) -> None:
     world = life(seed)
@@ -201,6 +231,8 @@ def test_whatever_crashes_where_every_answer_is_stored_once(life: Callable[[int]
             world.run_batch()
         elif step == "crash":
             world.job = world.begin()
+        elif step == "slow":
+            world.store.most_rows = count
     world.armed = {}
     world.act(lambda: world.job.follow())
     world.run_batch()
@@ -267,6 +299,80 @@ def test_a_backlog_is_taken_in_batches(calm: Life) -> None:
         pass
     # Whole segments of 20 rows, two at a time.
     assert calm.job.head.last_batch == first + 3
+    calm.check()
+
+
+def stored_parts(life: Life) -> list[int]:
+    """How many rows each commit of the backlog is of."""
+    parts: list[int] = []
+    keep = life.store._commit
+
+    def commit(given: Commit) -> bool:
+        before = life.store.head.last_seq
+        kept = keep(given)
+        parts.append(given.head.last_seq - before)
+        return kept
+
+    life.store._commit = commit  # type: ignore[assignment,method-assign]
+    life.exhaust()
+    return [rows for rows in parts if rows]
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_batch_that_takes_too_long_to_store_goes_on_in_smaller_parts_that_grow_again(calm: Life, beside: bool) -> None:
+    calm.is_beside = beside
+    calm.job = calm.begin()
+    calm.job.batch_rows = 400
+    calm.grow(400)
+    for _ in range(40):
+        calm.grow(10)
+    calm.store.most_rows = 60
+    parts = stored_parts(calm)
+    # 400, 200, 100 were too many; segments of 10 rows then go together until there are 60 of them again.
+    assert parts[0] == 50
+    assert 60 in parts[1:]
+    assert set(calm.store.called) == {"resumed"}
+    calm.check()
+    calm.store.most_rows = 1_000_000
+    for _ in range(40):
+        calm.grow(40)
+    assert max(stored_parts(calm)) > 200
+    calm.check()
+
+
+def test_a_row_that_takes_too_long_to_store_ends_the_job(calm: Life) -> None:
+    calm.store.most_rows = 0
+    calm.grow(20)
+    with pytest.raises(StoreTooSlow):
+        calm.exhaust()
+
+
+def test_the_next_batch_is_evaluated_while_one_is_stored(calm: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    calm.is_beside = True
+    calm.job = calm.begin()
+    evaluated = [threading.Event() for _ in range(3)]
+    take = calm.job._evaluate
+
+    def evaluate(span: Any) -> Any:
+        found = take(span)
+        next(event for event in evaluated if not event.is_set()).set()
+        return found
+
+    monkeypatch.setattr(calm.job, "_evaluate", evaluate)
+    waited: list[bool] = []
+    keep = calm.store._commit
+
+    def commit(given: Commit) -> bool:
+        if given.batch is not None and not waited:
+            waited.append(evaluated[1].wait(10))
+            assert not evaluated[2].wait(0.2), "one batch ahead, no more"
+        return keep(given)
+
+    monkeypatch.setattr(calm.store, "_commit", commit)
+    for _ in range(3):
+        calm.grow(8)
+    calm.exhaust()
+    assert waited == [True]
     calm.check()
 
 

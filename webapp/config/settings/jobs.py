@@ -16,3 +16,5 @@ VEDETTE_SPARK_SECRET = text("VEDETTE_SPARK_SECRET", "")
 VEDETTE_SPARK_MEMORY = text("VEDETTE_SPARK_MEMORY", "1g")
 # Batches of a feed begin this far apart at the earliest. Back to back, a few feeds would keep every core busy with batches of a few rows.
 VEDETTE_TRIGGER_MS = number("VEDETTE_TRIGGER_MS", 50)
+# What a batch found is stored in smaller parts when a statement, or all before the last one together, takes longer than this.
+VEDETTE_STORE_SECONDS = number("VEDETTE_STORE_SECONDS", 120)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import BigIntegerField, Case, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum, When
+from django.db.models import BigIntegerField, Case, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum, TextField, When
+from django.db.models.functions import Cast
 
 from webapp.accounts.models import User
 from webapp.detections.counts import WIDTHS
@@ -13,9 +14,10 @@ from webapp.detections.models import AnswerCount, Detection, Outbox
 from webapp.queries.models import Query, QueryVersion
 
 
-def outbox_since(*, feed_id: int, seq: int, limit: int = 100) -> list[Outbox]:
-    """The outbox rows after number `seq`, in order."""
-    return list(Outbox.objects.filter(feed_id=feed_id, seq__gt=seq).order_by("seq")[:limit])
+def outbox_since(*, feed_id: int, seq: int, limit: int = 100) -> list[tuple[int, str]]:
+    """Number and payload of the outbox rows after number `seq`, in order; the payload as the text that it is."""
+    rows = Outbox.objects.filter(feed_id=feed_id, seq__gt=seq).order_by("seq")
+    return list(rows.values_list("seq", Cast("payload", TextField()))[:limit])
 
 
 def outbox_range(*, feed_id: int) -> tuple[int, int] | None:

@@ -20,9 +20,10 @@ from django.utils import timezone
 
 from webapp.audit.sockets import socket_refused
 from webapp.live import access, frames, selectors, shares, socket_limit
+from webapp.live.chunks import Chunk
 from webapp.live.frames import Ack, BadFrame, Subscribe, Unsubscribe, View, group
 from webapp.live.selectors import Permission
-from webapp.live.subscription import Chunk, Subscription
+from webapp.live.subscription import Subscription
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,6 @@ from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.db import DatabaseError, close_old_connections, connection
 
-from webapp.detections.selectors import outbox_since
 from webapp.detections.services import OUTBOX_CHANNEL
 from webapp.feeds.damage import feeds_set_aside, kept_apart
 from webapp.feeds.heads import feed_statuses
@@ -28,6 +27,7 @@ from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import last_of_each
 from webapp.live import access, positions
+from webapp.live.chunks import Chunk, chunks_after
 from webapp.live.frames import group
 
 logger = logging.getLogger(__name__)
@@ -102,8 +102,8 @@ class Publisher:
             self.sent.setdefault(feed_id, statuses[feed_id]["outbox_seq"] if feed_id in statuses else 0)
 
     def _send_changes(self, feed_id: int) -> None:
-        while rows := outbox_since(feed_id=feed_id, seq=self.sent[feed_id], limit=MESSAGE_ROWS):
-            for chunks in messages([{"seq": row.seq, **row.payload} for row in rows]):
+        while rows := chunks_after(feed_id=feed_id, seq=self.sent[feed_id], limit=MESSAGE_ROWS):
+            for chunks in messages(rows):
                 self._send(feed_id, {"type": "feed.changes", "feed": self.feeds[feed_id].name, "chunks": chunks})
                 # Whether it arrived or not: readers notice a missing number, and a stuck channel layer must not hold up the others.
                 self.sent[feed_id] = chunks[-1]["seq"]
@@ -151,9 +151,9 @@ class Publisher:
         self._send_to(access.GROUP, {"type": "access.changed"})
 
 
-def messages(chunks: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+def messages(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:
     """Outbox rows in the parts that are sent together."""
-    part: list[dict[str, Any]] = []
+    part: list[Chunk] = []
     held = 0
     for chunk in chunks:
         size = len(chunk["detections"]) + len(chunk["alerts"])

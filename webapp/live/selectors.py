@@ -17,11 +17,12 @@ from webapp.accounts import second_factor
 from webapp.accounts.models import Scope, User
 from webapp.accounts.services import token_authenticate
 from webapp.alerts.selectors import alert_rows, alerts_open
-from webapp.detections.selectors import detections_recent, outbox_range, outbox_since
+from webapp.detections.selectors import detections_recent, outbox_range
 from webapp.feeds import recent
 from webapp.feeds.heads import feed_status
 from webapp.feeds.selectors import feed_get, feed_of
 from webapp.live import positions
+from webapp.live.chunks import Chunk, chunks_after
 from webapp.queries.selectors import queries_visible
 
 SNAPSHOT_ROWS = 500
@@ -77,7 +78,7 @@ def snapshot(*, feed_id: int, queries: list[int], from_t: int | None) -> dict[st
         }
 
 
-def missed(*, feed_id: int, since: int) -> list[dict[str, Any]] | None:
+def missed(*, feed_id: int, since: int) -> list[Chunk] | None:
     """The outbox rows after `since` without a gap; None when they are gone, too many, or `since` lies in the future."""
     newest = feed_status(feed_id=feed_id)["outbox_seq"]
     if since > newest or newest - since > RESUMED_ROWS:
@@ -88,11 +89,6 @@ def missed(*, feed_id: int, since: int) -> list[dict[str, Any]] | None:
     if kept is None or kept[0] > since + 1:
         return None
     return chunks_after(feed_id=feed_id, seq=since, limit=RESUMED_ROWS)
-
-
-def chunks_after(*, feed_id: int, seq: int, limit: int = RESUMED_ROWS) -> list[dict[str, Any]]:
-    """The outbox rows after number `seq`, as the publisher sends them."""
-    return [{"seq": row.seq, **row.payload} for row in outbox_since(feed_id=feed_id, seq=seq, limit=limit)]
 
 
 def places(*, feed_id: int) -> dict[str, Any]:

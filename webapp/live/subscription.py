@@ -6,11 +6,12 @@ twice; after `stalled` nothing is sent until the reader subscribes again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from webapp.live.frames import Box, texts_of
+from webapp.live.chunks import Chunk
+from webapp.live.frames import Box
 
 UNACKED_BYTES = 8_000_000
 """A reader that has this much before it unread is asked to start again: what is kept for it stays bounded."""
@@ -18,9 +19,6 @@ UNACKED_FRAMES = 400
 POSITION_BYTES = 1_500_000
 """Beyond this much unread, positions come seldom: they are samples, and the next one replaces the last."""
 SELDOM_SECONDS = 2.0
-
-Chunk = Mapping[str, Any]
-"""One outbox row: `seq` and its payload."""
 
 
 @dataclass
@@ -58,8 +56,8 @@ class Subscription:
 
     def unknown_ids(self, chunks: Sequence[Chunk]) -> set[int]:
         """Queries in `chunks` of which it is not known yet whether the reader may see them: registered a moment ago, for instance."""
-        named = {row["query"] for chunk in chunks for kind in ("detections", "alerts") for row in chunk.get(kind, ())}
-        named |= {query for chunk in chunks for query in chunk.get("queries", ())}
+        named = {query for chunk in chunks for kind in ("detections", "alerts") for query, _ in chunk[kind]}
+        named |= {query for chunk in chunks for query in chunk["queries"]}
         return named - self.allowed - self.denied
 
     def learn(self, allowed: set[int], asked: set[int] | None = None) -> None:
@@ -75,12 +73,11 @@ class Subscription:
             "seq": self.last_sent,
             "detections": self._texts(chunks, "detections"),
             "alerts": self._texts(chunks, "alerts"),
-            "queries": [query for chunk in chunks for query in chunk.get("queries", ()) if self.sees(query)],
+            "queries": [query for chunk in chunks for query in chunk["queries"] if self.sees(query)],
         }
 
     def _texts(self, chunks: Sequence[Chunk], kind: str) -> list[str]:
-        lists = [chunk.get(kind, ()) for chunk in chunks]
-        return [text for rows in lists for row, text in zip(rows, texts_of(rows), strict=True) if self.sees(row["query"])]
+        return [text for chunk in chunks for query, text in chunk[kind] if self.sees(query)]
 
     def sees(self, query: int) -> bool:
         """Whether answers of the query are for this reader."""

@@ -17,8 +17,8 @@ from tests.webapp.entry import server_entry
 from webapp.detections.models import Detection
 from webapp.detections.selectors import detection_row
 from webapp.detections.services import outbox_append
+from webapp.live.chunks import chunks_after
 from webapp.live.frames import group
-from webapp.live.selectors import chunks_after
 from webapp.queries.models import Query
 
 run = database_sync_to_async
@@ -112,6 +112,6 @@ def store(feed: Any, query: Query, entity: str, start: int, end: int | None = No
 
 async def publish(feed: Any, after: int) -> int:
     """Sends the outbox after a number to the group, as the publisher does; the last number."""
-    chunks = await run(chunks_after)(feed_id=feed.pk, seq=after)
+    chunks = await run(chunks_after)(feed_id=feed.pk, seq=after, limit=100)
     await get_channel_layer().group_send(group(feed.pk), {"type": "feed.changes", "feed": "yard", "chunks": chunks})
     return int(chunks[-1]["seq"]) if chunks else after

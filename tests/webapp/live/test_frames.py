@@ -75,8 +75,9 @@ def test_a_box_holds_what_lies_in_it_and_on_its_edge() -> None:
 def chunk(seq: int, *queries: int) -> dict[str, Any]:
     return {
         "seq": seq,
-        "detections": [{"id": f"{seq}.{query}", "query": query} for query in queries],
-        "alerts": [{"id": seq, "query": query} for query in queries],
+        "detections": [(query, json.dumps({"id": f"{seq}.{query}", "query": query})) for query in queries],
+        "alerts": [(query, json.dumps({"id": seq, "query": query})) for query in queries],
+        "queries": [],
     }
 
 

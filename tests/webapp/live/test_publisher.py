@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -88,7 +89,7 @@ def test_it_passes_that_on_by_a_new_connection_too(publisher: Publisher, reader:
 def publish(feed: Feed, *numbers: int) -> None:
     for number in numbers:
         with transaction.atomic():
-            outbox_append(feed_id=feed.pk, alerts=[{"id": number}])
+            outbox_append(feed_id=feed.pk, alerts=[{"id": number, "query": 7}])
 
 
 def test_outbox_rows_leave_in_order_and_once(feed: Feed, publisher: Publisher, reader: Reader) -> None:
@@ -97,13 +98,13 @@ def test_outbox_rows_leave_in_order_and_once(feed: Feed, publisher: Publisher, r
     publisher.step()
     chunks = [chunk for message in reader.all("feed.changes") for chunk in message["chunks"]]
     assert [chunk["seq"] for chunk in chunks] == list(range(1, 51))
-    assert [chunk["alerts"] for chunk in chunks] == [[{"id": number}] for number in range(50)]
+    assert [[(query, json.loads(text)["id"]) for query, text in chunk["alerts"]] for chunk in chunks] == [[(7, number)] for number in range(50)]
 
 
 def test_many_answers_leave_in_messages_that_fit_a_frame(feed: Feed, publisher: Publisher, reader: Reader) -> None:
     for _ in range(6):
         with transaction.atomic():
-            outbox_append(feed_id=feed.pk, detections=[{"id": n} for n in range(400)], alerts=[{"id": 1}])
+            outbox_append(feed_id=feed.pk, detections=[{"id": n, "query": 7} for n in range(400)], alerts=[{"id": 1, "query": 7}])
     publisher.step()
     sent = [[chunk["seq"] for chunk in message["chunks"]] for message in reader.all("feed.changes")]
     assert sent == [[1, 2], [3, 4], [5, 6]], "a third row of the outbox would make them more than a thousand"

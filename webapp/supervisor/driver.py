@@ -35,7 +35,7 @@ from webapp.feeds.heads import feed_heads_ensure
 from webapp.feeds.logs import event_log, listen, states_of
 from webapp.feeds.models import Feed
 from webapp.jobs import services
-from webapp.jobs.models import DesiredState, FeedHead, Job
+from webapp.jobs.models import DesiredState, FeedHead, Job, ObservedState
 from webapp.platform.memory import keep_what_is_loaded
 from webapp.supervisor import processes
 from webapp.supervisor.sink import TIMEOUT_S, Fenced
@@ -91,6 +91,10 @@ class FeedRun:
     def stop(self) -> None:
         self.processor.stopping.set()
 
+    def is_following(self) -> bool:
+        """Whether its thread still brings queries to the evaluator."""
+        return self._follower.is_alive()
+
     def is_due(self) -> bool:
         """Whether the log may hold rows for another batch, and the batch before began long enough ago."""
         now = time.monotonic()
@@ -142,6 +146,7 @@ class JobDriver:
         self.end_requested = False
         self.job_id = 0
         self.runs: dict[int, FeedRun] = {}
+        self._leaving: dict[int, FeedRun] = {}
         self.hands = ThreadPoolExecutor(FEEDS_AT_ONCE, thread_name_prefix="feed")
         # Threads of their own: those that evaluate wait for them.
         self.storing = ThreadPoolExecutor(FEEDS_AT_ONCE, thread_name_prefix="store")
@@ -261,22 +266,39 @@ class JobDriver:
             except Exception as error:
                 if self._was_given_away(feed_id):
                     logger.info("%s was given to another job", run.feed)
+                elif isinstance(error, Fenced) and self._came_back(feed_id):
+                    logger.info("%s was given to another job, and back", run.feed)
                 elif isinstance(error, Fenced) or Feed.objects.filter(pk=feed_id).exists():
                     raise
                 else:
                     logger.info("%s was deleted", run.feed)
-                self.runs.pop(feed_id).stop()
+                self._leave(feed_id)
 
     def _was_given_away(self, feed_id: int) -> bool:
         return FeedHead.objects.filter(feed=feed_id).exclude(job=self.job_id).exists()
+
+    def _came_back(self, feed_id: int) -> bool:
+        """Whether the feed is this job's without belonging to any start of it. So is one whose job is to start again (`feed_reopen`)."""
+        return FeedHead.objects.filter(feed=feed_id, job=self.job_id, epoch=0).exclude(job__observed_state=ObservedState.STOPPING).exists()
+
+    def _leave(self, feed_id: int) -> None:
+        run = self._leaving[feed_id] = self.runs.pop(feed_id)
+        run.stop()
+
+    def _is_at_work(self, run: FeedRun) -> bool:
+        with self._beginning:
+            batch = self._under_way.get(run)
+        return run.is_following() or (batch is not None and not batch.done())
 
     def _open_new_feeds(self, job: Job, spark: Any) -> None:
         """Takes up feeds that were added, leaves those that were deleted."""
         feed_heads_ensure()
         heads = {head.feed_id: head for head in FeedHead.objects.filter(job=job, feed__damage=None).select_related("feed").order_by("feed__name")}
         for gone in self.runs.keys() - heads.keys():
-            self.runs.pop(gone).stop()
-        for feed_id in [feed_id for feed_id in heads if feed_id not in self.runs]:
+            self._leave(gone)
+        # A feed that comes back waits for what its former run has under way: its head does not tell the two apart.
+        self._leaving = {feed_id: run for feed_id, run in self._leaving.items() if self._is_at_work(run)}
+        for feed_id in [feed_id for feed_id in heads if feed_id not in self.runs and feed_id not in self._leaving]:
             feed = heads[feed_id].feed
             try:
                 run = FeedRun(feed, job, spark, self.storing)
@@ -293,9 +315,8 @@ class JobDriver:
     def _set_aside(self, feed: Feed, damage: LogDamaged) -> None:
         """Goes on without a feed whose log is damaged; it is taken up again when the log has been repaired."""
         logger.error("%s", damage)
-        run = self.runs.pop(feed.pk, None)
-        if run is not None:
-            run.stop()
+        if feed.pk in self.runs:
+            self._leave(feed.pk)
         feed_set_aside(feed=feed, damage=damage)
 
     def _tolerating_outages(self, act: Callable[[], None]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from webapp.feeds.heads import feed_place, feed_reopen
 from webapp.feeds.models import Feed
-from webapp.jobs.models import FeedHead, Job
+from webapp.jobs.models import FeedHead, Job, ObservedState
+from webapp.supervisor import driver as jobs_driver
 from webapp.supervisor.driver import FeedRun, JobDriver
 from webapp.supervisor.sink import Fenced
 
@@ -18,13 +22,16 @@ class FailingRun:
     """A feed's run whose check fails."""
 
     def __init__(self, feed: Feed, error: Exception) -> None:
-        self.feed, self.error, self.stopped = feed, error, False
+        self.feed, self.error, self.stopped, self.following = feed, error, False, False
 
     def check(self) -> None:
         raise self.error
 
     def stop(self) -> None:
         self.stopped = True
+
+    def is_following(self) -> bool:
+        return self.following
 
 
 def driver_of(feed: Feed, error: Exception) -> tuple[JobDriver, FailingRun]:
@@ -55,9 +62,53 @@ def test_a_newer_start_ends_the_job_whatever_became_of_the_feed(feed: Any) -> No
 
 
 def test_a_feed_that_was_given_to_another_job_ends_alone(feed: Any) -> None:
-    driver, run = driver_of(feed, Fenced("epoch 0 has taken over"))
+    driver, run = driver_of(feed, Fenced("epoch 2 has taken over"))
+    FeedHead.objects.update(epoch=2)
     with pytest.raises(Fenced):
         driver._look_after_feeds()
-    FeedHead.objects.update(job=Job.objects.create(name="quay"))
+    FeedHead.objects.update(job=Job.objects.create(name="quay"), epoch=0)
     driver._look_after_feeds()
     assert driver.runs == {} and run.stopped
+
+
+class OpenedRun:
+    """A feed's run that is taken up."""
+
+    processor = SimpleNamespace(head=SimpleNamespace(last_seq=7))
+
+    def __init__(self, feed: Feed, job: Job, spark: Any) -> None:
+        self.feed = feed
+
+    def start(self) -> None:
+        pass
+
+
+def test_a_feed_that_came_back_is_taken_up_when_its_former_run_has_ended(feed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given to another job and back before this one noticed: it took that for a newer start of itself, and ended."""
+    driver, former = driver_of(feed, Fenced("epoch 0"))
+    feed_place(feed=feed, job=Job.objects.create(name="quay"))
+    job = Job.objects.get(name="main")
+    feed_place(feed=feed, job=job)
+    driver._look_after_feeds()
+    assert driver.runs == {} and former.stopped
+
+    monkeypatch.setattr(jobs_driver, "FeedRun", OpenedRun)
+    former.following = True
+    driver._open_new_feeds(job, None)
+    assert driver.runs == {}, "a thread of it may still bring it queries"
+    former.following = False
+    batch: Future[None] = Future()
+    driver._under_way = cast("dict[FeedRun, Future[None]]", {former: batch})
+    driver._open_new_feeds(job, None)
+    assert driver.runs == {}, "what it evaluated may still be stored"
+    batch.set_result(None)
+    driver._open_new_feeds(job, None)
+    assert driver.runs.keys() == {feed.pk}
+
+
+def test_a_feed_that_was_changed_ends_its_job(feed: Any) -> None:
+    driver, _ = driver_of(feed, Fenced("epoch 0"))
+    Job.objects.update(observed_state=ObservedState.RUNNING)
+    feed_reopen(feed=feed, why="another column")
+    with pytest.raises(Fenced):
+        driver._look_after_feeds()

@@ -329,6 +329,11 @@ class FeedProcessor:
             return failure.reason
         return None
 
+    @property
+    def is_storing(self) -> bool:
+        """Whether something that was found is being stored beside."""
+        return self._storing.since is not None
+
     def batch_seconds(self) -> float:
         """For how long the part of a batch that is under way has been evaluated or stored; 0 between batches."""
         begun = [since for since in (self._part_since, self._storing.since) if since is not None]

@@ -91,9 +91,9 @@ class FeedRun:
     def stop(self) -> None:
         self.processor.stopping.set()
 
-    def is_following(self) -> bool:
-        """Whether its thread still brings queries to the evaluator."""
-        return self._follower.is_alive()
+    def is_at_work(self) -> bool:
+        """Whether its thread still brings queries to the evaluator, or something it found is being stored."""
+        return self._follower.is_alive() or self.processor.is_storing
 
     def is_due(self) -> bool:
         """Whether the log may hold rows for another batch, and the batch before began long enough ago."""
@@ -288,7 +288,7 @@ class JobDriver:
     def _is_at_work(self, run: FeedRun) -> bool:
         with self._beginning:
             batch = self._under_way.get(run)
-        return run.is_following() or (batch is not None and not batch.done())
+        return run.is_at_work() or (batch is not None and not batch.done())
 
     def _open_new_feeds(self, job: Job, spark: Any) -> None:
         """Takes up feeds that were added, leaves those that were deleted."""

@@ -22,7 +22,7 @@ class FailingRun:
     """A feed's run whose check fails."""
 
     def __init__(self, feed: Feed, error: Exception) -> None:
-        self.feed, self.error, self.stopped, self.following = feed, error, False, False
+        self.feed, self.error, self.stopped, self.working = feed, error, False, False
 
     def check(self) -> None:
         raise self.error
@@ -30,8 +30,8 @@ class FailingRun:
     def stop(self) -> None:
         self.stopped = True
 
-    def is_following(self) -> bool:
-        return self.following
+    def is_at_work(self) -> bool:
+        return self.working
 
 
 def driver_of(feed: Feed, error: Exception) -> tuple[JobDriver, FailingRun]:
@@ -76,7 +76,7 @@ class OpenedRun:
 
     processor = SimpleNamespace(head=SimpleNamespace(last_seq=7))
 
-    def __init__(self, feed: Feed, job: Job, spark: Any) -> None:
+    def __init__(self, feed: Feed, job: Job, spark: Any, storing: Any) -> None:
         self.feed = feed
 
     def start(self) -> None:
@@ -93,10 +93,10 @@ def test_a_feed_that_came_back_is_taken_up_when_its_former_run_has_ended(feed: A
     assert driver.runs == {} and former.stopped
 
     monkeypatch.setattr(jobs_driver, "FeedRun", OpenedRun)
-    former.following = True
+    former.working = True
     driver._open_new_feeds(job, None)
     assert driver.runs == {}, "a thread of it may still bring it queries"
-    former.following = False
+    former.working = False
     batch: Future[None] = Future()
     driver._under_way = cast("dict[FeedRun, Future[None]]", {former: batch})
     driver._open_new_feeds(job, None)

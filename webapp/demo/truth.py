@@ -60,7 +60,6 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, A
     world was not sent: queries cannot report what no row shows them.
     """
     head = feed_head(feed)
-    queries = {query.name: query.pk for query in query_list(user=user).filter(feed=feed)}
     if feed.name not in WORLDS or head is None or head["watermark"] is None:
         return []
     place = read_scenario(feed.name).world
@@ -68,6 +67,8 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, A
     begin = max(end - span_ms, round(feed.created_at.timestamp() * 1000) + SLACK_MS)
     if begin >= end:
         return []
+    # A page asks every 15 s; the queries' specifications, regions and stops are not needed, and most of what a list of hundreds costs.
+    queries = dict(query_list(user=user).filter(feed=feed).prefetch_related(None).values_list("name", "pk"))
     happenings = [one for one in place.truth(begin, end) if one.start >= begin and one.end + SLACK_MS <= end]
     silent = cache(partial(pauses, feed, begin, end))
     rows = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.http import Http404, HttpResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -25,14 +25,14 @@ from webapp.detections.changes import NoSuchNumber, NotKept, Wanted, changes_aft
 from webapp.detections.counts import answer_counts
 from webapp.detections.evidence import answers_behind, detection_find, tracks_around
 from webapp.detections.models import Detection
-from webapp.detections.selectors import detection_list, detection_row, removed_queries
+from webapp.detections.selectors import detection_list, detection_parts, detection_row, removed_queries
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_get
 from webapp.queries.selectors import behind, queries_visible
 
 DOWNLOAD_ROWS = 100_000
 PAGE_SIZE, LARGEST_PAGE = 100, 1_000
-ORDERS = {"-start": ("-start", "-key"), "start": ("start", "key")}
+ORDERS = {"-start": ("-begun", "-key"), "start": ("begun", "key")}
 
 
 class DetectionPages:
@@ -41,14 +41,17 @@ class DetectionPages:
     DRF's cursor counts within answers of one start, of which there may be many, and repeats some when others come between.
     """
 
-    def paginate_queryset(self, queryset: QuerySet[Detection], request: Request) -> list[Detection]:
-        """A page of at most `page_size` (100, at most 1000). Raises ValidationError for a cursor that is none."""
+    def paginate(self, parts: list[QuerySet[Detection]], request: Request) -> list[Detection]:
+        """A page of at most `page_size` (100, at most 1000) of `detection_parts`. Raises ValidationError for a cursor that is none."""
         self.request = request
         size = min(max(whole(request.query_params.get("page_size"), "page_size") or PAGE_SIZE, 1), LARGEST_PAGE)
-        order = request.query_params.get("order", "-start")
-        cursor = request.query_params.get("cursor")
-        rows = queryset if cursor is None else queryset.filter(_beyond(cursor, ascending=order == "start"))
-        found = list(rows.order_by(*ORDERS.get(order, ORDERS["-start"]))[: size + 1])
+        ascending, cursor = request.query_params.get("order") == "start", request.query_params.get("cursor")
+        found: list[Detection] = []
+        for part in parts if ascending else reversed(parts):
+            rows = part if cursor is None else part.filter(_beyond(cursor, ascending=ascending))
+            found += rows.order_by(*ORDERS["start" if ascending else "-start"])[: size + 1 - len(found)]
+            if len(found) > size:
+                break
         self.more = len(found) > size
         self.page = found[:size]
         return self.page
@@ -133,8 +136,8 @@ def visible_queries(request: Request, feed: Feed | None) -> list[int]:
     return sorted(visible & named if named else visible)
 
 
-def asked_for(request: Request) -> QuerySet[Detection]:
-    """The answers that the address asks for and the user may see. Raises ValidationError, and NotFound for a feed that is not theirs."""
+def asked_for(request: Request) -> dict[str, Any]:
+    """What the address asks for, for `detection_list`. Raises ValidationError, and NotFound for a feed that is not the user's to see."""
     asked = request.query_params
     name = asked.get("feed")
     feed = feed_get(user=person(request), name=name) if name else None
@@ -142,16 +145,16 @@ def asked_for(request: Request) -> QuerySet[Detection]:
         raise NotFound(Message("There is no such feed, or it is not shared with you."))
     if feed is None and not named_queries(request):
         raise ValidationError({"feed": Message("Name a feed or a query.")})
-    return detection_list(
-        feed_id=None if feed is None else feed.pk,
-        query_ids=visible_queries(request, feed),
-        from_t=whole(asked.get("from"), "from"),
-        to_t=whole(asked.get("to"), "to"),
-        entity=asked.get("entity") or None,
-        kinds=asked.getlist("kind") or None,
-        withdrawn=asked.get("withdrawn") == "true",
-        all_versions=asked.get("versions") == "all",
-    )
+    return {
+        "feed_id": None if feed is None else feed.pk,
+        "query_ids": visible_queries(request, feed),
+        "from_t": whole(asked.get("from"), "from"),
+        "to_t": whole(asked.get("to"), "to"),
+        "entity": asked.get("entity") or None,
+        "kinds": asked.getlist("kind") or None,
+        "withdrawn": asked.get("withdrawn") == "true",
+        "all_versions": asked.get("versions") == "all",
+    }
 
 
 class Gone(APIException):
@@ -191,7 +194,7 @@ class DetectionsView(APIView):
         if "after" in request.query_params:
             return Response(changes_asked_for(request))
         paginator = DetectionPages()
-        page = paginator.paginate_queryset(asked_for(request), request)
+        page = paginator.paginate(detection_parts(**asked_for(request)), request)
         return paginator.get_paginated_response([detection_row(detection) for detection in page])
 
 
@@ -269,7 +272,8 @@ class ExportView(APIView):
         if kind not in export.FORMATS:
             raise ValidationError({"format": Message("One of {known}.", known=", ".join(export.FORMATS))})
         order = ORDERS.get(request.query_params.get("order", "start"), ORDERS["start"])
-        rows = asked_for(request).order_by(*order)[:DOWNLOAD_ROWS].iterator(chunk_size=2000)
+        answers = detection_list(**asked_for(request)).alias(begun=F("start"))
+        rows = answers.order_by(*order)[:DOWNLOAD_ROWS].iterator(chunk_size=2000)
         if kind == "csv":
             return csv_download("detections.csv", export.COLUMNS, export.table_rows(rows))
         writer = export.feature_collection if kind == "geojson" else export.json_lines

@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure, span_of
-from webapp.detections.selectors import detection_list
+from webapp.detections.selectors import detection_parts
 from webapp.jobs.models import Job, JobEvent
 from webapp.queries.models import Query
 from webapp.queries.services import query_edit, query_register
@@ -71,19 +71,33 @@ def test_answers_are_filtered_ordered_and_read_page_by_page(
     assert seen == starts
 
 
-def test_answers_that_were_taken_back_are_found_by_their_index(query: Query) -> None:
-    """A page that shows the past asks for those of hours, and nearly all answers of hours hold."""
-    partitions_ensure([span_of(0)])
+@pytest.mark.parametrize(("index", "withdrawn"), [("detections_withdrawn", True), ("detections_lasting", False)])
+def test_a_page_of_an_instant_reads_no_other_answers_of_its_day(index: str, withdrawn: bool, query: Query) -> None:
+    """Nearly all are instants that were not taken back."""
+    # Times of milliseconds since the epoch need more than 32 bits.
+    begin = 1_763_700_000_000
+    partitions_ensure([span_of(begin)])
     known = {"feed": query.feed, "query": query, "version": 1, "kind": "in", "entities": ["a"], "seq": 1, "detected_at": 5}
+    rare = range(0, 20_000, 5_000)
     Detection.objects.bulk_create(
-        Detection(key=f"{n:016}".encode(), start=n, end=n + 1, weight=0 if n % 1000 == 0 else 1, **known) for n in range(5000)
+        Detection(
+            key=f"{n:016}".encode(),
+            start=begin + n,
+            end=begin + (20_000 if n in rare else n),
+            weight=int(not (withdrawn and n in rare)),
+            **known,
+        )
+        for n in range(20_000)
     )
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE detections_detection")
-        cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'detections_withdrawn'::regclass")
+        cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", [index])
         indexes = [name for (name,) in cursor.fetchall()]
-    plan = detection_list(feed_id=query.feed_id, query_ids=[query.pk], from_t=500, to_t=4500, withdrawn=True).explain()
-    assert any(f" {name} " in plan for name in indexes), plan
+    before, during = detection_parts(feed_id=query.feed_id, query_ids=[query.pk], from_t=begin + 9_000, to_t=begin + 9_001, withdrawn=withdrawn)
+    page = before.order_by("-begun", "-key")[:1001]
+    assert [one.start - begin for one in page] == [5_000, 0]
+    assert any(f" {name} " in page.explain() for name in indexes), page.explain()
+    assert [one.start - begin for one in during] == ([] if withdrawn else [9_000])
 
 
 def test_pages_stay_right_while_answers_come_and_many_have_one_time(

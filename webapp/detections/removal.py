@@ -14,30 +14,63 @@ from engine.model.faults import Fault
 from engine.model.messages import Message
 from webapp.accounts.models import User
 from webapp.config.faults import InUse
-from webapp.detections.services import detections_forget, detections_held
+from webapp.detections.services import detections_forget, detections_held, outbox_append
 from webapp.feeds.logs import log_forget
-from webapp.feeds.models import Feed
+from webapp.feeds.models import Feed, IngestCounter, LogHead
 from webapp.feeds.recent import log_of
+from webapp.jobs.models import FeedHead
 from webapp.queries.selectors import names_in_the_way
 
+ALERTS_AT_ONCE = 1_000
 
-@transaction.atomic
+
 def feed_delete(*, feed: Feed, user: User) -> None:
     """Removes a feed with everything stored about it, its log too. Raises Refused while queries that `user` may change are registered on it.
 
     Those of others end with the feed: who may not remove them could not remove the feed, and must not learn their names.
     """
+    _check_unwatched(feed, user)
+    _thin_out(feed)
+    with transaction.atomic():
+        _lock(feed)
+        # Again: a query may have come meanwhile.
+        _check_unwatched(feed, user)
+        detections_forget(feed_id=feed.pk)
+        feed.queries.all().delete()
+        feed.delete()
+        folders = [Path(root) / feed.name for root in (settings.EVENT_LOG_ROOT, settings.CHECKPOINT_ROOT)]
+        # A feed made later under the same name begins with an empty log.
+        for folder in folders:
+            transaction.on_commit(partial(shutil.rmtree, folder, ignore_errors=True))
+        transaction.on_commit(partial(log_forget, feed.name))
+
+
+def _check_unwatched(feed: Feed, user: User) -> None:
     names = names_in_the_way(feed.queries, user=user)
     if names:
         raise InUse([Fault("", Message("Queries still watch this feed: {names}.", names=", ".join(names)))])
+
+
+def _thin_out(feed: Feed) -> None:
+    """What there may be very many of goes first: while the head row is locked the feed's batch waits, and with it the job's other feeds."""
     detections_forget(feed_id=feed.pk)
-    feed.queries.all().delete()
-    feed.delete()
-    folders = [Path(root) / feed.name for root in (settings.EVENT_LOG_ROOT, settings.CHECKPOINT_ROOT)]
-    # A feed made later under the same name begins with an empty log.
-    for folder in folders:
-        transaction.on_commit(partial(shutil.rmtree, folder, ignore_errors=True))
-    transaction.on_commit(partial(log_forget, feed.name))
+    while alerts := list(feed.alerts.values_list("pk", flat=True)[:ALERTS_AT_ONCE]):
+        with transaction.atomic():
+            # In turn with batches, which change alerts under this lock.
+            outbox_append(feed_id=feed.pk)
+            feed.alerts.filter(pk__in=alerts).delete()
+
+
+def _lock(feed: Feed) -> None:
+    """Locks the rows that writers of the feed lock, in their order and before anything is deleted: so neither waits for the other for ever.
+
+    A change of queries locks the feed, then its head; a batch of the job the head; a correction of the clock the head, then the counter.
+    The feed's key comes last: who has written rows that refer to it has then committed, and nobody writes more.
+    """
+    list(Feed.objects.select_for_update(no_key=True).filter(pk=feed.pk).values_list("pk"))
+    for model in (FeedHead, IngestCounter, LogHead):
+        list(model.objects.select_for_update().filter(feed=feed).values_list("pk"))
+    list(Feed.objects.select_for_update().filter(pk=feed.pk).values_list("pk"))
 
 
 def feed_holdings(*, feed: Feed, user: User) -> dict[str, Any]:

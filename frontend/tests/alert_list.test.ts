@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { AlertList, compare, type Order } from "../src/data/alert_list";
-import { addressOf, filtersOf, fitsView, viewFrom } from "../src/data/desk_view";
+import { addressOf, filtersOf, fitsView, viewFrom, type DeskView } from "../src/data/desk_view";
 import { alert, type Alert } from "../src/lib/shapes";
 
 const one = (id: number, start: number, state: Alert["state"] = "new"): Alert =>
@@ -71,6 +71,21 @@ describe("a view of the desk", () => {
       "state=mine&order=severity&search=a+b&feed=city&query=3&region=5&entity=car&severity=high&since=24&muted=all&group=query";
     expect(addressOf(viewFrom(address)).split("&").sort()).toEqual(address.split("&").sort());
     expect(addressOf(viewFrom("state=nonsense&order=best&severity=x&since=9"))).toBe("");
+    const between = "since=between&from=2026-11-20T08%3A00%3A00.000Z&until=2026-11-21T08%3A00%3A00.000Z";
+    expect(addressOf(viewFrom(between))).toBe(between);
+    expect(addressOf(viewFrom("since=between&from=yesterday"))).toBe("since=between");
+    expect(addressOf(viewFrom("since=24&from=2026-11-20T08%3A00%3A00.000Z"))).toBe("since=24");
+  });
+
+  it("has a span of its own, open at an end that is not given", () => {
+    const view = viewFrom("since=between&from=1970-01-01T00:00:02Z&until=1970-01-01T00:00:05Z");
+    const search = filtersOf(view, 0);
+    expect([search.get("opened_from"), search.get("opened_to")]).toEqual(["1970-01-01T00:00:02.000Z", "1970-01-01T00:00:05.000Z"]);
+    const passing = (from: DeskView): number[] =>
+      [1000, 2000, 4999, 5000].filter((opened_at) => fitsView({ ...one(1, 1), opened_at }, from, "ada", new Set(), 0));
+    expect(passing(view)).toEqual([2000, 4999]);
+    expect(passing(viewFrom("since=between&until=1970-01-01T00:00:02Z"))).toEqual([1000]);
+    expect(filtersOf(viewFrom("since=between"), 0).get("opened_from")).toBe(null);
   });
 
   it("asks the server for what it lets through itself", () => {

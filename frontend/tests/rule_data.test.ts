@@ -48,8 +48,9 @@ test("each thing that a rule asks for is said", () => {
 });
 
 test("where it sends is said by names, where the reader knows them", () => {
-  const one = rule({ ...plain, teams: [1], people: ["ben"] });
-  expect(targetWords(one, new Map([["2", "desk"]]), new Map([["1", "watch"]]))).toBe("desk, a channel, all of watch, ben's own");
+  const one = rule({ ...plain, teams: [1], people: ["ben"], shifts: [4, 5] });
+  const words = targetWords(one, new Map([["2", "desk"]]), new Map([["1", "watch"]]), new Map([["4", "Night"]]));
+  expect(words).toBe("desk, a channel, all of watch, ben's own, on call in “Night”, on call in “a shift”");
 });
 
 test("when its messages come is said", () => {

@@ -12,7 +12,7 @@ from django.utils import timezone
 from tests.browser.accessibility import violations
 from tests.browser.test_limits import shot
 from tests.webapp.answers import a_head
-from webapp.accounts.models import User
+from webapp.accounts.models import Membership, Role, Team, User
 from webapp.alerts.handling import Decision, alerts_decide
 from webapp.alerts.models import Alert, Mute, Step
 from webapp.alerts.selectors import alert_rows
@@ -53,6 +53,7 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     a_head(site.world.feed)
     make(site, OPEN)
     User.objects.filter(username="ada").update(time_zone="Asia/Tokyo")
+    Membership.objects.create(user=User.objects.get(username="ada"), team=Team.objects.create(name="Watch"), role=Role.OPERATOR)
     site.log_in()
     page = site.page
     first_frames: list[str] = []
@@ -166,6 +167,19 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     page.get_by_text("160 alerts").wait_for()
     assert "search=walker+29" in page.url
     page.get_by_label("Search").fill("")
+    page.get_by_text("3,040 alerts").wait_for()
+
+    # A span of the reader's own, in their zone; and what a colleague has.
+    page.get_by_role("button", name="Filters").click()
+    page.get_by_label("Opened", exact=True).select_option("between")
+    page.get_by_label("Opened before").fill("2020-01-01T09:00")
+    page.get_by_text("0 alerts", exact=True).wait_for()
+    assert "until=2020-01-01T00%3A00%3A00.000Z" in page.url
+    page.get_by_label("Opened", exact=True).select_option("")
+    page.get_by_text("3,040 alerts").wait_for()
+    page.get_by_label("Given to", exact=True).select_option("ada")
+    page.get_by_text("0 alerts", exact=True).wait_for()
+    page.get_by_label("Given to", exact=True).select_option("")
     page.get_by_text("3,040 alerts").wait_for()
     page.get_by_label("Choose all").check()
     page.get_by_text("All 3,040 that match").wait_for()

@@ -21,7 +21,8 @@ LISTED = 5
 def dry_run(*, user: User, hours: int, now: datetime, rule: Terms | None = None) -> dict[str, Any]:
     """By all rules and channels, or by `rule` alone; of both, what `user` may see."""
     since, queries = now - timedelta(hours=hours), Query.objects.visible_to(user)
-    alerts = list(Alert.objects.filter(query__in=queries.values("pk"), opened_at__gte=since, mute=None).order_by("-id")[:LOOKED_AT])
+    opened = Alert.objects.filter(query__in=queries.values("pk"), opened_at__gte=since, mute=None)
+    alerts = list(opened.order_by("-id")[:LOOKED_AT])
     seen = set(Channel.objects.visible_to(user).values_list("pk", flat=True))
     rules = set(RoutingRule.objects.visible_to(user).values_list("pk", flat=True))
     heard = set(calling(alerts))
@@ -32,7 +33,8 @@ def dry_run(*, user: User, hours: int, now: datetime, rule: Terms | None = None)
         groups[route.channel.pk, route.after_minutes, route.rule_id or 0].append(planned)
     results = [_group(groups[key], rule is not None or key[2] in rules) for key in sorted(groups)]
     reached = {planned.route.alert.pk for group in groups.values() for planned in group}
-    return {"alerts": len(alerts), "unreached": sum(pk not in reached for pk in heard), "results": results}
+    count = len(alerts) if len(alerts) < LOOKED_AT else opened.count()
+    return {"opened": count, "alerts": len(alerts), "unreached": sum(pk not in reached for pk in heard), "results": results}
 
 
 def _group(group: Sequence[Planned], is_seen: bool) -> dict[str, Any]:

@@ -36,10 +36,10 @@ export function contentWords(one: Delivery): string {
 
 /** Why the last attempt failed; "" while none did. */
 export function reasonWords(one: Delivery): string {
-  const tries = one.attempts > 1 ? t(" after {attempts} attempts", { attempts: one.attempts }) : "";
-  if (one.sent_at !== null) return tries === "" ? "" : `arrived${tries}`;
+  const isRepeated = one.attempts > 1;
+  if (one.sent_at !== null) return isRepeated ? t("arrived after {attempts} attempts", { attempts: one.attempts }) : "";
   const why = one.error !== "" ? one.error : one.status_code === null ? "" : t("status {code}", { code: one.status_code });
-  return why === "" ? "" : `${why}${tries}`;
+  return why !== "" && isRepeated ? `${why} · ${t("{attempts} attempts", { attempts: one.attempts })}` : why;
 }
 
 /** Where the channel leads. */

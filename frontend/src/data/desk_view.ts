@@ -34,6 +34,8 @@ export const ORDERS: [Order, string][] = [
   ["event", t("Latest event first")],
   ["-event", t("Earliest event first")],
 ];
+/** The span is that of `from` and `until`. */
+export const BETWEEN = "between";
 /** Hours since an alert was opened, at most. */
 export const SINCE: [string, string][] = [
   ["", t("Opened any time")],
@@ -41,10 +43,11 @@ export const SINCE: [string, string][] = [
   ["8", t("Last 8 hours")],
   ["24", t("Last 24 hours")],
   ["168", t("Last 7 days")],
+  [BETWEEN, t("From … until …")],
 ];
 
 export const MUTED: [string, string][] = [
-  ["", t("Without muted ones")],
+  ["", t("Not muted")],
   ["only", t("Muted ones")],
   ["all", t("Muted or not")],
 ];
@@ -67,6 +70,9 @@ export interface DeskView {
   entity: string;
   assignee: string;
   since: string;
+  /** When an alert was opened, at the earliest and before when, as ISO 8601; empty: any time. For `BETWEEN` alone. */
+  from: string;
+  until: string;
   muted: string;
   group: string;
 }
@@ -77,6 +83,7 @@ const PLAIN = ["search", "feed", "query", "region", "entity", "assignee"] as con
 export function viewFrom(search: string): DeskView {
   const given = new URLSearchParams(search);
   const text = (name: string): string => given.get(name) ?? "";
+  const moment = (name: string): string => (text("since") === BETWEEN && !Number.isNaN(Date.parse(text(name))) ? text(name) : "");
   return {
     tab: TABS.find((one) => one.name === text("state")) ?? TABS[0]!,
     order: ORDERS.find(([name]) => name === text("order"))?.[0] ?? "newest",
@@ -88,6 +95,8 @@ export function viewFrom(search: string): DeskView {
     entity: text("entity"),
     assignee: text("assignee"),
     since: SINCE.some(([hours]) => hours === text("since")) ? text("since") : "",
+    from: moment("from"),
+    until: moment("until"),
     muted: MUTED.some(([name]) => name === text("muted")) ? text("muted") : "",
     group: GROUPS.some(([name]) => name === text("group")) ? text("group") : "",
   };
@@ -98,7 +107,8 @@ export function addressOf(view: DeskView): string {
   const search = new URLSearchParams();
   if (view.tab !== TABS[0]) search.set("state", view.tab.name);
   if (view.order !== "newest") search.set("order", view.order);
-  for (const name of [...PLAIN, "severity", "since", "muted", "group"] as const) if (view[name] !== "") search.set(name, view[name]);
+  for (const name of [...PLAIN, "severity", "since", "from", "until", "muted", "group"] as const)
+    if (view[name] !== "") search.set(name, view[name]);
   return search.toString();
 }
 
@@ -110,8 +120,17 @@ export function filtersOf(view: DeskView, now: number): URLSearchParams {
   if (view.tab.isOver) search.set("over", "true");
   if (view.tab.isMine) search.set("assignee", "me");
   if (view.muted !== "all") search.set("muted", String(view.muted === "only"));
-  if (view.since !== "") search.set("opened_from", new Date(now - Number(view.since) * 3_600_000).toISOString());
+  const { from, until } = spanOf(view, now);
+  if (from !== null) search.set("opened_from", new Date(from).toISOString());
+  if (until !== null) search.set("opened_to", new Date(until).toISOString());
   return search;
+}
+
+/** When the view's alerts were opened, in milliseconds; null: any time. */
+function spanOf(view: DeskView, now: number): { from: number | null; until: number | null } {
+  if (view.since === "") return { from: null, until: null };
+  if (view.since !== BETWEEN) return { from: now - Number(view.since) * 3_600_000, until: null };
+  return { from: view.from === "" ? null : Date.parse(view.from), until: view.until === "" ? null : Date.parse(view.until) };
 }
 
 /** How many filters, beside the tab, keep rows away. */
@@ -129,6 +148,7 @@ export function fitsView(row: Alert, view: DeskView, me: string, queriesOfRegion
     .toLowerCase()
     .split(/\s+/)
     .filter((word) => word !== "");
+  const { from, until } = spanOf(view, now);
   const texts = [row.query_name.toLowerCase(), row.kind.toLowerCase(), row.entities.join(" ").toLowerCase()];
   return (
     view.tab.states.includes(row.state) &&
@@ -140,7 +160,8 @@ export function fitsView(row: Alert, view: DeskView, me: string, queriesOfRegion
     (view.region === "" || queriesOfRegion.has(row.query)) &&
     (view.entity === "" || row.entities.includes(view.entity.trim())) &&
     (assignee === "" || (assignee === "nobody" ? row.assignee === null : row.assignee === (assignee === "me" ? me : assignee))) &&
-    (view.since === "" || row.opened_at >= now - Number(view.since) * 3_600_000) &&
+    (from === null || row.opened_at >= from) &&
+    (until === null || row.opened_at < until) &&
     words.every((word) => texts.some((text) => text.includes(word)))
   );
 }

@@ -4,7 +4,7 @@ import { SEVERITY_NAMES } from "../lib/words";
 import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
 import { PACE, paceWords } from "../lib/pace";
 import { severity } from "../lib/shapes";
-import { t } from "../lib/texts";
+import { t, tn } from "../lib/texts";
 
 export const rule = record({
   id,
@@ -36,13 +36,14 @@ const route = record({
   messages: integer,
   alerts: list(record({ id, query_name: string, entities: list(string), severity })),
 });
-export const dryRun = record({ alerts: integer, unreached: integer, results: list(route) });
+/** `alerts` of the `opened` ones were looked at, the newest. */
+export const dryRun = record({ opened: integer, alerts: integer, unreached: integer, results: list(route) });
 export type DryRun = ReturnType<typeof dryRun>;
 export type DryRoute = ReturnType<typeof route>;
 
 export const DAYS = [t("Monday"), t("Tuesday"), t("Wednesday"), t("Thursday"), t("Friday"), t("Saturday"), t("Sunday")];
 
-/** What the rule asks for: "High and above · yard · tag harbour · 22:00 to 06:00 · after 10 min without acknowledgement". */
+/** What the rule asks for: "High and above · yard · 1 query · tag harbour · 22:00 to 06:00 · after 10 min without acknowledgement". */
 export function conditionWords(one: Rule): string {
   const span =
     one.from_time === null && one.until_time === null
@@ -51,9 +52,9 @@ export function conditionWords(one: Rule): string {
   return [
     one.min_severity === "info" ? t("All alerts") : t("{value} and above", { value: SEVERITY_NAMES[one.min_severity] }),
     one.feed ?? "",
-    counted(one.queries.length, "query", "queries"),
+    one.queries.length === 0 ? "" : tn("1 query", "{count} queries", one.queries.length),
     one.tags.map((tag) => t("tag {tag}", { tag })).join(t(" or ")),
-    counted(one.regions.length, "region", "regions"),
+    one.regions.length === 0 ? "" : tn("1 region", "{count} regions", one.regions.length),
     one.days.map((day) => DAYS[day] ?? "").join(", "),
     span,
     one.after_minutes === 0 ? "" : t("after {afterminutes} min without acknowledgement", { afterminutes: one.after_minutes }),
@@ -63,22 +64,21 @@ export function conditionWords(one: Rule): string {
     .join(" · ");
 }
 
-function counted(count: number, one: string, many: string): string {
-  return count === 0 ? "" : `${count} ${count === 1 ? one : many}`;
-}
-
 /** "22:00:00" as "22:00"; none is midnight. */
 function clock(time: string | null): string {
   return time === null ? "00:00" : time.slice(0, 5);
 }
 
-/** Where a rule sends: names of channels, "all of team harbour", "ben's own". */
-export function targetWords(one: Rule, channels: ReadonlyMap<string, string>, teams: ReadonlyMap<string, string>): string {
+/** By id. */
+type Names = ReadonlyMap<string, string>;
+
+/** Where a rule sends: names of channels, "all of team harbour", "ben's own", "on call in “Night”". */
+export function targetWords(one: Rule, channels: Names, teams: Names, shifts: Names): string {
   return [
     ...one.channels.map((channel) => channels.get(channel) ?? t("a channel")),
     ...one.teams.map((team) => t("all of {team}", { team: teams.get(team) ?? t("a team") })),
     ...one.people.map((name) => t("{name}'s own", { name })),
-    counted(one.shifts.length, "shift", "shifts"),
+    ...one.shifts.map((shift) => t("on call in “{name}”", { name: shifts.get(shift) ?? t("a shift") })),
   ]
     .filter((text) => text !== "")
     .join(", ");

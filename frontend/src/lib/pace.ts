@@ -51,7 +51,11 @@ export function paceWords(pace: Pace): string {
   const group =
     pace.group_by === ""
       ? ""
-      : t("one message by {groupby} in {groupminutes} min", { groupby: pace.group_by, groupminutes: pace.group_minutes });
+      : {
+          query: t("one message by query in {minutes} min", { minutes: pace.group_minutes }),
+          entity: t("one message by entity in {minutes} min", { minutes: pace.group_minutes }),
+          region: t("one message by region in {minutes} min", { minutes: pace.group_minutes }),
+        }[pace.group_by];
   const critical = (quiet !== "" || digest !== "") && pace.critical_passes ? t("critical ones at once") : "";
   return [quiet, digest, group, critical].filter((text) => text !== "").join(" · ");
 }

@@ -48,9 +48,9 @@ async function load(): Promise<void> {
 function show(numbers: AlertNumbers): void {
   const figures: [string, string][] = [
     [t("Opened"), formatNumber(numbers.opened)],
-    [t("Until acknowledged, half within"), howLong(numbers.seconds_to_acknowledge.median)],
-    [t("… nine in ten within"), howLong(numbers.seconds_to_acknowledge.p90)],
-    [t("Until a person resolved it, half within"), howLong(numbers.seconds_to_resolve.median)],
+    [t("Time to acknowledge, median"), howLong(numbers.seconds_to_acknowledge.median)],
+    [t("Time to acknowledge, 90th percentile"), howLong(numbers.seconds_to_acknowledge.p90)],
+    [t("Time to resolve by a person, median"), howLong(numbers.seconds_to_resolve.median)],
     [t("Ended, taken by nobody"), formatNumber(numbers.ended_unattended)],
     [t("Judged right"), formatNumber(numbers.verdicts["right"] ?? 0)],
     [t("False alarms"), formatNumber(numbers.verdicts["false"] ?? 0)],
@@ -59,7 +59,7 @@ function show(numbers: AlertNumbers): void {
   replace(
     place,
     panel(
-      t("Open alerts"),
+      t("Open alerts over time"),
       severityLines(numbers.times, numbers.open, shell.me.time_zone),
       h(
         "div",
@@ -112,8 +112,10 @@ function howLong(seconds: number | null): string {
   if (seconds === null) return "—";
   if (seconds < 90) return `${Math.round(seconds)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
-  return seconds < 172_800 ? `${(seconds / 3600).toFixed(1)} h` : t("{days} days", { days: (seconds / 86_400).toFixed(1) });
+  return seconds < 172_800 ? `${tenths(seconds / 3600)} h` : t("{days} days", { days: tenths(seconds / 86_400) });
 }
+
+const tenths = (value: number): string => formatNumber(Math.round(value * 10) / 10);
 
 for (const one of [span, feed]) one.addEventListener("change", () => void load());
 void load();

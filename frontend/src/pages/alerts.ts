@@ -24,7 +24,7 @@ const PAGE_ROWS = 200;
 const COUNT_EVERY_MS = 2_000;
 const KEYS: [string, string][] = [
   ["j", t("Next alert")],
-  ["k", t("Alert before")],
+  ["k", t("Previous alert")],
   ["a", t("Acknowledge")],
   ["r", t("Resolve")],
   ["c", t("Comment")],

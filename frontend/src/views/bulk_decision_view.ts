@@ -16,7 +16,11 @@ export interface BulkHandlers {
   done: () => void;
 }
 
-const DONE = { acknowledge: "acknowledged", resolve: "resolved", reopen: "reopened" } as const;
+const DONE = {
+  acknowledge: (count: number) => tn("One alert acknowledged.", "{count} alerts acknowledged.", count),
+  resolve: (count: number) => tn("One alert resolved.", "{count} alerts resolved.", count),
+  reopen: (count: number) => tn("One alert reopened.", "{count} alerts reopened.", count),
+};
 type Action = keyof typeof DONE;
 
 export class BulkDecisionView {
@@ -82,10 +86,7 @@ export class BulkDecisionView {
     this.isStopped = false;
     try {
       await run(changed);
-      toast(
-        tn("One alert {done}.", "{number} alerts {done}.", changed.size, { number: formatNumber(changed.size), done: DONE[action] }),
-        "good",
-      );
+      toast(DONE[action](changed.size), "good");
     } catch (error) {
       fail(error);
     }

@@ -15,7 +15,7 @@ import { t } from "../lib/texts";
 
 const KINDS = [
   ["webhook", t("Signed webhook")],
-  ["mail", "E-mail"],
+  ["mail", t("E-mail")],
   ["mqtt", t("MQTT topic")],
   ["kafka", t("Kafka topic")],
   ["apprise", t("Chat, pager or SMS (Apprise)")],

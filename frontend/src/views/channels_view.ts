@@ -14,7 +14,7 @@ import { openChannelForm, showChannelSecret } from "./channel_form_view";
 import { openDeliveryLog } from "./delivery_log_view";
 import { confirmDanger } from "./dialog_view";
 import { fail, toast } from "./shell_view";
-import { t } from "../lib/texts";
+import { t, tn } from "../lib/texts";
 
 const tested = record({ ok: boolean, status: nullable(number), error: otherwise(string, "") });
 
@@ -152,7 +152,7 @@ const isHere = (row: Channel): boolean => row.kind === "push" && row.id === push
 
 function stateBadge(row: Channel): HTMLElement | null {
   if (row.disabled_reason !== "") return h("span", { class: "badge badge-critical" }, row.disabled_reason);
-  return row.failures > 0 ? h("span", { class: "badge badge-high" }, t("{failures} failures", { failures: row.failures })) : null;
+  return row.failures > 0 ? h("span", { class: "badge badge-high" }, tn("one failure", "{count} failures", row.failures)) : null;
 }
 
 function summary(row: Channel): string {

@@ -31,7 +31,11 @@ export async function openDeliveryLog(channel: Channel, zone: string): Promise<v
       "tr",
       {},
       h("td", { class: "num" }, formatMoment(one.created_at, "ms", zone)),
-      h("td", {}, contentWords(one)),
+      h(
+        "td",
+        {},
+        one.alerts.length === 1 && !one.test ? h("a", { href: `/alerts/${one.alerts[0]!}` }, contentWords(one)) : contentWords(one),
+      ),
       h(
         "td",
         {},

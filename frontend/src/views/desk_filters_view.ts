@@ -1,11 +1,13 @@
 /** The desk's tabs and filters, and the views that were kept under a name. */
 
 import { t } from "../lib/texts";
-import { addressOf, filterCount, GROUPS, MUTED, ORDERS, SINCE, TABS, viewFrom, type DeskView } from "../data/desk_view";
+import { addressOf, BETWEEN, filterCount, GROUPS, MUTED, ORDERS, SINCE, TABS, viewFrom, type DeskView } from "../data/desk_view";
 import { regionUse, SEVERITIES, type Feed, type Me } from "../lib/shapes";
 import { call, getAll, post } from "../lib/api";
 import { button, h, icon, replace } from "../lib/dom";
 import { anything, boolean, id, nullable, otherwise, record, string } from "../lib/parse";
+import { teamMates } from "../lib/team_mates";
+import { fromWall, toWall, type Zone } from "../lib/time";
 import { SEVERITY_NAMES } from "../lib/words";
 import { openDialog } from "./dialog_view";
 import { attachMenu, type MenuItem } from "./menu_view";
@@ -47,6 +49,8 @@ export class DeskFiltersView {
     ["nobody", t("Given to nobody")],
   ]);
   private readonly since = select(t("Opened"), SINCE);
+  private readonly from = h("input", { class: "input", type: "datetime-local", "aria-label": t("Opened from") });
+  private readonly until = h("input", { class: "input", type: "datetime-local", "aria-label": t("Opened before") });
   private readonly muted = select(t("Muted"), MUTED);
   private readonly order = select(t("Order"), ORDERS);
   private readonly group = select(t("Group"), GROUPS);
@@ -78,10 +82,9 @@ export class DeskFiltersView {
     this.more = h(
       "div",
       { class: "toolbar desk-more" },
-      ...[this.severity, this.feed, this.query, this.region, this.assignee, this.since, this.muted].map((one) =>
-        h("div", { class: "toolbar-select" }, one),
+      ...[this.severity, this.feed, this.query, this.region, this.entity, this.assignee, this.muted, this.since, this.from, this.until].map(
+        (one) => h("div", { class: "toolbar-select" }, one),
       ),
-      h("div", { class: "toolbar-select" }, this.entity),
     );
     this.element = h(
       "div",
@@ -98,8 +101,8 @@ export class DeskFiltersView {
       ),
       this.more,
     );
-    for (const one of [this.severity, this.feed, this.query, this.region, this.assignee, this.since, this.muted, this.order, this.group])
-      one.addEventListener("change", () => this.read());
+    const chosen = [this.severity, this.feed, this.query, this.region, this.assignee, this.muted, this.since, this.order, this.group];
+    for (const one of [...chosen, this.from, this.until]) one.addEventListener("change", () => this.read());
     for (const one of [this.search, this.entity]) one.addEventListener("input", () => this.readSoon());
     attachMenu(this.kept, () => this.viewItems());
     this.show(view);
@@ -135,6 +138,10 @@ export class DeskFiltersView {
       [this.order, view.order],
     ] as const)
       pick(control, value);
+    for (const [control, at] of [[this.from, view.from] as const, [this.until, view.until] as const]) {
+      control.parentElement!.hidden = view.since !== BETWEEN;
+      if (document.activeElement !== control) control.value = at === "" ? "" : toWall(Date.parse(at), this.me.time_zone).slice(0, 16);
+    }
     if (view.query !== "" || view.region !== "") this.needNames();
     if (document.activeElement !== this.search) this.search.value = view.search;
     if (document.activeElement !== this.entity) this.entity.value = view.entity;
@@ -168,6 +175,8 @@ export class DeskFiltersView {
       entity: this.entity.value,
       assignee: this.assignee.value,
       since: this.since.value,
+      from: this.since.value === BETWEEN ? momentOf(this.from.value, this.me.time_zone) : "",
+      until: this.since.value === BETWEEN ? momentOf(this.until.value, this.me.time_zone) : "",
       muted: this.muted.value,
       group: this.group.value,
     });
@@ -178,7 +187,7 @@ export class DeskFiltersView {
     this.onChange(view);
   }
 
-  /** The names of queries and regions: hundreds of documents, so only once a list of them is in sight or the view names one. */
+  /** The names of queries, regions and colleagues: hundreds of documents, so only once a list of them is in sight or the view names one. */
   private needNames(): void {
     if (this.areNamesAsked) return;
     this.areNamesAsked = true;
@@ -187,11 +196,16 @@ export class DeskFiltersView {
 
   private async loadNames(): Promise<void> {
     try {
-      const [queries, regions] = await Promise.all([
+      const [queries, regions, people] = await Promise.all([
         getAll("queries/?page_size=500", named, 500),
         getAll("regions/?page_size=500", regionUse, 500),
+        teamMates(),
       ]);
       this.regions = regions;
+      fillWith(
+        this.assignee,
+        people.map(({ name }) => ({ id: name, name: t("Given to {assignee}", { assignee: name }) })),
+      );
       fillWith(this.query, queries);
       fillWith(this.region, regions);
       this.show(this.view);
@@ -280,6 +294,12 @@ function fillWith(control: HTMLSelectElement, things: readonly Named[]): void {
     if (option === undefined) control.append(h("option", { value: id }, name));
     else option.textContent = name;
   }
+}
+
+/** What clocks of the reader's zone show, as ISO 8601; "" for an empty field. */
+function momentOf(wall: string, zone: Zone): string {
+  const at = fromWall(wall, zone);
+  return at === null ? "" : new Date(at).toISOString();
 }
 
 /** A value that the list does not hold (yet) gets an option: the address may name what comes later. */

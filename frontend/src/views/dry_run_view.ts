@@ -2,7 +2,7 @@
 
 import type { DryRun } from "../data/rule_data";
 import { h } from "../lib/dom";
-import { t } from "../lib/texts";
+import { formatNumber, t, tn } from "../lib/texts";
 
 /** Where a dry run says that alerts would go. */
 export function outcome(found: DryRun): HTMLElement {
@@ -10,13 +10,7 @@ export function outcome(found: DryRun): HTMLElement {
   return h(
     "div",
     { class: "stack dry-run" },
-    h(
-      "p",
-      {},
-      found.unreached === 0
-        ? t("{alerts} alerts in the last day; each reaches someone.", { alerts: found.alerts })
-        : t("{alerts} alerts in the last day; {unreached} reach nobody.", { alerts: found.alerts, unreached: found.unreached }),
-    ),
+    h("p", {}, `${lookedAt(found)}${reach(found)}`),
     ...found.results.map((one) =>
       h(
         "div",
@@ -29,18 +23,31 @@ export function outcome(found: DryRun): HTMLElement {
           h(
             "div",
             { class: "small muted" },
-            one.rule === null ? t("by itself") : t("by the rule “{rule}”", { rule: one.rule }),
+            one.rule === null ? t("by the channel's own settings") : t("by the rule “{rule}”", { rule: one.rule }),
             one.after_minutes === 0 ? "" : t(", if nobody acknowledged within {afterminutes} min", { afterminutes: one.after_minutes }),
           ),
           h(
             "div",
             { class: "small faint" },
-            one.messages < one.count ? t("in {messages} messages · ", { messages: one.messages }) : "",
+            one.messages < one.count ? tn("in one message · ", "in {count} messages · ", one.messages) : "",
             one.alerts.map((alert) => [alert.query_name, ...alert.entities].join(" ")).join(" · "),
           ),
         ),
-        h("span", { class: "badge" }, String(one.count)),
+        h("span", { class: "badge" }, formatNumber(one.count)),
       ),
     ),
   );
+}
+
+function lookedAt(found: DryRun): string {
+  return found.alerts < found.opened
+    ? t("The newest {alerts} of {opened} alerts in the last day; ", {
+        alerts: formatNumber(found.alerts),
+        opened: formatNumber(found.opened),
+      })
+    : tn("One alert in the last day; ", "{count} alerts in the last day; ", found.alerts);
+}
+
+function reach(found: DryRun): string {
+  return found.unreached === 0 ? t("each reaches someone.") : tn("one reaches nobody.", "{count} reach nobody.", found.unreached);
 }

@@ -119,8 +119,9 @@ function openForm(me: Me, targets: readonly Target[], usual: string, onDone: () 
     ),
   );
   const save = (): void => {
-    if (reason.value.trim() === "") {
-      reason.focus();
+    const missing = span.value === "until" && until.value === "" ? until : reason.value.trim() === "" ? reason : null;
+    if (missing !== null) {
+      missing.focus();
       return;
     }
     const ends =
@@ -190,7 +191,13 @@ export async function openMutes(me: Me, onDone: () => void): Promise<void> {
         h(
           "div",
           { class: "small muted" },
-          [one.owner.name, one.feed, spanOf(one, zone), one.rule, one.alerts === 0 ? "" : t("{count} muted", { count: one.alerts })]
+          [
+            one.owner.name,
+            one.feed,
+            spanOf(one, zone),
+            ruleWords(one.rule),
+            one.alerts === 0 ? "" : t("{count} muted", { count: one.alerts }),
+          ]
             .filter(Boolean)
             .join(" · "),
         ),
@@ -207,6 +214,11 @@ export async function openMutes(me: Me, onDone: () => void): Promise<void> {
         : null,
     );
   await show().catch(fail);
+}
+
+/** A rule of the form in its words, any other as it is. */
+function ruleWords(rule: string): string {
+  return rule === "" ? "" : (RULES.find(([one]) => one === rule)?.[1] ?? rule);
 }
 
 function spanOf(one: MuteRow, zone: Zone): string {
@@ -228,7 +240,7 @@ function field(name: string, control: HTMLElement): HTMLElement {
   return h("label", { class: "field" }, h("span", { class: "label" }, name), control);
 }
 
-/** What clocks of the reader's zone show, as the API takes moments; an empty field is left to the server to refuse. */
+/** What clocks of the reader's zone show, as the API takes moments. */
 function momentOf(wall: string, zone: Zone): string | null {
   const at = fromWall(wall, zone);
   return at === null ? null : new Date(at).toISOString();

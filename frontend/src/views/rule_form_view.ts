@@ -5,7 +5,8 @@ import { DAYS, dryRun, rule as ruleParser, type DryRun, type Rule } from "../dat
 import { channel as channelParser, SEVERITIES, type Me } from "../lib/shapes";
 import { call, getAll, post } from "../lib/api";
 import { button, h, replace } from "../lib/dom";
-import { boolean, id, list, otherwise, record, string } from "../lib/parse";
+import { boolean, id, otherwise, record, string } from "../lib/parse";
+import { teamMates } from "../lib/team_mates";
 import { SEVERITY_NAMES } from "../lib/words";
 import { openDialog } from "./dialog_view";
 import { outcome } from "./dry_run_view";
@@ -31,13 +32,6 @@ function stored(elementId: string, options: Options, values: readonly string[]):
     isOffered ? options : [[KEPT, t("The {count} chosen now", { count: values.length })], ...options],
     isOffered ? value : KEPT,
   );
-}
-
-/** Members of the reader's teams. */
-async function teamMates(): Promise<Named[]> {
-  const teams = await getAll("teams/", record({ members: list(named) }));
-  const found = new Map(teams.flatMap((team) => team.members).map((one) => [one.name, one]));
-  return [...found.values()].sort((a, b) => a.name.localeCompare(b.name));
 }
 
 /** Where a rule can send: by kind and id, as in "channels 2". */

@@ -7,12 +7,14 @@ import { button, empty, h, replace } from "../lib/dom";
 import { confirmDanger, openDialog } from "./dialog_view";
 import { outcome } from "./dry_run_view";
 import { openRuleForm } from "./rule_form_view";
+import { shift } from "./shifts_view";
 import { fail } from "./shell_view";
 import { t } from "../lib/texts";
 
 export class RulesView {
   readonly element = h("div", { class: "stack" });
   private channels: Channel[] = [];
+  private shifts = new Map<string, string>();
 
   constructor(
     private readonly me: Me,
@@ -20,8 +22,13 @@ export class RulesView {
   ) {}
 
   async load(): Promise<void> {
-    const [rules, channels] = await Promise.all([getAll("routing-rules/", ruleParser), getAll("channels/", channelParser)]);
+    const [rules, channels, shifts] = await Promise.all([
+      getAll("routing-rules/", ruleParser),
+      getAll("channels/", channelParser),
+      getAll("shifts/", shift),
+    ]);
     this.channels = channels;
+    this.shifts = new Map(shifts.map((one) => [one.id, one.name]));
     replace(
       this.element,
       ...(rules.length > 0
@@ -59,7 +66,7 @@ export class RulesView {
         { class: "grow" },
         h("strong", {}, one.name),
         h("div", { class: "small muted" }, conditionWords(one)),
-        h("div", { class: "small faint" }, t("To {one}", { one: targetWords(one, channels, teams) })),
+        h("div", { class: "small faint" }, t("To {one}", { one: targetWords(one, channels, teams, this.shifts) })),
       ),
       one.editable ? button(t("Edit"), { kind: "button-quiet button-sm", onClick: () => void this.openForm(one) }) : null,
       one.editable ? button(t("Remove"), { kind: "button-quiet button-danger button-sm", onClick: () => void this.remove(one) }) : null,

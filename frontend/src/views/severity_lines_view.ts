@@ -2,20 +2,31 @@
 
 import { t } from "../lib/texts";
 import { SEVERITIES, type Severity } from "../lib/shapes";
-import { svg } from "../lib/dom";
-import { formatMoment, formatNumber, type Zone } from "../lib/time";
+import { h, replace, svg } from "../lib/dom";
+import { formatDate, formatMoment, formatNumber, type Zone } from "../lib/time";
 
-const WIDTH = 960;
+/** CSS pixels, as all here. */
 const HEIGHT = 180;
 const LABEL_PX = 68;
+/** Where the moments at both ends would meet, days stand there. */
+const NARROW = 440;
 /** Below the areas, for the moments at both ends. */
 const FOOT_PX = 26;
 
-export function severityLines(times: readonly number[], open: Readonly<Record<Severity, readonly number[]>>, zone: Zone): SVGSVGElement {
+type Open = Readonly<Record<Severity, readonly number[]>>;
+
+/** Drawn anew for each width: a picture that is only scaled has texts that nobody can read on a telephone. */
+export function severityLines(times: readonly number[], open: Open, zone: Zone): HTMLElement {
+  const place = h("div", { class: "severity-lines" });
+  new ResizeObserver(() => replace(place, picture(place.clientWidth, times, open, zone))).observe(place);
+  return place;
+}
+
+function picture(width: number, times: readonly number[], open: Open, zone: Zone): SVGSVGElement {
   const order = [...SEVERITIES].reverse();
   const sums = times.map((_, i) => order.reduce((sum, one) => sum + (open[one][i] ?? 0), 0));
   const most = Math.max(1, ...sums);
-  const x = (i: number): number => LABEL_PX + (i * (WIDTH - LABEL_PX)) / Math.max(1, times.length - 1);
+  const x = (i: number): number => LABEL_PX + (i * (width - LABEL_PX)) / Math.max(1, times.length - 1);
   const y = (count: number): number => HEIGHT - (count / most) * (HEIGHT - 16);
   const below = times.map(() => 0);
   const areas = order.map((one) => {
@@ -26,18 +37,25 @@ export function severityLines(times: readonly number[], open: Readonly<Record<Se
     return svg("polygon", { class: `severity-area severity-${one}`, points: [...edge, ...back].join(" ") });
   });
   const labels = [most, 0].map((count) => svg("text", { x: LABEL_PX - 6, y: y(count) + 4, "text-anchor": "end" }, formatNumber(count)));
-  const ends = [[times[0], LABEL_PX, "start"] as const, [times.at(-1), WIDTH, "end"] as const].flatMap(([at, end, anchor]) =>
-    at === undefined ? [] : [svg("text", { x: end, y: HEIGHT + 18, "text-anchor": anchor }, formatMoment(at, "ms", zone))],
+  const ends = [[times[0], LABEL_PX, "start"] as const, [times.at(-1), width, "end"] as const].flatMap(([at, end, anchor]) =>
+    at === undefined
+      ? []
+      : [
+          svg(
+            "text",
+            { x: end, y: HEIGHT + 18, "text-anchor": anchor },
+            width < NARROW ? formatDate(at, zone) : formatMoment(at, "ms", zone),
+          ),
+        ],
   );
   return svg(
     "svg",
     {
-      class: "severity-lines",
-      viewBox: `0 0 ${WIDTH} ${HEIGHT + FOOT_PX}`,
+      viewBox: `0 0 ${width} ${HEIGHT + FOOT_PX}`,
       role: "img",
       "aria-label": t("Open alerts over time, at most {most}", { most: formatNumber(most) }),
     },
-    svg("line", { x1: LABEL_PX, x2: WIDTH, y1: HEIGHT, y2: HEIGHT }),
+    svg("line", { x1: LABEL_PX, x2: width, y1: HEIGHT, y2: HEIGHT }),
     ...areas,
     ...labels,
     ...ends,

@@ -80,12 +80,13 @@ export class ShiftsView {
           { class: "small" },
           row.on_call.length > 0 ? t("On call now: {oncall}", { oncall: row.on_call.join(", ") }) : t("Nobody is on call now"),
         ),
-        h(
-          "div",
-          { class: "small faint" },
-          t("Known until {knownuntil}", { knownuntil: formatMoment(row.known_until, "ms", this.me.time_zone) }),
-        ),
-        row.warning !== "" ? h("div", { class: "badge badge-high" }, row.warning) : null,
+        row.warning === ""
+          ? h(
+              "div",
+              { class: "small faint" },
+              t("Known until {knownuntil}", { knownuntil: formatMoment(row.known_until, "ms", this.me.time_zone) }),
+            )
+          : h("div", { class: "badge badge-high" }, row.warning),
         row.unknown.length > 0
           ? h("div", { class: "small faint" }, t("Nobody of your teams: {unknown}", { unknown: row.unknown.join(", ") }))
           : null,

@@ -11,6 +11,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tests.webapp.alerts.test_lifecycle import crossing, record
+from webapp.alerts import dry_run
 from webapp.alerts.deliveries import channel_create, channels_due, deliveries_prepare, notifications_plan
 from webapp.alerts.handling import Decision, alerts_decide
 from webapp.alerts.models import Alert, Channel, Delivery, Notification, Step
@@ -170,7 +171,7 @@ def test_a_dry_run_says_who_would_have_been_reached(query: Query, people: Simple
     quiet(people.stranger, "theirs")
     record(query, *(crossing(query, "in", entity, 10) for entity in "abc"))
     Alert.objects.filter(entities=["c"]).update(opened_at=timezone.now() - timedelta(hours=30))
-    assert client.get("/api/v1/routing-rules/dry-run").json() == {"alerts": 2, "unreached": 2, "results": []}
+    assert client.get("/api/v1/routing-rules/dry-run").json() == {"opened": 2, "alerts": 2, "unreached": 2, "results": []}
     tried = client.post("/api/v1/routing-rules/dry-run?hours=48", {"name": "new", "channels": [desk.pk]}, format="json").json()
     assert (tried["alerts"], tried["unreached"], [(one["channel"]["name"], one["rule"], one["count"]) for one in tried["results"]]) == (
         3,
@@ -180,6 +181,15 @@ def test_a_dry_run_says_who_would_have_been_reached(query: Query, people: Simple
     assert Notification.objects.count() == 0 and reached() == []
     rule_save(user=people.owner, name="grave", channels=[desk], min_severity="critical")
     assert client.get("/api/v1/routing-rules/dry-run").json()["unreached"] == 2
+
+
+def test_a_dry_run_of_a_flood_says_that_it_looked_at_the_newest_alone(
+    query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dry_run, "LOOKED_AT", 2)
+    record(query, *(crossing(query, "in", entity, 10) for entity in "abc"))
+    found = client_of(people.owner).get("/api/v1/routing-rules/dry-run").json()
+    assert (found["opened"], found["alerts"], found["unreached"]) == (3, 2, 2)
 
 
 def test_one_person_has_so_many_rules(people: SimpleNamespace, client_of: Callable[..., APIClient], settings: Any) -> None:

@@ -32,7 +32,10 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 auto.create.topics.enable=false
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
 """
+"""A broker that was killed is taken for alive, and the next one refused, until its session ends: 9 s if nothing else is said."""
 
 
 class KafkaServerError(EmbeddedServerError):

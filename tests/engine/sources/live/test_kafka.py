@@ -93,7 +93,8 @@ def test_a_topic_is_read_exactly_once_through_kills_and_new_partitions(tmp_path:
             send(one, range(150, 170), partition=3)
             third, offset = taken(source, lambda records: len(records) == 20, offset)
         one.stop(kill=True)
-        with pytest.raises(Away), closing(KAFKA.open(settings_for(one), Loopback(), "fleet")) as source:
+        with monkeypatch.context() as patched, pytest.raises(Away), closing(KAFKA.open(settings_for(one), Loopback(), "fleet")) as source:
+            patched.setattr("engine.sources.live.kafka.ANSWER_S", 1.0)
             next(source.batches(offset))
         one.start()
         producer = Producer({"bootstrap.servers": f"127.0.0.1:{one.port}", "log_level": 0})

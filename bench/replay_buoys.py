@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.latency import Client
 from bench.replay import answers_in, exported, wait
 from bench.replay_programs import post
-from engine.constraint_queries.specification import EXPIRATIONS
+from engine.constraint_queries.reader import EXPIRATIONS
 from tests.recordings.test_constraint import FEED, buoys, queries, stamped
 
 RETENTION_HOURS = 87_840

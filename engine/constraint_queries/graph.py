@@ -30,6 +30,12 @@ class TimeBound:
     source: int
 
 
+def time_bounds(start: int, end: int, low: int | None, high: int | None, source: int) -> list[TimeBound]:
+    """The bounds `low <= end.t - start.t <= high` (null: unbounded) that a constraint states."""
+    found = [] if high is None else [TimeBound(start, end, high, source)]
+    return found if low is None else [*found, TimeBound(end, start, -low, source)]
+
+
 @dataclass(frozen=True)
 class DistanceBound:
     """The distance of two variables' events is at most (or at least) `value`; when `open`, not equal to it."""

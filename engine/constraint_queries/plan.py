@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.constraint_queries.constraints import Comparison, ConstraintSpecification, interchangeable
 from engine.constraint_queries.expiration import FORMS, TIGHT, arrivals, idle, renewed, spans
 from engine.constraint_queries.graph import DistanceBound, closed_distances
 from engine.constraint_queries.pairs import (
@@ -28,7 +29,6 @@ from engine.constraint_queries.pairs import (
     Ints,
 )  # fmt: skip
 from engine.constraint_queries.ranges import Filter, Ranges, ranges_of
-from engine.constraint_queries.specification import Comparison, ConstraintSpecification, interchangeable
 from engine.constraint_queries.store import Slots
 from engine.constraint_queries.sums import FIRST, MINUS, PLUS, TIMES
 from engine.index.geodesic import chord_limits

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
+from engine.constraint_queries.constraints import Comparison
 from engine.constraint_queries.pairs import OPS, Floats, Ints, holds, sign_of, sign_of_mixed
 from engine.constraint_queries.plan import ARROW_TYPES, ConstraintIndex
 from engine.constraint_queries.ranges import grouped, passing
-from engine.constraint_queries.specification import Comparison
 from engine.model.batch import ENTITY, SEQ, TIME, Batch, X, Y
 from engine.model.conditions import BY_ARROW, Condition
 from engine.operator import ROUTE

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from engine.constraint_queries.specification import ConstraintSpecification, Limit
+from engine.constraint_queries.constraints import ConstraintSpecification, Limit
 from engine.constraint_queries.sums import Sum, text_of
 from engine.model.conditions import Condition, Constant
 from engine.model.region import Region

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench.constraint_worlds import calibrated, shapes, sorted_columns
-from engine.constraint_queries.specification import EXPIRATIONS
+from engine.constraint_queries.reader import EXPIRATIONS
 from engine.model.events import Stamper, check_rows
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 from engine.runtime.evaluator import Evaluator

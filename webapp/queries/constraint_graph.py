@@ -11,8 +11,8 @@ from webapp.config.wording import spoken
 from webapp.queries.references import named_regions
 
 if TYPE_CHECKING:
+    from engine.constraint_queries.constraints import ConstraintSpecification
     from engine.constraint_queries.graph import ConstraintGraph
-    from engine.constraint_queries.specification import ConstraintSpecification
     from engine.model.feed import Feed
     from engine.model.region import Region
 
@@ -21,7 +21,8 @@ _PLACE = re.compile(r"line (\d+), column (\d+): ")
 
 def constraint_graph(specification: Mapping[str, Any], feed: Feed, regions: Mapping[str, Any]) -> dict[str, Any]:
     """The shape of `POST queries/closure` in docs/api.md; nothing is raised for a specification with faults."""
-    from engine.constraint_queries.specification import check, read
+    from engine.constraint_queries.reader import read
+    from engine.constraint_queries.specification import check
     from engine.constraint_queries.trigger import TriggerRefused, translate
     from engine.context import Context
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.constraint_queries.specification import EXPIRATIONS
+from engine.constraint_queries.reader import EXPIRATIONS
 from tests.engine.constraint_queries.worlds import GLOBE, PLANE, one_document, rows, run
 from tests.oracles.constraint_queries import Row, answers
 

@@ -15,7 +15,7 @@ def main() -> int:
     faulthandler.register(signal.SIGUSR1)
     if sys.argv[1:2] == ["backtest"]:
         # It needs no database, no broker and no settings: the engine's own program, started in a fraction of the time.
-        from engine.backtest import main as backtest
+        from engine.backtest.command import main as backtest
 
         return backtest(sys.argv[2:])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.config.settings")

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 CHUNK = 500_000
 RUN = (
     "import sys; from engine.families import FAMILIES, Family; FAMILIES['echo'] = Family('tests.families.echo', 'EchoOperator');"
-    "from engine.backtest import main; sys.exit(main(sys.argv[1:]))"
+    "from engine.backtest.command import main; sys.exit(main(sys.argv[1:]))"
 )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import backtest
+from engine.backtest.command import main
 from webapp.platform.folders import ROOT
 
 PAGE = (ROOT / "docs" / "specification.md").read_text()
@@ -33,7 +33,7 @@ def test_an_example_gives_the_answers_that_the_page_shows(heading: str, tmp_path
         (tmp_path / name).write_text(text)
     queries = [str(tmp_path / name) for name in files if name.endswith(".json") and name != "feed.json"]
     paths = {name: str(tmp_path / file) for name, file in {"feed": "feed.json", "events": "events.csv", "out": "out.csv"}.items()}
-    assert backtest.main(["--query", *queries, "--feed", paths["feed"], "--events", paths["events"], "--out", paths["out"]]) == 0
+    assert main(["--query", *queries, "--feed", paths["feed"], "--events", paths["events"], "--out", paths["out"]]) == 0
     assert "warning" not in capsys.readouterr().err
     found = [[row[name] for name in SHOWN] for row in csv.DictReader((tmp_path / "out.csv").open())]
     shown = list(csv.reader(io.StringIO(files["answers.csv"])))

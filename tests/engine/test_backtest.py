@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from engine import backtest
+from engine.backtest.command import main
 from engine.families import FAMILIES
 from tests.checks.families import TEST_FAMILIES
 
@@ -47,7 +47,7 @@ class Folder:
         # The first by itself and the others together: both ways to name several.
         command = ["--query", first, *(["--query", *others] if others else [])]
         command += ["--feed", str(self.path / "feed.json"), "--events", str(self.path / events), "--out", str(self.path / out)]
-        return backtest.main([*command, "--stats", str(self.path / "stats.json"), *extra])
+        return main([*command, "--stats", str(self.path / "stats.json"), *extra])
 
     def answers(self) -> list[tuple[Any, ...]]:
         rows = [json.loads(line) for line in (self.path / "out.jsonl").read_text().splitlines()]
@@ -180,7 +180,7 @@ def test_the_management_command_is_the_same_program(folder: Folder) -> None:
     import subprocess
     import sys
 
-    root = Path(backtest.__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     command = ["--query", "box.json", "--feed", "feed.json", "--events", "events.csv", "--out", "out.jsonl"]
     done = subprocess.run([sys.executable, root / "manage.py", "backtest", *command], cwd=folder.path, capture_output=True, text=True, check=False)
     assert (done.returncode, folder.answers()) == (0, EXPECTED), done.stderr

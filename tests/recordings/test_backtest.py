@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from engine import backtest
+from engine.backtest.command import main
 from tests.recordings.oracle import accepted, answers
 from tests.recordings.sources import RECORDINGS, regions, write_queries
 
@@ -24,7 +24,7 @@ def test_backtest_of_a_recording_equals_the_oracle(name: str, data_folder: Path,
     command += ["--out", str(tmp_path / "out.parquet"), "--stats", str(tmp_path / "stats.json")]
     command += ["--query", *(str(path) for _, _, path in queries)]
 
-    assert backtest.main(command) == 0
+    assert main(command) == 0
 
     got = pq.read_table(tmp_path / "out.parquet", columns=["query", "kind", "entities", "start", "end"]).to_pylist()
     frame = accepted(recording.rows(data_folder))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from engine import backtest
+from engine.backtest.command import main
 from tests.recordings.oracle import Fact, accepted, answers
 from tests.recordings.taxis import BEIJING, documents
 
@@ -46,7 +46,7 @@ def facts(path: Path) -> set[Fact]:
 def test_twenty_five_thousand_regions_over_taxis(data_folder: Path, tmp_path: Path) -> None:
     command = [*write_command(tmp_path, data_folder), "--out", str(tmp_path / "out.parquet"), "--stats", str(tmp_path / "stats.json")]
 
-    assert backtest.main(command) == 0
+    assert main(command) == 0
 
     found = facts(tmp_path / "out.parquet")
     assert len(found) > 100_000

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from engine import backtest
+from engine.backtest.command import main
 from tests.oracles.complex_events import Row, answers
 from tests.recordings.patterns import READINGS, as_trees
 
@@ -31,7 +31,7 @@ def test_backtest_of_patterns_equals_the_oracle(name: str, data_folder: Path, tm
         path.write_text(json.dumps(document))
         command += ["--query", str(path)]
 
-    assert backtest.main(command) == 0
+    assert main(command) == 0
 
     got = pq.read_table(tmp_path / "out.parquet", columns=["query", "entities", "start", "end"]).to_pylist()
     found = Counter((int(one["query"]), one["entities"][0] if one["entities"] else None, one["start"], one["end"]) for one in got)

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from engine import backtest
+from engine.backtest import command
 
 
 class Command(BaseCommand):
@@ -17,9 +17,9 @@ class Command(BaseCommand):
     requires_migrations_checks = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        backtest.add_options(parser)
+        command.add_options(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        status = backtest.run_options(options)
+        status = command.run_options(options)
         if status:
             sys.exit(status)

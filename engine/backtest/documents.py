@@ -1,0 +1,126 @@
+"""The files that say what is to be evaluated: feed, regions, queries. All that is wrong with them is said at once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.model.faults import Refused
+
+if TYPE_CHECKING:
+    from engine.model.feed import Feed
+    from engine.operator import RegisteredQuery
+
+
+class Stop(Exception):
+    """The run cannot go on; the text is for the user."""
+
+
+def read_json(path: Path) -> Any:
+    """A JSON document. Raises Stop: a key given twice, or what JSON does not know, is refused."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise Stop(f"{path}: no JSON: {error.msg} in line {error.lineno}, column {error.colno}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise Stop(f"{path}: {error.strerror if isinstance(error, OSError) else error}") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is given twice in one object")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _stop(path: Path, refused: Refused) -> Stop:
+    return Stop("\n".join(f"{path}: {fault}" for fault in refused.faults))
+
+
+def read_feed(path: Path) -> Feed:
+    """The feed of FEED.json. Raises Stop."""
+    from engine.model.feed import Feed
+
+    try:
+        return Feed.from_json(read_json(path))
+    except Refused as refused:
+        raise _stop(path, refused) from refused
+
+
+def read_regions(path: Path | None, feed: Feed) -> dict[str, Any]:
+    """Name to region document: the features of a GeoJSON file, or a plain object. All are checked. Raises Stop."""
+    if path is None:
+        return {}
+    document = read_json(path)
+    if isinstance(document, Mapping) and document.get("type") == "FeatureCollection":
+        found = {}
+        for position, feature in enumerate(document.get("features") or []):
+            name = (feature.get("properties") or {}).get("name") if isinstance(feature, Mapping) else None
+            if not isinstance(name, str) or not name or name in found:
+                raise Stop(f"{path}: /features/{position}/properties/name: every region needs a name of its own")
+            found[name] = feature.get("geometry")
+    elif isinstance(document, Mapping):
+        found = dict(document)
+    else:
+        raise Stop(f"{path}: must be a GeoJSON FeatureCollection, or an object from name to region")
+    from engine.model.region import read_region
+
+    for name, region in found.items():
+        try:
+            read_region(region, feed.crs)
+        except Refused as refused:
+            raise Stop("\n".join(f"{path}: region {name!r}: {fault}" for fault in refused.faults)) from refused
+    return found
+
+
+def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Any]], list[RegisteredQuery]]:
+    """(document by query name, checked queries). A query's name is that of its document, else of its file. Raises Stop with all faults."""
+    from engine.derive import graph_faults, sources_of
+    from engine.operator import RegisteredQuery
+    from engine.specification import check
+
+    documents: dict[str, Mapping[str, Any]] = {}
+    queries, problems = [], []
+    for path in paths:
+        try:
+            document = read_specification(path)
+            specification = check(document, feed, regions)
+        except Stop as stop:
+            problems.append(str(stop))
+            continue
+        except Refused as refused:
+            problems.append(str(_stop(path, refused)))
+            continue
+        name = document.get("name", path.stem)
+        if name in documents:
+            problems.append(f"{path}: /name: another query is named {name!r} too; answers would not tell them apart")
+        documents[name] = document
+        for notice in getattr(specification, "notices", ()):
+            print(f"backtest: {path}: {notice}", file=sys.stderr)  # noqa: T201
+        queries.append(RegisteredQuery(name, 1, specification, sources_of(document)))
+    if not problems:
+        places = dict(zip(documents, paths, strict=True))
+        problems = [f"{places[name]}: {fault}" for name, faults in graph_faults(documents).items() for fault in faults]
+    if problems:
+        raise Stop("\n".join(problems))
+    return documents, queries
+
+
+def read_specification(path: Path) -> Any:
+    """A specification's document: JSON, or the text of a trigger. Raises Stop."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Stop(f"{path}: {error.strerror if isinstance(error, OSError) else 'the file is not UTF-8 text'}") from error
+    if text.lstrip()[:14].upper() == "CREATE TRIGGER":
+        return {"family": "constraint", "version": 1, "trigger": text}
+    return read_json(path)

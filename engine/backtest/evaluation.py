@@ -1,0 +1,162 @@
+"""Reads, evaluates, writes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.backtest.documents import Stop, read_feed, read_queries, read_regions
+from engine.backtest.outputs import DeadLetterFile, WindowFile, check_outputs
+from engine.backtest.run import Run, batch_rows
+from engine.backtest.statistics import statistics
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engine.model.feed import Feed
+    from engine.operator import RegisteredQuery
+    from engine.runtime.evaluator import Outcome
+    from engine.runtime.local import Runtime
+    from engine.sources.files import Columns, Piece
+
+
+def backtest(options: argparse.Namespace) -> None:
+    """Reads, evaluates, writes. Raises Stop with all that is wrong."""
+    started = time.monotonic()
+    feed = read_feed(options.feed)
+    documents, queries = read_queries(options.query, feed, read_regions(options.regions, feed))
+    from engine.plausibility import Plausibility
+    from engine.sinks.answers import AnswerFile, UnbalancedRetraction
+    from engine.sources.files import Columns, Unreadable, find_files
+
+    run = Run(options, feed, queries, documents, Plausibility(feed, queries, documents))
+    try:
+        check_outputs(options)
+        paths = find_files(options.events)
+        columns = Columns(feed, _renamed(options.map), options.arrival)
+        with ExitStack() as stack:
+            answers = stack.enter_context(AnswerFile(options.out))
+            letters = stack.enter_context(DeadLetterFile(options.dead_letters)) if options.dead_letters else None
+            windows = stack.enter_context(WindowFile(options.windows, run)) if options.windows else None
+            progress = stack.enter_context(Progress())
+            runtime = stack.enter_context(_Runtime(options, feed, queries))
+            for outcome in _outcomes(run, paths, columns, runtime, letters, windows):
+                answers.add(outcome.changes, time.time_ns() // 1_000_000)
+                if letters is not None:
+                    letters.late(outcome.late, feed)
+                _count(run, outcome)
+                progress.show(run.counts.read, run.asserted.total(), outcome.watermark)
+            written = answers.close()
+    except (Unreadable, OSError, ValueError) as error:
+        raise Stop(str(error)) from error
+    except UnbalancedRetraction as error:
+        raise RuntimeError(f"{options.out}: {error}") from error
+    seconds = time.monotonic() - started
+    progress.end(run.counts.read, written, seconds)
+    for warning in run.plausibility.warnings():
+        print(f"backtest: warning: {warning}", file=sys.stderr)  # noqa: T201
+    if options.stats:
+        options.stats.write_text(json.dumps(statistics(run, runtime, answers.written, seconds), indent=2) + "\n")
+
+
+def _outcomes(
+    run: Run, paths: Sequence[Path], columns: Columns, runtime: Runtime, letters: DeadLetterFile | None, windows: WindowFile | None
+) -> Iterator[Outcome]:
+    from engine.model.events import Stamper
+    from engine.runtime.local import read_ahead
+    from engine.sources.delivery import batches_of
+    from engine.sources.file_rows import read_files
+
+    stamper = Stamper()
+    tables = _delivered(run, _counted(run, read_files(paths, columns), letters), letters)
+    for rows in read_ahead(batches_of(tables, batch_rows(run.options))):
+        stamped = stamper.stamp(rows)
+        if windows is not None:
+            windows.take(stamped)
+        yield runtime.process(stamped)
+    if windows is not None:
+        windows.finish()
+    yield runtime.finish(run.options.until)
+
+
+def _counted(run: Run, pieces: Iterable[Piece], letters: DeadLetterFile | None) -> Iterator[Piece]:
+    for piece in pieces:
+        run.counts.read += piece.read
+        run.counts.dead += piece.dead_count
+        if letters is not None and piece.dead_count:
+            letters.add(piece.dead())
+        run.plausibility.take(piece.rows)
+        yield piece
+
+
+def _delivered(run: Run, pieces: Iterable[Piece], letters: DeadLetterFile | None) -> Iterator[pa.Table]:
+    """Checked rows in the order of delivery, without those from the future if the feed bounds them."""
+    from engine.sources.delivery import Shuffle, by_arrival
+
+    tables = by_arrival(pieces) if run.options.arrival is not None else (piece.rows for piece in pieces)
+    if run.feed.ahead is not None:
+        tables = _not_from_the_future(run, tables, letters)
+    if run.options.shuffle_within is not None:
+        return Shuffle(run.feed, run.options.shuffle_within, run.options.seed).shuffled(tables)
+    return iter(tables)
+
+
+def _not_from_the_future(run: Run, tables: Iterable[pa.Table], letters: DeadLetterFile | None) -> Iterator[pa.Table]:
+    """The rows that move the clock by no more than the feed allows. They are judged before a shuffle, as their order is the file's."""
+    from engine.sources.delivery import beyond_clock
+
+    for rows, refused in beyond_clock(tables, run.feed):
+        run.counts.dead += len(refused)
+        if letters is not None and refused:
+            letters.add(refused)
+        yield rows
+
+
+def _count(run: Run, outcome: Outcome) -> None:
+    run.counts.accepted += outcome.processed
+    run.counts.duplicate += outcome.duplicates
+    run.counts.late += outcome.late.num_rows
+    run.asserted["changes"] += outcome.changes.num_rows
+
+
+def _renamed(text: str) -> dict[str, str]:
+    """The pairs of `--map`. Raises Stop."""
+    found: dict[str, str] = {}
+    for pair in filter(None, text.split(",")):
+        ours, equals, theirs = (part.strip() for part in pair.partition("="))
+        if not ours or not equals or not theirs or ours in found:
+            raise Stop(f"--map: {pair!r} must read column=file_column, each column once")
+        found[ours] = theirs
+    return found
+
+
+class _Runtime:
+    """The evaluator, closed at the end if it has to be."""
+
+    def __init__(self, options: argparse.Namespace, feed: Feed, queries: Sequence[RegisteredQuery]) -> None:
+        self.options, self.feed, self.queries = options, feed, queries
+
+    def __enter__(self) -> Runtime:
+        from engine.runtime.derived import GraphEvaluator
+
+        self.runtime = GraphEvaluator.start(self.feed, self.queries, self._started)
+        return self.runtime
+
+    def _started(self, queries: Sequence[RegisteredQuery]) -> Runtime:
+        if self.options.runtime == "spark":
+            from engine.runtime.spark_backtest import SparkEvaluator
+
+            return SparkEvaluator.start(self.feed, queries, self.options.partitions, batch_rows=batch_rows(self.options))
+        from engine.runtime.evaluator import Evaluator
+
+        return Evaluator.start(self.feed, queries, self.options.partitions)
+
+    def __exit__(self, *_: object) -> None:
+        self.runtime.close()

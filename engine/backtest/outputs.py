@@ -1,0 +1,113 @@
+"""What is written besides the answers: dead letters, and each window's own answers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.backtest.documents import Stop
+from engine.backtest.run import Run
+from engine.model.messages import Message
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engine.model.events import DeadLetter
+    from engine.model.feed import Feed
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    from engine.sinks.answers import FORMATS
+
+    for name in ("out", "dead_letters", "windows"):
+        path = getattr(options, name)
+        if path is not None and path.suffix.lower() not in FORMATS:
+            raise Stop(f"--{name.replace('_', '-')}: {path}: the name must end in one of {', '.join(FORMATS)}")
+    for name in ("out", "dead_letters", "windows", "stats"):
+        path = getattr(options, name)
+        if path is not None and not path.resolve().parent.is_dir():
+            raise Stop(f"--{name.replace('_', '-')}: {path}: there is no such folder")
+
+
+class DeadLetterFile:
+    """The file of dead letters: refused rows as they are read, late ones as they are judged."""
+
+    def __init__(self, path: Path) -> None:
+        import threading
+
+        import pyarrow as pa
+
+        from engine.sinks.answers import table_writer
+
+        kinds = [("reason", pa.string()), ("detail", pa.string()), ("row", pa.string()), ("line", pa.int64()), ("source", pa.string())]
+        self._schema = pa.schema(kinds)
+        self._objects = path.suffix.lower() == ".jsonl"
+        self._writer = table_writer(path, self._schema)
+        # Rows are refused in the reading thread and judged late in the evaluating one.
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> DeadLetterFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._writer.__exit__(*error)
+
+    def add(self, letters: Sequence[DeadLetter]) -> None:
+        import pyarrow as pa
+
+        rows = [letter.to_json() for letter in letters]
+        rows = [row | {"row": json.dumps(row["row"], ensure_ascii=False)} for row in rows]
+        with self._lock:
+            self._writer.write(pa.Table.from_pylist(rows, schema=self._schema))
+
+    def late(self, rows: pa.Table, feed: Feed) -> None:
+        from engine.model.events import DeadLetter, Reason, plain_row
+
+        if rows.num_rows:
+            found = []
+            for row in rows.to_pylist():
+                clock, _ = row.pop("clock"), row.pop("seq")
+                detail = Message("t is {late} behind the newest row; the feed allows {lateness}", late=clock - row["t"], lateness=feed.lateness)
+                found.append(DeadLetter(Reason.LATE, detail, plain_row(row)))
+            self.add(found)
+
+
+class WindowFile:
+    """The file of each window's own answers: calculus queries only."""
+
+    def __init__(self, path: Path, run: Run) -> None:
+        from engine.event_calculus.replay import WINDOW_ANSWERS, WindowReplay
+        from engine.runtime.gate import Gate
+        from engine.sinks.answers import table_writer
+
+        mine = [query for query in run.queries if run.documents[query.id]["family"] == "calculus"]
+        if not mine:
+            raise Stop("--windows: none of the queries is of the family calculus; the others have no windows")
+        self._feed = run.feed
+        self._replays = [WindowReplay(query, run.feed) for query in mine]
+        self._gate = Gate(run.feed)
+        self._writer = table_writer(path, WINDOW_ANSWERS)
+        self._reached: int | None = None
+
+    def __enter__(self) -> WindowFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._writer.__exit__(*error)
+
+    def take(self, stamped: pa.Table) -> None:
+        from engine.runtime.evaluator import reached
+
+        self._reached = reached(stamped, self._reached)
+        accepted = self._gate.take(stamped, self._reached - self._feed.lateness).accepted
+        for replay in self._replays:
+            for answers in replay.take(accepted):
+                self._writer.write(answers)
+
+    def finish(self) -> None:
+        for replay in self._replays:
+            for answers in replay.finish():
+                self._writer.write(answers)

@@ -1,0 +1,47 @@
+"""One run under way: what it was asked for, and what it has counted."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.model.feed import Feed
+    from engine.operator import RegisteredQuery
+    from engine.plausibility import Plausibility
+
+BATCH_ROWS = 131_072
+SPARK_BATCH_ROWS = 400_000
+"""A batch on Spark costs about as much however few its rows are."""
+
+
+@dataclass
+class Counts:
+    """`read` is the sum of the others."""
+
+    read: int = 0
+    accepted: int = 0
+    duplicate: int = 0
+    late: int = 0
+    dead: int = 0
+
+
+@dataclass
+class Run:
+    """One run under way."""
+
+    options: argparse.Namespace
+    feed: Feed
+    queries: Sequence[RegisteredQuery]
+    documents: Mapping[str, Mapping[str, Any]]
+    plausibility: Plausibility
+    counts: Counts = field(default_factory=Counts)
+    asserted: Counter[str] = field(default_factory=Counter)
+
+
+def batch_rows(options: argparse.Namespace) -> int:
+    default = SPARK_BATCH_ROWS if options.runtime == "spark" else BATCH_ROWS
+    return default if options.batch_rows is None else int(options.batch_rows)

@@ -95,7 +95,7 @@ class World:
         from django.utils import timezone
 
         from webapp.alerts.models import Alert
-        from webapp.alerts.selectors import alert_rows
+        from webapp.alerts.rows import alert_rows
         from webapp.detections.services import outbox_append
 
         now = timezone.now()

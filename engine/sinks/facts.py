@@ -1,4 +1,4 @@
-"""Signed changes of one batch as facts to be stored: one for each natural key, with its texts for COPY and for the outbox."""
+"""Signed changes of one batch as facts to be stored: one for each natural key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from engine.sinks.keys import natural_key
-from engine.sinks.texts import number_or_null, quoted, text_or_null, texts
+from engine.sinks.texts import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,10 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """What other applications learn about a fact that was just stored: `new` says that its row was not there, or retracted, before."""
+class StoredFact:
+    """What other applications learn about a fact that was just stored. `new`: it was not asserted before; what was found in history and ends now
+    opens no alert.
+    """
 
     key: bytes
     query_id: int
@@ -127,13 +129,3 @@ def _texts(column: pa.Array) -> list[str]:
 def _numbers(column: pa.Array) -> list[str]:
     """Each number as JSON."""
     return ["null" if number is None else repr(number) for number in column.to_pylist()]
-
-
-def payload(fact: Fact, *, backfill: bool, detected_at: int) -> str:
-    """The fact as JSON text in the form of the WebSocket's detections; weight -1 takes it away."""
-    value = repr(fact.score) if fact.score is not None else text_or_null(fact.value)
-    return (
-        f'{{"id":"{fact.key.hex()}","query":{fact.query_id},"version":{fact.version},"kind":{quoted(fact.kind)},"entities":{texts(fact.entities)},'
-        f'"value":{value},"start":{fact.start},"end":{number_or_null(fact.end)},"cut":false,"weight":{1 if fact.weight else -1},'
-        f'"backfill":{"true" if backfill else "false"},"detected_at":{detected_at},"evidence":{fact.evidence or "null"}}}'
-    )

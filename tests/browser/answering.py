@@ -14,7 +14,7 @@ from webapp.feeds.models import Feed
 from webapp.jobs.models import Job, ObservedState
 from webapp.queries.derivation import registered
 from webapp.queries.models import QueryVersion
-from webapp.supervisor.sink import Commit, commit
+from webapp.supervisor.sink import FencedWrite, commit
 
 if TYPE_CHECKING:
     from tests.crash.world import World
@@ -40,5 +40,5 @@ class Answering:
         changes = pa.concat_tables([outcome.changes for outcome in outcomes])
         self.batch += 1
         progress = {"last_seq": self.evaluator.position, "watermark": self.evaluator.watermark, "max_t": self.log.end[1]}
-        assert commit(Commit(self.feed.pk, self.head.epoch, self.head.checkpoint, self.batch, changes, progress=progress))
+        assert commit(FencedWrite(self.feed.pk, self.head.epoch, self.head.checkpoint, self.batch, changes, progress=progress))
         return int(changes.num_rows)

@@ -15,7 +15,7 @@ from tests.webapp.answers import a_head
 from webapp.accounts.models import Membership, Role, Team, User
 from webapp.alerts.handling import Decision, alerts_decide
 from webapp.alerts.models import Alert, Mute, Step
-from webapp.alerts.selectors import alert_rows
+from webapp.alerts.rows import alert_rows
 from webapp.detections.services import outbox_append
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tests.webapp.answers import a_user
 from webapp.alerts.models import Alert
 from webapp.jobs.models import FeedHead
 from webapp.queries.services import query_edit
-from webapp.supervisor.sink import Commit, commit
+from webapp.supervisor.sink import FencedWrite, commit
 
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect
@@ -257,6 +257,6 @@ def test_a_query_that_is_switched_off_leaves_no_answer_open(live: Site) -> None:
     off = query_edit(query=world.crossings, user=a_user(), enabled=False)
     head = FeedHead.objects.get(feed=world.feed)
     left = [(off.pk, off.version)]
-    assert commit(Commit(world.feed.pk, head.epoch, head.checkpoint, None, ANSWERS.empty_table(), left=left))
+    assert commit(FencedWrite(world.feed.pk, head.epoch, head.checkpoint, None, ANSWERS.empty_table(), left=left))
     row.get_by_text(re.compile(r"\d+ now")).wait_for(state="detached")
     assert live.faults == []

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django.core.exceptions import PermissionDenied as NotPermitted
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.viewsets import GenericViewSet
 
 from engine.model.faults import unknown_among, unknown_name
@@ -78,7 +79,7 @@ class OwnedSerializer(serializers.ModelSerializer[Any]):
         return team
 
 
-class OwnedView(GenericViewSet[Any]):
+class OwnedView(ListModelMixin, RetrieveModelMixin, GenericViewSet[Any]):
     """Base of the views of owned things: what the user cannot see is not there (404), what they may not change is refused (403).
 
     `get_queryset` of each gives what the user may see, annotated by `with_editable`.

@@ -1,4 +1,4 @@
-"""`alerts/` and `channels/`."""
+"""`alerts/`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from typing import Any, ClassVar, cast
 
 from django.db.models import QuerySet
 from django.http import QueryDict, StreamingHttpResponse
-from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_field, inline_serializer
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, inline_serializer
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound, PermissionDenied
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
@@ -20,50 +19,36 @@ from engine.model.faults import unknown_name
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.models import User
-from webapp.accounts.owned import OwnedSerializer, OwnedView
-from webapp.alerts import deliveries, handling, mutes
+from webapp.alerts import handling
 from webapp.alerts.desk import PIECE, DeskPages, piece_of
 from webapp.alerts.evidence import evidence_of
 from webapp.alerts.export import COLUMNS, rows_of
 from webapp.alerts.filters import AlertFilter
 from webapp.alerts.groups import BY, alert_groups
 from webapp.alerts.handling import Decision
-from webapp.alerts.models import OPEN_STATES, Alert, AlertStep, Channel, ChannelKind, Delivery, Feedback, Mute, SavedView, Step
+from webapp.alerts.models import OPEN_STATES, Alert, AlertStep, Feedback, Mute, Step
 from webapp.alerts.numbers import alert_numbers
-from webapp.alerts.pace import pace_faults
-from webapp.alerts.selectors import alert_list, alert_summary, alerts_seen, channel_list, deliveries_of, delivery_list, handlers_of
-from webapp.alerts.transports import TRANSPORTS, push
+from webapp.alerts.rows import listed_row
+from webapp.alerts.selectors import alert_list, alert_summary, alerts_seen, deliveries_of, handlers_of
 from webapp.config.boxes import whole
-from webapp.config.pagination import CURSOR, NewestFirst
-from webapp.config.related import BoundedListField, ByKey
+from webapp.config.related import BoundedListField
 from webapp.config.tables import csv_download
-from webapp.feeds.models import Feed, Region
-from webapp.queries.models import Query
 from webapp.queries.selectors import behind
 
 COMMENT_LENGTH = 4000
 
 
-@extend_schema_field(serializers.CharField())
-class HexField(serializers.Field[Any, Any, str, Any]):
-    """Bytes as hexadecimal digits."""
-
-    def to_representation(self, value: Any) -> str:
-        return bytes(value).hex()
-
-
 class AlertSerializer(serializers.ModelSerializer[Alert]):
     """One alert in a list."""
 
-    feed = serializers.CharField(source="feed.name")
-    query = serializers.IntegerField(source="query_id")
-    query_name = serializers.CharField(source="query.name")
-    detection = HexField(source="detection_key")
-    acknowledged_by = serializers.CharField(source="acknowledged_by.username", default=None)
-    assignee = serializers.CharField(source="assignee.username", default=None)
-    resolved_by = serializers.CharField(source="resolved_by.username", default=None)
-    muted = serializers.SerializerMethodField()
-    comments = serializers.IntegerField(source="comment_count")
+    feed = serializers.CharField()
+    query_name = serializers.CharField()
+    detection = serializers.CharField()
+    acknowledged_by = serializers.CharField(allow_null=True)
+    assignee = serializers.CharField(allow_null=True)
+    resolved_by = serializers.CharField(allow_null=True)
+    muted = serializers.BooleanField()
+    comments = serializers.IntegerField()
     editable = serializers.BooleanField()
 
     class Meta:
@@ -74,8 +59,9 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
             "resolved_at", "resolution", "revision", "muted", "comments", "editable",
         )  # fmt: skip
 
-    def get_muted(self, alert: Alert) -> bool:
-        return alert.mute_id is not None
+    def to_representation(self, instance: Alert) -> dict[str, Any]:
+        """The fields above describe the row."""
+        return listed_row(instance)
 
 
 class StepSerializer(serializers.ModelSerializer[AlertStep]):
@@ -342,299 +328,3 @@ class AlertView(GenericViewSet[Alert]):
 
 def _mute_words(mute: Mute) -> dict[str, Any]:
     return {"id": mute.pk, "by": mute.owner.username, "reason": mute.reason, "until": mute.window_until}
-
-
-class MuteSerializer(OwnedSerializer):
-    """For whose alerts nobody is called, from when until when, by whom and why."""
-
-    feed = serializers.SlugRelatedField(slug_field="name", queryset=Feed.objects.none())
-    query = serializers.PrimaryKeyRelatedField(queryset=Query.objects.none(), required=False, allow_null=True)
-    region = serializers.PrimaryKeyRelatedField(queryset=Region.objects.none(), required=False, allow_null=True)
-    entities = BoundedListField(child=serializers.CharField(max_length=500), required=False, max_length=2)
-    starts_at = serializers.DateTimeField(required=False, write_only=True)
-    until = serializers.DateTimeField(required=False, allow_null=True, write_only=True)
-    of = serializers.CharField(read_only=True, help_text="What is muted, in words.")
-    alerts = serializers.IntegerField(source="alerts.count", read_only=True)
-
-    class Meta:
-        model = Mute
-        fields = (
-            "id", "of", "feed", "query", "region", "entities", "reason", "starts_at", "until", "rule", "zone", "window_from", "window_until",
-            "ended_at", "alerts", *OwnedSerializer.OWNED, "created_at",
-        )  # fmt: skip
-        read_only_fields = ("window_from", "window_until", "ended_at", "created_at")
-
-    def get_fields(self) -> dict[str, Any]:
-        fields: dict[str, Any] = super().get_fields()
-        if request := self.context.get("request"):
-            fields["feed"].queryset = Feed.objects.visible_to(request.user)
-            fields["query"].queryset = Query.objects.editable_by(request.user).filter(deleted_at=None)
-            fields["region"].queryset = Region.objects.visible_to(request.user)
-        return fields
-
-
-class MuteView(OwnedView):
-    """Mutes, snoozes and maintenance windows."""
-
-    queryset = Mute.objects.all()
-    serializer_class = MuteSerializer
-
-    def get_queryset(self) -> QuerySet[Any]:
-        return mutes.mute_list(user=self.request.user)
-
-    def list(self, request: Request) -> Response:
-        page = self.paginate_queryset(self.get_queryset())
-        return self.get_paginated_response(self.get_serializer(page, many=True).data)
-
-    @extend_schema(
-        examples=[
-            OpenApiExample(
-                "A snooze", {"feed": "city", "entities": ["car-1"], "until": "2026-11-23T14:00Z", "reason": "Our own van"}, request_only=True
-            )
-        ]
-    )
-    def create(self, request: Request) -> Response:
-        self.check_may_make()
-        serializer = self.get_serializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        region, team = given.pop("region", None), given.pop("team", None)
-        mute = mutes.mute_create(owner=person(request), region=region and region.pk, team=team and team.pk, **given)
-        return Response(self.represent(mute), status=201)
-
-    def retrieve(self, request: Request, pk: int) -> Response:
-        return Response(self.get_serializer(self.get_object()).data)
-
-    @extend_schema(summary="Lift a mute: its alerts come back", responses={204: None})
-    def destroy(self, request: Request, pk: int) -> Response:
-        mutes.mute_lift(mute=self.get_editable())
-        return Response(status=204)
-
-
-class SavedViewSerializer(OwnedSerializer):
-    """A named set of filters."""
-
-    class Meta:
-        model = SavedView
-        fields = ("id", "name", "parameters", *OwnedSerializer.OWNED, "created_at")
-        read_only_fields = ("created_at",)
-
-
-class SavedViewView(OwnedView):
-    """Named sets of filters of the desk: one's own, and those that are shared."""
-
-    queryset = SavedView.objects.all()
-    serializer_class = SavedViewSerializer
-
-    def get_queryset(self) -> QuerySet[Any]:
-        return SavedView.objects.visible_to(self.request.user).with_editable(self.request.user).select_related("owner", "team")
-
-    def list(self, request: Request) -> Response:
-        page = self.paginate_queryset(self.get_queryset())
-        return self.get_paginated_response(self.get_serializer(page, many=True).data)
-
-    def create(self, request: Request) -> Response:
-        serializer = self.get_serializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        return Response(self.represent(serializer.save(owner=person(request))), status=201)
-
-    def retrieve(self, request: Request, pk: int) -> Response:
-        return Response(self.get_serializer(self.get_object()).data)
-
-    def partial_update(self, request: Request, pk: int) -> Response:
-        serializer = self.get_serializer(self.get_editable(), data=request.data, partial=True)
-        serializer.is_valid(raise_exception=True)
-        return Response(self.represent(serializer.save()))
-
-    @extend_schema(responses={204: None})
-    def destroy(self, request: Request, pk: int) -> Response:
-        self.get_editable().delete()
-        return Response(status=204)
-
-
-class ChannelSerializer(OwnedSerializer):
-    """A channel without its secret."""
-
-    queries = ByKey(many=True, required=False, queryset=Query.objects.none())
-    last_sent_at = serializers.DateTimeField(read_only=True)
-    waiting = serializers.IntegerField(read_only=True)
-
-    class Meta:
-        model = Channel
-        fields = (
-            "id", "name", "kind", "url", "recipient", "browser_keys", "enabled", "disabled_reason", "min_severity", "per_minute",
-            "all_queries", "queries", *Channel.PACE, "failures", "last_sent_at", "waiting", *OwnedSerializer.OWNED, "created_at",
-        )  # fmt: skip
-        read_only_fields = ("disabled_reason", "failures", "created_at")
-        extra_kwargs: ClassVar[dict[str, Any]] = {"per_minute": {"min_value": 1, "max_value": 600}, "browser_keys": {"write_only": True}}
-
-    def get_fields(self) -> dict[str, Any]:
-        fields = super().get_fields()
-        if request := self.context.get("request"):
-            queries: Any = fields["queries"]
-            queries.child_relation.queryset = Query.objects.visible_to(request.user).filter(deleted_at=None)
-        return fields
-
-    def to_representation(self, instance: Channel) -> dict[str, Any]:
-        return {**super().to_representation(instance), "url": instance.shown_url}
-
-    def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        if self.instance is not None and attributes.get("url") == self.instance.shown_url:
-            # As it was shown, without its password.
-            del attributes["url"]
-        stored = {} if self.instance is None else {name: getattr(self.instance, name) for name in ("kind", "url", "recipient")}
-        given = {"kind": ChannelKind.WEBHOOK.value, **stored, **attributes}
-        if self.instance is not None and given["kind"] != stored["kind"]:
-            raise serializers.ValidationError({"kind": Message("It stays what it is: make another channel.")})
-        if given["kind"] == ChannelKind.PUSH and (attributes.get("team") or attributes.get("public")):
-            raise serializers.ValidationError({"team": Message("A browser is one person's: it belongs to no team, and is not public.")})
-        if self.instance is not None and stored["kind"] == ChannelKind.PUSH and attributes.keys() & {"url", "browser_keys"}:
-            raise serializers.ValidationError({"url": Message("A subscription stays what it is: the browser makes another one.")})
-        paced = {} if self.instance is None else {name: getattr(self.instance, name) for name in Channel.PACE}
-        if faults := pace_faults({**paced, **attributes}):
-            raise serializers.ValidationError(faults)
-        if self.instance is None or attributes.keys() & {"url", "recipient"}:
-            faults = TRANSPORTS[given["kind"]].refuse(given)
-            if faults:
-                raise serializers.ValidationError(faults)
-        return attributes
-
-
-class NewChannelSerializer(ChannelSerializer):
-    """A channel with its signing secret: shown when it is made or rotated, never again."""
-
-    secret = serializers.CharField()
-
-    class Meta(ChannelSerializer.Meta):
-        fields = (*ChannelSerializer.Meta.fields, "secret")
-
-
-class DeliverySerializer(serializers.ModelSerializer[Delivery]):
-    """One message to a channel."""
-
-    alerts = serializers.SerializerMethodField()
-
-    class Meta:
-        model = Delivery
-        fields = ("id", "webhook_id", "test", "alerts", "created_at", "attempts", "next_at", "sent_at", "failed_at", "status_code", "error")
-
-    def get_alerts(self, delivery: Delivery) -> list[int]:
-        return [notification.alert_id for notification in delivery.notifications.all()][:100]
-
-
-class SubscriptionSerializer(serializers.Serializer[Any]):
-    """A browser's subscription."""
-
-    url = serializers.CharField(max_length=1_000)
-    browser_keys = serializers.CharField(max_length=200)
-
-
-class RenewalSerializer(SubscriptionSerializer):
-    """The new subscription, and the old one that it replaces."""
-
-    old = SubscriptionSerializer()
-
-
-class ChannelView(OwnedView):
-    """Ways by which alerts leave."""
-
-    queryset = Channel.objects.all()
-    serializer_class = ChannelSerializer
-
-    def get_queryset(self) -> QuerySet[Any]:
-        return channel_list(user=self.request.user)
-
-    def list(self, request: Request) -> Response:
-        page = self.paginate_queryset(self.get_queryset())
-        return self.get_paginated_response(self.get_serializer(page, many=True).data)
-
-    def retrieve(self, request: Request, pk: int) -> Response:
-        return Response(self.get_serializer(self.get_object()).data)
-
-    @extend_schema(
-        responses={201: NewChannelSerializer},
-        examples=[
-            OpenApiExample("A duty desk", {"name": "Duty desk", "url": "https://hooks.example.org/x", "min_severity": "high"}, request_only=True)
-        ],
-    )
-    def create(self, request: Request) -> Response:
-        # One's own browser is everybody's to make.
-        is_browser = isinstance(request.data, dict) and request.data.get("kind") == ChannelKind.PUSH
-        if not is_browser:
-            self.check_may_make()
-        serializer = self.get_serializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        if is_browser:
-            fields = {name: value for name, value in given.items() if name not in ("kind", "team", "public", "recipient")}
-            return Response(self.represent(deliveries.browser_subscribe(owner=person(request), **fields)), status=201)
-        channel = deliveries.channel_create(owner=person(request), **given)
-        return Response({**self.represent(channel), "secret": channel.secret}, status=201)
-
-    def partial_update(self, request: Request, pk: int) -> Response:
-        channel = self.get_editable()
-        serializer = self.get_serializer(channel, data=request.data, partial=True)
-        serializer.is_valid(raise_exception=True)
-        return Response(self.represent(deliveries.channel_update(channel=channel, user=person(request), **serializer.validated_data)))
-
-    @extend_schema(responses={204: None})
-    def destroy(self, request: Request, pk: int) -> Response:
-        deliveries.channel_delete(channel=self.get_editable())
-        return Response(status=204)
-
-    @extend_schema(summary="A new signing secret; the old one is good for a day more", request=None, responses=NewChannelSerializer)
-    def rotate(self, request: Request, pk: int) -> Response:
-        channel = self.get_editable()
-        secret = deliveries.channel_rotate(channel=channel)
-        return Response({**self.represent(channel), "secret": secret})
-
-    @extend_schema(
-        summary="What a browser subscribes to push messages with; null: this installation sends none",
-        responses=inline_serializer("PushKey", {"key": serializers.CharField(allow_null=True)}),
-    )
-    def push_key(self, request: Request) -> Response:
-        return Response({"key": push.public_key()})
-
-    @extend_schema(
-        summary="A browser's new subscription in the place of the one that ended; needs no log-in, but the keys of the old one",
-        request=RenewalSerializer,
-        responses={204: None},
-        auth=[],
-    )
-    def push_renewal(self, request: Request) -> Response:
-        asked = RenewalSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        fresh = {name: asked.validated_data[name] for name in ("url", "browser_keys")}
-        channel = deliveries.browser_find(**asked.validated_data["old"])
-        if channel is None:
-            raise NotFound(Message("No browser has this subscription."))
-        if faults := push.refuse(fresh):
-            raise serializers.ValidationError(faults)
-        deliveries.browser_renew(channel=channel, **fresh)
-        return Response(status=204)
-
-    @extend_schema(
-        summary="Send a test message now",
-        request=None,
-        responses=inline_serializer(
-            "TestAnswer",
-            {"ok": serializers.BooleanField(), "status": serializers.IntegerField(allow_null=True), "error": serializers.CharField()},
-        ),
-    )
-    def test(self, request: Request, pk: int) -> Response:
-        answer = deliveries.channel_test(channel=self.get_editable())
-        return Response({"ok": answer.ok, "status": answer.status, "error": answer.error})
-
-    @extend_schema(summary="What was sent, newest first", parameters=CURSOR, responses=DeliverySerializer(many=True))
-    def deliveries(self, request: Request, pk: int) -> Response:
-        channel = self.get_editable()
-        paginator = NewestFirst()
-        page = paginator.paginate_queryset(delivery_list(channel=channel), request, view=self)
-        return paginator.get_paginated_response(DeliverySerializer(page, many=True).data)
-
-    @extend_schema(summary="Try a message that failed once more, now", request=None, responses=DeliverySerializer)
-    def retry(self, request: Request, pk: int, delivery: int) -> Response:
-        found = get_object_or_404(delivery_list(channel=self.get_editable()), pk=delivery)
-        deliveries.delivery_retry(delivery=found)
-        found.refresh_from_db()
-        return Response(DeliverySerializer(found).data)

@@ -25,8 +25,9 @@ from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check, quota_room
 from webapp.alerts.models import Alert, AlertState, Channel, ChannelKind, Delivery, Notification
 from webapp.alerts.routing import routes_of
+from webapp.alerts.rows import alert_row
 from webapp.alerts.schedule import Planned, calling, schedule, written_for
-from webapp.alerts.selectors import alert_row, channels_held, messages_held
+from webapp.alerts.selectors import channels_held, messages_held
 from webapp.alerts.transports import TRANSPORTS
 from webapp.alerts.webhooks import Answer, new_secret
 from webapp.queries.models import Query

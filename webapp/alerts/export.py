@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from webapp.alerts.models import Alert
-from webapp.alerts.selectors import iso
+from webapp.alerts.rows import listed_row
 
 AT_ONCE = 2_000
 COLUMNS = (
@@ -26,8 +26,11 @@ def rows_of(alerts: QuerySet[Alert]) -> Iterator[list[Any]]:
 
 
 def _row(alert: Alert) -> list[Any]:
-    people = [one.username if one is not None else "" for one in (alert.acknowledged_by, alert.assignee, alert.resolved_by)]
-    acknowledged, resolved, over = ("" if at is None else iso(at) for at in (alert.acknowledged_at, alert.resolved_at, alert.over_at))
-    what = [alert.pk, alert.feed.name, alert.query_id, alert.query.name, alert.kind, " ".join(alert.entities), alert.value or ""]
-    when = [alert.start, "" if alert.end is None else alert.end, alert.severity, alert.state, iso(alert.opened_at), over]
-    return [*what, *when, acknowledged, people[0], people[1], resolved, people[2], alert.resolution, alert.mute_id is not None]
+    row = listed_row(alert)
+    return [_cell(row[name]) for name in COLUMNS]
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, list):
+        return " ".join(value)
+    return "" if value is None else value

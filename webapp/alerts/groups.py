@@ -10,7 +10,7 @@ from django.db.models import Count, F, FloatField, Func, IntegerField, Max, Min,
 from django.db.models.functions import Extract
 
 from webapp.alerts.models import UNATTENDED_STATES, Alert
-from webapp.alerts.selectors import iso
+from webapp.alerts.rows import iso
 from webapp.queries.models import Severity
 
 BARS = 24

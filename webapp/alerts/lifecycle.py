@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from django.utils import timezone
 
 from engine.families import FAMILIES
+from engine.sinks.facts import StoredFact
 from webapp.alerts.models import Alert, AlertState, AlertStep, Resolution, Step
 
 ENDED_BY = {(name, kind): ending for name, family in FAMILIES.items() for kind, ending in family.ends.items()}
@@ -25,32 +25,6 @@ ENDED_BY = {(name, kind): ending for name, family in FAMILIES.items() for kind, 
 
 OpenKey = tuple[int, str, tuple[str, ...]]
 """Query, opening kind, entities."""
-
-
-class Change(Protocol):
-    """A fact as the sink has just stored it (`engine.sinks.facts.Stored`)."""
-
-    @property
-    def key(self) -> bytes: ...
-    @property
-    def query_id(self) -> int: ...
-    @property
-    def version(self) -> int: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def entities(self) -> list[str]: ...
-    @property
-    def value(self) -> str | None: ...
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int | None: ...
-    @property
-    def weight(self) -> int: ...
-    @property
-    def new(self) -> bool:
-        """Whether it was not asserted before: what was found in history and ends now opens no alert."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +47,7 @@ class Ledger:
     changed: dict[bytes, Alert] = field(default_factory=dict)
     steps: list[AlertStep] = field(default_factory=list)
 
-    def take(self, fact: Change) -> None:
+    def take(self, fact: StoredFact) -> None:
         """Opens, ends, retracts or opens again what `fact` says."""
         rule = self.rules.get(fact.query_id)
         if rule is None:
@@ -87,7 +61,7 @@ class Ledger:
         elif fact.weight and fact.new and fact.kind in rule.kinds:
             self._open(fact, rule)
 
-    def _open(self, fact: Change, rule: Rule) -> None:
+    def _open(self, fact: StoredFact, rule: Rule) -> None:
         paired = (rule.family, fact.kind) in ENDED_BY
         alert = Alert(
             query_id=fact.query_id,
@@ -105,7 +79,7 @@ class Ledger:
         if paired:
             self.open.setdefault((fact.query_id, fact.kind, tuple(fact.entities)), []).append(alert)
 
-    def _revise(self, alert: Alert, fact: Change) -> None:
+    def _revise(self, alert: Alert, fact: StoredFact) -> None:
         """The fact was asserted before: it may have ended, been retracted, or hold again."""
         if not fact.weight:
             self._retract(alert)
@@ -148,6 +122,6 @@ def end_by_itself(alert: Alert, why: Resolution) -> AlertStep | None:
     return AlertStep(alert=alert, action=Step(why.value))
 
 
-def in_order(facts: Sequence[Change]) -> list[Change]:
+def in_order(facts: Sequence[StoredFact]) -> list[StoredFact]:
     """By time; facts of equal time in the order in which the operator asserted them."""
     return sorted(facts, key=lambda fact: fact.start)

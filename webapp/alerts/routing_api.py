@@ -89,13 +89,6 @@ class RoutingRuleView(OwnedView):
     def get_queryset(self) -> QuerySet[Any]:
         return routing.rule_list(user=self.request.user)
 
-    def list(self, request: Request) -> Response:
-        page = self.paginate_queryset(self.get_queryset())
-        return self.get_paginated_response(self.get_serializer(page, many=True).data)
-
-    def retrieve(self, request: Request, pk: int) -> Response:
-        return Response(self.get_serializer(self.get_object()).data)
-
     @extend_schema(examples=[OpenApiExample("At night", NIGHT, request_only=True)])
     def create(self, request: Request) -> Response:
         self.check_may_make()

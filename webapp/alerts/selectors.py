@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from django.utils import timezone
 from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser, people_who_change, visible
 from webapp.alerts.models import OPEN_STATES, UNATTENDED_STATES, Alert, AlertState, AlertStep, Channel, Delivery, RoutingRule
+from webapp.alerts.rows import alert_rows
 from webapp.queries.models import Query, Severity
 
 
@@ -52,46 +52,10 @@ def alerts_by_id(*, ids: list[int]) -> list[Alert]:
     return list(Alert.objects.filter(pk__in=ids).select_related("acknowledged_by", "assignee").order_by("pk"))
 
 
-def alerts_open(*, feed_id: int, query_ids: list[int], limit: int = 1000) -> list[Alert]:
-    """The newest unresolved alerts of these queries on the feed: what a page starts with."""
+def alerts_open(*, feed_id: int, query_ids: list[int], limit: int = 1000) -> list[dict[str, Any]]:
+    """The newest unresolved alerts of these queries on the feed, as frames carry them: what a page starts with."""
     found = Alert.objects.filter(~Q(state=AlertState.RESOLVED), feed=feed_id, query__in=query_ids)
-    return list(found.select_related("acknowledged_by", "assignee").order_by("-id")[:limit])
-
-
-def alert_rows(alerts: Sequence[Alert]) -> list[dict[str, Any]]:
-    """The alerts as frames carry them; the names of all their queries come by one look-up."""
-    names = dict(Query.objects.filter(pk__in={alert.query_id for alert in alerts}).values_list("pk", "name")) if alerts else {}
-    return [alert_row(alert, query_name=names[alert.query_id]) for alert in alerts]
-
-
-def alert_row(alert: Alert, *, query_name: str) -> dict[str, Any]:
-    """The alert as frames carry it (ARCHITECTURE.md, WebSocket)."""
-    by = alert.acknowledged_by
-    return {
-        "id": alert.pk,
-        "query": alert.query_id,
-        "query_name": query_name,
-        "kind": alert.kind,
-        "entities": list(alert.entities),
-        "value": alert.value,
-        "start": alert.start,
-        "end": alert.end,
-        "severity": alert.severity,
-        "state": alert.state,
-        "resolution": alert.resolution,
-        "opened_at": iso(alert.opened_at),
-        "detection": bytes(alert.detection_key).hex(),
-        "acknowledged_by": by.username if by is not None else None,
-        "assignee": alert.assignee.username if alert.assignee is not None else None,
-        "over_at": None if alert.over_at is None else iso(alert.over_at),
-        "revision": alert.revision,
-        "muted": alert.mute_id is not None,
-    }
-
-
-def iso(moment: datetime) -> str:
-    """As the API writes moments."""
-    return moment.isoformat().replace("+00:00", "Z")
+    return alert_rows(list(found.select_related("acknowledged_by", "assignee").order_by("-id")[:limit]))
 
 
 def alerts_waiting(*, user: AnyUser, at_most: int = 100) -> int:

@@ -10,10 +10,12 @@ from django.utils import timezone
 
 from engine.model.faults import Fault, Refused, refuse
 from engine.model.messages import Message
+from engine.sinks.facts import StoredFact
 from webapp.accounts.models import User
-from webapp.alerts.lifecycle import ENDED_BY, Change, Ledger, OpenKey, Rule, end_by_itself, in_order
+from webapp.alerts.lifecycle import ENDED_BY, Ledger, OpenKey, Rule, end_by_itself, in_order
 from webapp.alerts.models import Alert, AlertState, AlertStep, Channel, Mute, Resolution, Step
-from webapp.alerts.selectors import alert_rows, alerts_by_id, choosing_channels
+from webapp.alerts.rows import alert_rows
+from webapp.alerts.selectors import alerts_by_id, choosing_channels
 from webapp.detections.services import outbox_append
 from webapp.queries.models import Query
 
@@ -21,7 +23,7 @@ BATCH = 1000
 CHANGED_FIELDS = ["end", "state", "resolution", "resolved_at", "over_at", "closing_key"]
 
 
-def alerts_record(*, feed_id: int, changes: Sequence[Change]) -> list[dict[str, Any]]:
+def alerts_record(*, feed_id: int, changes: Sequence[StoredFact]) -> list[dict[str, Any]]:
     """Opens, ends and retracts alerts for facts that the sink has just stored, and returns them as frames carry them.
 
     To be called in the sink's transaction, under the lock of the feed's head row.
@@ -63,12 +65,12 @@ def _rules(query_ids: set[int]) -> dict[int, Rule]:
     return {pk: Rule(family, severity, frozenset(kinds)) for pk, family, severity, kinds in rows}
 
 
-def _known(feed_id: int, changes: Sequence[Change]) -> dict[bytes, Alert]:
+def _known(feed_id: int, changes: Sequence[StoredFact]) -> dict[bytes, Alert]:
     found = Alert.objects.filter(feed=feed_id, detection_key__in=[change.key for change in changes]).select_related("acknowledged_by", "assignee")
     return {bytes(alert.detection_key): alert for alert in found}
 
 
-def _open(changes: Sequence[Change], rules: dict[int, Rule]) -> dict[OpenKey, list[Alert]]:
+def _open(changes: Sequence[StoredFact], rules: dict[int, Rule]) -> dict[OpenKey, list[Alert]]:
     """Alerts that still wait for the answer that ends them, of the queries and entities in `changes`."""
     ending = [change for change in changes if (rules[change.query_id].family, change.kind) in ENDED_BY]
     waiting: dict[OpenKey, list[Alert]] = {}

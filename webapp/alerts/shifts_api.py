@@ -59,13 +59,6 @@ class ShiftView(OwnedView):
     def get_queryset(self) -> QuerySet[Any]:
         return shifts.shift_list(user=self.request.user)
 
-    def list(self, request: Request) -> Response:
-        page = self.paginate_queryset(self.get_queryset())
-        return self.get_paginated_response(self.get_serializer(page, many=True).data)
-
-    def retrieve(self, request: Request, pk: int) -> Response:
-        return Response(self.get_serializer(self.get_object()).data)
-
     @extend_schema(examples=[OpenApiExample("By the week", {"name": "Duty officer", "zone": "Europe/Athens", "calendar": WEEKS}, request_only=True)])
     def create(self, request: Request) -> Response:
         self.check_may_make()

@@ -2,8 +2,11 @@
 
 from django.urls import path
 
-from webapp.alerts.api import AlertView, ChannelView, MuteView, SavedViewView
+from webapp.alerts.api import AlertView
+from webapp.alerts.channels_api import ChannelView
+from webapp.alerts.mutes_api import MuteView
 from webapp.alerts.routing_api import RoutingRuleView
+from webapp.alerts.saved_views_api import SavedViewView
 from webapp.alerts.shifts_api import ShiftView
 
 urlpatterns = [

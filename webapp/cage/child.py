@@ -57,7 +57,7 @@ KINDS = {
             "engine.constraint_queries.operator", "engine.motion_patterns.operator", "engine.motion_patterns.progress",
             "engine.occupancy.course", "engine.encounter.operator", "engine.arrival.operator",
             "engine.complex_events.operator", "engine.runtime.derived",
-            "engine.event_calculus.operator", "engine.event_calculus.sandbox", "engine.sinks.facts",
+            "engine.event_calculus.operator", "engine.event_calculus.sandbox", "engine.sinks.answer_rows",
         ),
         warm="webapp.queries.engine_warmth",
         reads=True,

@@ -23,6 +23,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Cast
 
+from engine.sinks.answer_rows import answer_row
 from webapp.accounts.models import User
 from webapp.detections.counts import WIDTHS
 from webapp.detections.models import AnswerCount, Detection, Outbox
@@ -116,23 +117,10 @@ def _ended_since(answers: QuerySet[Detection], from_t: int) -> QuerySet[Detectio
 
 
 def detection_row(detection: Detection, left_at: int | None = None) -> dict[str, Any]:
-    """The answer as frames carry it (ARCHITECTURE.md, WebSocket). `left_at`: when the job left its version, if not known from `with_ends`."""
-    left_at = getattr(detection, "left_at", left_at) if detection.end is None else None
-    return {
-        "id": bytes(detection.key).hex(),
-        "query": detection.query_id,
-        "version": detection.version,
-        "kind": detection.kind,
-        "entities": list(detection.entities),
-        "value": detection.value if detection.score is None else detection.score,
-        "start": detection.start,
-        "end": detection.end if left_at is None else left_at,
-        "cut": left_at is not None,
-        "evidence": detection.evidence,
-        "weight": detection.weight,
-        "backfill": detection.backfill,
-        "detected_at": detection.detected_at,
-    }
+    """A stored answer as it leaves. `left_at`: when the job left its version, if not known from `with_ends`."""
+    left_at = getattr(detection, "left_at", left_at)
+    row = answer_row(detection, weight=detection.weight, backfill=detection.backfill, detected_at=detection.detected_at, left_at=left_at)
+    return {**row, "evidence": detection.evidence}
 
 
 def detections_recent(*, feed_id: int, query_ids: Sequence[int] | None, from_t: int | None = None, limit: int) -> list[dict[str, Any]]:

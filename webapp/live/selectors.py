@@ -16,7 +16,7 @@ from engine.sources.segments import LogDamaged
 from webapp.accounts import second_factor
 from webapp.accounts.models import Scope, User
 from webapp.accounts.services import token_authenticate
-from webapp.alerts.selectors import alert_rows, alerts_open
+from webapp.alerts.selectors import alerts_open
 from webapp.detections.selectors import detections_recent, outbox_range
 from webapp.feeds import recent
 from webapp.feeds.heads import feed_status
@@ -73,7 +73,7 @@ def snapshot(*, feed_id: int, queries: list[int], from_t: int | None) -> dict[st
             "seq": head["outbox_seq"],
             "detections": newest if is_whole else newest[1:],
             "since": from_t if is_whole else newest[1]["start"] + 1,
-            "alerts": alert_rows(alerts_open(feed_id=feed_id, query_ids=queries)),
+            "alerts": alerts_open(feed_id=feed_id, query_ids=queries),
             "clock": head["max_t"],
         }
 

@@ -59,7 +59,8 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     from engine.model.feed import Feed
     from engine.operator import QueryStopped, RegisteredQuery
     from engine.runtime.derived import GraphEvaluator
-    from engine.sinks.facts import Fact, facts_of, payload
+    from engine.sinks.answer_rows import answer_text
+    from engine.sinks.facts import Fact, facts_of
     from engine.sources.eventlog import EventLog
     from engine.specification import check
 
@@ -89,7 +90,7 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     except QueryStopped as stop:
         return {"stopped": stop.reason}
     asserted = sorted((fact for fact in facts.values() if fact.weight), key=lambda fact: (fact.start, fact.key))
-    answers = [{**json.loads(payload(fact, backfill=True, detected_at=0)), "query": None} for fact in asserted[-ANSWERS:]]
+    answers = [{**json.loads(answer_text(fact, backfill=True, detected_at=0)), "query": None} for fact in asserted[-ANSWERS:]]
     return {"from": max(wanted, oldest), "to": newest, "rows": rows, "truncated": truncated, "total": len(asserted), "answers": answers}
 
 

@@ -100,7 +100,7 @@ def _evaluation(feed: Feed, head: FeedHead, start: int, tables: Iterable[pa.Tabl
     return _Evaluation(facts, pa.concat_tables(late, promote_options="default") if late else None, counts, evaluator.watermark)
 
 
-def _correction(head: FeedHead, after: _Evaluation, before: _Evaluation) -> sink.Commit:
+def _correction(head: FeedHead, after: _Evaluation, before: _Evaluation) -> sink.FencedWrite:
     watermark = after.watermark
     progress: dict[str, Any] = {
         "snapshot": "",
@@ -112,7 +112,7 @@ def _correction(head: FeedHead, after: _Evaluation, before: _Evaluation) -> sink
         "last_batch": -1,
     }
     added = {name: after.counts[name] - before.counts[name] for name in COUNTED}
-    return sink.Commit(head.feed_id, head.epoch, head.checkpoint, None, ANSWERS.empty_table(), after.late, progress, added)
+    return sink.FencedWrite(head.feed_id, head.epoch, head.checkpoint, None, ANSWERS.empty_table(), after.late, progress, added)
 
 
 def _dead(feed: Feed, removed: Iterable[pa.Table], to: int, rows: int) -> None:

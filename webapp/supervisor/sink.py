@@ -22,7 +22,8 @@ from psycopg2.errors import QueryCanceled
 from engine.failpoints import failpoint
 from engine.model.messages import Message
 from engine.runtime.store import StoreTooSlow
-from engine.sinks.facts import Fact, Stored, facts_of, payload
+from engine.sinks.answer_rows import answer_text
+from engine.sinks.facts import Fact, StoredFact, facts_of
 from engine.sinks.keys import may_be_revised
 from webapp.alerts import services as alerts
 from webapp.detections.partitions import partitions_ensure, span_of
@@ -78,8 +79,8 @@ class DatabaseAway(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Commit:
-    """What one transaction stores. `batch` None: new queries joined between two batches.
+class FencedWrite:
+    """What one transaction writes for a feed, if the epoch is still that of its head row. `batch` None: new queries joined between two batches.
 
     `changes` has the ANSWERS schema; `late` are the late rows as they came. `progress` are new values of the head row's columns,
     `added` what its counters grow by. A `backfill` opens no alert. `stopped`: queries (id, version, reason) that are given up.
@@ -106,7 +107,7 @@ class Commit:
         return epoch == self.epoch and self.job in (None, job)
 
 
-def commit(work: Commit, *, timeout_s: float = TIMEOUT_S) -> bool:
+def commit(work: FencedWrite, *, timeout_s: float = TIMEOUT_S) -> bool:
     """Stores `work` exactly once; False when that had been done before (a replayed batch).
 
     Tries again while the database is away; whether a COMMIT whose answer was lost took place is read from the head row.
@@ -142,7 +143,7 @@ def with_retries(attempt: Callable[[], Answer], *, timeout_s: float = TIMEOUT_S)
             time.sleep(0.25)
 
 
-def store(work: Commit, facts: Sequence[Fact]) -> bool:
+def store(work: FencedWrite, facts: Sequence[Fact]) -> bool:
     """One attempt to store `work` with the facts that its changes, or a correction, leave behind. Raises Fenced, and what the database raises."""
     partitions_ensure({span_of(fact.start) for fact in facts})
     with transaction.atomic():
@@ -170,7 +171,7 @@ def _within(seconds: float) -> Callable[..., Any]:
     return execute
 
 
-def _write(work: Commit, facts: Sequence[Fact], head: FeedHead) -> None:
+def _write(work: FencedWrite, facts: Sequence[Fact], head: FeedHead) -> None:
     now = time.time_ns() // 1_000_000
     opened: list[dict[str, Any]] = []
     with connection.cursor() as cursor:
@@ -178,7 +179,7 @@ def _write(work: Commit, facts: Sequence[Fact], head: FeedHead) -> None:
             known = _upsert(cursor, work, facts, head.outbox_seq + 1, now)
             if not work.backfill:
                 opened = alerts.alerts_record(feed_id=work.feed_id, changes=_stored(facts, known))
-        texts = [payload(fact, backfill=work.backfill, detected_at=now) for fact in facts]
+        texts = [answer_text(fact, backfill=work.backfill, detected_at=now) for fact in facts]
         head.outbox_seq = outbox_write(cursor, work.feed_id, head.outbox_seq, texts, [json.dumps(alert) for alert in opened])
         _turn_over(cursor, work, head)
     if work.late is not None and work.late.num_rows:
@@ -189,7 +190,7 @@ def _write(work: Commit, facts: Sequence[Fact], head: FeedHead) -> None:
     _advance(head, work)
 
 
-def _turn_over(cursor: Any, work: Commit, head: FeedHead) -> None:
+def _turn_over(cursor: Any, work: FencedWrite, head: FeedHead) -> None:
     """Ends the open answers of the versions that the job has left, and takes up those that it runs now."""
     if not work.left and not work.joined:
         return
@@ -200,7 +201,7 @@ def _turn_over(cursor: Any, work: Commit, head: FeedHead) -> None:
     head.outbox_seq = outbox_write(cursor, work.feed_id, head.outbox_seq, rows, [json.dumps(alert) for alert in ended_alerts], changed)
 
 
-def _advance(head: FeedHead, work: Commit) -> None:
+def _advance(head: FeedHead, work: FencedWrite) -> None:
     if work.batch is not None:
         head.checkpoint, head.last_batch = work.checkpoint, work.batch
     for name, value in work.progress.items():
@@ -211,7 +212,7 @@ def _advance(head: FeedHead, work: Commit) -> None:
     head.save()
 
 
-def _upsert(cursor: Any, work: Commit, facts: Sequence[Fact], seq: int, now: int) -> set[int]:
+def _upsert(cursor: Any, work: FencedWrite, facts: Sequence[Fact], seq: int, now: int) -> set[int]:
     """Brings `facts` into the table; positions of those that were there, not retracted, before (unless what is found opens no alerts)."""
     cursor.execute(_INCOMING)
     cursor.copy_expert("COPY incoming FROM STDIN", _Lines(_copy_line(i, fact) for i, fact in enumerate(facts)))
@@ -231,8 +232,10 @@ def _upsert(cursor: Any, work: Commit, facts: Sequence[Fact], seq: int, now: int
     return known
 
 
-def _stored(facts: Sequence[Fact], known: set[int]) -> list[Stored]:
-    return [Stored(f.key, f.query_id, f.version, f.kind, f.entities, f.value, f.start, f.end, f.weight, i not in known) for i, f in enumerate(facts)]
+def _stored(facts: Sequence[Fact], known: set[int]) -> list[StoredFact]:
+    return [
+        StoredFact(f.key, f.query_id, f.version, f.kind, f.entities, f.value, f.start, f.end, f.weight, i not in known) for i, f in enumerate(facts)
+    ]
 
 
 def _dead_letters(feed_id: int, late: pa.Table) -> None:

@@ -70,7 +70,7 @@ class FeedStore:
         # A hundred thousand keys are more than most batches find: written down only when they are others.
         queries = {} if head.queries is self._stored_queries else {"queries": [list(key) for key in head.queries]}
         stored = sink.commit(
-            sink.Commit(
+            sink.FencedWrite(
                 feed_id=self.feed.pk,
                 epoch=self.epoch,
                 job=self.job,

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.model.changes import ANSWERS
-from engine.sinks.facts import facts_of, payload
+from engine.sinks.answer_rows import answer_text
+from engine.sinks.facts import facts_of
 from engine.sinks.keys import natural_key
 
 TEXTS = st.text(max_size=8)
@@ -36,9 +37,11 @@ def test_the_key_of_a_fact_made_of_events_is_the_sum_of_its_compact_json(
 
 
 @given(FACTS)
-def test_a_payload_is_json_with_all_that_a_page_needs(row: dict[str, Any]) -> None:
+def test_an_answer_is_json_with_all_that_a_page_needs(row: dict[str, Any]) -> None:
     (fact,) = facts_of(pa.Table.from_pylist([row], schema=ANSWERS))
-    read = json.loads(payload(fact, backfill=False, detected_at=7))
+    text = answer_text(fact, backfill=False, detected_at=7)
+    assert text.isascii()
+    read = json.loads(text)
     stored = lambda text: None if text is None else text.replace("\x00", "\ufffd")  # noqa: E731
     assert read == {
         "id": fact.key.hex(),

@@ -1,7 +1,7 @@
 """Alerts: opened and ended by answers, whatever the batches; handled by people; published to everybody through the outbox."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from types import SimpleNamespace
@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
+from engine.sinks.facts import StoredFact
 from webapp.alerts.handling import Decision, alerts_decide
 from webapp.alerts.models import Alert, Step
 from webapp.alerts.services import alerts_record
@@ -23,27 +24,16 @@ from webapp.queries.services import query_edit, query_register, query_remove
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 
-@dataclass(frozen=True)
-class Fact:
-    """What the sink reports of a stored answer."""
-
-    key: bytes
-    query_id: int
-    kind: str
-    entities: list[str]
-    start: int
-    end: int | None
-    weight: int = 1
-    version: int = 1
-    value: str | None = None
-    new: bool = True
+def stored(key: bytes, query: Query, kind: str, entities: list[str], start: int, end: int | None, weight: int = 1) -> StoredFact:
+    """What the sink reports of an answer that was not there before."""
+    return StoredFact(key, query.pk, 1, kind, entities, None, start, end, weight, new=True)
 
 
-def crossing(query: Query, kind: str, entity: str, t: int) -> Fact:
-    return Fact(f"{query.pk}{kind}{entity}{t}".encode().ljust(16, b"."), query.pk, kind, [entity], t, t)
+def crossing(query: Query, kind: str, entity: str, t: int) -> StoredFact:
+    return stored(f"{query.pk}{kind}{entity}{t}".encode().ljust(16, b"."), query, kind, [entity], t, t)
 
 
-def record(query: Query, *facts: Fact) -> list[dict[str, Any]]:
+def record(query: Query, *facts: StoredFact) -> list[dict[str, Any]]:
     return alerts_record(feed_id=query.feed_id, changes=facts)
 
 
@@ -86,12 +76,12 @@ def test_the_other_way_round_leaving_opens_and_entering_ends(query: Query) -> No
 def test_an_instant_waits_for_a_person(people: SimpleNamespace, feed: Any) -> None:
     document = {"family": "transition", "region": {"center": [0, 0], "radius": 1}, "within": 50}
     query = query_register(owner=people.owner, feed=feed, name="t", specification=document, alert_kinds=["stayed_in"], severity="high")
-    record(query, Fact(b"1" * 16, query.pk, "stayed_in", ["a"], 10, 60))
+    record(query, stored(b"1" * 16, query, "stayed_in", ["a"], 10, 60))
     assert shown(query) == [("stayed_in", ("a",), 10, 60, "new", "")]
 
 
-def interval(query: Query, end: int | None, weight: int = 1) -> Fact:
-    return Fact(b"i" * 16, query.pk, "near", ["a", "b"], 10, end, weight)
+def interval(query: Query, end: int | None, weight: int = 1) -> StoredFact:
+    return stored(b"i" * 16, query, "near", ["a", "b"], 10, end, weight)
 
 
 @pytest.fixture
@@ -143,7 +133,7 @@ def test_alerts_do_not_depend_on_where_batches_are_cut(moves: list[tuple[str, bo
     assert shown(query) == expected(facts)
 
 
-def expected(facts: Sequence[Fact]) -> list[tuple[Any, ...]]:
+def expected(facts: Sequence[StoredFact]) -> list[tuple[Any, ...]]:
     """One alert for each `in`, ended by the next `out` of the same entity."""
     rows = []
     for position, fact in enumerate(facts):

@@ -26,7 +26,7 @@ BATCHES = 25
 
 
 def store(feed: Feed, rows: list[dict[str, Any]], batch: int) -> None:
-    sink.commit(sink.Commit(feed_id=feed.pk, epoch=1, checkpoint=1, batch=batch, changes=answers(rows)), timeout_s=5)
+    sink.commit(sink.FencedWrite(feed_id=feed.pk, epoch=1, checkpoint=1, batch=batch, changes=answers(rows)), timeout_s=5)
 
 
 def changes(client: APIClient, after: int, **asked: Any) -> Any:

@@ -37,7 +37,7 @@ def query(feed: Feed) -> Query:
 
 def store(feed: Feed, rows: list[dict[str, Any]], batch: int | None = 0, **changes: Any) -> bool:
     work = {"feed_id": feed.pk, "epoch": 1, "checkpoint": 1, "batch": batch, "changes": answers(rows), **changes}
-    return sink.commit(sink.Commit(**work), timeout_s=5)
+    return sink.commit(sink.FencedWrite(**work), timeout_s=5)
 
 
 def test_a_batch_is_stored_with_its_alerts_outbox_and_head(feed: Feed, query: Query) -> None:
@@ -199,7 +199,7 @@ def test_the_job_gives_up_when_the_database_stays_away(feed: Feed, monkeypatch: 
 
     monkeypatch.setattr(sink, "failpoint", fail)
     with pytest.raises(sink.DatabaseAway):
-        sink.commit(sink.Commit(feed.pk, 1, 1, 0, answers([])), timeout_s=0.3)
+        sink.commit(sink.FencedWrite(feed.pk, 1, 1, 0, answers([])), timeout_s=0.3)
 
 
 def test_outbox_numbers_have_no_gaps_under_several_writers(feed: Feed, query: Query) -> None:

@@ -1,0 +1,65 @@
+"""The one form in which an answer leaves: in frames, over the API, in files and to brokers (ARCHITECTURE.md, WebSocket)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from engine.sinks.facts import Fact
+
+_ENCODER = msgspec.json.Encoder()
+"""1.2 µs for an answer; that of `json` takes 3.2."""
+
+
+class Answer(Protocol):
+    """What a fact of a batch and a stored answer have in common."""
+
+    @property
+    def key(self) -> bytes | memoryview[int]: ...
+    @property
+    def query_id(self) -> int: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def entities(self) -> Sequence[str]: ...
+    @property
+    def value(self) -> str | None: ...
+    @property
+    def score(self) -> float | None: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int | None: ...
+
+
+def answer_row(answer: Answer, *, weight: int, backfill: bool, detected_at: int, left_at: int | None = None) -> dict[str, Any]:
+    """All but the evidence, which a fact has as text. `left_at`: when the job left the answer's version; it ends there if it was open."""
+    is_cut = answer.end is None and left_at is not None
+    return {
+        "id": bytes(answer.key).hex(),
+        "query": answer.query_id,
+        "version": answer.version,
+        "kind": answer.kind,
+        "entities": list(answer.entities),
+        "value": answer.value if answer.score is None else answer.score,
+        "start": answer.start,
+        "end": left_at if is_cut else answer.end,
+        "cut": is_cut,
+        "weight": weight,
+        "backfill": backfill,
+        "detected_at": detected_at,
+    }
+
+
+def answer_text(fact: Fact, *, backfill: bool, detected_at: int) -> str:
+    """The row of a fact as JSON text in ASCII; weight -1 takes it away."""
+    row = answer_row(fact, weight=1 if fact.weight else -1, backfill=backfill, detected_at=detected_at)
+    # Evidence is text already: to read it and write it again would take ten times as long.
+    text = _ENCODER.encode({**row, "evidence": msgspec.Raw((fact.evidence or "null").encode())}).decode()
+    # Whoever bounds what is sent counts characters as bytes.
+    return text if text.isascii() else json.dumps(json.loads(text), separators=(",", ":"))

@@ -1,0 +1,41 @@
+"""Answers and alerts have one form each: as the API describes it, as it is read back, and as it is published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from tests.webapp.answers import a_head, answers, crossing
+from webapp.alerts.api import AlertSerializer
+from webapp.detections.api import DetectionSerializer
+from webapp.detections.models import Outbox
+from webapp.supervisor import sink
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+LISTED_ONLY = {"feed", "acknowledged_at", "resolved_by", "resolved_at", "comments", "editable"}
+"""Of an alert: what frames leave out."""
+
+
+@pytest.fixture
+def published(feed: Any, query: Any) -> dict[str, Any]:
+    """What a frame holds of one crossing and its alert."""
+    a_head(feed)
+    sink.commit(sink.FencedWrite(feed.pk, 1, 1, 0, answers([crossing(query, "a", 2000)])), timeout_s=5)
+    (row,) = Outbox.objects.filter(feed=feed)
+    return row.payload
+
+
+def test_an_answer_has_one_form(published: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    (read,) = client_of(people.viewer).get("/api/v1/detections/?feed=yard").json()["results"]
+    assert read.keys() == DetectionSerializer().fields.keys()
+    assert published["detections"] == [read]
+
+
+def test_an_alert_has_one_form(published: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    (read,) = client_of(people.viewer).get("/api/v1/alerts/").json()["results"]
+    assert read.keys() == AlertSerializer().fields.keys()
+    assert published["alerts"] == [{name: value for name, value in read.items() if name not in LISTED_ONLY}]

@@ -1,0 +1,67 @@
+"""The forms in which an alert leaves: the row of frames and messages, and the longer row of lists and files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from webapp.accounts.models import User
+from webapp.alerts.models import Alert
+from webapp.queries.models import Query
+
+
+def alert_rows(alerts: Sequence[Alert]) -> list[dict[str, Any]]:
+    """The alerts as frames carry them; the names of all their queries come by one look-up."""
+    names = dict(Query.objects.filter(pk__in={alert.query_id for alert in alerts}).values_list("pk", "name")) if alerts else {}
+    return [alert_row(alert, query_name=names[alert.query_id]) for alert in alerts]
+
+
+def alert_row(alert: Alert, *, query_name: str) -> dict[str, Any]:
+    """The alert as frames carry it (ARCHITECTURE.md, WebSocket)."""
+    return {
+        "id": alert.pk,
+        "query": alert.query_id,
+        "query_name": query_name,
+        "kind": alert.kind,
+        "entities": list(alert.entities),
+        "value": alert.value,
+        "start": alert.start,
+        "end": alert.end,
+        "severity": alert.severity,
+        "state": alert.state,
+        "resolution": alert.resolution,
+        "opened_at": iso(alert.opened_at),
+        "detection": bytes(alert.detection_key).hex(),
+        "acknowledged_by": _name(alert.acknowledged_by),
+        "assignee": _name(alert.assignee),
+        "over_at": _iso_or_null(alert.over_at),
+        "revision": alert.revision,
+        "muted": alert.mute_id is not None,
+    }
+
+
+def listed_row(alert: Any) -> dict[str, Any]:
+    """The alert of a list, with its feed and what people did. `alert`: from `alert_list`, which says who may handle it and counts the comments."""
+    return {
+        **alert_row(alert, query_name=alert.query.name),
+        "feed": alert.feed.name,
+        "acknowledged_at": _iso_or_null(alert.acknowledged_at),
+        "resolved_by": _name(alert.resolved_by),
+        "resolved_at": _iso_or_null(alert.resolved_at),
+        "comments": alert.comment_count,
+        "editable": alert.editable,
+    }
+
+
+def iso(moment: datetime) -> str:
+    """As the API writes moments."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def _iso_or_null(moment: datetime | None) -> str | None:
+    return None if moment is None else iso(moment)
+
+
+def _name(person: User | None) -> str | None:
+    return None if person is None else person.username

@@ -1,0 +1,143 @@
+"""A reading to a checked program: what only the whole text shows is found here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.event_calculus import builtins
+from engine.event_calculus.checks import Checker
+from engine.event_calculus.deadlines import Deadlines, facts_of
+from engine.event_calculus.heads import HEADS, is_misspelt
+from engine.event_calculus.literals import shown, unknown, written
+from engine.event_calculus.ordering import Unsafe, order_body
+from engine.event_calculus.program import EVENT, INTERVALS, Program
+from engine.event_calculus.reading import Reading
+from engine.event_calculus.shapes import called
+from engine.event_calculus.syntax import FluentPattern, Initially
+from engine.event_calculus.tables import symbol_name
+from engine.event_calculus.terms import Atom, Compound, Number, Place, Term, Variable
+from engine.model.messages import Message, all_of, as_it_is
+
+
+class Completion:
+    """Makes the program that a reading has read; faults are noted in the reading."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+
+    def program(self) -> Program:
+        read = self.reading
+        deadlines = Deadlines(read.facts, read.extends, read.fault).of(read.fi)
+        program = Program(
+            tuple(read.point_rules), tuple(read.interval_rules), tuple(map(self._ordered_start, read.initially)), deadlines,
+            {name: tuple(rules) for name, rules in read.groundings.items()}, tuple(read.domains),
+            {indicator: tuple(rows) for indicator, rows in read.facts.items()}, tuple(read.spatial), dict(read.inputs), tuple(read.outputs),
+        )  # fmt: skip
+        program = self._with_implied_inputs(program)
+        checker = Checker(program, self.reading.expander, self.reading.fault)
+        checker.check()
+        for output, place in self.reading.outputs.items():
+            checker.output(output, place)
+        for pattern, place in checker.reads:
+            self._check_given(pattern, place)
+        self._unread(checker)
+        self._groundings_of_inputs(program)
+        return replace(program, notices=tuple(sorted(self.reading.notices, key=lambda one: (one.place.line, one.place.column))))
+
+    def _check_given(self, pattern: FluentPattern, place: Place) -> None:
+        """What is read of an input fluent must be among the values that the text declares of it."""
+        declared = self.reading.given_values.get(pattern.indicator)
+        if declared is None or not isinstance(pattern.value, Atom | Number):
+            return
+        values = {symbol_name(one.value) if isinstance(one.value, Atom | Number) else None for one in declared}
+        if None not in values and symbol_name(pattern.value) not in values:
+            name = pattern.name
+            self.reading.fault(
+                place,
+                Message(
+                    "{name}={value} is not declared: the inputs {name} have {values}",
+                    name=name,
+                    value=pattern.value,
+                    values=", ".join(sorted(filter(None, values))),
+                ),
+            )
+
+    def _groundings_of_inputs(self, program: Program) -> None:
+        """Of an input that is known anyhow a grounding says where members of dynamic domains are named; without such a domain it changes nothing."""
+        for name, rules in self.reading.groundings.items():
+            for rule in rules:
+                indicator = (name.lstrip("="), len(rule.terms) - name.startswith("="))
+                facts = facts_of(rule.body)
+                if (
+                    indicator not in self.reading.inputs
+                    or indicator in program.fluents | program.events
+                    or any(f.indicator in self.reading.domains for f in facts)
+                ):
+                    continue
+                over = all_of([as_it_is(written(f"{fact.name}({', '.join(map(str, fact.arguments))})")) for fact in facts])
+                what = written(f"{indicator[0]}({', '.join(map(str, rule.terms))})")
+                self.reading.notice(
+                    rule.place,
+                    Message(
+                        "the grounding of the input {input} over {over}; rows say what happens, and no domain grows by it",
+                        input=what,
+                        over=over or Message("nothing"),
+                    ),
+                )
+
+    def _unread(self, checker: Checker) -> None:
+        """What stands in the text and no condition reads: a fact may stand there unused, anything else is a mistake."""
+        for head, body in self.reading.expander.definitions:
+            if head.indicator in self.reading.expander.called:
+                continue
+            if any(isinstance(term, Compound) for term in head.arguments) or is_misspelt(*head.indicator) or any(map(_is_of_time, body)):
+                self.reading.fault(
+                    head.place,
+                    Message("{fault}; as a background rule no condition calls it", fault=unknown(Message("kind of rule"), head.name, HEADS)),
+                )
+            else:
+                self.reading.notice(head.place, Message("the background rule {head}; no condition calls it", head=shown(head)))
+        read = checker.facts_read | {fact.indicator for clause in self.reading.fi for fact in facts_of(clause.conditions)}
+        for indicator in [*self.reading.facts, *self.reading.domains]:
+            if indicator in read:
+                continue
+            name, arity = called(indicator[0]), indicator[1]
+            place = self.reading.fact_places.get(indicator) or self.reading.domains[indicator]
+            if is_misspelt(name, arity):
+                self.reading.fault(place, unknown(Message("kind of rule"), name, HEADS))
+            else:
+                count = len(self.reading.facts.get(indicator, ()))
+                if count > 1:
+                    self.reading.notice(
+                        place, Message("{count:,} facts {name}/{arity}; no condition reads them", count=count, name=name, arity=arity)
+                    )
+                elif count:
+                    self.reading.notice(place, Message("{count} fact {name}/{arity}; no condition reads it", count=count, name=name, arity=arity))
+                else:
+                    self.reading.notice(place, Message("the domain {name}/{arity}; no condition reads it", name=name, arity=arity))
+
+    def _with_implied_inputs(self, program: Program) -> Program:
+        """Names with a grounding but no rule are inputs: RTEC's users declare their inputs that way."""
+        inputs = dict(self.reading.inputs)
+        defined = program.fluents | program.events
+        for name, rules in self.reading.groundings.items():
+            for rule in rules:
+                arity = len(rule.terms) - (1 if name.startswith("=") else 0)
+                indicator = (name.lstrip("="), arity)
+                if indicator not in defined and called(indicator[0]) not in {called(known) for known, _ in [*defined, *inputs]}:
+                    inputs[indicator] = INTERVALS if name.startswith("=") else EVENT
+        return replace(program, inputs=inputs)
+
+    def _ordered_start(self, start: Initially) -> Initially:
+        """With its body in an order that can be evaluated; declared groundings are taken first."""
+        grounded = "=" + start.fluent.name in self.reading.groundings
+        try:
+            return replace(start, body=order_body(start.body, {term.name for term in start.fluent.terms if grounded and isinstance(term, Variable)}))
+        except Unsafe as unsafe:
+            self.reading.fault(unsafe.place, unsafe.message)
+            return start
+
+
+def _is_of_time(literal: Term) -> bool:
+    """Whether a condition, or one in it, speaks of events or fluents."""
+    return isinstance(literal, Compound) and (literal.name in builtins.CONDITIONS or any(map(_is_of_time, literal.arguments)))

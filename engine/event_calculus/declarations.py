@@ -1,0 +1,174 @@
+"""Clauses that declare: inputs, outputs, groundings, domains, deadlines and spatial fluents."""
+
+from __future__ import annotations
+
+from engine.event_calculus.deadlines import FiClause
+from engine.event_calculus.heads import IGNORED_DECLARATIONS
+from engine.event_calculus.literals import Faulty, body_of, event_pattern, fluent_pattern, ground_target, shown, unknown
+from engine.event_calculus.program import EVENT, INTERVALS, POINTS, Output
+from engine.event_calculus.reading import Reading
+from engine.event_calculus.syntax import FluentPattern, Grounding, SpatialFluent
+from engine.event_calculus.terms import Atom, Clause, Compound, Number, Place, Term, Variable
+from engine.model.messages import Message
+
+_GIVEN = {EVENT: Message("events"), POINTS: Message("a fluent at points"), INTERVALS: Message("a fluent over intervals")}
+
+
+class Declarations:
+    """Adds what clauses declare to a reading. Raises Faulty."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+
+    def read(self, head: Compound, clause: Clause) -> None:
+        name, arguments = head.name, head.arguments
+        if isinstance(clause.body, Atom) and clause.body.name == "fail":
+            self.reading.notice(head.place, Message("{head} :- fail; that declares nothing", head=shown(head)))
+            return
+        if clause.body is not None and name not in ("grounding", "fi", "maxDuration", "maxDurationUE"):
+            raise Faulty(head.place, Message("{name} has no conditions: end it with '.'", name=name))
+        if name in IGNORED_DECLARATIONS:
+            self.reading.notice(head.place, Message("{head}; it follows from the rules, or only speaks of RTEC's speed", head=shown(head)))
+        elif name == "inputEntity":
+            self._declare_input(arguments[0], None)
+        elif name in ("points", "buildFromPoints"):
+            self._declare_input(arguments[0], POINTS)
+        elif name == "collectIntervals":
+            self._declare_input(arguments[0], INTERVALS)
+        elif name == "outputEntity":
+            self._declare_output(arguments[0])
+        elif name == "dynamicDomain":
+            domain = arguments[0]
+            if not isinstance(domain, Compound):
+                raise Faulty(head.place, Message("dynamicDomain takes a name with arguments, as in dynamicDomain(vessel(_))"))
+            self.reading.domains.setdefault(domain.indicator, head.place)
+        elif name == "grounding":
+            for body in self.reading.expander.alternatives(clause.body, clause.place):
+                target, terms = ground_target(arguments[0])
+                literals = body_of(body)
+                self.reading.groundings.setdefault(target, []).append(Grounding(target, terms, literals, head.place))
+        elif name in ("fi", "maxDuration", "maxDurationUE"):
+            self._deadline(head, clause)
+        elif name == "p":
+            self.reading.extends.append(fluent_pattern(arguments[0]))
+        elif name == "spatial":
+            self._spatial(head)
+
+    def _declare_input(self, term: Term, kind: str | None) -> None:
+        if isinstance(term, Compound) and term.name == "=":
+            pattern = fluent_pattern(term)
+            indicator = pattern.indicator
+            self.reading.given_values.setdefault(indicator, []).append(pattern)
+        else:
+            name, terms = event_pattern(term)
+            indicator, kind = (name, len(terms)), kind or EVENT
+        known = self.reading.inputs.get(indicator)
+        if indicator in self.reading.mapped:
+            if kind is not None and known not in (kind, None):
+                raise Faulty(
+                    term.place,
+                    Message(
+                        "the specification's inputs give {name} as {known}, not as {kind}",
+                        name=indicator[0],
+                        known=_GIVEN[known or EVENT],
+                        kind=_GIVEN[kind],
+                    ),
+                )
+            self.reading.notice(
+                term.place, Message("the declaration of the input {input}; the specification's inputs say the same", input=shown(term))
+            )
+            return
+        if kind is not None and known is not None and {kind, known} == {POINTS, INTERVALS} and indicator in self.reading.kind_declared:
+            raise Faulty(
+                term.place, Message("{name} is declared as {known} before, not as {kind}", name=indicator[0], known=_GIVEN[known], kind=_GIVEN[kind])
+            )
+        if kind is not None:
+            self.reading.kind_declared.add(indicator)
+            self.reading.inputs[indicator] = kind
+        self.reading.inputs.setdefault(indicator, INTERVALS)
+
+    def _declare_output(self, term: Term) -> None:
+        if isinstance(term, Compound) and term.name == "=":
+            pattern = fluent_pattern(term)
+            self.reading.outputs.setdefault(Output(pattern.name, pattern.terms, fluent=True), pattern.place)
+        else:
+            name, terms = event_pattern(term)
+            self.reading.outputs.setdefault(Output(name, terms, fluent=False), term.place)
+
+    def _deadline(self, head: Compound, clause: Clause) -> None:
+        before, after = fluent_pattern(head.arguments[0]), fluent_pattern(head.arguments[1])
+        if before.name != after.name or before.arguments != after.arguments:
+            raise Faulty(head.place, Message("{name} must name one fluent with the same arguments twice, with two values", name=head.name))
+        names = [term.name for term in before.arguments if isinstance(term, Variable)]
+        if len(set(names)) < len(names):
+            raise Faulty(head.place, Message("the arguments of {name} are different variables and constants", name=head.name))
+        for value in (before.value, after.value):
+            if isinstance(value, Variable):
+                raise Faulty(value.place, Message("the values of {name} are constants", name=head.name))
+        if before.value == after.value:
+            raise Faulty(after.value.place, Message("{name} must name two values of the fluent", name=head.name))
+        delay = head.arguments[2]
+        if not isinstance(delay, Number | Variable):
+            raise Faulty(
+                delay.place,
+                Message("the duration of {name} is a positive whole number or a variable, not {delay}", name=head.name, delay=shown(delay)),
+            )
+        for body in self.reading.expander.alternatives(clause.body, clause.place):
+            kept = [term for term in body if not self._is_own_grounding(term, before, after)]
+            self.reading.fi.append(FiClause(before, after, delay, body_of(kept), head.name == "maxDurationUE", head.place))
+
+    def _is_own_grounding(self, term: Term, before: FluentPattern, after: FluentPattern) -> bool:
+        """grounding(F=V) among the conditions of a fi, as RTEC's compiler writes it: a deadline is of declared groundings anyhow."""
+        if not (isinstance(term, Compound) and term.indicator == ("grounding", 1)):
+            return False
+        if fluent_pattern(term.arguments[0]) not in (before, after):
+            raise Faulty(
+                term.place, Message("the grounding of another fluent is no condition here; write {before} or {after}", before=before, after=after)
+            )
+        self.reading.notice(term.place, Message("the condition {condition}; a deadline is of declared groundings only", condition=shown(term)))
+        return True
+
+    def _spatial(self, head: Compound) -> None:
+        usage = Message("write spatial(F=V, distance(Position, D)), proximity(Position, D, Slot) or inside(Position, Region, MaxGap)")
+        if len(head.arguments) != 2 or not isinstance(head.arguments[1], Compound):
+            raise Faulty(head.place, usage)
+        fluent, how = fluent_pattern(head.arguments[0]), head.arguments[1]
+        numbers = [argument.value for argument in how.arguments if isinstance(argument, Number)]
+        names = [argument.name for argument in how.arguments if isinstance(argument, Atom)]
+        shapes = {"distance": (1, 1), "proximity": (1, 2), "inside": (2, 1)}
+        if shapes.get(how.name) != (len(names), len(numbers)) or any(number <= 0 for number in numbers):
+            raise Faulty(how.place, usage)
+        pair = how.name != "inside"
+        shape = [Variable] * (2 if pair else len(fluent.arguments))
+        if (
+            [type(argument) for argument in fluent.arguments] != shape
+            or not isinstance(fluent.value, Atom)
+            or (not pair and not 1 <= len(shape) <= 2)
+        ):
+            raise Faulty(
+                fluent.place,
+                Message(
+                    "{name} gives {entities}: write variables for them and a constant value",
+                    name=how.name,
+                    entities=Message("two entities") if pair else Message("an entity (and an area)"),
+                ),
+            )
+        region = names[1] if how.name == "inside" else ""
+        if how.name == "inside":
+            self._check_region(region, len(fluent.arguments), how.place)
+        slot = int(numbers[-1]) if how.name != "distance" else 0
+        self.reading.spatial.append(SpatialFluent(fluent, how.name, names[0], numbers[0], slot, region, head.place))  # type: ignore[arg-type]
+
+    def _check_region(self, region: str, arity: int, place: Place) -> None:
+        if self.reading.regions is None:
+            return
+        if arity == 1:
+            wanted: list[tuple[str, Place]] = [(region, place)]
+        else:
+            rows = self.reading.facts.get((region, 2), [])
+            if not rows:
+                raise Faulty(place, Message("there is no table of facts {region}(Area, Region)", region=region))
+            wanted = [(str(row[1]), row[1].place) for row in rows]
+        for name, where in wanted:
+            if name not in self.reading.regions:
+                self.reading.fault(where, unknown(Message("stored region"), name, self.reading.regions))

@@ -1,0 +1,151 @@
+"""Clauses that are rules: of events and fluents at points, of fluents over intervals, and of the beginning."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.event_calculus.interval_bodies import interval_body, lists_read
+from engine.event_calculus.literals import Faulty, body_of, cuts, event_pattern, fluent_pattern, shown, time_variable, written
+from engine.event_calculus.ordering import Unsafe, bound_by, order_body
+from engine.event_calculus.reading import Reading
+from engine.event_calculus.syntax import (
+    Assignment,
+    Comparison,
+    Construct,
+    Count,
+    Declared,
+    Edge,
+    Happens,
+    Initially,
+    Initiated,
+    IntervalRule,
+    Negation,
+    PointRule,
+    Retrieve,
+    literal_variables,
+    timed,
+)  # fmt: skip
+from engine.event_calculus.terms import Clause, Compound, ListTerm, Term, Variable, conjuncts, variables
+from engine.model.messages import Message
+
+MAX_RULES = 2_000
+MAX_LITERALS = 60
+
+
+class RuleClauses:
+    """Adds the rules that clauses write to a reading. Raises Faulty."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+
+    def read(self, head: Compound, clause: Clause) -> None:
+        if head.name == "holdsFor" and len(head.arguments) == 3:
+            self.reading.notice(head.place, Message("the index {index} of holdsFor/3", index=shown(head.arguments[0])))
+            head = Compound(head.name, head.arguments[1:], head.place)
+        if len(head.arguments) == 4:
+            self._spans(head, clause.body)
+            head = Compound(head.name, (head.arguments[0], head.arguments[2]), head.place)
+        for cut in cuts(clause.body):
+            self.reading.notice(cut.place, Message("the cut; all clauses of a head are looked at, and their answers united"))
+        for body in self.reading.expander.alternatives(clause.body, clause.place):
+            if len(body) > MAX_LITERALS:
+                raise Faulty(head.place, Message("a rule may have {most} conditions; this one has {count}", most=MAX_LITERALS, count=len(body)))
+            self._rule(head, body)
+        if len(self.reading.point_rules) + len(self.reading.interval_rules) > MAX_RULES:
+            raise Faulty(head.place, Message("more than {most:,} rules after expansion", most=MAX_RULES))
+
+    def _spans(self, head: Compound, body: Term | None) -> None:
+        """RTEC's initiatedAt(F=V, T1, T, T2): the span [T1, T2) in which it looks is no matter of the rules, so nothing else may read it."""
+        for span in (head.arguments[1], head.arguments[3]):
+            if not isinstance(span, Variable):
+                raise Faulty(
+                    span.place,
+                    Message("the span of {name}/4 is two variables, as in {name}(F=V, T1, T, T2), not {span}", name=head.name, span=shown(span)),
+                )
+            for literal in conjuncts(body):
+                points = isinstance(literal, Compound) and literal.indicator == ("initiatedAt", 4)
+                inside = (literal.arguments[0], literal.arguments[2]) if points and isinstance(literal, Compound) else (literal,)
+                if any(variable.name == span.name for term in inside for variable in variables(term)):
+                    raise Faulty(literal.place, Message("{span} is the span of {name}/4, which rules cannot read", span=span, name=head.name))
+            self.reading.notice(span.place, Message("the span {span} of {name}/4; every moment is looked at", span=shown(span), name=head.name))
+
+    def _rule(self, head: Compound, body: tuple[Term, ...]) -> None:
+        if head.name in ("initiates", "terminates"):
+            event, fluent, time = head.arguments
+            body = (Compound("happensAt", (event, time), head.place), *body)
+            head = Compound("initiatedAt" if head.name == "initiates" else "terminatedAt", (fluent, time), head.place)
+        if head.name == "holdsFor":
+            self._interval_rule(head, body)
+        elif head.name == "initially":
+            self.reading.initially.append(self._start(head, body))
+        else:
+            self._point_rule(head, body)
+
+    def _start(self, head: Compound, body: tuple[Term, ...]) -> Initially:
+        literals = body_of(body)
+        for literal in timed(literals):
+            raise Faulty(
+                literal.place, Message("initially speaks of the beginning: its conditions are facts, comparisons and arithmetic, without a time")
+            )
+        return Initially(fluent_pattern(head.arguments[0]), literals, head.place)
+
+    def _point_rule(self, head: Compound, body: tuple[Term, ...]) -> None:
+        time = time_variable(head.arguments[1])
+        number = len(self.reading.point_rules) + len(self.reading.interval_rules)
+        literals = body_of(body)
+        if head.name == "happensAt":
+            name, terms = event_pattern(head.arguments[0])
+            rule = PointRule("event", name, terms, time, literals, head.place, number)
+        else:
+            fluent = fluent_pattern(head.arguments[0])
+            rule = PointRule("initiate" if head.name == "initiatedAt" else "terminate", fluent.name, fluent.terms, time, literals, head.place, number)
+        self.reading.point_rules.append(self._ordered(rule))
+
+    def _ordered(self, rule: PointRule) -> PointRule:
+        """The rule with its body in an order that can be evaluated; its time must come from an event of the body."""
+        if not any(isinstance(literal, Happens | Edge | Initiated) and literal.time == rule.time for literal in rule.body):
+            raise Faulty(rule.place, Message("the body must hold happensAt(_, {time}): an event that fixes the time", time=rule.time))
+        try:
+            return replace(rule, body=order_body((*rule.body, *_left_to_groundings(rule)), set()))
+        except Unsafe as unsafe:
+            raise Faulty(unsafe.place, unsafe.message) from None
+
+    def _interval_rule(self, head: Compound, body: tuple[Term, ...]) -> None:
+        fluent = fluent_pattern(head.arguments[0])
+        number = len(self.reading.point_rules) + len(self.reading.interval_rules)
+        out = head.arguments[1]
+        if isinstance(out, ListTerm) and not out.items:
+            self.reading.notice(
+                head.place,
+                Message("{head}; where no other clause says that {fluent} holds it does not", head=shown(head), fluent=shown(head.arguments[0])),
+            )
+            return
+        if not isinstance(out, Variable):
+            raise Faulty(head.place, Message("the second argument of holdsFor must be a variable, not {out}", out=out))
+        intervals, conditions = interval_body(body, out.name)
+        known: set[str] = set()
+        for literal in intervals:
+            for name in lists_read(literal):
+                if name not in known:
+                    raise Faulty(literal.place, Message("the list {name} is used before anything is bound to it", name=name))
+            if isinstance(literal, Retrieve | Construct):
+                if literal.out in known:
+                    raise Faulty(literal.place, Message("the list {out} is bound twice", out=literal.out))
+                known.add(literal.out)
+        if out.name not in known:
+            raise Faulty(head.place, Message("nothing binds the list {name}", name=out.name))
+        read = {out.name, *(name for literal in intervals for name in lists_read(literal))}
+        for literal in intervals:
+            if isinstance(literal, Retrieve | Construct) and literal.out not in read:
+                what = f"holdsFor({literal.fluent}, {literal.out})" if isinstance(literal, Retrieve) else literal.out
+                self.reading.notice(literal.place, Message("the list of {list}; nothing reads {out}", list=written(what), out=written(literal.out)))
+        self.reading.interval_rules.append(IntervalRule(fluent, intervals, conditions, out.name, head.place, number))
+
+
+def _left_to_groundings(rule: PointRule) -> tuple[Declared, ...]:
+    """What binds the variables of a head that its conditions need and no condition binds."""
+    bound = bound_by(rule.body)
+    open_ = {term.name for term in rule.terms if isinstance(term, Variable)} - bound
+    needed = set().union(*(literal_variables(literal) for literal in rule.body if isinstance(literal, Negation | Count | Comparison | Assignment)))
+    key = rule.name if rule.kind == "event" else "=" + rule.name
+    return (Declared(key, rule.terms, rule.place),) if open_ & needed else ()

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.sources.formats import Kind, Layout, read_chunks
-from engine.sources.guessing import inspect
+from engine.sources.guessing.files import inspect
 
 pytestmark = pytest.mark.data
 Row = tuple[int, str, int, float, float]

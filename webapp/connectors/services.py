@@ -18,7 +18,7 @@ from engine.sinks.live import SinkKind
 from engine.sinks.live.kinds import sink_kinds
 from engine.sources.formats import Broken, Layout, flattened, table_of
 from engine.sources.formats import Kind as FileKind
-from engine.sources.guessing import guess
+from engine.sources.guessing.columns import guess
 from engine.sources.live import RECEIVED, Away, Field, FieldType, Record, SourceKind
 from engine.sources.live.kinds import source_kinds
 from engine.sources.reading import PLANE

@@ -16,7 +16,7 @@ import pytest
 from engine.model.faults import Refused
 from engine.sources.files import Unreadable
 from engine.sources.formats import Kind, Layout, read_chunks
-from engine.sources.guessing import inspect
+from engine.sources.guessing.files import inspect
 from engine.sources.reading import DATED, ISO, Reading, numbers_of, read_rows, reading_of, times_of
 
 T0 = 1_767_348_000_000

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.sources.formats import read_chunks
-from engine.sources.guessing import inspect
+from engine.sources.guessing.files import inspect
 from engine.sources.reading import numbers_of, read_rows, reading_of
 
 NOON = datetime(2025, 12, 31, 12, tzinfo=UTC)

@@ -14,7 +14,7 @@ import pytest
 import shapely
 
 from engine.model.faults import Refused
-from engine.sources.guessing import inspect
+from engine.sources.guessing.files import inspect
 from engine.sources.reading import UTM, reading_of
 from tests.engine.sources.test_odd_files import looked, table
 

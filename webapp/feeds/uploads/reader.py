@@ -19,7 +19,9 @@ from engine.model.faults import Fault, Refused
 from engine.model.messages import Message, message_of
 from engine.sources.files import Unreadable
 from engine.sources.formats import Chunk, Kind, Layout, read_chunks, table_of
-from engine.sources.guessing import described, guess, inspect
+from engine.sources.guessing.columns import guess
+from engine.sources.guessing.files import inspect
+from engine.sources.guessing.samples import described
 from engine.sources.reading import Reading, read_rows, reading_of
 
 KEPT = 1_000

@@ -1,0 +1,70 @@
+"""Which columns say who, when and where; what is left are attributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from engine.model.feed import CORE_TYPES
+from engine.sources.formats import Layout
+from engine.sources.guessing.names import EASTWARD, EVENT, NORTHWARD, WHO, named_column, plain
+from engine.sources.guessing.places import column_of_both, crs_of, place_format
+from engine.sources.guessing.times import with_time
+from engine.sources.guessing.values import has_decimal_commas, is_name, type_of
+from engine.sources.places import is_bytes
+from engine.sources.reading import Attribute, Reading, reading_of
+
+
+def guess(raw: pa.Table, layout: Layout, name: str, chosen: Mapping[str, Any]) -> Reading:
+    """How the rows of a file are likely to be meant, where `chosen` does not say it. Raises Refused."""
+    columns = {column: raw.column(column).combine_chunks() for column in raw.column_names}
+    decimal = "," if has_decimal_commas(columns.values()) else "."
+    x, y = named_column(columns, EASTWARD), named_column(columns, NORTHWARD)
+    x, y = (x, y) if x and y else (column_of_both(columns), "")
+    reading = Reading(layout, x=x, y=y, decimal=decimal, event=named_column(columns, EVENT), thing=Path(name).name.split(".")[0][:60] or "thing")
+    reading = _but(reading, chosen, "x", "y", "decimal", "event", "thing", "zone", "encoding", "delimiter", "header", "sheet", "kind")
+    reading = _but(replace(reading, place_format=place_format(columns, reading)), chosen, "place_format")
+    reading = _but(with_time(columns, _but(reading, chosen, "time"), fixed="time" in chosen), chosen, "time", "time_format")
+    x, y = reading.x, reading.y
+    entity = _entity([one for one in columns if one not in (*reading.time, x, y, reading.event)], columns)
+    reading = replace(reading, entity=(entity,) if entity else (), crs=crs_of(columns, reading))
+    reading = _but(reading, chosen, "entity", "crs")
+    return _but(replace(reading, attributes=_guess_attributes(columns, reading)), chosen, *chosen)
+
+
+def _but(reading: Reading, chosen: Mapping[str, Any], *keys: str) -> Reading:
+    """The reading with what was chosen for some of its keys. Raises Refused."""
+    return reading_of({**reading.to_json(), **{key: chosen[key] for key in keys if key in chosen}})
+
+
+def _entity(columns: Sequence[str], values: Mapping[str, pa.Array]) -> str:
+    usable = [column for column in columns if is_name(values[column])]
+    # Where some rows have another column for who they are, the one that most rows have tells.
+    usable = [column for column in usable if 2 * values[column].null_count <= len(values[column])] or usable
+    named = named_column(usable, WHO)
+    if named:
+        return named
+    ending = [column for column in usable if re.search(r"(^|_)(id|no|nr|number|code|key)$", plain(column))]
+    return ending[0] if ending else ""
+
+
+def _guess_attributes(columns: Mapping[str, pa.Array], reading: Reading) -> tuple[Attribute, ...]:
+    used = {*reading.time, reading.x, reading.y, reading.event, *reading.entity}
+    found: list[Attribute] = []
+    taken = {*CORE_TYPES, "seq", "clock", "route"}
+    for source, column in columns.items():
+        if source in used or len(found) == 60 or is_bytes(column.type):
+            continue
+        name = re.sub(r"[^A-Za-z0-9_]+", "_", source).strip("_").lower()[:60] or f"column_{len(found) + 1}"
+        name = f"_{name}" if name[0].isdigit() else name
+        free, more = name, 2
+        while free in taken:
+            free, more = f"{name}_{more}", more + 1
+        taken.add(free)
+        found.append(Attribute(source, free, type_of(column, reading.decimal)))
+    return tuple(found)

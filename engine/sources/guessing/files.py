@@ -1,0 +1,88 @@
+"""How an unknown file is written, and its first rows."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.model.messages import Message
+from engine.sources.files import Unreadable
+from engine.sources.formats import Broken, Chunk, Kind, Layout, head_of, kind_of, open_bytes, read_chunks
+from engine.sources.formats.delimited_text import guess_layout, lines_not_utf8
+from engine.sources.guessing.columns import guess
+from engine.sources.guessing.samples import SHOWN_FAULTS, described
+from engine.sources.reading import reading_of
+
+SAMPLE_ROWS = 5_000
+LOOKED_THROUGH_BYTES = 64_000_000
+"""So much of a text is looked through for signs of another encoding: a third of a second."""
+
+
+def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What the file holds, read as `chosen` says and, where it says nothing, as is likely. Raises Unreadable, Refused."""
+    reading_of(chosen)
+    layout = _layout(path, name, chosen)
+    raw, lines, broken = _sample(read_chunks(path, layout))
+    broken = [*broken, *_further_on(path, layout, {one.line for one in broken})]
+    reading = guess(raw, layout, name, {**_of_metadata(path, layout, chosen), **chosen})
+    return {"reading": reading.to_json(), "sheets": _sheets(path, layout), **described(raw, lines, broken, reading)}
+
+
+def _layout(path: Path, name: str, chosen: Mapping[str, Any]) -> Layout:
+    head = head_of(path)
+    kind = Kind(chosen["kind"]) if chosen.get("kind") in list(Kind) else kind_of(head, name)
+    layout = guess_layout(head) if kind is Kind.CSV else Layout(kind)
+    given = {key: chosen[key] for key in ("encoding", "delimiter", "header", "sheet") if key in chosen}
+    if kind is Kind.EXCEL and not given.get("sheet"):
+        from engine.sources.formats.typed import filled_sheet
+
+        given["sheet"] = filled_sheet(path)
+    return replace(layout, **given)
+
+
+def _sheets(path: Path, layout: Layout) -> list[str]:
+    if layout.kind is not Kind.EXCEL:
+        return []
+    from engine.sources.formats.typed import sheets_of
+
+    return sheets_of(path)
+
+
+def _further_on(path: Path, layout: Layout, known: set[int]) -> list[Broken]:
+    """Lines after the sample whose encoding is another: who learns of them only when the file is loaded has chosen without knowing."""
+    if layout.kind is not Kind.CSV or layout.encoding.lower() not in ("utf-8", "utf-8-sig"):
+        return []
+    try:
+        with open_bytes(path) as stream:
+            return list(islice((one for one in lines_not_utf8(stream, LOOKED_THROUGH_BYTES) if one.line not in known), SHOWN_FAULTS))
+    except (OSError, EOFError, zlib.error):
+        # Reading it says why.
+        return []
+
+
+def _of_metadata(path: Path, layout: Layout, chosen: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a file with types says itself of its places, unless others were chosen."""
+    if layout.kind not in (Kind.PARQUET, Kind.ARROW) or not {"x", "y", "place_format"}.isdisjoint(chosen):
+        return {}
+    from engine.sources.formats.typed import geometry_of
+
+    return geometry_of(path, layout.kind)
+
+
+def _sample(chunks: Iterable[Chunk]) -> tuple[pa.Table, npt.NDArray[np.int64], Sequence[Broken]]:
+    """The first rows of a file: as many as its first piece, at most SAMPLE_ROWS."""
+    first = next(iter(chunks), None)
+    if first is None or not (first.table.num_rows or first.broken):
+        raise Unreadable(Message("There are no rows in the file."))
+    if first.table.num_rows and not first.table.num_columns:
+        raise Unreadable(Message("The rows of the file hold no single values, and lists are not read: write a column for each value."))
+    # Without columns Arrow does not count the rows of a slice.
+    return first.table.slice(0, min(SAMPLE_ROWS, first.table.num_rows)), first.lines[:SAMPLE_ROWS], list(islice(first.broken, SAMPLE_ROWS))

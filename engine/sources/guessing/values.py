@@ -1,0 +1,69 @@
+"""What a column's values may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.model.feed import ColumnType
+from engine.sources.reading import numbers_of
+
+TRIED_ROWS = 500
+"""Formats of times are tried on so many values."""
+
+
+def is_text(column: pa.Array) -> bool:
+    return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
+
+
+def is_name(column: pa.Array) -> bool:
+    return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_integer(column.type) or _is_whole(column))
+
+
+def _is_whole(column: pa.Array) -> bool:
+    if not pa.types.is_floating(column.type):
+        return False
+    values = column.drop_null().to_numpy(zero_copy_only=False)
+    return bool(len(values) and np.all(values == np.floor(values)))
+
+
+def has_decimal_commas(columns: Iterable[pa.Array]) -> bool:
+    """Whether texts such as 12,5 are the usual numbers."""
+    commas = points = 0
+    for column in columns:
+        if pa.types.is_string(column.type):
+            head = column.slice(0, TRIED_ROWS)
+            commas += pc.sum(pc.match_substring_regex(head, r"^\s*-?\d+,\d+\s*$")).as_py() or 0
+            points += pc.sum(pc.match_substring_regex(head, r"^\s*-?\d+\.\d+\s*$")).as_py() or 0
+    return commas > points
+
+
+def type_of(column: pa.Array, decimal: str) -> ColumnType:
+    if pa.types.is_boolean(column.type):
+        return ColumnType.BOOL
+    if pa.types.is_null(column.type):
+        return ColumnType.STRING
+    if is_text(column):
+        texts = pd.Series(column.to_pandas()).dropna().str.strip()
+        if len(texts) and texts.str.fullmatch(r"0\d+").any():
+            return ColumnType.STRING
+        if len(texts) and set(texts.str.lower()) <= {"true", "false"}:
+            return ColumnType.BOOL
+    elif not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)):
+        return ColumnType.STRING
+    values, wrong = numbers_of(column, decimal)
+    given = values[np.isfinite(values)]
+    if wrong.any() or not len(given):
+        return ColumnType.STRING
+    # Later rows may have decimals where the first have none: only what was written as a whole number is one.
+    return (
+        ColumnType.INT if not pa.types.is_floating(column.type) and np.all(given == np.floor(given)) and _without_point(column) else ColumnType.FLOAT
+    )
+
+
+def _without_point(column: pa.Array) -> bool:
+    return not is_text(column) or not pc.any(pc.match_substring_regex(column, r"[.,eE]")).as_py()

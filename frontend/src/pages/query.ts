@@ -1,33 +1,28 @@
-import { ApiError, call, get, getAll, post, query as address, faultList, reason, type Fault } from "../lib/api";
+import { ApiError, call, get, getAll, post, query as address } from "../lib/api";
 import { button, exchange, h, icon, linkButton, replace } from "../lib/dom";
 import { Latest } from "../lib/latest";
-import { isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
+import { isObject } from "../lib/parse";
 import { FEATURE } from "../data/bulk_data";
-import { copyName, copyStem, freeName } from "../data/query_list";
 import { readDerive, withAnswers } from "../data/derive_data";
 import { kept } from "../data/document_data";
 import { isCrossing } from "../data/query_form_data";
 import { plainQuestion, questionsOf, type Question } from "../data/question_data";
 import {
   channel as channelParser,
-  moment,
   queryRow,
   queryVersion,
   region as regionParser,
   type Channel,
   type Detection,
   type Feed,
-  type QueryRow,
   type QueryVersion,
   type RegionRow,
 } from "../lib/shapes";
 import { wishOf } from "../data/stretch";
 import { queryColour } from "../lib/colours";
-import { formatAgo, formatNumber } from "../lib/time";
+import { formatNumber } from "../lib/time";
 import { familyOf } from "../lib/families";
-import { familyName } from "../lib/words";
 import { unlessOthersStop } from "../views/dependents";
-import { confirmDanger, openDialog } from "../views/dialog_view";
 import { explainAnswer, goTo } from "../views/answer_tracks";
 import type { FamilyEditor } from "../views/editors/editor";
 import { editorOf } from "../views/editors/registry";
@@ -38,8 +33,11 @@ import { DerivationView } from "../views/query_form/derivation_view";
 import { DeriveField } from "../views/query_form/derive_field";
 import { familyGallery, questionTitle } from "../views/query_form/family_gallery";
 import { FilingView } from "../views/query_form/filing_view";
+import { originalOf, suggestedName, type Original } from "../views/query_form/free_names";
 import { PreviewView } from "../views/query_form/preview_view";
+import { earlierNotice, queryHead, stopNotice } from "../views/query_form/query_head";
 import { section } from "../views/query_form/section";
+import { checked, VerdictView, type Verdict } from "../views/query_form/verdict_view";
 import { RegionEditorView } from "../views/region_editor_view";
 import { fail, openShell, toast } from "../views/shell_view";
 import { t } from "../lib/texts";
@@ -48,13 +46,6 @@ const shell = openShell();
 const stored = shell.data["query"] === null || shell.data["query"] === undefined ? null : queryRow(shell.data["query"]);
 const families = isObject(shell.data["families"]) ? Object.keys(shell.data["families"]) : ["border", "transition"];
 const parameters = new URLSearchParams(location.search);
-const checked = record({
-  faults: faultList,
-  sentence: nullable(string),
-  kinds: otherwise(list(string), []),
-  notices: otherwise(list(string), []),
-  placement: otherwise(nullable(string), null),
-});
 const CHECK_AFTER_MS = 350;
 /** Passing over many answers fetches nothing. */
 const POINTED_AT_MS = 120;
@@ -63,22 +54,6 @@ const isBulk = stored === null && parameters.get("from") === "file";
 const offered = questionsOf(isBulk ? families.filter(isCrossing) : families);
 /** Stands for the file's regions while the template is checked. */
 const SAMPLE = { center: [0, 0], radius: 1 };
-
-/** Why the job goes on without the query, if it does. */
-function stopNotice({ stopped }: QueryRow): HTMLElement | null {
-  return stopped === null
-    ? null
-    : h(
-        "p",
-        { class: "notice notice-critical stop-notice", role: "status" },
-        icon("circle-alert"),
-        h(
-          "span",
-          {},
-          t("The job stopped this query: {reason}. Narrow it down, or switch it off and on, to start again.", { reason: stopped.reason }),
-        ),
-      );
-}
 
 class QueryPage {
   private question: Question;
@@ -102,7 +77,7 @@ class QueryPage {
     value: stored?.name ?? "",
     autocomplete: "off",
   });
-  private readonly sentence = h("div", { class: "sentence", role: "status", "aria-live": "polite" });
+  private readonly verdict = new VerdictView();
   private readonly stage = h("div", { class: "query-stage", hidden: true });
   private readonly fields = h(
     "div",
@@ -125,7 +100,7 @@ class QueryPage {
   );
   private readonly judged = new Latest(
     (signal) => this.check(signal),
-    (error) => replace(this.sentence, h("p", { class: "muted" }, reason(error))),
+    (error) => this.verdict.failed(error),
   );
 
   constructor(
@@ -161,7 +136,7 @@ class QueryPage {
       this.alerts.element,
       isBulk ? null : this.filing.element,
       this.derivation.element,
-      section(t("In words"), this.sentence),
+      section(t("In words"), this.verdict.element),
     );
     replace(
       this.body,
@@ -169,12 +144,12 @@ class QueryPage {
         ? familyGallery(offered, this.question, (question) => void this.choose(question))
         : stored === null
           ? null
-          : this.ofEarlier(stored),
+          : earlierNotice(stored, this.earlier),
       stored === null || this.earlier !== null ? null : stopNotice(stored),
       this.stage,
       h("div", { class: "query-page" }, left, h("div", { class: "query-right" }, mapBox, this.bulk?.element ?? this.preview.element)),
     );
-    replace(shell.root, this.head(), this.body);
+    replace(shell.root, queryHead({ stored, earlier: this.earlier, isBulk, save: this.save }), this.body);
     this.map = new RegionEditorView(mapBox, feed);
     this.map.setContext(regions.map((row) => ({ id: row.id, name: row.name, geometry: row.geometry, colour: null })));
   }
@@ -202,8 +177,7 @@ class QueryPage {
     const { within, types } = this.drafts.get(draftOf(this.question)) ?? {};
     this.drafts.set(draftOf(this.question), isCrossing(this.question.family) ? { within, types, ...before } : before);
     this.question = question;
-    // What is said of the question before is wrong of this one, however long its check takes.
-    replace(this.sentence, h("span", { class: "muted" }, t("Checking…")));
+    this.verdict.checking();
     const draft = this.drafts.get(draftOf(question)) ?? this.fresh(question);
     await this.open({ ...question.begin(this.feed), ...draft, family: question.family });
   }
@@ -244,50 +218,6 @@ class QueryPage {
   }
 
   // ---- Frame
-
-  private head(): HTMLElement {
-    const title = stored !== null ? stored.name : isBulk ? t("Queries from a file") : t("New query");
-    const actions: HTMLElement[] = [];
-    if (stored !== null) {
-      actions.push(linkButton(t("Duplicate"), address("/queries/new", { copy: stored.id }), "copy", "button-quiet"));
-      actions.push(button(t("Versions"), { icon: "history", kind: "button-quiet", onClick: () => void showVersions(stored) }));
-      if (stored.editable)
-        actions.push(button(t("Remove"), { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void remove(stored) }));
-    }
-    // An earlier version is there to be looked at: saved, it would be the newest.
-    if (stored?.editable !== false && this.earlier === null) actions.push(this.save);
-    const badges =
-      stored === null
-        ? []
-        : [
-            h("span", { class: "badge" }, familyName(stored.family)),
-            h("span", { class: "badge" }, t("version {version}", { version: (this.earlier ?? stored).version })),
-          ];
-    return h(
-      "header",
-      { class: "bar" },
-      h("a", { class: "breadcrumb", href: "/queries/" }, icon("arrow-left"), t("Queries")),
-      h("h1", { class: "truncate" }, title),
-      ...badges,
-      h("div", { class: "bar-actions" }, ...actions),
-    );
-  }
-
-  private ofEarlier({ id, version }: QueryRow): HTMLElement | null {
-    if (this.earlier === null) return null;
-    const [shown, newest] = [formatNumber(this.earlier.version), formatNumber(version)];
-    return h(
-      "p",
-      { class: "notice notice-high earlier" },
-      icon("history"),
-      h(
-        "span",
-        { class: "grow" },
-        t("Version {shown} gave this answer; its rules and areas are shown. The newest is version {newest}.", { shown, newest }),
-      ),
-      h("a", { href: `/queries/${id}` }, t("See the newest")),
-    );
-  }
 
   private general(): HTMLElement {
     const feed = h(
@@ -406,72 +336,26 @@ class QueryPage {
   private async check(signal: AbortSignal): Promise<void> {
     const answer = await post("queries/check", { feed: this.feed.name, specification: this.checkable() }, checked, signal);
     const kinds = answer.kinds.length > 0 ? answer.kinds : (this.editor?.kinds() ?? []);
-    this.tell(answer.faults, answer.sentence, answer.notices, answer.placement);
+    this.tell(answer);
     if (kinds.length > 0 || answer.faults.length === 0) this.alerts.setKinds(kinds);
   }
 
-  private tell(given: Fault[], sentence: string | null, notices: readonly string[] = [], placement: string | null = null): void {
+  private tell({ faults: given, ...said }: Verdict): void {
     this.editor?.faults?.(given);
     const faults = given.map((fault) => this.editor?.explained?.(fault) ?? fault);
     const unclaimed = showFaults(this.body, this.isTried ? faults : []);
-    if (sentence !== null && faults.length === 0) {
-      const noticeList =
-        notices.length > 0
-          ? h(
-              "details",
-              { class: "notices" },
-              h(
-                "summary",
-                { class: "small muted" },
-                notices.length === 1
-                  ? t("One thing that is written changes no answer")
-                  : t("{count} things that are written change no answer", { count: formatNumber(notices.length) }),
-              ),
-              h("ul", { class: "small" }, ...notices.map((notice) => h("li", {}, notice))),
-            )
-          : null;
-      const spread = placement === null ? null : h("p", { class: "small muted placement" }, placement);
-      replace(this.sentence, h("p", { class: "sentence-text" }, sentence), noticeList, spread);
-    } else {
-      const shown = this.isTried ? unclaimed : faults;
-      const title =
-        faults.length === 0
-          ? t("Nothing is wrong with it.")
-          : this.isTried && unclaimed.length === 0
-            ? t("Not yet: see the marked fields.")
-            : t("Still to do:");
-      replace(
-        this.sentence,
-        h("p", { class: "muted" }, title),
-        h("ul", { class: "todo" }, ...shown.map((fault) => h("li", {}, fault.message))),
-      );
-    }
+    this.verdict.show({ faults, ...said }, this.isTried ? unclaimed : null);
   }
 
   private refused(error: unknown): void {
     this.isTried = true;
     if (error instanceof ApiError && error.faults.length > 0 && error.status === 400) {
       const faults = error.faults.map((fault) => ({ ...fault, pointer: fault.pointer.replace(/^\/(specification|template)/, "") }));
-      this.tell(faults, null);
+      this.tell({ faults, sentence: null, notices: [], placement: null });
       this.body.querySelector(".field-error")?.scrollIntoView({ block: "center", behavior: "smooth" });
     } else {
       fail(error);
     }
-  }
-
-  /** What a query without a name is called: a name that no other query of the feed has. */
-  private async suggestedName(): Promise<string> {
-    if (stored !== null) return stored.name;
-    const title = questionTitle(this.question);
-    const alike = await getAll(
-      address("queries/", { feed: this.feed.name, search: title, page_size: 1000 }),
-      record({ name: string }),
-      1000,
-    );
-    return freeName(
-      title,
-      alike.map(({ name }) => name),
-    );
   }
 
   private async store(): Promise<void> {
@@ -482,7 +366,7 @@ class QueryPage {
     }
     this.save.disabled = true;
     try {
-      const name = this.name.value.trim() || (await this.suggestedName());
+      const name = this.name.value.trim() || (stored?.name ?? (await suggestedName(this.feed.name, questionTitle(this.question))));
       const body = { feed: this.feed.name, name, specification: this.specification(), ...this.filing.values(), ...this.alerts.settings() };
       if (stored === null) {
         const made = await post("queries/", body, queryRow);
@@ -514,68 +398,6 @@ function draftOf({ key, family }: Question): string {
   return isCrossing(family) ? "crossing" : key;
 }
 
-const versionRow = record({
-  version: number,
-  sentence: otherwise(string, ""),
-  created_at: moment,
-  created_by: nullable(string),
-  current: otherwise((value: unknown) => value === true, false),
-  specification: (value: unknown) => value,
-});
-
-async function showVersions(row: QueryRow): Promise<void> {
-  try {
-    const versions = await get(`queries/${row.id}/versions`, list(versionRow));
-    const items = versions.map((one) =>
-      h(
-        "div",
-        { class: "version" },
-        h(
-          "div",
-          { class: "row spread" },
-          h("strong", {}, t("Version {version}", { version: formatNumber(one.version) })),
-          one.current ? h("span", { class: "badge badge-good" }, t("current")) : null,
-        ),
-        h("p", { class: "small" }, one.sentence),
-        h(
-          "p",
-          { class: "small faint" },
-          `${formatAgo(one.created_at, Date.now())}${one.created_by ? t(" by {createdby}", { createdby: one.created_by }) : ""}`,
-        ),
-        h(
-          "details",
-          {},
-          h("summary", { class: "small" }, t("Specification")),
-          h("pre", { class: "mono document" }, JSON.stringify(one.specification, null, 2)),
-        ),
-      ),
-    );
-    openDialog(t("Versions of {name}", { name: row.name }), ...items).foot.remove();
-  } catch (error) {
-    fail(error);
-  }
-}
-
-async function remove(row: QueryRow): Promise<void> {
-  if (
-    !(await confirmDanger(
-      t("Remove this query?"),
-      t("“{name}” stops giving answers. Those it has given are kept.", { name: row.name }),
-      t("Remove query"),
-    ))
-  )
-    return;
-  try {
-    const done = await unlessOthersStop(async (stop) => {
-      await call(address(`queries/${row.id}/`, { stop_dependents: stop ? "true" : null }), { method: "DELETE" });
-      return true;
-    }, t("Remove it and stop them"));
-    if (done !== null) location.assign("/queries/");
-  } catch (error) {
-    fail(error);
-  }
-}
-
 /** The version that the address asks for, where the newest asks something else. */
 async function askedVersion(): Promise<QueryVersion | null> {
   const version = wishOf(location.search)?.version ?? null;
@@ -584,26 +406,10 @@ async function askedVersion(): Promise<QueryVersion | null> {
   return found.unchanged ? null : found;
 }
 
-/** A query, and a name for its copy that no other has. */
-type Original = QueryRow & { copyName: string };
-
 /** The query that the address asks to copy. */
 async function askedOriginal(): Promise<Original | null> {
   const copied = parameters.get("copy") ?? "";
-  if (stored !== null || !/^\d+$/.test(copied)) return null;
-  const row = await get(`queries/${copied}/`, queryRow);
-  const alike = await getAll(
-    address("queries/", { feed: row.feed, search: copyStem(row.name), page_size: 1000 }),
-    record({ name: string }),
-    1000,
-  );
-  return {
-    ...row,
-    copyName: copyName(
-      row.name,
-      alike.map(({ name }) => name),
-    ),
-  };
+  return stored !== null || !/^\d+$/.test(copied) ? null : originalOf(copied);
 }
 
 async function open(): Promise<void> {

@@ -1,0 +1,101 @@
+/** The page's head with what can be done with a stored query, and the notices below it. */
+
+import { call, query as address } from "../../lib/api";
+import { button, h, icon, linkButton } from "../../lib/dom";
+import type { QueryRow, QueryVersion } from "../../lib/shapes";
+import { t } from "../../lib/texts";
+import { formatNumber } from "../../lib/time";
+import { familyName } from "../../lib/words";
+import { unlessOthersStop } from "../dependents";
+import { confirmDanger } from "../dialog_view";
+import { fail } from "../shell_view";
+import { showVersions } from "./versions_dialog";
+
+/** `stored`: null for a new query; `earlier`: the version that is shown instead of the newest; `save`: the button that stores it. */
+interface Shown {
+  stored: QueryRow | null;
+  earlier: QueryVersion | null;
+  isBulk: boolean;
+  save: HTMLButtonElement;
+}
+
+export function queryHead({ stored, earlier, isBulk, save }: Shown): HTMLElement {
+  const title = stored !== null ? stored.name : isBulk ? t("Queries from a file") : t("New query");
+  const actions: HTMLElement[] = [];
+  if (stored !== null) {
+    actions.push(linkButton(t("Duplicate"), address("/queries/new", { copy: stored.id }), "copy", "button-quiet"));
+    actions.push(button(t("Versions"), { icon: "history", kind: "button-quiet", onClick: () => void showVersions(stored) }));
+    if (stored.editable)
+      actions.push(button(t("Remove"), { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void remove(stored) }));
+  }
+  // An earlier version is there to be looked at: saved, it would be the newest.
+  if (stored?.editable !== false && earlier === null) actions.push(save);
+  const badges =
+    stored === null
+      ? []
+      : [
+          h("span", { class: "badge" }, familyName(stored.family)),
+          h("span", { class: "badge" }, t("version {version}", { version: (earlier ?? stored).version })),
+        ];
+  return h(
+    "header",
+    { class: "bar" },
+    h("a", { class: "breadcrumb", href: "/queries/" }, icon("arrow-left"), t("Queries")),
+    h("h1", { class: "truncate" }, title),
+    ...badges,
+    h("div", { class: "bar-actions" }, ...actions),
+  );
+}
+
+async function remove(row: QueryRow): Promise<void> {
+  if (
+    !(await confirmDanger(
+      t("Remove this query?"),
+      t("“{name}” stops giving answers. Those it has given are kept.", { name: row.name }),
+      t("Remove query"),
+    ))
+  )
+    return;
+  try {
+    const done = await unlessOthersStop(async (stop) => {
+      await call(address(`queries/${row.id}/`, { stop_dependents: stop ? "true" : null }), { method: "DELETE" });
+      return true;
+    }, t("Remove it and stop them"));
+    if (done !== null) location.assign("/queries/");
+  } catch (error) {
+    fail(error);
+  }
+}
+
+/** Why the job goes on without the query, if it does. */
+export function stopNotice({ stopped }: QueryRow): HTMLElement | null {
+  return stopped === null
+    ? null
+    : h(
+        "p",
+        { class: "notice notice-critical stop-notice", role: "status" },
+        icon("circle-alert"),
+        h(
+          "span",
+          {},
+          t("The job stopped this query: {reason}. Narrow it down, or switch it off and on, to start again.", { reason: stopped.reason }),
+        ),
+      );
+}
+
+/** That the page shows an earlier version. */
+export function earlierNotice({ id, version }: QueryRow, earlier: QueryVersion | null): HTMLElement | null {
+  if (earlier === null) return null;
+  const [shown, newest] = [formatNumber(earlier.version), formatNumber(version)];
+  return h(
+    "p",
+    { class: "notice notice-high earlier" },
+    icon("history"),
+    h(
+      "span",
+      { class: "grow" },
+      t("Version {shown} gave this answer; its rules and areas are shown. The newest is version {newest}.", { shown, newest }),
+    ),
+    h("a", { href: `/queries/${id}` }, t("See the newest")),
+  );
+}

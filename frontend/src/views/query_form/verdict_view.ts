@@ -1,0 +1,66 @@
+/** What the server says of the document: the query in words, or what is still to do. */
+
+import { faultList, reason, type Fault } from "../../lib/api";
+import { h, replace } from "../../lib/dom";
+import { list, nullable, otherwise, record, string } from "../../lib/parse";
+import { t } from "../../lib/texts";
+import { formatNumber } from "../../lib/time";
+
+export const checked = record({
+  faults: faultList,
+  sentence: nullable(string),
+  kinds: otherwise(list(string), []),
+  notices: otherwise(list(string), []),
+  placement: otherwise(nullable(string), null),
+});
+/** `placement`: how the query's work is spread, where that is worth a word. */
+export type Verdict = Pick<ReturnType<typeof checked>, "faults" | "sentence" | "notices" | "placement">;
+
+export class VerdictView {
+  readonly element = h("div", { class: "sentence", role: "status", "aria-live": "polite" });
+
+  /** What is said of the document before is wrong of this one, however long its check takes. */
+  checking(): void {
+    replace(this.element, h("span", { class: "muted" }, t("Checking…")));
+  }
+
+  failed(error: unknown): void {
+    replace(this.element, h("p", { class: "muted" }, reason(error)));
+  }
+
+  /** `unclaimed`: faults that no field shows; null while faults are not shown at their fields, as the reader has not tried to go on. */
+  show({ faults, sentence, notices, placement }: Verdict, unclaimed: readonly Fault[] | null): void {
+    if (sentence !== null && faults.length === 0) {
+      const noticeList =
+        notices.length > 0
+          ? h(
+              "details",
+              { class: "notices" },
+              h(
+                "summary",
+                { class: "small muted" },
+                notices.length === 1
+                  ? t("One thing that is written changes no answer")
+                  : t("{count} things that are written change no answer", { count: formatNumber(notices.length) }),
+              ),
+              h("ul", { class: "small" }, ...notices.map((notice) => h("li", {}, notice))),
+            )
+          : null;
+      const spread = placement === null ? null : h("p", { class: "small muted placement" }, placement);
+      replace(this.element, h("p", { class: "sentence-text" }, sentence), noticeList, spread);
+    } else {
+      const shown = unclaimed ?? faults;
+      const title =
+        faults.length === 0
+          ? t("Nothing is wrong with it.")
+          : unclaimed?.length === 0
+            ? t("Not yet: see the marked fields.")
+            : t("Still to do:");
+      replace(
+        this.element,
+        h("p", { class: "muted" }, title),
+        h("ul", { class: "todo" }, ...shown.map((fault) => h("li", {}, fault.message))),
+      );
+    }
+  }
+}

@@ -143,3 +143,78 @@ export function body(context: CanvasRenderingContext2D, x: number, y: number, he
   context.lineTo(x - c * 0.85 + s * 0.78, y - s * 0.85 - c * 0.78);
   context.closePath();
 }
+
+/** Was open when its query stopped running: the end is torn off. */
+export function cutBar(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string): void {
+  const tear = Math.min(4, wide / 3);
+  context.fillStyle = colour;
+  context.globalAlpha = 0.9;
+  context.beginPath();
+  context.moveTo(x, y);
+  for (let n = 0; n <= 4; n++) context.lineTo(x + wide - (n % 2 === 0 ? 0 : tear), y + (tall * n) / 4);
+  context.lineTo(x, y + tall);
+  context.closePath();
+  context.fill();
+  context.globalAlpha = 1;
+}
+
+/** Retracted: its outline, struck through. */
+export function retracted(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string): void {
+  context.strokeStyle = colour;
+  context.globalAlpha = 0.75;
+  context.lineWidth = 1;
+  context.setLineDash([3, 3]);
+  context.strokeRect(x + 0.5, y + 0.5, Math.max(1, wide - 1), tall - 1);
+  context.setLineDash([]);
+  context.fillStyle = colour;
+  context.fillRect(x, y + tall / 2 - 0.5, wide, 1);
+  context.globalAlpha = 1;
+}
+
+/** `was`: where it ended before, `end`: where it ends now. */
+export function revised(
+  context: CanvasRenderingContext2D,
+  notch: string,
+  was: number,
+  end: number,
+  y: number,
+  tall: number,
+  colour: string,
+): void {
+  if (was > end + 1) {
+    context.strokeStyle = colour;
+    context.globalAlpha = 0.75;
+    context.lineWidth = 1;
+    context.setLineDash([3, 3]);
+    context.strokeRect(end, y + 0.5, was - end, tall - 1);
+    context.setLineDash([]);
+    context.globalAlpha = 1;
+  }
+  context.fillStyle = notch;
+  context.beginPath();
+  context.moveTo(end - 6, y);
+  context.lineTo(end, y);
+  context.lineTo(end, y + 6);
+  context.closePath();
+  context.fill();
+}
+
+export function outline(context: CanvasRenderingContext2D, colour: string, x: number, y: number, wide: number, tall: number): void {
+  context.strokeStyle = colour;
+  context.lineWidth = 2;
+  context.beginPath();
+  context.roundRect(x - 2, y - 2, wide + 4, tall + 4, 4);
+  context.stroke();
+}
+
+/** Marks the instant that the page shows while it is not the present. */
+export function playhead(context: CanvasRenderingContext2D, x: number, y: number): void {
+  context.beginPath();
+  context.moveTo(x - 5, y - 6);
+  context.lineTo(x + 5, y - 6);
+  context.lineTo(x + 5, y);
+  context.lineTo(x, y + 6);
+  context.lineTo(x - 5, y);
+  context.closePath();
+  context.fill();
+}

@@ -6,9 +6,9 @@ import type { AnswerCounts } from "../data/answer_counts";
 import type { Coverage, Stretch } from "../data/coverage";
 import type { QueryIntervals } from "../data/intervals_data";
 import { density, merge, type TimelineRow } from "../data/timeline_rows";
-import { token } from "../lib/colours";
 import { formatDate, formatNumber, type TimeUnit, type Zone } from "../lib/time";
-import { axis, closedBar, diamond, FONT, openBar, shortenedText } from "./canvas_marks";
+import { axis, closedBar, cutBar, diamond, FONT, openBar, outline, playhead, retracted, revised, shortenedText } from "./canvas_marks";
+import type { Ink } from "./ink";
 
 export const AXIS_PX = 28;
 const WITNESS_PX = 7;
@@ -45,34 +45,6 @@ export interface Counted {
   counts: AnswerCounts | null;
   coverage: Coverage;
   totals: ReadonlyMap<string, number>;
-}
-
-export interface Ink {
-  surface: string;
-  raised: string;
-  line: string;
-  strong: string;
-  text: string;
-  soft: string;
-  faint: string;
-  accent: string;
-  onBar: string;
-  critical: string;
-}
-
-export function readInk(): Ink {
-  return {
-    surface: token("--surface"),
-    raised: token("--surface-2"),
-    line: token("--line"),
-    strong: token("--line-strong"),
-    text: token("--text"),
-    soft: token("--text-2"),
-    faint: token("--text-3"),
-    accent: token("--accent"),
-    onBar: token("--surface"),
-    critical: token("--critical"),
-  };
 }
 
 const coarse = new Int32Array(257);
@@ -297,33 +269,6 @@ function bar(
   if (interval.kind.startsWith("stayed") && wide > 6) context.fillRect(x + wide - 3, y - 1, 3, tall + 2);
 }
 
-/** Was open when its query stopped running: the end is torn off. */
-export function cutBar(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string): void {
-  const tear = Math.min(4, wide / 3);
-  context.fillStyle = colour;
-  context.globalAlpha = 0.9;
-  context.beginPath();
-  context.moveTo(x, y);
-  for (let n = 0; n <= 4; n++) context.lineTo(x + wide - (n % 2 === 0 ? 0 : tear), y + (tall * n) / 4);
-  context.lineTo(x, y + tall);
-  context.closePath();
-  context.fill();
-  context.globalAlpha = 1;
-}
-
-/** Retracted: its outline, struck through. */
-export function retracted(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string): void {
-  context.strokeStyle = colour;
-  context.globalAlpha = 0.75;
-  context.lineWidth = 1;
-  context.setLineDash([3, 3]);
-  context.strokeRect(x + 0.5, y + 0.5, Math.max(1, wide - 1), tall - 1);
-  context.setLineDash([]);
-  context.fillStyle = colour;
-  context.fillRect(x, y + tall / 2 - 0.5, wide, 1);
-  context.globalAlpha = 1;
-}
-
 /** The end was reported before and has moved since: a notch at the end that holds, dashes to where it was. */
 function revision(
   context: CanvasRenderingContext2D,
@@ -337,42 +282,6 @@ function revision(
 ): void {
   const was = Math.min(scene.width + 4, scene.gutter + ((before - scene.t0) / (scene.t1 - scene.t0)) * (scene.width - scene.gutter));
   revised(context, ink.text, was, end, y, tall, colour);
-}
-
-/** `was`: where it ended before, `end`: where it ends now. */
-export function revised(
-  context: CanvasRenderingContext2D,
-  notch: string,
-  was: number,
-  end: number,
-  y: number,
-  tall: number,
-  colour: string,
-): void {
-  if (was > end + 1) {
-    context.strokeStyle = colour;
-    context.globalAlpha = 0.75;
-    context.lineWidth = 1;
-    context.setLineDash([3, 3]);
-    context.strokeRect(end, y + 0.5, was - end, tall - 1);
-    context.setLineDash([]);
-    context.globalAlpha = 1;
-  }
-  context.fillStyle = notch;
-  context.beginPath();
-  context.moveTo(end - 6, y);
-  context.lineTo(end, y);
-  context.lineTo(end, y + 6);
-  context.closePath();
-  context.fill();
-}
-
-function outline(context: CanvasRenderingContext2D, colour: string, x: number, y: number, wide: number, tall: number): void {
-  context.strokeStyle = colour;
-  context.lineWidth = 2;
-  context.beginPath();
-  context.roundRect(x - 2, y - 2, wide + 4, tall + 4, 4);
-  context.stroke();
 }
 
 /** Numbered dots, as on the map: one for all that stand too close. */
@@ -488,16 +397,4 @@ function overlay(context: CanvasRenderingContext2D, scene: Scene, ink: Ink): voi
     context.fillStyle = ink.soft;
     context.fillText(formatDate(t0, zone), 12, AXIS_PX / 2);
   }
-}
-
-/** Marks the instant that the page shows while it is not the present. */
-export function playhead(context: CanvasRenderingContext2D, x: number, y: number): void {
-  context.beginPath();
-  context.moveTo(x - 5, y - 6);
-  context.lineTo(x + 5, y - 6);
-  context.lineTo(x + 5, y);
-  context.lineTo(x, y + 6);
-  context.lineTo(x - 5, y);
-  context.closePath();
-  context.fill();
 }

@@ -12,7 +12,8 @@ import { onThemeChange, queryColour } from "../lib/colours";
 import { formatClock, formatSpan, type TimeUnit, type Zone } from "../lib/time";
 import { revisionText } from "./interval_words";
 import type { Edges } from "./map_view";
-import { AXIS_PX, paint, readInk, visibleRows, type Counted, type Scene } from "./timeline_painter";
+import { readInk } from "./ink";
+import { AXIS_PX, paint, visibleRows, type Counted, type Scene } from "./timeline_painter";
 
 export interface TimelineHandlers {
   onHover: (interval: Interval | null) => void;

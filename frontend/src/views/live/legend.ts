@@ -3,10 +3,8 @@
 import { t } from "../../lib/texts";
 import { token } from "../../lib/colours";
 import { h } from "../../lib/dom";
-import { closedBar, diamond, openBar } from "../canvas_marks";
+import { body, closedBar, cutBar, diamond, openBar, playhead, retracted, revised } from "../canvas_marks";
 import { openDialog } from "../dialog_view";
-import { body } from "../canvas_marks";
-import { cutBar, playhead, revised, retracted } from "../timeline_painter";
 
 type Draw = (
   context: CanvasRenderingContext2D,

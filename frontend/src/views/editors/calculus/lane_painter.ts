@@ -6,7 +6,7 @@
 import { laneName, type Lane, type SandboxInterval } from "../../../data/calculus_sandbox_data";
 import type { TimeUnit, Zone } from "../../../lib/time";
 import { axis, clippedText, closedBar, diamond, FONT, openBar } from "../../canvas_marks";
-import type { Ink } from "../../timeline_painter";
+import type { Ink } from "../../ink";
 
 export const LANE_PX = 24;
 export const HEAD_PX = 26;

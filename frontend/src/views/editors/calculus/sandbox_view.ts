@@ -20,7 +20,7 @@ import { onThemeChange, queryColour } from "../../../lib/colours";
 import { awaiting, button, empty, h, icon, replace } from "../../../lib/dom";
 import { Latest } from "../../../lib/latest";
 import { formatClock, formatNumber, formatSpan, type Zone } from "../../../lib/time";
-import { readInk, type Ink } from "../../timeline_painter";
+import { readInk, type Ink } from "../../ink";
 import { HEAD_PX, LANE_PX, paintLanes, type LaneScene } from "./lane_painter";
 import type { Lines } from "./rule_editor";
 import { StretchField } from "./stretch_field";

@@ -44,7 +44,6 @@ class DeadLetterFile:
 
         kinds = [("reason", pa.string()), ("detail", pa.string()), ("row", pa.string()), ("line", pa.int64()), ("source", pa.string())]
         self._schema = pa.schema(kinds)
-        self._objects = path.suffix.lower() == ".jsonl"
         self._writer = table_writer(path, self._schema)
         # Rows are refused in the reading thread and judged late in the evaluating one.
         self._lock = threading.Lock()

@@ -80,7 +80,3 @@ def shapes_of(geometries: Sequence[BaseGeometry]) -> list[Polygon | Rectangle]:
             if is_parallel:
                 shapes[i] = Rectangle(*box)
     return shapes
-
-
-def shape_of(geometry: BaseGeometry) -> Polygon | Rectangle:
-    return shapes_of([geometry])[0]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -153,38 +152,6 @@ def _written(node: Pattern) -> tuple[str, int]:
             bounds = "" if (low, high) == (0, None) else f"[{low},{'null' if high is None else high}]"
             return f"{_text(first, _SEQUENCE)}{negated} :{bounds} {_text(second, _ATOM)}", _SEQUENCE
     raise TypeError(f"{node!r} is no pattern")
-
-
-# -- to JSON ----------------------------------------------------------------------------------------------------------------------
-
-
-def pattern_tree(pattern: Pattern) -> Any:
-    """The JSON tree that is read back as an equal pattern: a primitive is its name, an operator an object with its operands.
-
-    >>> pattern_tree(Absence(Primitive("A"), Primitive("B"), 9))
-    {'absence': ['A', 'B'], 'span': 9}
-    """
-    match pattern:
-        case Primitive(name):
-            return name
-        case Either(first, second):
-            return {"or": [pattern_tree(first), pattern_tree(second)]}
-        case Both(first, second, None):
-            return {"and": [pattern_tree(first), pattern_tree(second)]}
-        case Both(first, second, span):
-            return {"interval": [pattern_tree(first), pattern_tree(second)], "span": span}
-        case Absence(first, without, span):
-            return {"absence": [pattern_tree(first), pattern_tree(without)], "span": span}
-        case Before(without, second, span):
-            return {"before": [pattern_tree(without), pattern_tree(second)], "span": span}
-        case Around(first, without, span):
-            return {"around": [pattern_tree(first), pattern_tree(without)], "span": span}
-        case Sequence(first, second, low, high, without):
-            tree: dict[str, Any] = {"sequence": [pattern_tree(first), pattern_tree(second)]}
-            if without is not None:
-                tree["without"] = pattern_tree(without)
-            return tree if (low, high) == (0, None) else tree | {"bounds": [low, high]}
-    raise TypeError(f"{pattern!r} is no pattern")
 
 
 # -- to be read -------------------------------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ from typing import Any
 
 from engine.complex_events import pattern as tree
 from engine.complex_events.needs import lookback, total
-from engine.complex_events.pattern import Pattern, pattern_text, pattern_tree
+from engine.complex_events.pattern import Pattern, pattern_text
 from engine.complex_events.text import MAX_PRIMITIVES, PatternRefused, translate
 from engine.context import COMMON_KEYS, Context
-from engine.model.conditions import Condition, Conditions
+from engine.model.conditions import Conditions
 from engine.model.faults import unknown_name
 from engine.model.feed import ColumnType
 from engine.model.messages import Message, message_of
@@ -81,34 +81,6 @@ def check(document: Mapping[str, Any], context: Context) -> CompositeSpecificati
         return None
     used = tuple(filters[name] for name in tree.primitives(found))
     return CompositeSpecification(document.get("name", ""), where, found, used, per == "entity", within)
-
-
-def document_of(specification: CompositeSpecification, *, as_tree: bool = False) -> dict[str, Any]:
-    """The JSON document that is read back as an equal specification, its pattern as text or as a tree."""
-    return {
-        "family": "composite",
-        **({"name": specification.name} if specification.name else {}),
-        "where": [_condition_json(one) for one in specification.where.items],
-        "pattern": pattern_tree(specification.pattern) if as_tree else specification.text(),
-        "primitives": {one.name: _primitive_json(one) for one in specification.primitives},
-        "per": "entity" if specification.per_entity else None,
-        "within": specification.within,
-    }
-
-
-def _primitive_json(one: PrimitiveFilter) -> dict[str, Any]:
-    found: dict[str, Any] = {"where": [_condition_json(item) for item in one.where.items]}
-    if one.prefixes:
-        found["prefix"] = dict(one.prefixes)
-    for key, regions in (("inside", one.regions), ("outside", one.outside)):
-        if regions:
-            found[key] = regions[0].to_json()
-    return found
-
-
-def _condition_json(condition: Condition) -> list[Any]:
-    constant = condition.constant
-    return [condition.column, condition.op, list(constant) if isinstance(constant, tuple) else constant]
 
 
 # -- primitives -------------------------------------------------------------------------------------------------------------------

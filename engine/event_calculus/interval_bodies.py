@@ -14,7 +14,7 @@ from engine.model.messages import Message, either
 _UNARY = {"union_all": 0, "intersect_all": 0, "complement_all": 0}
 
 
-def interval_body(body: tuple[Term, ...], out: str) -> tuple[tuple[IntervalLiteral, ...], tuple[Literal, ...]]:
+def interval_body(body: tuple[Term, ...]) -> tuple[tuple[IntervalLiteral, ...], tuple[Literal, ...]]:
     intervals: list[IntervalLiteral] = []
     conditions: list[Literal] = []
     aliases: dict[str, str] = {}

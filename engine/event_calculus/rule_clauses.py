@@ -122,7 +122,7 @@ class RuleClauses:
             return
         if not isinstance(out, Variable):
             raise Faulty(head.place, Message("the second argument of holdsFor must be a variable, not {out}", out=out))
-        intervals, conditions = interval_body(body, out.name)
+        intervals, conditions = interval_body(body)
         known: set[str] = set()
         for literal in intervals:
             for name in lists_read(literal):

@@ -170,7 +170,7 @@ class _Sharer:
                 together.update(dict.fromkeys(component, reason or Message("its rules join pairs that are in several shares")))
             else:
                 keys.update(found)
-        return Sharing(keys | self._of_given(keys, together), together, self.lasting)
+        return Sharing(keys | self._of_given(keys), together, self.lasting)
 
     def _known_to_all(self) -> set[Relation]:
         """Fluents and events of one entity that need nothing of pairs: each share computes all of them."""
@@ -232,7 +232,7 @@ class _Sharer:
                     _names(head_of(rule), keys[relation]) is not None for relation in keys.keys() & self.rules.keys() for rule in self.rules[relation]
                 )
 
-    def _of_given(self, keys: Mapping[Relation, Key], together: Mapping[Relation, str]) -> dict[Relation, Key]:
+    def _of_given(self, keys: Mapping[Relation, Key]) -> dict[Relation, Key]:
         """Keys of lists of pairs that are known to all shares: each needs its own alone, where all that is spread reads them so."""
         if self.plan.program.domains:
             return {}

@@ -11,7 +11,7 @@ import shapely
 
 from engine.border_monitoring.antimeridian import passes_over
 from engine.border_monitoring.passes import Moves, geodesic_contacts
-from engine.border_monitoring.shapes import Circle, polygon_of, shape_of
+from engine.border_monitoring.shapes import Circle, polygon_of, shapes_of
 from engine.index.exact import in_circle, in_polygon, orientation
 from engine.index.geodesic import LEAST_RADIUS, chord_limits, circle_bounds, distances, earth_centred
 from tests.engine.border_monitoring.worlds import GLOBE, PLANE, run
@@ -184,4 +184,4 @@ def test_a_touch_gives_in_and_out_at_one_time_and_halves_round_to_even():
 def test_a_rectangle_is_found_whatever_way_it_is_drawn():
     ring = [(0, 0), (0, 3), (2, 3), (2, 0), (0, 0)]
     for turned in (ring, ring[::-1]):
-        assert shape_of(shapely.Polygon(turned)) == shape_of(shapely.box(0, 0, 2, 3))
+        assert shapes_of([shapely.Polygon(turned)]) == shapes_of([shapely.box(0, 0, 2, 3)])

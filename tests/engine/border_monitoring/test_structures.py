@@ -12,7 +12,7 @@ from engine.border_monitoring import borders
 from engine.border_monitoring.borders import build_borders
 from engine.border_monitoring.bounds import Crossed, MoveColumns, bound_crossings, build_bounds, rows_of
 from engine.border_monitoring.moves import IN, OUT, Met, border_meetings
-from engine.border_monitoring.shapes import Circle, Polygon, Rectangle, polygon_of, shape_of
+from engine.border_monitoring.shapes import Circle, Polygon, Rectangle, polygon_of, shapes_of
 from engine.model.feed import Crs
 from engine.model.region import read_region
 
@@ -100,7 +100,7 @@ def test_finer_cells_change_nothing(leaf, spread, monkeypatch):
     # Samples on vertices and on edges' middles, and moves along edges.
     corners = np.concatenate([polygon_of(g).edges for g in geometries])[:600]
     before[: len(corners)], after[: len(corners)] = corners[:, :2], corners[:, 2:]
-    index = build_borders([shape_of(g) for g in geometries], [False] * len(geometries))
+    index = build_borders(shapes_of(geometries), [False] * len(geometries))
     assert leaf > 100 or len(index.grid_sizes) > 1
     shapely.prepare(geometries)
     was = np.array([shapely.intersects_xy(g, before[:, 0], before[:, 1]) for g in geometries]).T
@@ -146,8 +146,8 @@ def test_a_hundred_thousand_moves_round_antimeridian_and_poles(leaf, monkeypatch
     expected = changes_of(held, np.roll(held, 1, axis=0))
     assert len(expected) > m // 2
     assert meetings_of(build_borders([polygon_of(region) for region in regions], [False] * len(regions)), before, after) == expected
-    assert meetings_of(build_borders([shape_of(region) for region in regions], [False] * len(regions)), before, after) == expected
-    boxes = [i for i, region in enumerate(regions) if isinstance(shape_of(region), Rectangle)]
+    assert meetings_of(build_borders(shapes_of(regions), [False] * len(regions)), before, after) == expected
+    boxes = [i for i, shape in enumerate(shapes_of(regions)) if isinstance(shape, Rectangle)]
     low, high = np.array([regions[i].bounds[:2] for i in boxes]), np.array([regions[i].bounds[2:] for i in boxes])
     found = [(row, boxes[box], code) for row, box, code in crossings_of(low, np.nextafter(high, np.inf), before, after)]
     assert found == [meeting for meeting in expected if meeting[1] in boxes]

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from engine.complex_events.pattern import Absence, Around, Before, Both, Either, Primitive, Sequence, described, pattern_text, pattern_tree
-from engine.complex_events.specification import document_of
+from engine.complex_events.pattern import Absence, Around, Before, Both, Either, Primitive, Sequence, described, pattern_text
 from engine.complex_events.text import translate
 from engine.model.faults import Refused
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.specification import check
 from tests.engine.complex_events.worlds import COLUMNS, PLANE, documents
+from tests.engine.complex_events.writing import document_of, pattern_tree
 
 MS = Feed("dock", Crs.PLANAR, TimeUnit.MS, columns=COLUMNS)
 A, B, C, D = (Primitive(name) for name in "ABCD")

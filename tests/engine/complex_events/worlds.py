@@ -11,12 +11,13 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from engine.complex_events import pattern as tree
-from engine.complex_events.pattern import Pattern, pattern_text, pattern_tree, primitives
+from engine.complex_events.pattern import Pattern, pattern_text, primitives
 from engine.model.events import Stamper
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator
 from engine.specification import check
+from tests.engine.complex_events.writing import pattern_tree
 from tests.oracles.complex_events import Answer, Row, detections
 
 COLUMNS = {"reader": ColumnType.STRING, "n": ColumnType.INT, "v": ColumnType.FLOAT, "b": ColumnType.BOOL}

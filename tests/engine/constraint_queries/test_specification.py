@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.constraint_queries.graph import TimeBound, closed_times, negative_cycle
-from engine.constraint_queries.writing import document_of, trigger_text
+from engine.constraint_queries.writing import trigger_text
 from engine.model.faults import Refused
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.specification import check
 from tests.engine.constraint_queries.worlds import GLOBE, PLANE, one_document
+from tests.engine.constraint_queries.writing import document_of
 
 FIGURE_1B = """CREATE TRIGGER collision
 FOR E as V1, E as V2, E as V3

@@ -19,6 +19,8 @@ COMMON_KEYS = ("family", "version", "name", "where")
 """Keys that every family's document may have."""
 MAX_NAME = 200
 ITEMS = Message("items")
+Range = tuple[str, float | None, float | None]
+"""One dimension of a box of ranges: column, low, high of `[low, high)`; None = unbounded."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,7 @@ class Context:
             self.faults.extend(refused.faults)
             return None
 
-    def ranges(self, value: Any, *, most: int = 9) -> tuple[tuple[str, float | None, float | None], ...]:
+    def ranges(self, value: Any, *, most: int = 9) -> tuple[Range, ...]:
         """`{column: [lo, hi]}` as (column, lo, hi) sorted by column: half-open, null = unbounded, lo < hi."""
         if not isinstance(value, Mapping) or not value:
             self.fault(Message('must be an object from column to [lo, hi], for example {"price": [10, null]}'))
@@ -226,7 +228,17 @@ class Context:
         read = [self.at(column)._range(column, bounds) for column, bounds in value.items()]
         return tuple(sorted((one for one in read if one is not None), key=lambda one: one[0]))
 
-    def _range(self, name: Any, bounds: Any) -> tuple[str, float | None, float | None] | None:
+    def watched(self, document: Mapping[str, Any]) -> tuple[Region | None, tuple[Range, ...]]:
+        """The region, or the ranges of columns, that a document names: one of both."""
+        if ("region" in document) == ("ranges" in document):
+            both = "region" in document
+            self.fault(Message("must have either 'region' or 'ranges', not both") if both else Message("must have either 'region' or 'ranges'"))
+            return None, ()
+        if "region" in document:
+            return self.at("region").region(document["region"]), ()
+        return None, self.at("ranges").ranges(document["ranges"])
+
+    def _range(self, name: Any, bounds: Any) -> Range | None:
         column = self.column(name, kinds=(ColumnType.INT, ColumnType.FLOAT))
         pair = self.items(bounds, least=2, most=2, what=Message("numbers [lo, hi], null = unbounded"))
         if column is None or not pair:

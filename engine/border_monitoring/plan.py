@@ -16,9 +16,9 @@ from shapely.geometry.base import BaseGeometry
 from engine.border_monitoring.nearness import Nearness
 from engine.border_monitoring.registry import ClassKey, MonitorKey, Registry
 from engine.border_monitoring.shapes import Circle, Polygon, Shape, edges_of, shapes_of
-from engine.border_monitoring.specification import Range
 from engine.border_monitoring.structures import Members, Structure, updated
 from engine.border_monitoring.watching import Watch, Watches
+from engine.context import Range
 from engine.model.conditions import Conditions
 from engine.model.feed import Crs, Feed
 from engine.model.region import CircleRegion, PolygonRegion, Region

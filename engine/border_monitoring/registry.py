@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.border_monitoring.options import Options
-from engine.border_monitoring.specification import BorderSpecification, Range, TransitionSpecification
+from engine.border_monitoring.specification import BorderSpecification, TransitionSpecification
 from engine.border_monitoring.transitions import NAMES
+from engine.context import Range
 from engine.model.batch import X, Y
 from engine.model.conditions import Conditions
 from engine.model.region import Region

@@ -8,13 +8,10 @@ from typing import Any
 
 from engine.border_monitoring.options import KEYS, NO_OPTIONS, Options, check_options
 from engine.border_monitoring.transitions import NAMES
-from engine.context import COMMON_KEYS, Context
+from engine.context import COMMON_KEYS, Context, Range
 from engine.model.conditions import Conditions
 from engine.model.messages import Message
 from engine.model.region import Region
-
-Range = tuple[str, float | None, float | None]
-"""One dimension of a box of ranges: column, low, high of `[low, high)`; None = unbounded."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ def check(document: Mapping[str, Any], context: Context) -> BorderSpecification:
     required = ("family", "within") if transition else ("family",)
     context.object(document, required=required, optional=(*COMMON_KEYS, "region", "ranges", *KEYS, *own))
     where = context.at("where").where(document.get("where", []))
-    region, ranges = _watched(document, context)
+    region, ranges = context.watched(document)
     options = check_options(document, context)
     name = document.get("name", "")
     if not transition:
@@ -61,16 +58,6 @@ def kinds_of(document: Mapping[str, Any]) -> list[str]:
     if document["family"] == "border":
         return ["in", "out"]
     return [name for name in NAMES if name in document.get("types", NAMES)]
-
-
-def _watched(document: Mapping[str, Any], context: Context) -> tuple[Region | None, tuple[Range, ...]]:
-    if ("region" in document) == ("ranges" in document):
-        both = "region" in document
-        context.fault(Message("must have either 'region' or 'ranges', not both") if both else Message("must have either 'region' or 'ranges'"))
-        return None, ()
-    if "region" in document:
-        return context.at("region").region(document["region"]), ()
-    return None, context.at("ranges").ranges(document["ranges"])
 
 
 def _segments(document: Mapping[str, Any], context: Context) -> bool:

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.context import COMMON_KEYS, Context
+from engine.context import COMMON_KEYS, Context, Range
 from engine.model.conditions import Conditions
 from engine.model.messages import Message
 from engine.model.region import Region
 
 AT_LEAST, AT_MOST = ">=", "<="
-Range = tuple[str, float | None, float | None]
-"""One dimension of a box of ranges: column, low, high of `[low, high)`; None = unbounded."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +35,10 @@ def check(document: Mapping[str, Any], context: Context) -> OccupancySpecificati
     """The specification of a document. What is wrong is noted in `context`; the result is then of no use."""
     context.object(document, required=("family", "count"), optional=(*COMMON_KEYS, "region", "ranges", "stale", "lasting"))
     where = context.at("where").where(document.get("where", []))
-    region, ranges = _watched(document, context)
+    region, ranges = context.watched(document)
     op, n = _count(document["count"], context.at("count")) if "count" in document else (AT_LEAST, 1)
     stale, lasting = (None if document.get(key) is None else context.at(key).duration(document[key]) for key in ("stale", "lasting"))
     return OccupancySpecification(document.get("name", ""), where, region, ranges, op, n, stale, lasting or 0)
-
-
-def _watched(document: Mapping[str, Any], context: Context) -> tuple[Region | None, tuple[Range, ...]]:
-    if ("region" in document) == ("ranges" in document):
-        both = "region" in document
-        context.fault(Message("must have either 'region' or 'ranges', not both") if both else Message("must have either 'region' or 'ranges'"))
-        return None, ()
-    if "region" in document:
-        return context.at("region").region(document["region"]), ()
-    return None, context.at("ranges").ranges(document["ranges"])
 
 
 def _count(value: Any, context: Context) -> tuple[str, int]:

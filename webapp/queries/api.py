@@ -33,11 +33,12 @@ from webapp.feeds.models import NO_CONTROLS, Feed
 from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries import services
+from webapp.queries.caged import PreviewFailed
 from webapp.queries.derivation import derivation, documents_above, upstream_of, with_upstream
 from webapp.queries.families import kinds_of, notices_of
 from webapp.queries.filters import QueryFilter
 from webapp.queries.models import Query, QueryStop, QueryVersion
-from webapp.queries.preview import PreviewFailed, preview
+from webapp.queries.preview import preview
 from webapp.queries.references import frozen, stands_alone
 from webapp.queries.selectors import is_unchanged, placement_of, query_list, shapes_of, specification_faults, version_list, with_nothing_beside
 from webapp.queries.sentences import sentence_of

@@ -20,9 +20,9 @@ from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import Region
 from webapp.feeds.of_feed import FeedNameField
 from webapp.queries.api import MINUTE, SpecificationSerializer, Unavailable, read, ready_to_try
+from webapp.queries.caged import PreviewFailed
 from webapp.queries.derivation import documents_above
 from webapp.queries.gallery import fill, gallery
-from webapp.queries.preview import PreviewFailed
 from webapp.queries.sandbox import sandbox
 from webapp.queries.selectors import specification_faults
 

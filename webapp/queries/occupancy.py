@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from engine.model.messages import Message
-from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
-from webapp.queries.preview import MEMORY_BYTES, SECONDS, PreviewFailed
+from webapp.queries.caged import SECONDS, answer_of
 from webapp.queries.progress import accepted_rows
 
 STEPS = 5_000
@@ -26,14 +24,13 @@ def occupancy_course(*, log_root: str, feed: dict[str, Any], specification: Any,
     Raises PreviewFailed. The shape is that of `GET queries/{id}/occupancy` in docs/api.md.
     """
     request = {"log_root": log_root, "feed": feed, "specification": specification, "begin": begin, "end": end, "span": span}
-    try:
-        status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root]))
-    except TookTooLong as error:
-        raise PreviewFailed(Message("It took more than {seconds} seconds to count: choose a shorter stretch.", seconds=f"{SECONDS:g}")) from error
-    if status != 0:
-        raise PreviewFailed(Message("Counting needs too much memory: choose a shorter stretch."))
-    answer: dict[str, Any] = json.loads(written)
-    return answer
+    return answer_of(
+        __name__,
+        request,
+        seconds=SECONDS,
+        too_long=Message("It took more than {seconds} seconds to count: choose a shorter stretch.", seconds=f"{SECONDS:g}"),
+        broke_off=Message("Counting needs too much memory: choose a shorter stretch."),
+    )
 
 
 def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:

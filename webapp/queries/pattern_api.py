@@ -22,10 +22,10 @@ from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.api import MINUTE, PreviewSerializer, QueryView, SpecificationSerializer, Unavailable, read
+from webapp.queries.caged import PreviewFailed
 from webapp.queries.constraint_graph import constraint_graph
 from webapp.queries.occupancy import occupancy_course
 from webapp.queries.patterns import pattern_answer
-from webapp.queries.preview import PreviewFailed
 from webapp.queries.progress import progress
 from webapp.queries.references import frozen
 from webapp.queries.selectors import specification_faults, version_list

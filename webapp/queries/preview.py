@@ -13,21 +13,14 @@ from typing import Any
 
 from engine.model.faults import refuse
 from engine.model.messages import Message, as_it_is
-from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
+from webapp.queries.caged import ROWS, SECONDS, answer_of
 
-SECONDS = 30.0
-ROWS = 2_000_000
 STEP_ROWS = 65_536
 """Rows evaluated at a time, as by a job."""
 ANSWERS = 1_000
 """So many are shown, the newest."""
 ANSWERS_FOUND = 250_000
 """More are not looked for: as many as a job stores at a time."""
-MEMORY_BYTES = 3 * 2**30
-
-
-class PreviewFailed(RuntimeError):
-    """The preview took too long or broke off; the text says what to do."""
 
 
 def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: int, above: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -39,13 +32,13 @@ def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: in
     """
     request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span, "above": dict(above or {})}
     started = time.monotonic()
-    try:
-        status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root]))
-    except TookTooLong as error:
-        raise PreviewFailed(Message("The preview took more than {seconds} seconds: choose a shorter span.", seconds=f"{SECONDS:g}")) from error
-    if status != 0:
-        raise PreviewFailed(Message("The preview needed too much memory or broke off: choose a shorter span."))
-    answer: dict[str, Any] = json.loads(written)
+    answer = answer_of(
+        __name__,
+        request,
+        seconds=SECONDS,
+        too_long=Message("The preview took more than {seconds} seconds: choose a shorter span.", seconds=f"{SECONDS:g}"),
+        broke_off=Message("The preview needed too much memory or broke off: choose a shorter span."),
+    )
     if "stopped" in answer:
         raise refuse("", Message("A job would stop this query: {reason}.", reason=as_it_is(answer["stopped"])))
     return {**answer, "seconds": round(time.monotonic() - started, 2)}

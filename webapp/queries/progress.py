@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine.model.messages import Message
-from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
-from webapp.queries.preview import MEMORY_BYTES, ROWS, SECONDS, PreviewFailed
+from webapp.queries.caged import ROWS, SECONDS, answer_of
 
 if TYPE_CHECKING:
     from engine.model.batch import Batch
@@ -28,16 +26,13 @@ def progress(*, log_root: str, feed: dict[str, Any], specification: Any, entity:
     Raises PreviewFailed. The shape is that of `GET queries/{id}/progress` in docs/api.md.
     """
     request = {"log_root": log_root, "feed": feed, "specification": specification, "entity": entity}
-    try:
-        status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root]))
-    except TookTooLong as error:
-        raise PreviewFailed(
-            Message("It took more than {seconds} seconds to read what the windows reach: choose shorter ones.", seconds=f"{SECONDS:g}")
-        ) from error
-    if status != 0:
-        raise PreviewFailed(Message("What the windows reach needs too much memory: choose shorter ones."))
-    answer: dict[str, Any] = json.loads(written)
-    return answer
+    return answer_of(
+        __name__,
+        request,
+        seconds=SECONDS,
+        too_long=Message("It took more than {seconds} seconds to read what the windows reach: choose shorter ones.", seconds=f"{SECONDS:g}"),
+        broke_off=Message("What the windows reach needs too much memory: choose shorter ones."),
+    )
 
 
 def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:

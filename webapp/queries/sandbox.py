@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,8 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from engine.model.messages import Message
-from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
-from webapp.queries.preview import MEMORY_BYTES, ROWS, PreviewFailed
+from webapp.queries.caged import ROWS, answer_of
 
 SECONDS = 60.0
 """Twice a preview's: who tries rules on a busy machine would rather wait."""
@@ -54,13 +52,14 @@ def sandbox(
     request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span, "from": from_t, "to": to_t}
     request |= {"entities": list(entities), "above": dict(above or {})}
     started = time.monotonic()
-    try:
-        status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root]))
-    except TookTooLong as error:
-        raise PreviewFailed(Message("The rules took more than {seconds} seconds: choose a shorter stretch.", seconds=f"{SECONDS:g}")) from error
-    if status != 0:
-        raise PreviewFailed(FAILURES.get(status, "The rules needed too much memory or broke off: choose a shorter stretch."))
-    answer: dict[str, Any] = json.loads(written)
+    answer = answer_of(
+        __name__,
+        request,
+        seconds=SECONDS,
+        too_long=Message("The rules took more than {seconds} seconds: choose a shorter stretch.", seconds=f"{SECONDS:g}"),
+        broke_off=Message("The rules needed too much memory or broke off: choose a shorter stretch."),
+        failures=FAILURES,
+    )
     return {**answer, "seconds": round(time.monotonic() - started, 2)}
 
 

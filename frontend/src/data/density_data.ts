@@ -3,7 +3,6 @@
 import { integer, list, record } from "../lib/parse";
 
 export const density = record({ from: integer, to: integer, total: integer, counts: list(integer) });
-export type Density = ReturnType<typeof density>;
 
 /** CSS pixels of a cell, and how many cells a grid has at most. */
 const [CELL_PX, MOST_CELLS] = [10, 40_000];

@@ -10,7 +10,6 @@ export type Note = ReturnType<typeof note>;
 
 /** A wait for an entity's next report; `reported_t` null: it is silent yet. */
 export const watch = record({ feed: string, entity: string, created_at: moment, reported_t: nullable(number) });
-export type Watch = ReturnType<typeof watch>;
 
 const visit = record({ region: id, name: string, start: number, end: nullable(number) });
 export type Visit = ReturnType<typeof visit>;

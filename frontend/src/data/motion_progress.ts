@@ -19,7 +19,6 @@ export const progressAnswer = record({ at: nullable(number), rows: otherwise(int
 
 export type Witness = ReturnType<typeof witness>;
 export type EntityProgress = ReturnType<typeof entityProgress>;
-export type ProgressAnswer = ReturnType<typeof progressAnswer>;
 
 /**
  * "All 5 steps", "Step 3 of 5"; "Not among them" for who did all steps with a score that does not count. A pattern

@@ -39,7 +39,6 @@ const route = record({
 /** `alerts` of the `opened` ones were looked at, the newest. */
 export const dryRun = record({ opened: integer, alerts: integer, unreached: integer, results: list(route) });
 export type DryRun = ReturnType<typeof dryRun>;
-export type DryRoute = ReturnType<typeof route>;
 
 export const DAYS = [t("Monday"), t("Tuesday"), t("Wednesday"), t("Thursday"), t("Friday"), t("Saturday"), t("Sunday")];
 

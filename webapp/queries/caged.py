@@ -1,0 +1,41 @@
+"""A specification tried on a feed's log, in a process of its own that can be killed (`webapp/cage`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from engine.model.messages import Message
+from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
+
+SECONDS = 30.0
+ROWS = 2_000_000
+MEMORY_BYTES = 3 * 2**30
+
+
+class PreviewFailed(RuntimeError):
+    """The program took too long or broke off; the text says what to do."""
+
+
+def answer_of(
+    program: str,
+    request: Mapping[str, Any],
+    *,
+    seconds: float,
+    too_long: Message,
+    broke_off: Message,
+    failures: Mapping[int, str] | None = None,
+) -> dict[str, Any]:
+    """What the module `program` answers to a request, which names the folder of the log as `log_root`.
+
+    Raises PreviewFailed with one of the texts; `failures` are those of exit statuses of its own.
+    """
+    try:
+        status, written = ENGINE.ask(Work(program, dict(request), seconds, MEMORY_BYTES, read=[request["log_root"]]))
+    except TookTooLong as error:
+        raise PreviewFailed(too_long) from error
+    if status != 0:
+        raise PreviewFailed((failures or {}).get(status, broke_off))
+    answer: dict[str, Any] = json.loads(written)
+    return answer

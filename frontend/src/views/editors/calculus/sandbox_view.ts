@@ -11,7 +11,6 @@ import {
   type Edge,
   type Lane,
   type SandboxAnswer,
-  type SandboxInterval,
 } from "../../../data/calculus_sandbox_data";
 import type { Feed } from "../../../lib/shapes";
 import type { Answer, Wish } from "../../../data/stretch";
@@ -19,14 +18,14 @@ import { ApiError, post, reason } from "../../../lib/api";
 import { onThemeChange, queryColour } from "../../../lib/colours";
 import { awaiting, button, empty, h, icon, replace } from "../../../lib/dom";
 import { Latest } from "../../../lib/latest";
-import { formatClock, formatNumber, formatSpan, type Zone } from "../../../lib/time";
+import { formatNumber, formatSpan, type Zone } from "../../../lib/time";
 import { readInk, type Ink } from "../../ink";
 import { HEAD_PX, LANE_PX, paintLanes, type LaneScene } from "./lane_painter";
 import type { Lines } from "./rule_editor";
+import { edgesOf, intervalList, spanText, type Current, type IntervalContext } from "./sandbox_intervals";
 import { StretchField } from "./stretch_field";
 import { t, tn } from "../../../lib/texts";
 
-const MOST_ROWS = 400;
 const MOST_GROUNDINGS = 300;
 const TALLEST_PX = 420;
 const EVERYBODY = "";
@@ -38,11 +37,6 @@ export interface SandboxOptions {
   /** The rules that made the edges looked at; none when nothing is. */
   onPoint: (lines: readonly Lines[]) => void;
   onFaults: (error: ApiError) => void;
-}
-
-interface Current {
-  lane: number;
-  interval: SandboxInterval;
 }
 
 export class SandboxView {
@@ -245,7 +239,11 @@ export class SandboxView {
     replace(
       this.body,
       this.summary(answer),
-      this.lanes.length === 0 ? this.nothing(answer) : isList ? this.list(answer) : this.scroller,
+      this.lanes.length === 0
+        ? this.nothing(answer)
+        : isList
+          ? intervalList(this.lanes, this.context(answer), (current) => this.look(current))
+          : this.scroller,
       this.lanes.length > 0 ? this.detail : null,
     );
     this.spacer.style.setProperty("--tall", `${HEAD_PX + this.lanes.length * LANE_PX}px`);
@@ -393,7 +391,8 @@ export class SandboxView {
     this.current = current;
     this.draw();
     const lane = current === null ? undefined : this.lanes[current.lane];
-    if (current === null || lane === undefined) {
+    const { answer } = this;
+    if (current === null || lane === undefined || answer === null) {
       replace(
         this.detail,
         h(
@@ -405,47 +404,17 @@ export class SandboxView {
       this.options.onPoint([]);
       return;
     }
+    const context = this.context(answer);
     replace(
       this.detail,
-      h("p", {}, h("strong", {}, laneName(lane)), " ", h("span", { class: "num muted" }, this.span(lane, current.interval))),
-      ...this.edges(lane, current.interval),
+      h("p", {}, h("strong", {}, laneName(lane)), " ", h("span", { class: "num muted" }, spanText(lane, current.interval, context))),
+      ...edgesOf(lane, current.interval, context),
     );
     if (!this.isStale) this.options.onPoint([current.interval.began, current.interval.ended].flatMap((edge) => this.linesOf(edge)));
   }
 
-  private span(lane: Lane, { start, end }: SandboxInterval): string {
-    const { time } = this.options.feed;
-    const from = formatClock(start, time, this.options.zone);
-    if (lane.kind === "event") return t("at {moment}", { moment: from });
-    return end === null
-      ? t("from {from}, and it still holds", { from })
-      : t("from {from} to {end} ({end2})", { from, end: formatClock(end, time, this.options.zone), end2: formatSpan(end - start, time) });
-  }
-
-  private edges(lane: Lane, { began, ended, end }: SandboxInterval): HTMLElement[] {
-    const source = lane.kind === "input" ? t("the feed's rows") : t("what was so when the stretch began");
-    const edge = (title: string, cause: Edge): HTMLElement => {
-      const rule = cause === null ? undefined : this.answer?.rules[cause.rule];
-      if (cause === null || rule === undefined)
-        return h("div", { class: "sandbox-edge" }, h("span", { class: "badge" }, title), h("span", { class: "small muted" }, source));
-      return h(
-        "div",
-        { class: "sandbox-edge" },
-        h("span", { class: "badge badge-accent" }, t("{title}: line {line}", { title, line: rule.line })),
-        h("pre", { class: "mono" }, rule.text),
-        ...cause.because.map((text) => h("code", { class: "mono small muted" }, this.readable(text))),
-      );
-    };
-    const isEvent = lane.kind === "event";
-    return [edge(isEvent ? t("Happened") : t("Began"), began), ...(isEvent || end === null ? [] : [edge(t("Ended"), ended)])];
-  }
-
-  /** What a rule found, its moment as a clock reads it. */
-  private readable(text: string): string {
-    const { time } = this.options.feed;
-    return time === "ticks"
-      ? text
-      : text.replace(/, (\d{9,16})\)$/, (_, t: string) => `, ${formatClock(Number(t), time, this.options.zone)})`);
+  private context({ rules }: SandboxAnswer): IntervalContext {
+    return { rules, time: this.options.feed.time, zone: this.options.zone };
   }
 
   private linesOf(cause: Edge): Lines[] {
@@ -458,60 +427,5 @@ export class SandboxView {
   private toggle(): void {
     this.twin.setAttribute("aria-pressed", String(this.twin.getAttribute("aria-pressed") !== "true"));
     this.refresh();
-  }
-
-  private list(answer: SandboxAnswer): HTMLElement {
-    const rows = this.lanes
-      .flatMap((lane, place) => lane.intervals.map((interval) => ({ lane, place, interval })))
-      .sort((a, b) => a.interval.start - b.interval.start);
-    const line = (cause: Edge): string => (cause === null ? "–" : t("line {line}", { line: answer.rules[cause.rule]?.line ?? "?" }));
-    const clock = (at: number | null): string =>
-      at === null ? t("still holds") : formatClock(at, this.options.feed.time, this.options.zone);
-    const row = ({ lane, place, interval }: (typeof rows)[number]): HTMLElement => {
-      const look = (): void => this.look({ lane: place, interval });
-      const cells = [
-        clock(interval.start),
-        lane.kind === "event" ? "" : clock(interval.end),
-        line(interval.began),
-        lane.kind === "event" || interval.end === null ? "" : line(interval.ended),
-      ];
-      // A list that scrolls under a pointer at rest is not being pointed at.
-      const point = (event: Event): void => {
-        if (event instanceof MouseEvent && (event.movementX !== 0 || event.movementY !== 0)) look();
-      };
-      return h(
-        "tr",
-        { onMousemove: point },
-        h("td", {}, h("button", { type: "button", class: "query-name mono", onFocus: look, onClick: look }, laneName(lane))),
-        ...cells.map((text) => h("td", { class: "num" }, text)),
-      );
-    };
-    const note =
-      rows.length > MOST_ROWS
-        ? h(
-            "p",
-            { class: "hint" },
-            t("The first {MOSTROWS} of {count} are listed; filter to see the others.", {
-              MOSTROWS: MOST_ROWS,
-              count: formatNumber(rows.length),
-            }),
-          )
-        : null;
-    return h(
-      "div",
-      { class: "sandbox-list" },
-      h(
-        "table",
-        { class: "table table-tight" },
-        h("caption", { class: "visually-hidden" }, t("Intervals of all lanes shown, oldest first")),
-        h(
-          "thead",
-          {},
-          h("tr", {}, ...[t("What"), t("From"), t("Until"), t("Began by"), t("Ended by")].map((text) => h("th", { scope: "col" }, text))),
-        ),
-        h("tbody", {}, ...rows.slice(0, MOST_ROWS).map(row)),
-      ),
-      note,
-    );
   }
 }

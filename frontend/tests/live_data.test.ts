@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { applyChanges, applyPositions, applySnapshot, emptyLiveData, newAlertCount, type LiveData } from "../src/data/live_data";
+import { applyChanges, applyPositions, applySnapshot, emptyLiveData, type LiveData } from "../src/data/live_data";
 import { detection, type Alert, type Detection } from "../src/lib/shapes";
 import type { ChangesFrame, SnapshotFrame } from "../src/live/frames";
 import { alerts, detections } from "./strategies";
@@ -162,14 +162,5 @@ describe("live data", () => {
     expect(taken).toEqual([["b", 3, 3, 8]]);
     expect(data.positions.get("a")).toEqual(["a", 1, 1, 9]);
     expect(data.now).toBe(9);
-  });
-
-  it("counts new alerts", () => {
-    fc.assert(
-      fc.property(steps, (all) => {
-        const data = started(snapshotAt(all, all.length));
-        expect(newAlertCount(data)).toBe([...data.alerts.values()].filter((row) => row.state === "new").length);
-      }),
-    );
   });
 });

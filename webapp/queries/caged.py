@@ -25,7 +25,7 @@ def answer_of(
     seconds: float,
     too_long: Message,
     broke_off: Message,
-    failures: Mapping[int, str] | None = None,
+    failures: Mapping[int, Message] | None = None,
 ) -> dict[str, Any]:
     """What the module `program` answers to a request, which names the folder of the log as `log_root`.
 

@@ -25,8 +25,8 @@ REASONS = 8
 TOO_LONG, TOO_MUCH = 3, 4
 """Exit statuses of the process: more rows, or more intervals, than it may take."""
 FAILURES = {
-    TOO_LONG: f"The stretch holds more than {ROWS:,} events: choose a shorter one.",
-    TOO_MUCH: "Even a few entities have too many intervals: choose a shorter stretch, or name the entities to look at.",
+    TOO_LONG: Message("The stretch holds more than {most:,} events: choose a shorter one.", most=ROWS),
+    TOO_MUCH: Message("Even a few entities have too many intervals: choose a shorter stretch, or name the entities to look at."),
 }
 
 

@@ -110,10 +110,3 @@ function place(data: LiveData, row: Position): boolean {
 function advance(data: LiveData, t: number): void {
   if (data.now === null || t > data.now) data.now = t;
 }
-
-/** Alerts nobody has taken yet. */
-export function newAlertCount(data: LiveData): number {
-  let count = 0;
-  for (const row of data.alerts.values()) if (row.state === "new") count += 1;
-  return count;
-}

@@ -55,13 +55,12 @@ class Reason(StrEnum):
 class DeadLetter:
     """A refused row: `reason` from the closed list, `detail` a sentence, `row` the values as they came (null: not even readable).
 
-    `position` is the row's in the table that was checked; `line` (from 1, the header counts) and `source` are where it stood in a file.
+    `line` (from 1, the header counts) and `source` are where it stood in a file.
     """
 
     reason: Reason
     detail: Message
     row: Mapping[str, Any] | None = None
-    position: int | None = None
     line: int | None = None
     source: str | None = None
 
@@ -115,17 +114,23 @@ class CheckedRows:
     def dead_count(self) -> int:
         return int(np.count_nonzero(self.fault))
 
-    def dead(self) -> list[DeadLetter]:
-        """The other rows, in their order."""
-        positions = np.flatnonzero(self.fault)
-        # Without columns Arrow does not count the rows that it takes.
-        rows = _values(self.raw.take(pa.array(positions))) if len(positions) and self.raw.num_columns else [{}] * len(positions)
-        return [self.letter(position, row) for position, row in zip(positions.tolist(), rows, strict=True)]
+    @cached_property
+    def positions(self) -> list[int]:
+        """Where the other rows stand."""
+        positions: list[int] = np.flatnonzero(self.fault).tolist()
+        return positions
 
-    def letter(self, position: int, row: Mapping[str, Any]) -> DeadLetter:
+    def dead(self, lines: npt.NDArray[np.int64] | None = None) -> list[DeadLetter]:
+        """The other rows, in their order; `lines` are those of all rows."""
+        # Without columns Arrow does not count the rows that it takes.
+        rows = _values(self.raw.take(pa.array(self.positions, pa.int64()))) if self.dead_count and self.raw.num_columns else [{}] * self.dead_count
+        numbers = [None if lines is None else int(lines[position]) for position in self.positions]
+        return [self.letter(*each) for each in zip(self.positions, rows, numbers, strict=True)]
+
+    def letter(self, position: int, row: Mapping[str, Any], line: int | None = None) -> DeadLetter:
         """The dead letter of a refused row, with its values as they came."""
         reason, detail = self.found[self.fault[position]]
-        return DeadLetter(reason, detail, plain_row(row), position)
+        return DeadLetter(reason, detail, plain_row(row), line)
 
     def mark(self, rows: Bools, reason: Reason, detail: Message) -> None:
         """Notes a fault for `rows` that have none yet."""

@@ -1,51 +1,80 @@
-"""The rows of files of events, in bounded memory.
+"""The rows of files and other texts of events, checked, in bounded memory: the one way in for `backtest`, folders and bodies of requests.
 
-Rows come in file order, files of a folder in name order. A line that cannot be read becomes a dead letter; a file that cannot be read as a whole
-raises Unreadable.
+Rows come in file order, files of a folder in name order. A line that cannot be read becomes a dead letter; what cannot be read as a whole
+raises Unreadable. A format has one contract, `Iterator[bytes] -> Iterator[Piece]` for texts, and a source one: an iterator of whole lines.
 """
 
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from engine.model.events import CheckedRows
-from engine.sources.files import COMPRESSIONS, JSON_LINES, PARQUET, TSV, Columns, Piece, Unreadable, alive, format_of, located, with_joined
+from engine.model.events import CheckedRows, DeadLetter
+from engine.model.messages import Message
+from engine.sources.files import COMPRESSIONS, JSON_LINES, PARQUET, TSV, Columns, Piece, Unreadable, format_of, with_joined
+from engine.sources.lines import blocks, blocks_of_lines
 
 PARQUET_ROWS = 131_072
+EMPTY = Message("the file is empty (zero bytes); a file without events still has a header or a first line")
 
 
 def read_files(paths: Sequence[Path], columns: Columns) -> Iterator[Piece]:
-    """The rows of all files, checked. Raises Unreadable."""
+    """The rows of all files. Raises Unreadable with the file's name."""
     for path in paths:
         try:
-            yield from _read(path, columns)
-        except Unreadable:
-            raise
-        except (OSError, EOFError, pa.ArrowException) as error:
-            raise Unreadable(f"{path}: {str(error).splitlines()[0]}") from error
+            for piece in read_file(path, columns):
+                yield replace(piece, dead=partial(_dead_of, path, piece))
+        except Unreadable as error:
+            raise Unreadable(f"{path}: {error}") from error
+        except OSError as error:
+            raise Unreadable(f"{path}: {error}") from error
 
 
-def _read(path: Path, columns: Columns) -> Iterator[Piece]:
+def _dead_of(path: Path, piece: Piece) -> list[DeadLetter]:
+    return [replace(letter, source=path.name) for letter in piece.dead()]
+
+
+def read_file(path: Path, columns: Columns, rows: int | None = None) -> Iterator[Piece]:
+    """The rows of a file in pieces; with `rows`, each is of exactly so many lines behind the header, or rows. Raises Unreadable, OSError."""
     if path.stat().st_size == 0:
-        raise Unreadable(f"{path}: the file is empty (zero bytes); a file without events still has a header or a first line")
+        raise Unreadable(EMPTY)
     kind = format_of(path)
-    if kind == PARQUET:
-        yield from _read_parquet(path, columns)
-        return
-    with open_text(path) as stream:
-        if kind == JSON_LINES:
-            from engine.sources.jsonlines import read_json_lines
+    try:
+        if kind == PARQUET:
+            yield from _read_parquet(path, columns, rows)
+            return
+        found = False
+        with open_text(path) as stream:
+            for piece in read_text(stream, kind, columns, rows):
+                found = True
+                yield piece
+    except (EOFError, zlib.error, pa.ArrowException, OSError) as error:
+        # What a disk says has a number, what a library says of a file has none.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise Unreadable(Message("the file cannot be read to its end: {error}", error=str(error).splitlines()[0])) from error
+    if kind == JSON_LINES and not found:
+        raise Unreadable(EMPTY)
 
-            yield from read_json_lines(path, stream, columns)
-        else:
-            from engine.sources.delimited import read_delimited
 
-            yield from read_delimited(path, stream, columns, "\t" if kind == TSV else ",")
+def read_text(stream: BinaryIO, kind: str, columns: Columns, rows: int | None = None) -> Iterator[Piece]:
+    """The rows of a text in one of the formats CSV, TSV and JSON_LINES. Raises Unreadable, and what the stream raises."""
+    if kind == JSON_LINES:
+        from engine.sources.jsonlines import read_json_lines
+
+        return read_json_lines(blocks(stream) if rows is None else blocks_of_lines(stream, rows), columns)
+    from engine.sources.delimited import read_delimited
+
+    pieces = blocks(stream) if rows is None else chain(islice(blocks_of_lines(stream, 1), 1), blocks_of_lines(stream, rows))
+    return read_delimited(pieces, columns, "\t" if kind == TSV else ",")
 
 
 def open_text(path: Path) -> BinaryIO:
@@ -58,30 +87,22 @@ def open_text(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def _read_parquet(path: Path, columns: Columns) -> Iterator[Piece]:
+def _read_parquet(path: Path, columns: Columns, rows: int | None) -> Iterator[Piece]:
     import pyarrow.parquet as pq
 
-    with _opened(path) as raw, pq.ParquetFile(raw, pre_buffer=False) as file:
-        names = columns.present(path, file.schema_arrow.names)
-        for batch in file.iter_batches(PARQUET_ROWS, columns=columns.needed(names, file.schema_arrow.names)):
-            table = with_joined(pa.Table.from_batches([batch]), names.values())
-            yield checked_piece(path, table.select(list(names.values())).rename_columns(list(names)), columns, extra=_extra(table, columns))
+    with _opened(path, mapped=rows is None) as raw, pq.ParquetFile(raw, pre_buffer=False) as file:
+        names = file.schema_arrow.names
+        present = columns.present(names)
+        for batch in file.iter_batches(rows or PARQUET_ROWS, columns=columns.needed(present, names)):
+            table = with_joined(pa.Table.from_batches([batch]), present.values())
+            checked = CheckedRows(table.select(list(present.values())).rename_columns(list(present)), columns.feed)
+            yield Piece.of(checked, checked.dead, None if columns.extra is None else table.column(columns.extra))
 
 
-def _opened(path: Path) -> pa.NativeFile:
+def _opened(path: Path, *, mapped: bool) -> pa.NativeFile:
     if path.suffix.lower() in COMPRESSIONS:
         # Parquet is read from its end: a compressed file has to be unpacked first.
         with open_text(path) as stream:
             return pa.BufferReader(stream.read())
-    # Row groups are read as they are needed; a memory map lets the system drop what was read.
-    return pa.memory_map(str(path))
-
-
-def _extra(table: pa.Table, columns: Columns) -> pa.ChunkedArray | None:
-    return None if columns.extra is None else table.column(columns.extra)
-
-
-def checked_piece(path: Path, table: pa.Table, columns: Columns, *, extra: pa.ChunkedArray | None = None) -> Piece:
-    """Rows that have no line numbers, checked."""
-    checked = CheckedRows(table, columns.feed)
-    return Piece(checked.good(), table.num_rows, lambda: located(checked.dead(), path), alive(checked, extra))
+    # Row groups are read as they are needed; a memory map lets the system drop what was read. Whoever shortens a mapped file ends the process.
+    return pa.memory_map(str(path)) if mapped else pa.OSFile(str(path))

@@ -5,16 +5,15 @@ Which files they are, which of their columns are read, and what all formats shar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.model.columns import ENTITY, TIME
-from engine.model.events import CheckedRows, DeadLetter
+from engine.model.events import CheckedRows, DeadLetter, Reason, row_schema
 from engine.model.faults import unknown_name
 from engine.model.feed import ColumnType, Feed
 from engine.model.messages import Message
@@ -25,8 +24,8 @@ FORMATS: Mapping[str, str] = {
 }  # fmt: skip
 COMPRESSIONS = (".gz", ".zst", ".zstd")
 PLUS, JOINT = "+", "/"
-BLOCK_BYTES = 8 << 20
-"""Text is parsed in pieces of about this size."""
+SHOWN = 1_000
+"""Characters of a text that is no row which its dead letter shows."""
 
 
 class Unreadable(ValueError):
@@ -59,15 +58,18 @@ class Columns:
         """The feed's column to the file's."""
         return {name: self.renamed.get(name, name) for name in self.feed.types}
 
-    def present(self, path: Path, names: Sequence[str]) -> dict[str, str]:
-        """`sources` as far as the file, whose columns are `names`, has them. Raises Unreadable if it lacks entity, t or one that was named."""
+    def present(self, names: Sequence[str], separator: str | None = None) -> dict[str, str]:
+        """`sources` as far as a file has them, whose columns are `names`. Raises Unreadable if it lacks entity, t or one that was named.
+
+        `separator` is what the header was taken apart at.
+        """
         for ours in (ENTITY, TIME, *self.renamed):
             for theirs in parts_of(self.sources[ours], names):
                 if theirs not in names:
                     hint = "" if ours in self.renamed else f"; name the one to be read as it with --map {ours}=..."
-                    raise Unreadable(f"{path}: {unknown_name(theirs, names, what=Message('column'))}{hint}")
+                    raise Unreadable(f"{unknown_name(theirs, names, what=Message('column'))}{hint}")
         if self.extra is not None and self.extra not in names:
-            raise Unreadable(f"{path}: {unknown_name(self.extra, names, what=Message('column'))}")
+            raise Unreadable(unknown_name(self.extra, names, what=Message("column")))
         return {ours: theirs for ours, theirs in self.sources.items() if all(part in names for part in parts_of(theirs, names))}
 
     def needed(self, present: Mapping[str, str], names: Sequence[str]) -> list[str]:
@@ -98,9 +100,41 @@ class Piece:
     dead: Callable[[], list[DeadLetter]]
     extra: pa.ChunkedArray | None = None
 
+    @classmethod
+    def of(cls, checked: CheckedRows, dead: Callable[[], list[DeadLetter]], extra: pa.ChunkedArray | None = None, *, broken: int = 0) -> Piece:
+        """Checked rows, with all values of the extra column, and as many `broken` ones that are none."""
+        if extra is not None and checked.dead_count:
+            extra = extra.filter(pa.array(checked.fault == 0))
+        return cls(checked.good(), checked.table.num_rows + broken, dead, extra)
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Piece], feed: Feed) -> Piece:
+        """All rows of the pieces, in their order."""
+        return cls(
+            pa.concat_tables([row_schema(feed).empty_table(), *(piece.rows for piece in pieces)]),
+            sum(piece.read for piece in pieces),
+            lambda: [letter for piece in pieces if piece.dead_count for letter in piece.dead()],
+            _joined([piece.extra for piece in pieces]),
+        )
+
     @property
     def dead_count(self) -> int:
         return self.read - int(self.rows.num_rows)
+
+
+def _joined(columns: Sequence[pa.ChunkedArray | None]) -> pa.ChunkedArray | None:
+    """The columns one behind the other, if they are given; as numbers if all are, else as texts."""
+    given = [column for column in columns if column is not None]
+    if not given:
+        return None
+    kinds = {column.type for column in given}
+    kind = kinds.pop() if len(kinds) == 1 else pa.string() if pa.string() in kinds else pa.float64()
+    return pa.chunked_array([chunk for column in given for chunk in column.cast(kind).chunks], kind)
+
+
+def malformed(problem: Message, text: str, line: int | None = None) -> DeadLetter:
+    """The dead letter of what is no row at all: shows how its text begins."""
+    return DeadLetter(Reason.MALFORMED, problem, {"text": text.rstrip("\r")[:SHOWN]}, line)
 
 
 def find_files(path: Path) -> list[Path]:
@@ -128,7 +162,7 @@ def format_of(path: Path) -> str:
     found = _format(path)
     if found is None:
         kinds = f"{', '.join(FORMATS)}, with {' or '.join(COMPRESSIONS)} if compressed"
-        raise Unreadable(f"{path}: unknown kind of file; the name must end in one of {kinds}")
+        raise Unreadable(Message("{name}: unknown kind of file; the name must end in one of {kinds}", name=path.name, kinds=kinds))
     return found
 
 
@@ -137,31 +171,3 @@ def _format(path: Path) -> str | None:
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
     return FORMATS.get(suffixes[-1]) if suffixes else None
-
-
-def alive(checked: CheckedRows, extra: pa.ChunkedArray | None) -> pa.ChunkedArray | None:
-    """The extra column's values of the rows that are events."""
-    return extra if extra is None or not checked.dead_count else extra.filter(pa.array(checked.fault == 0))
-
-
-def located(letters: Sequence[DeadLetter], path: Path, lines: Sequence[int] | None = None) -> list[DeadLetter]:
-    """Dead letters with the file they come from and, where known, the line: `lines` holds that of each row of the checked table."""
-    found = []
-    for letter in letters:
-        line = lines[letter.position] if lines is not None and letter.position is not None else letter.line
-        found.append(replace(letter, line=line, source=path.name))
-    return found
-
-
-def blocks(stream: BinaryIO, size: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """The stream in pieces that end with a line; the very last may lack its newline."""
-    rest = b""
-    while data := stream.read(size):
-        cut = data.rfind(b"\n") + 1
-        if cut:
-            yield rest + data[:cut]
-            rest = data[cut:]
-        else:
-            rest += data
-    if rest:
-        yield rest

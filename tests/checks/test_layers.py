@@ -129,7 +129,7 @@ OPEN_BESIDE = {
     "audit": {"logins", "sockets"},
     "accounts": {"language", "owned", "permissions", "quotas", "second_factor"},
     "feeds": {
-        "bodies", "credentials", "damage", "documents", "heads", "history", "ingest", "logs", "offsets", "rates", "recent", "region_files",
+        "credentials", "damage", "documents", "heads", "history", "ingest", "logs", "offsets", "rates", "recent", "region_files",
         "uploads.inspection", "uploads.store",
     },
     "queries": {"derivation", "regions", "versions"},

@@ -97,8 +97,8 @@ def send(feed: Any, world: World, part: int) -> None:
     from webapp.feeds.ingest import Delivery, ingest
 
     body = "\n".join(json.dumps(row) for row in [*world.rows(), {"entity": "x", "t": 1, "x": 1.0}]).encode()
-    checked = read_body(body, "application/x-ndjson", feed.engine_feed())
-    ingest(feed, Delivery(checked.good, checked.dead, "make.py", f"part-{part}", f"digest-{part}"))
+    piece = read_body(body, "application/x-ndjson", feed.engine_feed())
+    ingest(feed, Delivery(piece.rows, piece.dead(), "make.py", f"part-{part}", f"digest-{part}"))
 
 
 def wait(done: Any, what: str) -> None:

@@ -8,16 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.model.events import row_schema
+from engine.model.events import DeadLetter, row_schema
 from engine.model.faults import Fault, Refused
 from engine.model.feed import Crs, TimeUnit
 from engine.model.feed import Feed as EngineFeed
 from engine.model.messages import Message
-from engine.sources.files import Unreadable
+from engine.sources.files import Unreadable, malformed
 from engine.sources.formats import SHOWN, Broken, Kind, column_from, flattened
 from engine.sources.live import Record, SourceKind
 from engine.sources.reading import PLANE, TICKS, UTM, WGS84, Reading, read_rows, reading_of
-from webapp.feeds.bodies import MALFORMED, Refusal
 
 CELL_CHARACTERS = 10_000
 
@@ -27,7 +26,7 @@ class Rows:
     """What became of records."""
 
     good: pa.Table
-    dead: list[Refusal]
+    dead: list[DeadLetter]
 
 
 def reading_for(document: dict[str, Any], kind: SourceKind, feed: EngineFeed) -> Reading:
@@ -111,7 +110,7 @@ def rows_of(records: Sequence[Record | Broken], reading: Reading, feed: EngineFe
             text = "" if isinstance(records[0], Broken) else _shown(records[0])
             return Rows(
                 row_schema(feed).empty_table(),
-                [Refusal(MALFORMED, Message("the record cannot be read: {error}", error=str(error)[:470]), {"text": text})],
+                [malformed(Message("the record cannot be read: {error}", error=str(error)[:470]), text)],
             )
         half = len(records) // 2
         first, second = rows_of(records[:half], reading, feed), rows_of(records[half:], reading, feed)
@@ -119,14 +118,14 @@ def rows_of(records: Sequence[Record | Broken], reading: Reading, feed: EngineFe
 
 
 def _together(records: Sequence[Record | Broken], reading: Reading, feed: EngineFeed) -> Rows:
-    dead = [Refusal(MALFORMED, one.problem, {"text": one.text}) for one in records if isinstance(one, Broken)]
+    dead = [malformed(one.problem, one.text) for one in records if isinstance(one, Broken)]
     whole = [flattened(dict(one)) for one in records if not isinstance(one, Broken)]
     if not whole:
         return Rows(row_schema(feed).empty_table(), dead)
     # Only what is used: others may send columns without end.
     table = pa.table({name: column_from([_cell(record.get(name)) for record in whole]) for name in reading.sources})
     checked = read_rows(table, reading, feed).checked
-    dead += [Refusal(str(one.reason), one.detail, one.row) for one in checked.dead()]
+    dead += checked.dead()
     schema = row_schema(feed)
     return Rows(checked.good().select(schema.names).cast(schema), dead)
 

@@ -15,12 +15,11 @@ import pyarrow as pa
 
 from engine.model.clock import Bools, Ints, late, too_far_ahead
 from engine.model.columns import TIME
+from engine.model.events import DeadLetter, Reason, plain_row
 from engine.model.messages import Message
 from engine.sources.appends import End
-from webapp.feeds.bodies import Refusal
 from webapp.feeds.models import Feed
 
-FUTURE = "future"
 DAY_MS = 86_400_000
 LEAST_MS, MOST_MS = 1_000, 300_000
 
@@ -41,7 +40,7 @@ class Admission:
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
-        self.refused: list[Refusal] = []
+        self.refused: list[DeadLetter] = []
         self.late_rows = 0
 
     def admit(self, rows: pa.Table, end: End) -> pa.Table:
@@ -62,12 +61,12 @@ class Admission:
             return beyond
         return too_far_ahead(t, end.clock, allowed, silent=end.silent_ms if self.feed.time == "ms" else 0)
 
-    def _letters(self, rows: pa.Table, t: Ints, ahead: Bools, end: End) -> list[Refusal]:
+    def _letters(self, rows: pa.Table, t: Ints, ahead: Bools, end: End) -> list[DeadLetter]:
         if not ahead.any():
             return []
         refused: Sequence[dict[str, Any]] = rows.filter(pa.array(ahead)).to_pylist()
         met = _clocks_met(t, ahead, end.clock)
-        return [Refusal(FUTURE, self._beyond(clock), row) for row, clock in zip(refused, met, strict=True)]
+        return [DeadLetter(Reason.FUTURE, self._beyond(clock), plain_row(row)) for row, clock in zip(refused, met, strict=True)]
 
     def _beyond(self, clock: int | None) -> Message:
         unit = "ms" if self.feed.time == "ms" else Message("ticks")

@@ -10,24 +10,20 @@ A file is sent in chunks, each under an idempotency key made of the file's ident
 from __future__ import annotations
 
 import fcntl
-import gzip
 import hashlib
 import logging
 import os
 import time
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, cast
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from engine.failpoints import failpoint
 from engine.model.feed import Feed as EngineFeed
 from engine.model.messages import Message
-from webapp.feeds.bodies import CSV, NDJSON, Checked, Unreadable, check, check_columns, read_text
+from engine.sources.file_rows import read_file as read_rows_of_file
+from engine.sources.files import COMPRESSIONS, PARQUET, Piece, Unreadable, format_of
+from webapp.feeds.bodies import NamedAsTheFeed
 from webapp.feeds.damage import kept_apart
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import Feed
@@ -40,7 +36,6 @@ QUIET_S = 1.0
 BUDGET_S = 0.5
 """A scan gives other work its turn after about so long; the next one goes on where it stopped."""
 IGNORED_SUFFIXES = (".part", ".tmp", ".crdownload")
-KINDS = {".csv": CSV, ".jsonl": NDJSON, ".ndjson": NDJSON, ".json": NDJSON}
 
 
 @dataclass
@@ -80,9 +75,9 @@ class Inbox:
         identity = file_identity(path)
         schema = feed.engine_feed()
         try:
-            for number, checked in enumerate(read_file(path, schema, self.chunk_rows)):
+            for number, piece in enumerate(read_file(path, schema, self.chunk_rows)):
                 # The digest is the identity: the time that decides about the future may differ when a chunk is repeated.
-                delivery = Delivery(checked.good, checked.dead, f"file:{path.name}", f"file-{identity}-{number}", identity)
+                delivery = Delivery(piece.rows, piece.dead(), f"file:{path.name}", f"file-{identity}-{number}", identity)
                 ingest(feed, delivery)
                 failpoint("folder.after_chunk")
                 yield
@@ -134,44 +129,9 @@ def move(path: Path, where: str, identity: str) -> None:
     os.rename(path, target)  # noqa: PTH104 - Path.rename would be the same
 
 
-def read_file(path: Path, feed: EngineFeed, rows: int) -> Iterator[Checked]:
-    """The file's rows, checked, in chunks that are the same each time. Raises Unreadable for what it cannot read."""
-    plain = path.name.removesuffix(".gz")
-    suffix = Path(plain).suffix.lower()
-    if suffix == ".parquet":
-        return _parquet(path, feed, rows)
-    if suffix not in KINDS:
-        raise Unreadable(
-            Message("Files end in {known}, with or without .gz; not in {suffix}.", known=", ".join([*KINDS, ".parquet"]), suffix=repr(path.suffix))
-        )
-    return _text(path, KINDS[suffix], feed, rows)
-
-
-def _text(path: Path, kind: str, feed: EngineFeed, rows: int) -> Iterator[Checked]:
-    if path.stat().st_size == 0:
-        raise Unreadable(Message("The file has no bytes."))
-    with cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb") as stream:
-        try:
-            yield from read_text(stream, kind, feed, rows)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as fault:
-            raise Unreadable(Message("The file is not whole gzip: {fault}", fault=fault)) from fault
-
-
-def _parquet(path: Path, feed: EngineFeed, rows: int) -> Iterator[Checked]:
-    try:
-        file: Any = pq.ParquetFile(path)
-    except (pa.ArrowException, OSError) as fault:
-        if isinstance(fault, FileNotFoundError):
-            raise
-        raise Unreadable(Message("The file is not Parquet: {fault}", fault=fault)) from fault
-    with file:
-        check_columns(file.schema_arrow.names, feed)
-        batches = file.iter_batches(batch_size=rows)
-        while True:
-            try:
-                batch = next(batches, None)
-            except (pa.ArrowException, OSError) as fault:
-                raise Unreadable(Message("The file cannot be read to its end: {fault}", fault=fault)) from fault
-            if batch is None:
-                return
-            yield check(pa.Table.from_batches([batch]), feed)
+def read_file(path: Path, feed: EngineFeed, rows: int) -> Iterator[Piece]:
+    """The file's rows, checked, in pieces that are the same each time. Raises Unreadable for what it cannot read."""
+    if format_of(path) == PARQUET and path.suffix.lower() in COMPRESSIONS:
+        # It would have to be unpacked into memory as a whole.
+        raise Unreadable(Message("Parquet is compressed in itself: unpack the file."))
+    return read_rows_of_file(path, NamedAsTheFeed(feed), rows)

@@ -21,11 +21,11 @@ import pyarrow as pa
 from django.db import transaction
 
 from engine.failpoints import failpoint
+from engine.model import events
 from engine.model.messages import Message
 from engine.sources.appends import End, Entry
 from engine.sources.segments import LogDamaged
 from webapp.feeds.admission import Admission
-from webapp.feeds.bodies import Refusal
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter, IngestReceipt
 from webapp.feeds.offsets import connector_reached
@@ -46,7 +46,7 @@ class Delivery:
     """What a source brought at once: rows that were checked, and what was wrong with the others."""
 
     rows: pa.Table
-    dead: Sequence[Refusal] = ()
+    dead: Sequence[events.DeadLetter] = ()
     source: str = ""
     key: str | None = None
     digest: str = ""
@@ -207,8 +207,8 @@ def _receipt_of(feed: Feed, delivery: Delivery) -> Receipt | None:
 
 def _note(delivery: Delivery) -> dict[str, Any]:
     """What the log remembers of a delivery beside its rows."""
-    letters = [_letter_of(refusal) for refusal in delivery.dead[:KEPT]]
-    more = Counter(refusal.reason for refusal in delivery.dead[KEPT:])
+    letters = [_letter_of(letter) for letter in delivery.dead[:KEPT]]
+    more = Counter(str(letter.reason) for letter in delivery.dead[KEPT:])
     letters += [
         {"reason": reason, "detail": Message("and {count} more rows of this delivery", count=count), "line": None, "row": None}
         for reason, count in more.items()
@@ -223,17 +223,17 @@ def _note(delivery: Delivery) -> dict[str, Any]:
     return note if delivery.reached is None else {**note, "reached": delivery.reached}
 
 
-def shown(dead: Sequence[Refusal]) -> list[dict[str, Any]]:
+def shown(dead: Sequence[events.DeadLetter]) -> list[dict[str, Any]]:
     """The first dead letters as an answer shows them."""
-    return [_letter_of(refusal) for refusal in dead[:SHOWN]]
+    return [_letter_of(letter) for letter in dead[:SHOWN]]
 
 
-def _letter_of(refusal: Refusal) -> dict[str, Any]:
+def _letter_of(letter: events.DeadLetter) -> dict[str, Any]:
     """A dead letter as JSON, its parts no longer than they are worth."""
-    row = None if refusal.row is None else _as_json(refusal.row)
+    row = None if letter.row is None else _as_json(letter.row)
     if len(json.dumps(row)) > ROW_CHARACTERS:
         row = {"too long": json.dumps(row)[:ROW_CHARACTERS]}
-    return {"reason": refusal.reason, "detail": _printable(refusal.detail[:DETAIL_CHARACTERS]), "line": refusal.line, "row": row}
+    return {"reason": str(letter.reason), "detail": _printable(letter.detail[:DETAIL_CHARACTERS]), "line": letter.line, "row": row}
 
 
 def _as_json(value: Any) -> Any:

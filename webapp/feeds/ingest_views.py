@@ -26,11 +26,12 @@ from rest_framework.views import APIView
 
 from engine.model.faults import Fault
 from engine.model.messages import as_it_is
+from engine.sources.files import Unreadable
 from engine.sources.segments import LogDamaged
 from webapp.accounts.models import ApiToken, Scope
 from webapp.accounts.services import token_authenticate
 from webapp.config.errors import faults_body
-from webapp.feeds.bodies import ARROW, BODY_BYTES, CSV, NDJSON, TooLarge, Unreadable, Unsupported, inflate, read_body
+from webapp.feeds.bodies import ARROW, BODY_BYTES, CSV, NDJSON, TooLarge, Unsupported, inflate, read_body
 from webapp.feeds.damage import feed_set_aside
 from webapp.feeds.ingest import Delivery, KeyReused, Receipt, ingest
 from webapp.feeds.models import Feed, LogDamage
@@ -208,12 +209,12 @@ def take(sender: Sender, posted: Posted) -> Receipt:
     """Reads, checks and stores a request's rows. Raises Refused."""
     token, feed = sender.token, sender.feed
     try:
-        checked = read_body(inflate(posted.body, posted.encoding), posted.content_type, feed.engine_feed())
+        piece = read_body(inflate(posted.body, posted.encoding), posted.content_type, feed.engine_feed())
         digest = hashlib.sha256(posted.body).hexdigest() if posted.key is not None else ""
         for limit in limits_of(token, feed):
             if limit.of_rows:
-                BUCKETS.take(limit, checked.good.num_rows + len(checked.dead))
-        return ingest(feed, Delivery(checked.good, checked.dead, f"http:{token.prefix}", posted.key, digest))
+                BUCKETS.take(limit, piece.read)
+        return ingest(feed, Delivery(piece.rows, piece.dead(), f"http:{token.prefix}", posted.key, digest))
     except Unreadable as error:
         raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from error
     except TooLarge as error:

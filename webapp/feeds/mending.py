@@ -16,13 +16,14 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from engine.model import events
 from engine.model.faults import refuse
 from engine.model.feed import ColumnType
 from engine.model.feed import Feed as EngineFeed
 from engine.model.messages import Message
 from webapp.audit.services import record
 from webapp.config.wording import spoken
-from webapp.feeds.bodies import NDJSON, Refusal, read_body
+from webapp.feeds.bodies import NDJSON, read_body
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import DeadLetter, Feed
 
@@ -131,9 +132,9 @@ def _send(feed: Feed, rows: Sequence[tuple[DeadLetter, dict[str, Any]]], how: st
     return found
 
 
-def _faults(feed: Feed, rows: Sequence[Row]) -> dict[int, Refusal]:
+def _faults(feed: Feed, rows: Sequence[Row]) -> dict[int, events.DeadLetter]:
     """What is wrong with rows, by their position."""
-    return {(one.line or 1) - 1: one for one in read_body(_lines(rows), NDJSON, feed.engine_feed()).dead}
+    return {(one.line or 1) - 1: one for one in read_body(_lines(rows), NDJSON, feed.engine_feed()).dead()}
 
 
 def _lines(rows: Sequence[Row]) -> bytes:
@@ -147,8 +148,8 @@ def _finish(feed: Feed) -> Mended:
     for key in sorted(set(unsent.values_list("sending", flat=True))):
         letters = unsent.filter(sending=key).order_by("id")
         rows = [row or {} for row in letters.values_list("mended", flat=True)]
-        checked = read_body(_lines(rows), NDJSON, feed.engine_feed())
-        receipt = ingest(feed, Delivery(checked.good, checked.dead, "mended dead letters", key))
+        piece = read_body(_lines(rows), NDJSON, feed.engine_feed())
+        receipt = ingest(feed, Delivery(piece.rows, piece.dead(), "mended dead letters", key))
         letters.update(sent_at=timezone.now())
         found.sent += receipt.appended
         found.late += receipt.late

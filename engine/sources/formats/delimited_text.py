@@ -5,7 +5,8 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -14,12 +15,12 @@ import pyarrow.csv as pv
 from charset_normalizer import from_bytes
 
 from engine.model.messages import Message
-from engine.sources.delimited import NOT_UTF8, csv_records, whole_records
-from engine.sources.files import Unreadable, blocks
+from engine.sources.csv_records import NOT_UTF8, Block, Record, blocks_of_records, lines_of, records_of
+from engine.sources.files import Unreadable
 from engine.sources.formats.chunks import HEAD_BYTES, SHOWN, Broken, Chunk, Kind, Layout
+from engine.sources.lines import UTF8_MARK, blocks
 
 DELIMITERS = (",", ";", "\t", "|", " ")
-BLOCK_BYTES = 1 << 20
 MOST_COLUMNS = 500
 MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 BY_HAND = ("utf-8", "windows-1252", "iso-8859-15", "utf-16", "windows-1250", "windows-1251", "windows-1253", "shift_jis", "gb18030")
@@ -86,7 +87,7 @@ def _is_utf8(data: bytes) -> bool:
 def lines_not_utf8(stream: BinaryIO, most_bytes: int) -> Iterator[Broken]:
     """The lines of a text's first bytes that are no UTF-8."""
     line = 1
-    for block in blocks(stream, BLOCK_BYTES):
+    for block in blocks(stream):
         if not _is_utf8(block):
             for at, one in enumerate(block.split(b"\n"), line):
                 if not _is_utf8(one):
@@ -134,25 +135,22 @@ def _is_number(cell: str) -> bool:
 
 def read_delimited_text(stream: BinaryIO, layout: Layout) -> Iterator[Chunk]:
     """All columns as text, empty cells null. Raises Unreadable."""
-    names: list[str] | None = None
-    line = 1
-    for block in whole_records(blocks(_as_utf8(stream, layout.encoding), BLOCK_BYTES)):
-        if names is None:
-            block = block.removeprefix(codecs.BOM_UTF8)
-            first, _, rest = block.partition(b"\n")
-            if _SEP.fullmatch(first):
-                block, line = rest, line + 1
-                first, _, rest = block.partition(b"\n")
-            while layout.header and first.count(b'"') % 2 and rest:
-                more, _, rest = rest.partition(b"\n")
-                first += b"\n" + more
-            found = cells(first.decode(errors="replace").rstrip("\r"), layout.delimiter)
-            names = column_names(found if layout.header else [""] * len(found))
-            if layout.header:
-                block, line = rest, line + 1 + first.count(b"\n")
-        if block.strip(b"\r\n"):
-            yield _chunk(block, line, names, layout.delimiter)
-        line += block.count(b"\n")
+    pieces = blocks(_as_utf8(stream, layout.encoding))
+    rest, line = next(pieces, b"").removeprefix(UTF8_MARK), 1
+    first, _, behind = rest.partition(b"\n")
+    if _SEP.fullmatch(first):
+        rest, line = behind, 2
+        first, _, behind = rest.partition(b"\n")
+    while layout.header and first.count(b'"') % 2 and behind:
+        more, _, behind = behind.partition(b"\n")
+        first += b"\n" + more
+    found = cells(first.decode(errors="replace").rstrip("\r"), layout.delimiter)
+    names = column_names(found if layout.header else [""] * len(found))
+    if layout.header:
+        rest, line = behind, line + 1 + first.count(b"\n")
+    for block in blocks_of_records(chain([rest] if rest else [], pieces), layout.delimiter, line):
+        if block.data.strip(b"\r\n"):
+            yield _chunk(block, names, layout.delimiter)
 
 
 def column_names(given: list[str]) -> list[str]:
@@ -192,40 +190,27 @@ class _Recoded:
         return bytes(self.decoder.decode(b"", final=True).encode("utf-8", "replace"))
 
 
-def _chunk(block: bytes, first_line: int, names: list[str], delimiter: str) -> Chunk:
-    invalid: list[pv.InvalidRow] = []
+def _chunk(block: Block, names: list[str], delimiter: str) -> Chunk:
+    table = _table(block.data, names, delimiter) if block.records is None else None
+    if table is None:
+        return _by_record(records_of(block, delimiter), names)
+    return Chunk(table, lines_of(block)[: table.num_rows])
 
-    def skip(row: pv.InvalidRow) -> str:
-        invalid.append(row)
-        return "skip"
 
-    if block.count(b'"') % 2 or not _is_utf8(block):
-        # A quote that is not closed would take all lines after it into its cell; one line in another encoding would cost the others.
-        return _by_record(block, first_line, names, delimiter)
-    quoted = b'"' in block
+def _table(data: bytes, names: list[str], delimiter: str) -> pa.Table | None:
+    """Plain records as text; null when one of them has another number of cells."""
     try:
-        table = pv.read_csv(
-            pa.BufferReader(block),
-            pv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
-            pv.ParseOptions(delimiter=delimiter, newlines_in_values=quoted, invalid_row_handler=skip, ignore_empty_lines=True),
-            pv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=True
-            ),
+        return pv.read_csv(
+            pa.BufferReader(data),
+            pv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
+            pv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            pv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]),
         )
-    except pa.ArrowException as error:
-        raise Unreadable(
-            Message("From line {first_line} on the text cannot be read: {error}", first_line=first_line, error=str(error).splitlines()[0])
-        ) from error
-    # Where cells hold line breaks, or lines are empty, numbers count rows.
-    numbers = np.arange(first_line, first_line + table.num_rows + len(invalid))
-    at = [first_line + (row.number or 1) - 1 for row in invalid]
-    broken = [
-        Broken(line, _mend(_cells(row.actual_columns, row.expected_columns)), str(row.text)[:SHOWN]) for line, row in zip(at, invalid, strict=True)
-    ]
-    return Chunk(table, np.setdiff1d(numbers, at)[: table.num_rows], tuple(broken))
+    except pa.ArrowException:
+        return None
 
 
-def _cells(actual: int | None, expected: int) -> Message:
+def _cells(actual: int, expected: int) -> Message:
     return Message("the line has {count} cells, the first {expected}", count=actual, expected=expected)
 
 
@@ -233,19 +218,19 @@ def _mend(problem: Message) -> Message:
     return Message("{problem}: mend it, or choose another delimiter", problem=problem)
 
 
-def _by_record(block: bytes, first_line: int, names: list[str], delimiter: str) -> Chunk:
-    """The same by Python's reader, which loses one line to a quote that stays open, or to signs of another encoding."""
+def _by_record(records: Sequence[Record], names: list[str]) -> Chunk:
     rows: list[list[str]] = []
     lines: list[int] = []
     broken: list[Broken] = []
-    for line, text, fields, problem in csv_records(block, first_line, delimiter):
-        if problem is None and len(fields) != len(names):
-            problem = _cells(len(fields), len(names))
+    for one in records:
+        problem = one.problem
+        if problem is None and len(one.cells) != len(names):
+            problem = _cells(len(one.cells), len(names))
         if problem is None:
-            rows.append(fields)
-            lines.append(line)
+            rows.append(one.cells)
+            lines.append(one.line)
         else:
             sentence = OTHER_ENCODING if problem == NOT_UTF8 else _mend(problem)
-            broken.append(Broken(line, sentence, text[:SHOWN]))
+            broken.append(Broken(one.line, sentence, one.text[:SHOWN]))
     columns = {name: pa.array([row[at] or None for row in rows], pa.string()) for at, name in enumerate(names)}
     return Chunk(pa.table(columns), np.array(lines, np.int64), tuple(broken))

@@ -25,9 +25,9 @@ def described(raw: pa.Table, lines: npt.NDArray[np.int64], broken: Sequence[Brok
     feed = reading.feed("sample")
     read = read_rows(raw, reading, feed)
     good = read.checked.good()
-    letters = read.checked.dead()
+    letters = read.checked.dead(lines)
     faults = [{"line": one.line, "problem": one.problem, "row": one.text} for one in broken[:SHOWN_FAULTS]]
-    faults += [{"line": int(lines[one.position or 0]), "problem": one.detail, "row": one.row} for one in letters[: SHOWN_FAULTS - len(faults)]]
+    faults += [{"line": one.line, "problem": one.detail, "row": one.row} for one in letters[: SHOWN_FAULTS - len(faults)]]
     return {
         "columns": [_column(name, raw.column(name)) for name in raw.column_names],
         "rows": [{name: _shown(value) for name, value in plain_row(row).items()} for row in raw.slice(0, SHOWN_ROWS).to_pylist()],

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from engine.model.events import row_schema
 from engine.model.feed import Crs, Feed, TimeUnit
-from engine.sources import delimited, files
+from engine.sources import csv_records
 from engine.sources.file_rows import read_files
 from engine.sources.files import Columns, Unreadable, find_files
+from engine.sources.lines import blocks
 from tests.strategies import COLUMNS, arrivals
 
 FEED = Feed("f", Crs.PLANAR, TimeUnit.MS, lateness=2, columns=COLUMNS)
@@ -51,7 +52,7 @@ def write(path: Path, text: str | bytes) -> Path:
 
 @settings(max_examples=60)
 @given(st.data(), st.sampled_from([64, 1 << 20]))
-def test_all_kinds_of_files_give_the_same_rows(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, block: int) -> None:
+def test_all_kinds_of_files_give_the_same_rows(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, size: int) -> None:
     folder = tmp_path_factory.mktemp("files")
     rows = data.draw(arrivals(FEED, most=12))
     rows = [row | {"s": row["s"] and data.draw(st.sampled_from(["p", 'a "b"', "c,d", "e\nf", "1", "\u00e9"]))} for row in rows]
@@ -65,7 +66,7 @@ def test_all_kinds_of_files_give_the_same_rows(tmp_path_factory: pytest.TempPath
         writer.writerows(rows)
     write(folder / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows) or "\n")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files.blocks, "__defaults__", (block,))
+        patch.setattr(blocks, "__defaults__", (size,))
         for kind in ("parquet", "csv", "jsonl"):
             assert read(folder / f"a.{kind}")[:2] == (expected, []), kind
 
@@ -144,14 +145,14 @@ def test_a_folder_is_read_in_name_order_without_hidden_and_foreign_files(tmp_pat
     [
         ("e.csv", "", "zero bytes"),
         ("e.jsonl", "", "zero bytes"),
-        ("e.csv.gz", "", "zero bytes"),
+        ("e.csv.gz", "", "column names"),
         ("e.parquet", "", "zero bytes"),
         ("e.parquet", "PAR1 but no more", "e.parquet"),
         ("e.txt", "a", "unknown kind of file"),
         ("e.csv", "id,t\n1,2\n", "--map entity="),
         ("e.csv", "entity,time\n1,2\n", "--map t="),
-        ("e.csv", "entity,t,t\n1,2,3\n", "twice"),
-        ("e.csv", "\n\n", "header"),
+        ("e.csv", "entity,t,t\n1,2,3\n", "same name: 't'"),
+        ("e.csv", "\n\n", "column names"),
         ("none.csv", None, "no such file"),
     ],
 )
@@ -182,8 +183,8 @@ def test_unknown_names_in_map_are_refused_with_the_nearest() -> None:
 
 
 def test_after_a_stray_quote_the_rest_of_a_large_file_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "MAX_LINES", 20)
-    monkeypatch.setattr(files.blocks, "__defaults__", (256,))
+    monkeypatch.setattr(csv_records, "MAX_LINES", 20)
+    monkeypatch.setattr(blocks, "__defaults__", (256,))
     lines = [f"a,{t},,,,,," for t in range(500)]
     lines[100] = 'a,100,,,,,"stray,'
     rows, dead, count = read(write(tmp_path / "e.csv", HEADER + "\n".join(lines) + "\n"))

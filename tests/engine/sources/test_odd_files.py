@@ -32,7 +32,7 @@ def looked(path: Path, data: str | bytes | None = None) -> tuple[dict[str, Any],
     for chunk in read_chunks(path, reading.layout):
         checked = read_rows(chunk.table, reading, reading.feed("x")).checked
         rows += checked.good().to_pylist()
-        faults += [(int(chunk.lines[one.position or 0]), one.detail) for one in checked.dead()] + [(one.line, one.problem) for one in chunk.broken]
+        faults += [(one.line, one.detail) for one in checked.dead(chunk.lines)] + [(one.line, one.problem) for one in chunk.broken]
     assert found["count"] <= len(rows) + len(faults)
     return found, rows, faults
 

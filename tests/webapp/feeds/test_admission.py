@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from webapp.feeds.bodies import check
+from engine.model.events import check_rows
 from webapp.feeds.ingest import Delivery, Receipt, ingest
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter
@@ -18,7 +18,7 @@ T = 1_700_000_000_000
 
 
 def send(feed: Feed, *times: int, key: str | None = None) -> Receipt:
-    rows = check(pa.table({"entity": ["a"] * len(times), "t": times}), feed.engine_feed()).good
+    rows = check_rows(pa.table({"entity": ["a"] * len(times), "t": times}), feed.engine_feed())[0]
     return ingest(feed, Delivery(rows, key=key))
 
 

@@ -69,8 +69,8 @@ def test_what_cannot_be_read_goes_to_failed_with_the_reason(feed: Feed, inbox: I
     inbox.scan([feed], budget_s=60)
     failed = ["a.csv", "b.parquet", "c.txt", "d.csv.gz"]
     assert names(folder) == sorted(f"failed/{name}{end}" for name in failed for end in ("", ".reason.txt"))
-    assert "no bytes" in (folder / "failed" / "a.csv.reason.txt").read_text()
-    assert "not whole gzip" in (folder / "failed" / "d.csv.gz.reason.txt").read_text()
+    assert "zero bytes" in (folder / "failed" / "a.csv.reason.txt").read_text()
+    assert "Compressed file ended" in (folder / "failed" / "d.csv.gz.reason.txt").read_text()
 
 
 def test_a_file_of_the_same_name_is_new_data_and_overwrites_nothing(feed: Feed, inbox: Inbox, folder: Path) -> None:

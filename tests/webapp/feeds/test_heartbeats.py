@@ -3,9 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from engine.model.events import HEARTBEAT
+from engine.model.events import HEARTBEAT, check_rows
 from engine.sources.segments import list_segments
-from webapp.feeds.bodies import check
 from webapp.feeds.heartbeats import UNDER_WAY_MS, Heartbeats
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.logs import event_log
@@ -18,7 +17,7 @@ NOW = 1_700_000_000_000
 
 
 def send(feed: Feed, *times: int) -> None:
-    ingest(feed, Delivery(check(pa.table({"entity": ["a"] * len(times), "t": times}), feed.engine_feed()).good))
+    ingest(feed, Delivery(check_rows(pa.table({"entity": ["a"] * len(times), "t": times}), feed.engine_feed())[0]))
 
 
 def rows(feed: Feed) -> list[tuple[str, int]]:

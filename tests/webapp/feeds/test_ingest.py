@@ -19,11 +19,14 @@ from django.db.utils import OperationalError
 from rest_framework.test import APIClient
 
 from engine.failpoints import VARIABLE
+from engine.model.events import DeadLetter as Letter
+from engine.model.events import Reason
+from engine.model.messages import as_it_is
 from tests.webapp.conftest import at_each_place
 from webapp.accounts.services import token_create
 from webapp.feeds import ingest as service
 from webapp.feeds import ingest_views
-from webapp.feeds.bodies import BODY_BYTES, Refusal
+from webapp.feeds.bodies import BODY_BYTES
 from webapp.feeds.client import arrow_stream
 from webapp.feeds.ingest import Delivery, ingest, settle
 from webapp.feeds.logs import event_log
@@ -200,7 +203,7 @@ def test_bodies_that_are_too_large_or_of_another_kind_are_refused_whole(feed: Fe
     assert post(token, b"no arrow", "application/vnd.apache.arrow.stream").status_code == 400
     assert post(token, lines(GOOD), **{"Idempotency-Key": "k" * 201}).status_code == 400
     response = post(token, b"a,a\n1,2\n", "text/csv")
-    assert (response.status_code, response.json()["faults"][0]["message"]) == (400, "Two columns have the same name.")
+    assert (response.status_code, response.json()["faults"][0]["message"]) == (400, "Two columns have the same name: 'a'.")
     assert (times(feed), counts(feed)) == ([], (0, 0))
 
 
@@ -290,12 +293,13 @@ from django.conf import settings
 from pathlib import Path
 settings.EVENT_LOG_ROOT, settings.VEDETTE_LOG_STORE = Path(sys.argv[1]), sys.argv[3]
 import pyarrow as pa
-from webapp.feeds.bodies import Refusal, check
+from engine.model.events import DeadLetter as Letter, Reason
+from engine.model.events import check_rows
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import Feed
 feed = Feed.objects.get(name="yard")
-rows = check(pa.table({"entity": ["a", "b"], "t": [1, 2]}), feed.engine_feed()).good
-receipt = ingest(feed, Delivery(rows, [Refusal("malformed", "bad", None, 3)], "test", sys.argv[2], "digest"))
+rows = check_rows(pa.table({"entity": ["a", "b"], "t": [1, 2]}), feed.engine_feed())[0]
+receipt = ingest(feed, Delivery(rows, [Letter(Reason.MALFORMED, "bad", None, 3)], "test", sys.argv[2], "digest"))
 print(receipt.first_seq, receipt.last_seq, receipt.appended, receipt.dead, receipt.repeated)
 """
 UNWRITTEN = {"log.before_rename", "log.before_order", "log.before_order_commit"}
@@ -337,6 +341,6 @@ def test_settling_twice_counts_once_and_heartbeats_count_nothing(feed: Feed) -> 
     log = event_log(feed.name)
     log.append(pa.Table.from_pylist([{"event": "$heartbeat", "entity": "$heartbeat", "t": 5}], schema))
     rows = pa.Table.from_pylist([{"event": "position", "entity": "a", "t": 6}], schema)
-    ingest(feed, Delivery(rows, [Refusal("malformed", "bad")], "test"))
+    ingest(feed, Delivery(rows, [Letter(Reason.MALFORMED, as_it_is("bad"))], "test"))
     assert settle(feed) == settle(feed) == 2
     assert counts(feed) == (2, 1)

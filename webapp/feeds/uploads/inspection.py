@@ -5,18 +5,16 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
+from engine.model.events import DeadLetter, Reason
 from engine.model.faults import Refused, fault_from_json, refuse
-from engine.model.messages import Message
+from engine.model.messages import Message, as_it_is
+from engine.sources.files import Piece
 from engine.sources.reading import Reading
 from webapp.cage.warm_pool import INSPECTIONS, TookTooLong, WarmPool, Work
-from webapp.feeds.arrow_streams import Limits, StreamRefused, StreamTooLarge, read_stream
-from webapp.feeds.bodies import Refusal
+from webapp.feeds.arrow_streams import Limits, read_stream
 
 INSPECT_S, PIECE_S = 20.0, 120.0
 """To look into a file; to read a piece, after finding it again from the beginning of a large file."""
@@ -30,15 +28,6 @@ def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
     answer = _ask(INSPECTIONS, {"do": "inspect", "path": str(path), "name": name, "chosen": chosen}, path, INSPECT_S)
     found: dict[str, Any] = answer["found"]
     return found
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Rows of a file that were checked, what was wrong with others, and how many there were together."""
-
-    rows: pa.Table
-    dead: list[Refusal]
-    read: int
 
 
 def pieces(path: Path, reading: Reading) -> Iterator[Piece]:
@@ -81,9 +70,9 @@ def _ask(process: WarmPool, request: Mapping[str, Any], path: Path, seconds: flo
 def _read(answer: Mapping[str, Any], reading: Reading) -> Piece:
     try:
         rows = read_stream(base64.b64decode(answer["rows"]), PIECE, reading.feed("upload").types)
-    except (StreamRefused, StreamTooLarge) as error:
+        dead = [DeadLetter(Reason(one["reason"]), as_it_is(one["detail"]), one["row"], one["line"]) for one in answer["dead"]]
+        for reason, count in answer["more"].items():
+            dead += [DeadLetter(Reason(reason), Message("one of many rows of the file"))] * count
+    except ValueError as error:
         raise refuse("/file", Message("A piece of the file cannot be taken: {error}", error=error)) from error
-    dead = [Refusal(one["reason"], one["detail"], one["row"], one["line"]) for one in answer["dead"]]
-    for reason, count in answer["more"].items():
-        dead += [Refusal(reason, "one of many rows of the file")] * count
-    return Piece(rows, dead, answer["read"])
+    return Piece(rows, answer["read"], lambda: dead)

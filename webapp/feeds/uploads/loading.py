@@ -26,7 +26,7 @@ from django.db import DatabaseError, InterfaceError, close_old_connections, tran
 from engine.external_sort import ExternalSort
 from engine.failpoints import failpoint
 from engine.model.columns import TIME
-from engine.model.events import row_schema
+from engine.model.events import DeadLetter, row_schema
 from engine.model.faults import Refused, refuse
 from engine.model.feed import Crs
 from engine.model.messages import Message
@@ -168,9 +168,9 @@ class Loading:
                 read, rows, late = read + piece.read, rows + useful.num_rows, late + piece.rows.num_rows - useful.num_rows
                 if rows > MOST_ROWS:
                     raise refuse("/file", Message("The file has more than {most:,} rows: load it in parts.", most=MOST_ROWS))
-                if piece.dead:
-                    dead += len(piece.dead)
-                    self._bury(number, piece.dead)
+                if piece.dead_count:
+                    dead += piece.dead_count
+                    self._bury(number, piece.dead())
                 if useful.num_rows:
                     sort.add(completed(useful, self.feed))
                     extent.add(useful)
@@ -201,7 +201,7 @@ class Loading:
                 writer.write_table(table, max_chunksize=SPOOL_ROWS)
                 yield 0.0
 
-    def _bury(self, number: int, dead: list[Any]) -> None:
+    def _bury(self, number: int, dead: list[DeadLetter]) -> None:
         nothing = row_schema(self.feed.engine_feed()).empty_table()
         ingest(self.feed, Delivery(nothing, dead, self._source, f"upload-{self.upload.pk}-dead-{self._attempt}-{number}", self.upload.pk.hex))
 

@@ -73,11 +73,9 @@ def _piece(path: Path, reading: Reading, number: int) -> dict[str, Any]:
 
 def _answer_of(chunk: Chunk, reading: Reading) -> dict[str, Any]:
     checked = read_rows(chunk.table, reading, reading.feed("upload")).checked
-    letters = checked.dead() if checked.dead_count <= 10 * KEPT else checked.dead()[: 10 * KEPT]
+    letters = checked.dead(chunk.lines)[: 10 * KEPT]
     dead = [{"reason": "malformed", "detail": one.problem, "line": one.line, "row": {"text": one.text}} for one in chunk.broken]
-    dead += [
-        {"reason": str(one.reason), "detail": one.detail, "line": int(chunk.lines[one.position or 0]), "row": _short(one.row)} for one in letters
-    ]
+    dead += [{"reason": str(one.reason), "detail": one.detail, "line": one.line, "row": _short(one.row)} for one in letters]
     more = Counter(letter["reason"] for letter in dead[KEPT:])
     more.update({"malformed": checked.dead_count - len(letters)})
     sink = pa.BufferOutputStream()

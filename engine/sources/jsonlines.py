@@ -18,7 +18,7 @@ from engine.model.feed import ColumnType
 from engine.model.messages import Message, message_of
 from engine.sources.files import JOINT, PLUS, Columns, Piece, malformed
 from engine.sources.lines import LINE_BYTES, TOO_LONG, UTF8_MARK, has_longer_line, parts_of
-from engine.sources.values import column_of
+from engine.sources.values import Cell, column_of, value_or_text
 
 PLAIN_BYTES, PLAIN_DEPTH = 4_000, 100
 """Longer and deeper lines are read by themselves: Python refuses integers of more than 4,300 digits, and a thousand levels."""
@@ -108,6 +108,17 @@ class _Reader:
             return sorted([*letters, *refused], key=lambda letter: letter.line or 0)
 
         return Piece.of(checked, dead, extra, broken=len(letters))
+
+
+def piece_of_objects(rows: Sequence[Mapping[str, Any]], columns: Columns) -> Piece:
+    """Rows that were objects of JSON, or of another form whose values are Cells."""
+    checked = _checked(rows, columns)
+    kinds = columns.feed.types
+
+    def shown(row: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value_or_text(value, kinds[name]) if type(value) is Cell and name in kinds else value for name, value in row.items()}
+
+    return Piece.of(checked, lambda: [checked.letter(at, shown(rows[at])) for at in checked.positions])
 
 
 def _checked(rows: Sequence[Mapping[str, Any]], columns: Columns) -> CheckedRows:

@@ -20,20 +20,24 @@ _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(na
 _TEXTS_OF_BOOLS = {"true": True, "True": True, "TRUE": True, "1": True, "false": False, "False": False, "FALSE": False, "0": False}
 
 
+class Cell(str):
+    """A text of a form in which everything is text: it stands for a number or a truth value where the column has such."""
+
+
 def column_of(values: Sequence[Any], kind: ColumnType, *, text: bool) -> tuple[pa.Array, Bools | None]:
     """(the values in the Arrow type of `kind`, null where they are null or do not fit; where they do not fit, null for nowhere).
 
-    With `text` they are fields of a CSV file (null: the empty one), otherwise what JSON gave.
+    With `text` they are fields of a CSV file (null: the empty one), otherwise what JSON gave, and Cells.
     """
     quick = _all_of(values, kind) if not text or kind is ColumnType.STRING else None
     if quick is not None:
         return quick, None
-    read = (_FROM_TEXT if text else _FROM_JSON)[kind]
+    from_text, from_json = _FROM_TEXT[kind], _FROM_JSON[kind]
     found: list[Any] = []
     wrong = np.zeros(len(values), np.bool_)
     for i, value in enumerate(values):
         try:
-            found.append(None if value is None else read(value))
+            found.append(None if value is None else (from_text if text or type(value) is Cell else from_json)(value))
         except (ValueError, OverflowError):
             found.append(None)
             wrong[i] = True

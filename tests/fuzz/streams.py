@@ -186,10 +186,10 @@ def through(name: str, message: bytes) -> tuple[int, int]:
     reading = own_reading(READING, COLUMNS, FEED) if kind is None else reading_for(dict(protocol.reading), kind, FEED)
     records = list(protocol.decoded(message))
     rows = rows_of(records, reading, FEED)
-    assert rows.good.num_rows + len(rows.dead) == len(records)
-    assert all(one.reason and one.detail for one in rows.dead)
-    json.dumps([one.row for one in rows.dead], default=str)
-    return rows.good.num_rows, len(rows.dead)
+    assert rows.rows.num_rows + len(rows.dead()) == len(records)
+    assert all(one.reason and one.detail for one in rows.dead())
+    json.dumps([one.row for one in rows.dead()], default=str)
+    return rows.rows.num_rows, len(rows.dead())
 
 
 def _changed(messages: list[bytes], chance: random.Random) -> bytes:

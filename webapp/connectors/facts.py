@@ -21,10 +21,10 @@ entities_described = Signal()
 class Facts:
     """The facts of one connector's entities that have not been stored yet; of each entity the newest."""
 
-    def __init__(self, feed: Feed, kind: SourceKind, reading: Reading) -> None:
+    def __init__(self, feed: Feed, kind: SourceKind, reading: Reading | None) -> None:
         self._feed = feed
         # Facts are of the entities that the kind names: under another reading these are not the feed's.
-        self._fits = kind.reading is not None and list(kind.reading["entity"]) == list(reading.entity)
+        self._fits = kind.reading is not None and reading is not None and list(kind.reading["entity"]) == list(reading.entity)
         self._waiting: dict[str, Mapping[str, str]] = {}
 
     def add(self, facts: Mapping[str, Mapping[str, str]]) -> None:

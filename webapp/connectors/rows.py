@@ -3,63 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from engine.model.events import DeadLetter, row_schema
+from engine.model.events import row_schema
 from engine.model.faults import Fault, Refused
 from engine.model.feed import Crs, TimeUnit
 from engine.model.feed import Feed as EngineFeed
 from engine.model.messages import Message
-from engine.sources.files import Unreadable, malformed
-from engine.sources.formats import SHOWN, Broken, Kind, column_from, flattened
+from engine.sources.files import Columns, Piece, Unreadable, malformed
+from engine.sources.formats import SHOWN, Broken, column_from, flattened
+from engine.sources.jsonlines import piece_of_objects
 from engine.sources.live import Record, SourceKind
-from engine.sources.reading import PLANE, TICKS, UTM, WGS84, Reading, read_rows, reading_of
+from engine.sources.reading import PLANE, UTM, Reading, read_rows, reading_of
 
 CELL_CHARACTERS = 10_000
 
 
-@dataclass(frozen=True)
-class Rows:
-    """What became of records."""
-
-    good: pa.Table
-    dead: list[DeadLetter]
-
-
-def reading_for(document: dict[str, Any], kind: SourceKind, feed: EngineFeed) -> Reading:
-    """How the records of a kind become rows of the feed: as `document` says, as the kind says, or by the feed's own names. Raises Refused."""
+def reading_for(document: dict[str, Any], kind: SourceKind, feed: EngineFeed) -> Reading | None:
+    """How the records of a kind become rows of the feed: as `document` says, as the kind says, or as rows of requests do (null). Raises Refused."""
     if document:
         return _checked(reading_of({**document, "kind": "json"}), feed)
     if kind.reading is not None:
         return own_reading(kind.reading, kind.columns, feed)
-    return standard_reading(feed)
+    return None
 
 
 def own_reading(document: Mapping[str, Any], columns: Sequence[str], feed: EngineFeed) -> Reading:
     """For a protocol that says itself what its records mean; those of its `columns` that the feed has become attributes. Raises Refused."""
     attributes = [{"source": name, "name": name, "type": str(type_)} for name, type_ in feed.columns.items() if name in columns]
     return _checked(reading_of({**document, "kind": "json", "attributes": attributes}), feed)
-
-
-def standard_reading(feed: EngineFeed) -> Reading:
-    """For records that are written as rows of requests are."""
-    attributes = [{"source": name, "name": name, "type": str(type_)} for name, type_ in feed.columns.items()]
-    return reading_of(
-        {
-            "kind": str(Kind.JSON),
-            "entity": ["entity"],
-            "time": ["t"],
-            "time_format": TICKS if feed.time is TimeUnit.TICKS else "epoch_ms",
-            "x": "x",
-            "y": "y",
-            "event": "event",
-            "crs": PLANE if feed.crs is Crs.PLANAR else WGS84,
-            "attributes": attributes,
-        }
-    )
 
 
 def _checked(reading: Reading, feed: EngineFeed) -> Reading:
@@ -101,33 +75,35 @@ def _checked(reading: Reading, feed: EngineFeed) -> Reading:
     return reading
 
 
-def rows_of(records: Sequence[Record | Broken], reading: Reading, feed: EngineFeed) -> Rows:
+def rows_of(records: Sequence[Record | Broken], reading: Reading | None, feed: EngineFeed) -> Piece:
     """The rows and dead letters of a batch. What one record breaks costs none of the others."""
     try:
         return _together(records, reading, feed)
     except (ValueError, TypeError, OverflowError, RecursionError, pa.ArrowException, Unreadable) as error:
         if len(records) == 1:
             text = "" if isinstance(records[0], Broken) else _shown(records[0])
-            return Rows(
-                row_schema(feed).empty_table(),
-                [malformed(Message("the record cannot be read: {error}", error=str(error)[:470]), text)],
-            )
+            letter = malformed(Message("the record cannot be read: {error}", error=str(error)[:470]), text)
+            return Piece(row_schema(feed).empty_table(), 1, lambda: [letter])
         half = len(records) // 2
-        first, second = rows_of(records[:half], reading, feed), rows_of(records[half:], reading, feed)
-        return Rows(pa.concat_tables([first.good, second.good]), [*first.dead, *second.dead])
+        return Piece.joined([rows_of(part, reading, feed) for part in (records[:half], records[half:])], feed)
 
 
-def _together(records: Sequence[Record | Broken], reading: Reading, feed: EngineFeed) -> Rows:
+def _together(records: Sequence[Record | Broken], reading: Reading | None, feed: EngineFeed) -> Piece:
     dead = [malformed(one.problem, one.text) for one in records if isinstance(one, Broken)]
-    whole = [flattened(dict(one)) for one in records if not isinstance(one, Broken)]
+    whole = [one for one in records if not isinstance(one, Broken)]
     if not whole:
-        return Rows(row_schema(feed).empty_table(), dead)
-    # Only what is used: others may send columns without end.
-    table = pa.table({name: column_from([_cell(record.get(name)) for record in whole]) for name in reading.sources})
-    checked = read_rows(table, reading, feed).checked
-    dead += checked.dead()
-    schema = row_schema(feed)
-    return Rows(checked.good().select(schema.names).cast(schema), dead)
+        return Piece(row_schema(feed).empty_table(), len(dead), lambda: dead)
+    if reading is None:
+        piece = piece_of_objects(whole, Columns(feed))
+    else:
+        # Only what is used: others may send columns without end.
+        flat = [flattened(dict(one)) for one in whole]
+        table = pa.table({name: column_from([_cell(record.get(name)) for record in flat]) for name in reading.sources})
+        checked = read_rows(table, reading, feed).checked
+        piece = Piece.of(checked, checked.dead)
+    # At once: what a record breaks is to break here.
+    dead += piece.dead()
+    return Piece(piece.rows, len(records), lambda: dead)
 
 
 def _cell(value: Any) -> Any:

@@ -20,12 +20,13 @@ from engine.failpoints import failpoint
 from engine.model.faults import Refused
 from engine.model.messages import Message
 from engine.sinks.live import SinkKind
+from engine.sources.files import Piece
 from engine.sources.live import LINGER_S, Away, Batch, Source, SourceKind
 from webapp.config.connections import give_back
 from webapp.connectors.answers import answers_of
 from webapp.connectors.facts import Facts
 from webapp.connectors.network import GuardedNetwork
-from webapp.connectors.rows import Rows, reading_for, rows_of
+from webapp.connectors.rows import reading_for, rows_of
 from webapp.connectors.services import kind_of, settings_of
 from webapp.feeds.damage import kept_apart
 from webapp.feeds.ingest import Delivery, ingest, settle
@@ -191,11 +192,11 @@ class Run(threading.Thread):
                 give_back()
         raise Away(Message("The stream ended."))
 
-    def _deliver(self, source: Source, batch: Batch, rows: Rows) -> None:
+    def _deliver(self, source: Source, batch: Batch, piece: Piece) -> None:
         """Stores the rows, however long that takes: the other side waits meanwhile. What is stored is acknowledged."""
         self._deliveries += 1
         key = f"connector-{self.connector.pk}-{self._identity}-{self._deliveries}"
-        delivery = Delivery(rows.good, rows.dead, f"connector:{self.connector.name}", key, self._identity, reached(self.connector, batch))
+        delivery = Delivery(piece.rows, piece.dead(), f"connector:{self.connector.name}", key, self._identity, reached(self.connector, batch))
         self._wait_for_quota(delivery.received)
         while True:
             try:

@@ -259,12 +259,12 @@ def _meaning(records: list[Record | Broken], reading: Mapping[str, Any], kind: S
         chosen = reading_for(document, kind, engine_feed)
     except Refused as refused:
         return {"columns": columns, "reading": document, "rows": [], "dead": [], "faults": [[f.pointer, spoken(f.message)] for f in refused.faults]}
-    rows = rows_of(records, chosen, engine_feed)
+    piece = rows_of(records, chosen, engine_feed)
     return {
         "columns": columns,
         "reading": document,
-        "rows": rows.good.slice(0, TRIAL_RECORDS).to_pylist(),
-        "dead": [{"reason": one.reason, "detail": spoken(one.detail)} for one in rows.dead[:TRIAL_RECORDS]],
+        "rows": piece.rows.slice(0, TRIAL_RECORDS).to_pylist(),
+        "dead": [{"reason": one.reason, "detail": spoken(one.detail)} for one in piece.dead()[:TRIAL_RECORDS]],
         "faults": [],
     }
 

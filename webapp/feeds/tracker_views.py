@@ -70,14 +70,14 @@ def take(sender: Sender, query: dict[str, str], body: bytes) -> Receipt:
     token, feed = sender.token, sender.feed
     engine_feed = feed.engine_feed()
     try:
-        rows = rows_of(list(reports_of(query, body, now_ms())), own_reading(READING, COLUMNS, engine_feed), engine_feed)
+        piece = rows_of(list(reports_of(query, body, now_ms())), own_reading(READING, COLUMNS, engine_feed), engine_feed)
     except Unsuitable as unsuitable:
         raise Refused(HTTPStatus.BAD_REQUEST, " ".join(fault.message for fault in unsuitable.faults)) from unsuitable
     for limit in limits_of(token, feed):
         if limit.of_rows:
-            BUCKETS.take(limit, rows.good.num_rows + len(rows.dead))
+            BUCKETS.take(limit, piece.read)
     try:
-        return ingest(feed, Delivery(rows.good, rows.dead, f"tracker:{token.prefix}", None, ""))
+        return ingest(feed, Delivery(piece.rows, piece.dead(), f"tracker:{token.prefix}", None, ""))
     except LogDamaged as damage:
         feed_set_aside(feed=feed, damage=damage)
         raise away("The feed's log is damaged.") from damage

@@ -27,6 +27,7 @@ from engine.model.messages import Message
 from engine.sources.formats import Broken
 from engine.sources.live import BATCH_BYTES, BATCH_ROWS, HOST, LINGER_S, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
 from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, PAYLOAD_BYTES, records_in
+from engine.sources.values import Cell
 
 CONNECT_S, KEEP_ALIVE_S = 10.0, 30
 SESSION_S = 7 * 86_400
@@ -363,7 +364,7 @@ class TopicTemplate:
         given = topic.split("/")
         for levels in self._levels:
             if _fits(levels, given):
-                return {found[1]: value for level, value in zip(levels, given, strict=False) if (found := LEVEL.fullmatch(level))}
+                return {found[1]: Cell(value) for level, value in zip(levels, given, strict=False) if (found := LEVEL.fullmatch(level))}
         return {}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -11,10 +10,14 @@ from types import MappingProxyType
 from typing import Any
 
 from engine.model.messages import Message
+from engine.sources.csv_records import Block, records_of
+from engine.sources.delimited import names_of
 from engine.sources.formats import SHOWN, Broken
-from engine.sources.formats.json_text import records_of
+from engine.sources.formats.json_text import records_of as records_of_document
+from engine.sources.lines import UTF8_MARK
 from engine.sources.live import RECEIVED, Field, FieldType, Record
 from engine.sources.live.rfid import records_of_reader
+from engine.sources.values import Cell
 
 PAYLOAD_BYTES = 1_000_000
 PAYLOAD_RECORDS = 10_000
@@ -59,23 +62,22 @@ def broken(problem: Message, payload: bytes) -> Broken:
 
 
 def _json(payload: bytes) -> Iterator[Record | Broken]:
-    return records_of(json.loads(payload))
+    return records_of_document(json.loads(payload))
 
 
 def _csv(payload: bytes, columns: str) -> Iterator[dict[str, Any] | Broken]:
-    lines = io.StringIO(payload.decode("utf-8-sig"), newline="")
-    names = [name.strip() for name in columns.split(",")] if columns.strip() else None
-    rows = csv.reader(lines, strict=True)
-    if names is None:
-        names = next(rows, [])
-    for cells in rows:
-        if not cells:
-            continue
-        if len(cells) != len(names):
-            yield Broken(
-                rows.line_num,
-                Message("the line has {count} values, and there are {columns} columns", count=len(cells), columns=len(names)),
-                ",".join(cells)[:SHOWN],
-            )
+    text, line = payload.removeprefix(UTF8_MARK), 1
+    if not text.strip():
+        return
+    names = [name.strip() for name in columns.split(",")]
+    if not columns.strip():
+        header, _, text = text.partition(b"\n")
+        names, line = names_of(header, ","), 2
+    for one in records_of(Block(text, line), ","):
+        problem = one.problem
+        if problem is None and len(one.cells) != len(names):
+            problem = Message("the line has {count} values, and there are {columns} columns", count=len(one.cells), columns=len(names))
+        if problem is None:
+            yield {name: Cell(cell) if cell else None for name, cell in zip(names, one.cells, strict=True)}
         else:
-            yield dict(zip(names, cells, strict=True))
+            yield Broken(one.line, problem, one.text[:SHOWN])

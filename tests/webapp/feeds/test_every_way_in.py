@@ -21,6 +21,9 @@ from engine.model.feed import Feed
 from engine.sources import csv_records, delimited, jsonlines, lines
 from engine.sources.file_rows import read_files
 from engine.sources.files import Columns, Piece, Unreadable
+from engine.sources.live import RECEIVED
+from engine.sources.live.payloads import records_in
+from webapp.connectors.rows import rows_of
 from webapp.feeds.bodies import CSV, NDJSON, TEXTS, read_body
 from webapp.feeds.folders import read_file
 
@@ -80,8 +83,13 @@ Found = tuple[list[str], list[tuple[str, str, str, int | None]]]
 def found(rows: Iterable[pa.Table], dead: Iterable[DeadLetter]) -> Found:
     return (
         [repr(row) for table in rows for row in table.to_pylist()],
-        [(str(letter.reason), letter.detail, repr(letter.row), letter.line) for letter in dead],
+        [(str(letter.reason), letter.detail, repr(_shown(letter)), letter.line) for letter in dead],
     )
+
+
+def _shown(letter: DeadLetter) -> dict[str, Any]:
+    """Without the time at which a message came."""
+    return {name: value for name, value in (letter.row or {}).items() if name != RECEIVED}
 
 
 def of_pieces(pieces: Iterator[Piece]) -> Found:
@@ -100,6 +108,9 @@ def by_every_way(text: bytes, kind: str, folder: Path, sizes: Sequence[int] = (5
     ways = {"http": of_body(text, kind), "backtest": of_pieces(read_files([path], Columns(FEED)))}
     for rows in chunks:
         ways[f"folder, {rows} lines a chunk"] = of_pieces(read_file(path, FEED, rows))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "CHUNK_BYTES", max(16, len(text) // 20))
+        ways["folder, long lines"] = of_pieces(read_file(path, FEED, len(text)))
     for size in sizes:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lines.blocks, "__defaults__", (size,))
@@ -115,8 +126,24 @@ def by_every_way(text: bytes, kind: str, folder: Path, sizes: Sequence[int] = (5
     return ways
 
 
+def by_connector(text: bytes, kind: str) -> tuple[list[str], list[tuple[str, ...]]] | None:
+    """Rows and dead letters of a connector to which each line of JSON came as a message of its own, or all of the CSV in one.
+
+    A message may hold more than a line of a file: a list of objects, or an object with one in it. Null for those.
+    """
+    payloads = [line for line in text.removeprefix(lines.UTF8_MARK).split(b"\n") if line.strip()] if kind == NDJSON else [text]
+    records = [list(records_in(payload, {}, form="json" if kind == NDJSON else "csv")) for payload in payloads]
+    if kind == NDJSON and any(len(of_one) != 1 or b"[{" in payload for of_one, payload in zip(records, payloads, strict=True)):
+        return None
+    rows, dead = of_pieces(iter([rows_of([one for of_one in records for one in of_one], None, FEED)]))
+    return rows, sorted((reason, "", "") if reason == "malformed" else (reason, detail, row) for reason, detail, row, _ in dead)
+
+
 def assert_same(text: bytes, kind: str, folder: Path) -> None:
     ways = by_every_way(text, kind, folder)
+    if here := by_connector(text, kind):
+        rows, dead = ways["one by one"]
+        assert here == (rows, sorted((reason, "", "") if reason == "malformed" else (reason, detail, row) for reason, detail, row, _ in dead)), text
     for way, here in ways.items():
         assert here == ways["one by one"], (way, text)
 

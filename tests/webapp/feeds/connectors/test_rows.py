@@ -33,8 +33,8 @@ def deep(levels: int) -> Any:
 
 def test_records_written_as_the_feeds_rows_need_no_reading() -> None:
     rows = rows_of([ROW, {**ROW, "more": {"of": [1]}}, Broken(3, "bad", "x")], reading_for({}, MQTT[0], FEED), FEED)
-    assert rows.good.to_pylist()[0] == {**ROW, "t_end": None, "speed": 3.0, "y": 2.0} and rows.good.num_rows == 2
-    assert [(one.reason, one.detail, one.row) for one in rows.dead] == [("malformed", "bad", {"text": "x"})]
+    assert rows.rows.to_pylist()[0] == {**ROW, "t_end": None, "speed": 3.0, "y": 2.0} and rows.rows.num_rows == 2
+    assert [(one.reason, one.detail, one.row) for one in rows.dead()] == [("malformed", "bad", {"text": "x"})]
 
 
 def test_a_reading_names_columns_inside_objects() -> None:
@@ -43,7 +43,7 @@ def test_a_reading_names_columns_inside_objects() -> None:
         "attributes": [{"source": "v", "name": "speed", "type": "float"}],
     }  # fmt: skip
     record = {"id": 7, "at": {"when": "2026-01-02T03:04:05Z", "lon": 10, "lat": 50}, "v": "3.5"}
-    (row,) = rows_of([record], reading_for(document, MQTT[0], FEED), FEED).good.to_pylist()
+    (row,) = rows_of([record], reading_for(document, MQTT[0], FEED), FEED).rows.to_pylist()
     assert (row["entity"], row["t"], row["x"], row["y"], row["speed"], row["name"]) == ("7", 1_767_323_045_000, 10.0, 50.0, 3.5, None)
 
 
@@ -57,7 +57,7 @@ def test_what_no_column_can_hold_costs_no_other_record() -> None:
         {**ROW, "t": "x"},
     ]
     rows = rows_of([ROW, *odd, ROW], reading_for({}, MQTT[0], FEED), FEED)
-    assert rows.good.num_rows + len(rows.dead) == len(odd) + 2 and rows.good.num_rows >= 2
+    assert rows.rows.num_rows + len(rows.dead()) == len(odd) + 2 and rows.rows.num_rows >= 2
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])
@@ -73,8 +73,8 @@ def test_mutated_payloads_never_stop_the_stream(form: str) -> None:
             payload[at : at + chance.randint(0, 3)] = chance.choice([bytes([chance.randrange(256)]), *SPLICES])
         records += records_in(bytes(payload), {"topic": "a/b"}, form=form)
     rows = rows_of(records, reading_for({}, MQTT[0], FEED), FEED)
-    assert rows.good.num_rows + len(rows.dead) == len(records) and rows.good.num_rows and rows.dead
-    json.dumps([one.row for one in rows.dead], default=str)
+    assert rows.rows.num_rows + len(rows.dead()) == len(records) and rows.rows.num_rows and rows.dead()
+    json.dumps([one.row for one in rows.dead()], default=str)
 
 
 def test_a_reading_that_does_not_suit_the_feed_is_refused() -> None:

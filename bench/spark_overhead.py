@@ -62,9 +62,12 @@ class Memory:
     def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
         return []
 
+    def prepare(self, changes: pa.Table) -> Sequence[int]:
+        return [pc.sum(changes["weight"]).as_py() or 0]
+
     def commit(self, commit: Commit) -> bool:
         self.head = commit.head
-        self.answers += pc.sum(commit.changes["weight"]).as_py() or 0
+        self.answers += sum(commit.changes)
         if commit.batch is not None:
             self.batches.append((time.monotonic(), commit.head.last_seq))
         return True
@@ -158,7 +161,7 @@ def measured(
             nothing.append(run(spark, NothingDone, log, [], 1, batch_rows=batch_rows).rows_per_s())
             found = run(spark, kind, log, queries, partitions, batch_rows=batch_rows)
             evaluated.append(found.rows_per_s())
-            answers = found.changes
+            answers = found.answers
     finally:
         shutil.rmtree(folder)
     return nothing, evaluated, answers
@@ -181,7 +184,7 @@ def main() -> None:
         "rows": chosen.rows,
         "world": chosen.world,
         "placement": chosen.placement,
-        "changes": answers,
+        "answers": answers,
         "nothing_rows_per_s": [round(rate) for rate in nothing],
         "rows_per_s": [round(rate) for rate in evaluated],
         "ratios": [round(ours / theirs, 3) for ours, theirs in zip(evaluated, nothing, strict=True)],

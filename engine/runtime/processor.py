@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -244,6 +245,7 @@ class FeedProcessor:
     def _store_part(self, outcomes: Sequence[Outcome], *, ends_batch: bool = False) -> None:
         """Begins to store what was found up to where the evaluator stands, once everything before is stored."""
         now, since = time.monotonic(), self._part_since
+        changes = self.store.prepare(pa.concat_tables([NOTHING, *(outcome.changes for outcome in outcomes)]))
         self._storing.settle()
         stopped = tuple(self._stopped)
         head = replace(self.head, last_seq=self.evaluator.position, queries=self._keys)
@@ -254,7 +256,7 @@ class FeedProcessor:
             # The snapshot before is one of other queries.
             head = self._with_snapshot(head, self._dumped())
         seconds = 0.0 if since is None else now - since
-        commit = _batch_commit(head, outcomes, self.evaluator, seconds, now - self._committed_at, whole=ends_batch, stopped=stopped)
+        commit = _batch_commit(head, outcomes, changes, self.evaluator, seconds, now - self._committed_at, whole=ends_batch, stopped=stopped)
         self._committed_at = now
         if since is not None:
             self._part_since = time.monotonic()
@@ -295,7 +297,7 @@ class FeedProcessor:
             self._take_less(slow)
 
     def _commit_snapshot(self, state: Snapshot) -> None:
-        self._commit(Commit(self._with_snapshot(self.head, state), None, NOTHING))
+        self._commit(Commit(self._with_snapshot(self.head, state), None))
 
     # -- queries that cannot be evaluated -----------------------------------------------------------------------------------------
 
@@ -438,8 +440,9 @@ class FeedProcessor:
             self.store.catching_up({})
 
     def _keep_history(self, changes: pa.Table) -> None:
+        prepared = self.store.prepare(changes)
         with self._commit_lock:
-            self.store.commit(Commit(self.head, None, changes, backfill=True))
+            self.store.commit(Commit(self.head, None, prepared, backfill=True))
 
     def _join_fresh(self, version: int, wanted: Mapping[QueryKey, RegisteredQuery], fresh: Sequence[RegisteredQuery], side: GraphEvaluator) -> None:
         """The feed's version is reached when no wanted query is left out."""
@@ -453,7 +456,7 @@ class FeedProcessor:
         with self._batch_lock:
             self._settle()
             self._give_up(*stopped)
-            self._commit(Commit(self.head, None, NOTHING, stopped=stopped))
+            self._commit(Commit(self.head, None, stopped=stopped))
             self._stopped = [one for one in self._stopped if one not in stopped]
 
     def _join(self, queries: Mapping[QueryKey, RegisteredQuery], version: int, side: GraphEvaluator | None) -> None:
@@ -466,7 +469,7 @@ class FeedProcessor:
             head = replace(self.head, query_version=version, queries=self._keys)
             head = self._with_snapshot(head, self._dumped())
             failpoint("join.before_commit")
-            self._commit(Commit(head, None, NOTHING))
+            self._commit(Commit(head, None))
 
 
 def _orphans(queries: Iterable[RegisteredQuery]) -> list[Stopped]:
@@ -477,6 +480,7 @@ def _orphans(queries: Iterable[RegisteredQuery]) -> list[Stopped]:
 def _batch_commit(
     head: Head,
     outcomes: Sequence[Outcome],
+    changes: Sequence[Any],
     evaluator: GraphEvaluator,
     seconds: float,
     since_last: float,
@@ -484,14 +488,17 @@ def _batch_commit(
     whole: bool,
     stopped: tuple[Stopped, ...],
 ) -> Commit:
-    """`seconds` the batch took so far; its rows came within `since_last` seconds. `whole`: it ends with these."""
+    """`changes` are those of `outcomes`, as the store has prepared them.
+
+    `seconds` the batch took so far; its rows came within `since_last` seconds. `whole`: it ends with these.
+    """
     processed, duplicates = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("processed", "duplicates"))
     late = _joined(outcome.late for outcome in outcomes)
     rows = processed + duplicates + (late.num_rows if late is not None else 0)
     return Commit(
         head,
         head.last_batch if whole else None,
-        pa.concat_tables([NOTHING, *(outcome.changes for outcome in outcomes)]),
+        changes,
         late=late,
         measures={
             "watermark": evaluator.watermark,

@@ -44,11 +44,14 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Commit:
-    """One transaction: what a batch found (`batch` is its number) or a part of it, or what happened between two batches (`batch` null)."""
+    """One transaction: what a batch found (`batch` is its number) or a part of it, or what happened between two batches (`batch` null).
+
+    `changes` are as the store has prepared them.
+    """
 
     head: Head
     batch: int | None
-    changes: pa.Table
+    changes: Sequence[Any] = ()
     late: pa.Table | None = None
     backfill: bool = False
     measures: Mapping[str, Any] = field(default_factory=dict)
@@ -73,6 +76,9 @@ class Store(Protocol):
 
     def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
         """Queries that have joined, in the order of `keys`; one that exists no more is left out."""
+
+    def prepare(self, changes: pa.Table) -> Sequence[Any]:
+        """`changes` (ANSWERS schema) as `commit` takes them: what can be done beside another commit."""
 
     def commit(self, commit: Commit) -> bool:
         """Stores it with the new head, or nothing; False when the batch had been stored before. Raises StoreTooSlow."""

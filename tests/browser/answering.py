@@ -8,6 +8,7 @@ import pyarrow as pa
 from django.conf import settings
 
 from engine.runtime.derived import GraphEvaluator
+from engine.sinks.facts import facts_of
 from engine.sources.eventlog import EventLog
 from tests.webapp.answers import a_head
 from webapp.feeds.models import Feed
@@ -40,5 +41,5 @@ class Answering:
         changes = pa.concat_tables([outcome.changes for outcome in outcomes])
         self.batch += 1
         progress = {"last_seq": self.evaluator.position, "watermark": self.evaluator.watermark, "max_t": self.log.end[1]}
-        assert commit(FencedWrite(self.feed.pk, self.head.epoch, self.head.checkpoint, self.batch, changes, progress=progress))
+        assert commit(FencedWrite(self.feed.pk, self.head.epoch, self.head.checkpoint, self.batch, facts_of(changes), progress=progress))
         return int(changes.num_rows)

@@ -8,7 +8,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from engine.model.changes import ANSWERS
 from tests.browser.answering import Answering
 from tests.webapp.answers import a_user
 from webapp.alerts.models import Alert
@@ -257,6 +256,6 @@ def test_a_query_that_is_switched_off_leaves_no_answer_open(live: Site) -> None:
     off = query_edit(query=world.crossings, user=a_user(), enabled=False)
     head = FeedHead.objects.get(feed=world.feed)
     left = [(off.pk, off.version)]
-    assert commit(FencedWrite(world.feed.pk, head.epoch, head.checkpoint, None, ANSWERS.empty_table(), left=left))
+    assert commit(FencedWrite(world.feed.pk, head.epoch, head.checkpoint, None, left=left))
     row.get_by_text(re.compile(r"\d+ now")).wait_for(state="detached")
     assert live.faults == []

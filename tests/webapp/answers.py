@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.model.changes import ANSWERS
+from engine.sinks.facts import Fact, facts_of
 from webapp.accounts.models import User
 from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.models import Feed
@@ -52,5 +53,6 @@ def match(query: Query, entity: str, start: int, end: int | None, weight: int = 
     return {**interval(query, entity, start, end, weight), "kind": "match", "value": None, "evidence": evidence}
 
 
-def answers(rows: Iterable[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), schema=ANSWERS)
+def facts(rows: Iterable[dict[str, Any]]) -> list[Fact]:
+    """What the answers leave behind, as a batch stores it."""
+    return facts_of(pa.Table.from_pylist(list(rows), schema=ANSWERS))

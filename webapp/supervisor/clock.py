@@ -6,7 +6,7 @@ that were missed are asserted and raise their alerts: `audit` finds the feed exa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,7 +72,7 @@ def clock_set_back(*, feed: Feed, to: int, reason: str) -> SetBack:
     rows = sum(table.num_rows for table in removed)
     with transaction.atomic():
         DeadLetter.objects.filter(feed=feed, reason="late", source="job").delete()
-        sink.store(_correction(head, after, before), [*(replace(fact, weight=0) for fact in gone), *new])
+        sink.store(_correction(head, after, before, [*(replace(fact, weight=0) for fact in gone), *new]))
         _dead(feed, removed, to, rows)
         text = f"{feed}: the clock was set back to {to}; {rows} rows beyond it are dead letters ({reason})."
         job_event_add(head.job, JobEvent.Kind.REQUESTED, text)
@@ -100,7 +100,7 @@ def _evaluation(feed: Feed, head: FeedHead, start: int, tables: Iterable[pa.Tabl
     return _Evaluation(facts, pa.concat_tables(late, promote_options="default") if late else None, counts, evaluator.watermark)
 
 
-def _correction(head: FeedHead, after: _Evaluation, before: _Evaluation) -> sink.FencedWrite:
+def _correction(head: FeedHead, after: _Evaluation, before: _Evaluation, facts: Sequence[Fact]) -> sink.FencedWrite:
     watermark = after.watermark
     progress: dict[str, Any] = {
         "snapshot": "",
@@ -112,7 +112,7 @@ def _correction(head: FeedHead, after: _Evaluation, before: _Evaluation) -> sink
         "last_batch": -1,
     }
     added = {name: after.counts[name] - before.counts[name] for name in COUNTED}
-    return sink.FencedWrite(head.feed_id, head.epoch, head.checkpoint, None, ANSWERS.empty_table(), after.late, progress, added)
+    return sink.FencedWrite(head.feed_id, head.epoch, head.checkpoint, None, facts, after.late, progress, added)
 
 
 def _dead(feed: Feed, removed: Iterable[pa.Table], to: int, rows: int) -> None:

@@ -23,7 +23,7 @@ from engine.failpoints import failpoint
 from engine.model.messages import Message
 from engine.runtime.store import StoreTooSlow
 from engine.sinks.answer_rows import answer_text
-from engine.sinks.facts import Fact, StoredFact, facts_of
+from engine.sinks.facts import Fact, StoredFact
 from engine.sinks.keys import may_be_revised
 from webapp.alerts import services as alerts
 from webapp.detections.partitions import partitions_ensure, span_of
@@ -82,7 +82,7 @@ class DatabaseAway(RuntimeError):
 class FencedWrite:
     """What one transaction writes for a feed, if the epoch is still that of its head row. `batch` None: new queries joined between two batches.
 
-    `changes` has the ANSWERS schema; `late` are the late rows as they came. `progress` are new values of the head row's columns,
+    `facts` are what the changes leave behind; `late` are the late rows as they came. `progress` are new values of the head row's columns,
     `added` what its counters grow by. A `backfill` opens no alert. `stopped`: queries (id, version, reason) that are given up.
     `left` and `joined`: versions of queries that the job has left, and runs from now on.
     `job`: whose epoch it is; null where no job's process writes.
@@ -92,7 +92,7 @@ class FencedWrite:
     epoch: int
     checkpoint: int
     batch: int | None
-    changes: pa.Table
+    facts: Sequence[Fact] = ()
     late: pa.Table | None = None
     progress: dict[str, Any] = field(default_factory=dict)
     added: dict[str, int] = field(default_factory=dict)
@@ -113,7 +113,6 @@ def commit(work: FencedWrite, *, timeout_s: float = TIMEOUT_S) -> bool:
     Tries again while the database is away; whether a COMMIT whose answer was lost took place is read from the head row.
     Raises Fenced, StoreTooSlow, and DatabaseAway after `timeout_s`.
     """
-    facts = facts_of(work.changes)
     expected: list[int] = []
 
     def attempt() -> bool:
@@ -122,7 +121,7 @@ def commit(work: FencedWrite, *, timeout_s: float = TIMEOUT_S) -> bool:
             return True
         expected[:] = [head["commits"] + 1]
         with connection.execute_wrapper(_within(settings.VEDETTE_STORE_SECONDS)):
-            return store(work, facts)
+            return store(work)
 
     return with_retries(attempt, timeout_s=timeout_s)
 
@@ -143,9 +142,9 @@ def with_retries(attempt: Callable[[], Answer], *, timeout_s: float = TIMEOUT_S)
             time.sleep(0.25)
 
 
-def store(work: FencedWrite, facts: Sequence[Fact]) -> bool:
-    """One attempt to store `work` with the facts that its changes, or a correction, leave behind. Raises Fenced, and what the database raises."""
-    partitions_ensure({span_of(fact.start) for fact in facts})
+def store(work: FencedWrite) -> bool:
+    """One attempt to store `work`. Raises Fenced, and what the database raises."""
+    partitions_ensure({span_of(fact.start) for fact in work.facts})
     with transaction.atomic():
         # Its queries are neither read nor, unless they are others now, written.
         head = FeedHead.objects.select_for_update().defer("queries").get(feed_id=work.feed_id)
@@ -153,7 +152,7 @@ def store(work: FencedWrite, facts: Sequence[Fact]) -> bool:
             raise Fenced(f"feed {work.feed_id} belongs to epoch {head.epoch}; this is {work.epoch}")
         if work.batch is not None and (work.checkpoint, work.batch) <= (head.checkpoint, head.last_batch):
             return False
-        _write(work, facts, head)
+        _write(work, head)
         failpoint("sink.before_commit")
     failpoint("sink.after_commit")
     return True
@@ -171,7 +170,8 @@ def _within(seconds: float) -> Callable[..., Any]:
     return execute
 
 
-def _write(work: FencedWrite, facts: Sequence[Fact], head: FeedHead) -> None:
+def _write(work: FencedWrite, head: FeedHead) -> None:
+    facts = work.facts
     now = time.time_ns() // 1_000_000
     opened: list[dict[str, Any]] = []
     with connection.cursor() as cursor:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 from django.db import close_old_connections, transaction
 from django.utils import timezone
 
 from engine.operator import RegisteredQuery
 from engine.runtime.store import Commit, Head, QueryKey
+from engine.sinks.facts import Fact, facts_of
 from webapp.feeds.heads import feed_event_add
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead
@@ -65,6 +67,9 @@ class FeedStore:
         rows = {(str(row.query_id), row.version): row for row in QueryVersion.objects.filter(query__in=[int(key) for key, _ in keys])}
         return registered([rows[key] for key in keys if key in rows], self._engine_feed)
 
+    def prepare(self, changes: pa.Table) -> Sequence[Fact]:
+        return facts_of(changes)
+
     def commit(self, commit: Commit) -> bool:
         head = commit.head
         # A hundred thousand keys are more than most batches find: written down only when they are others.
@@ -76,7 +81,7 @@ class FeedStore:
                 job=self.job,
                 checkpoint=head.checkpoint,
                 batch=commit.batch,
-                changes=commit.changes,
+                facts=commit.changes,
                 late=commit.late,
                 backfill=commit.backfill,
                 progress={

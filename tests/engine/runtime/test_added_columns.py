@@ -34,7 +34,7 @@ class Answers(Memory):
     """A store that keeps answers whatever their family gives as evidence."""
 
     def commit(self, commit: Commit) -> bool:
-        for row in commit.changes.to_pylist():
+        for row in commit.changes:
             self.facts[fact(row)] += row["weight"]
         self.counted.update(commit.counted)
         self.head = commit.head

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -50,7 +51,7 @@ class Crash(Exception):
 class Memory:
     """A store that keeps each commit whole or not at all, and survives the processes that use it.
 
-    More than `most_rows` in a commit are too many for it.
+    More than `most_rows` in a commit are too many for it; each takes `seconds`.
     """
 
     head: Head = field(default_factory=lambda: Head(0))
@@ -64,6 +65,7 @@ class Memory:
     known: Sequence[RegisteredQuery] = field(default_factory=lambda: QUERIES)
     fail: Callable[[str], None] = lambda place: None
     most_rows: int = 1_000_000
+    seconds: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def open(self) -> Head:
@@ -83,7 +85,12 @@ class Memory:
     def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
         return [query for key in keys for query in self.known if query.key == key]
 
+    def prepare(self, changes: pa.Table) -> Sequence[Any]:
+        rows: list[Any] = changes.to_pylist()
+        return rows
+
     def commit(self, commit: Commit) -> bool:
+        time.sleep(self.seconds)
         with self.lock:
             head, before = commit.head, self.head
             if head.epoch != before.epoch:
@@ -97,7 +104,7 @@ class Memory:
         self.fail("store.lost")
         if commit.head.last_seq - self.head.last_seq > self.most_rows:
             raise StoreTooSlow("it took too long")
-        for row in commit.changes.to_pylist():
+        for row in commit.changes:
             key = (row["query"], row["kind"], tuple(row["entities"]), row["start"], row["end"], tuple(item["seq"] for item in row["evidence"]))
             if commit.backfill:
                 # Stored by natural key: found again after a crash, it is the same fact.
@@ -145,7 +152,8 @@ class Life:
         monkeypatch.setattr(processor_module, "AHEAD_ROWS", 1)
         self.log = EventLog(folder, "yard")
         self.folder = folder
-        self.store = Memory(known=known)
+        # Time enough to evaluate the next batch.
+        self.store = Memory(known=known, seconds=0.005 if self.is_beside else 0.0)
         self.armed: dict[str, int] = {}
         self.store.fail = self.reach
         monkeypatch.setattr(processor_module, "failpoint", self.reach)

@@ -142,7 +142,7 @@ def test_a_batch_with_many_answers_is_stored_in_parts(life: Worlds, monkeypatch:
     keep = world.store.commit
 
     def commit(given: Commit) -> bool:
-        sizes.append(given.changes.num_rows)
+        sizes.append(len(given.changes))
         return keep(given)
 
     monkeypatch.setattr(world.store, "commit", commit)
@@ -169,4 +169,19 @@ def test_a_failure_that_does_not_come_again_stops_nobody(life: Worlds, monkeypat
     monkeypatch.setattr(FeedProcessor, "_evaluate", once)
     world.run_batch()
     assert not world.store.stopped
+    world.check()
+
+
+@pytest.mark.parametrize("does", ["stops", "breaks"])
+def test_what_is_being_stored_is_not_stored_again_when_the_next_batch_stops_a_query(life: Worlds, does: str) -> None:
+    world = life(6, [Faulty(does, 30)])
+    world.is_beside = True
+    world.job = world.begin()
+    register(world, 2)
+    settle(world)
+    world.store.seconds = 0.3
+    for _ in range(5):
+        world.grow(20)
+    world.run_batch()
+    assert stopped(world) == {"f0"}
     world.check()

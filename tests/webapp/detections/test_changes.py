@@ -12,7 +12,7 @@ from django.db import connections, transaction
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from tests.webapp.answers import a_head, answers, crossing, interval
+from tests.webapp.answers import a_head, crossing, facts, interval
 from webapp.detections.models import Detection, Outbox
 from webapp.detections.services import outbox_append, outbox_expire
 from webapp.feeds.models import Feed
@@ -26,7 +26,7 @@ BATCHES = 25
 
 
 def store(feed: Feed, rows: list[dict[str, Any]], batch: int) -> None:
-    sink.commit(sink.FencedWrite(feed_id=feed.pk, epoch=1, checkpoint=1, batch=batch, changes=answers(rows)), timeout_s=5)
+    sink.commit(sink.FencedWrite(feed_id=feed.pk, epoch=1, checkpoint=1, batch=batch, facts=facts(rows)), timeout_s=5)
 
 
 def changes(client: APIClient, after: int, **asked: Any) -> Any:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
-from tests.webapp.answers import a_feed, a_head, a_query, answers, match
+from tests.webapp.answers import a_feed, a_head, a_query, facts, match
 from webapp.detections.counts import answer_counts
 from webapp.detections.models import AnswerCount, Detection
 from webapp.detections.services import detections_expire, detections_forget
@@ -47,7 +47,7 @@ def test_the_counts_are_those_of_the_stored_answers(batches: list[Any], from_t: 
     query = a_query(feed)
     for number, batch in enumerate(batches):
         rows = [{**match(query, entity, t, t + 5), "weight": weight} for entity, t, weight in batch]
-        sink.commit(sink.FencedWrite(feed_id=feed.pk, epoch=1, checkpoint=1, batch=number, changes=answers(rows)), timeout_s=5)
+        sink.commit(sink.FencedWrite(feed_id=feed.pk, epoch=1, checkpoint=1, batch=number, facts=facts(rows)), timeout_s=5)
         counted, found = total(feed, query, from_t, from_t + span, buckets)
         assert found["from"] <= from_t and from_t + span <= found["to"] and (found["to"] - found["from"]) % found["width"] == 0
         stored = Detection.objects.filter(feed=feed, weight=1, start__gte=found["from"], start__lt=found["to"]).values_list("start", flat=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from tests.webapp.answers import a_head, answers, crossing
+from tests.webapp.answers import a_head, crossing, facts
 from webapp.alerts.api import AlertSerializer
 from webapp.detections.api import DetectionSerializer
 from webapp.detections.models import Outbox
@@ -24,7 +24,7 @@ LISTED_ONLY = {"feed", "acknowledged_at", "resolved_by", "resolved_at", "comment
 def published(feed: Any, query: Any) -> dict[str, Any]:
     """What a frame holds of one crossing and its alert."""
     a_head(feed)
-    sink.commit(sink.FencedWrite(feed.pk, 1, 1, 0, answers([crossing(query, "a", 2000)])), timeout_s=5)
+    sink.commit(sink.FencedWrite(feed.pk, 1, 1, 0, facts([crossing(query, "a", 2000)])), timeout_s=5)
     (row,) = Outbox.objects.filter(feed=feed)
     return row.payload
 

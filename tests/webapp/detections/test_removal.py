@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from tests.webapp.answers import a_head, answers, crossing, match
+from tests.webapp.answers import a_head, crossing, facts
 from webapp.alerts.models import Alert
 from webapp.detections import removal as removal_of_feeds
 from webapp.detections.removal import feed_delete
@@ -60,8 +60,8 @@ def test_a_feed_can_be_removed_while_its_job_stores_a_batch(feed: Any, query: An
     begun = list[Future[None]]()
     monkeypatch.setattr(sink, "failpoint", lambda name: begun.append(removal(feed)) if name == "sink.before_commit" else None)
     # The commit refers to the query, which the removal deletes.
-    changes, stopped = answers([match(query, "a", 2000, 3000)]), [(query.pk, 1, "took too long")]
-    assert sink.store(sink.Commit(feed.pk, 1, 1, 0, changes, stopped=stopped), [])
+    stopped = [(query.pk, 1, "took too long")]
+    assert sink.store(sink.FencedWrite(feed.pk, 1, 1, 0, stopped=stopped))
     begun[0].result()
     assert not Feed.objects.exists()
 
@@ -87,8 +87,8 @@ def test_a_feed_can_be_removed_while_rows_of_a_connector_arrive(
 
 def test_alerts_of_a_flood_go_in_several_transactions(feed: Any, query: Any, monkeypatch: Any) -> None:
     a_head(feed)
-    changes = answers([crossing(query, name, 2000) for name in "abcde"])
-    assert sink.commit(sink.Commit(feed.pk, 1, 1, 0, changes), timeout_s=5)
+    found = facts([crossing(query, name, 2000) for name in "abcde"])
+    assert sink.commit(sink.FencedWrite(feed.pk, 1, 1, 0, found), timeout_s=5)
     query_remove(query=query)
     monkeypatch.setattr(removal_of_feeds, "ALERTS_AT_ONCE", 2)
     left = list[int]()

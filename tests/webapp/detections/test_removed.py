@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from tests.webapp.answers import a_head, answers, match
+from tests.webapp.answers import a_head, facts, match
 from webapp.queries.services import query_remove
 from webapp.supervisor import sink
 
@@ -21,7 +21,7 @@ def test_a_removed_query_is_listed_with_its_answers(feed: Any, query: Any, peopl
     client = client_of(people.viewer)
     a_head(feed)
     rows = [match(query, name, 2000, 3000) for name in "ab"]
-    sink.commit(sink.FencedWrite(feed_id=feed.pk, epoch=1, checkpoint=1, batch=0, changes=answers(rows)), timeout_s=5)
+    sink.commit(sink.FencedWrite(feed_id=feed.pk, epoch=1, checkpoint=1, batch=0, facts=facts(rows)), timeout_s=5)
     assert client.get(REMOVED).json() == {"results": []}
     query_remove(query=query, user=people.owner)
     (listed,) = client.get(REMOVED).json()["results"]

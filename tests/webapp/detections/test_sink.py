@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.db.utils import OperationalError
 
 from engine.families import REVISED
-from tests.webapp.answers import a_feed, a_head, a_query, answers, crossing, interval, match
+from tests.webapp.answers import a_feed, a_head, a_query, crossing, facts, interval, match
 from webapp.alerts.models import Alert
 from webapp.detections.models import Detection, Outbox
 from webapp.detections.partitions import FIRST, LAST, SPAN, partitions_ensure, partitions_list, span_of
@@ -36,7 +36,7 @@ def query(feed: Feed) -> Query:
 
 
 def store(feed: Feed, rows: list[dict[str, Any]], batch: int | None = 0, **changes: Any) -> bool:
-    work = {"feed_id": feed.pk, "epoch": 1, "checkpoint": 1, "batch": batch, "changes": answers(rows), **changes}
+    work = {"feed_id": feed.pk, "epoch": 1, "checkpoint": 1, "batch": batch, "facts": facts(rows), **changes}
     return sink.commit(sink.FencedWrite(**work), timeout_s=5)
 
 
@@ -199,7 +199,7 @@ def test_the_job_gives_up_when_the_database_stays_away(feed: Feed, monkeypatch: 
 
     monkeypatch.setattr(sink, "failpoint", fail)
     with pytest.raises(sink.DatabaseAway):
-        sink.commit(sink.FencedWrite(feed.pk, 1, 1, 0, answers([])), timeout_s=0.3)
+        sink.commit(sink.FencedWrite(feed.pk, 1, 1, 0), timeout_s=0.3)
 
 
 def test_outbox_numbers_have_no_gaps_under_several_writers(feed: Feed, query: Query) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
-from tests.webapp.answers import a_head, answers, match
+from tests.webapp.answers import a_head, facts, match
 from webapp.cage import places
 from webapp.entities.density import Grid, _within
 from webapp.entities.models import Record
@@ -58,7 +58,7 @@ def test_the_heat_of_reports_and_of_answers(feed: Any, query: Any, people: Simpl
     assert client.get(f"{asked}&from=0&to=9000").json()["counts"] == [2, 1, 0, 1]
     assert client.get(f"{asked}&from=2000&to=3500").json()["counts"] == [1, 1, 0, 0]
     a_head(feed)
-    sink.commit(sink.FencedWrite(feed_id=feed.pk, epoch=1, checkpoint=1, batch=0, changes=answers([match(query, "a", 2000, 3000)])), timeout_s=5)
+    sink.commit(sink.FencedWrite(feed_id=feed.pk, epoch=1, checkpoint=1, batch=0, facts=facts([match(query, "a", 2000, 3000)])), timeout_s=5)
     assert client.get(f"{asked}&from=0&to=9000&of=answers").json()["counts"] == [1, 0, 0, 0]
     assert client_of(people.stranger).get(f"{asked}&from=0&to=9000").status_code == 404
     for wrong in ("from=9&to=3", "from=0&to=9&columns=0", "from=0&to=9&columns=400&rows=400", "from=0&to=9&of=x", "from=0&to=9&bbox=1,2"):

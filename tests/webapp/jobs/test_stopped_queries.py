@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from engine.runtime.store import NOTHING, Commit, Stopped
+from engine.runtime.store import Commit, Stopped
 from tests.webapp.conftest import BORDER
 from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.models import Feed
@@ -42,7 +42,7 @@ def running(store: FeedStore) -> set[tuple[str, int]]:
 
 def stop(store: FeedStore, query: Query, batch: int = 0) -> bool:
     head = replace(store.open(), checkpoint=1, last_batch=batch)
-    return store.commit(Commit(head, batch, NOTHING, stopped=(Stopped((str(query.pk), query.version), REASON),)))
+    return store.commit(Commit(head, batch, stopped=(Stopped((str(query.pk), query.version), REASON),)))
 
 
 def test_it_leaves_the_running_set_with_the_batch_and_its_owner_sees_why(
@@ -63,7 +63,7 @@ def test_a_replayed_batch_and_a_zombie_stop_nothing(store: FeedStore, query: Que
     newer = FeedStore(store.feed, 2)
     newer.open()
     with pytest.raises(Fenced):
-        store.commit(Commit(newer.open(), None, NOTHING, stopped=(Stopped((str(other.pk), 1), REASON),)))
+        store.commit(Commit(newer.open(), None, stopped=(Stopped((str(other.pk), 1), REASON),)))
     assert QueryStop.objects.count() == 1
 
 

@@ -92,7 +92,7 @@ def walk(page: Page, url: str, file: Path, pictures: Pictures) -> tuple[float, i
     with page.expect_file_chooser() as chooser:
         page.get_by_text("Drop a recording here").click()
     chooser.value.set_files(file)
-    page.get_by_text("The first rows, as they stand in the file").wait_for()
+    page.get_by_text("The first rows, as they are in the file").wait_for()
     pictures.take(page, f"{name}-2-meaning")
     page.get_by_role("button", name="Make the feed and load the file").click()
     page.locator(".wizard-load[data-state=done]").wait_for()

@@ -177,13 +177,13 @@ def _ask(url: str, server: psutil.Process, day: Day, options: argparse.Namespace
         length = min(hours * HOUR, day.end - day.begin)
         begins = [chance.randrange(day.begin, max(day.begin + 1, day.end - length + 1)) for _ in range(options.asked)]
         paths = [f"detections/counts?feed=city&from={begin}&to={begin + length}&buckets=400" for begin in begins]
-        _tell_asked(f"counts of {hours} h in 400 stretches", client, server, paths, COUNTS_MS)
+        _report_requests(f"counts of {hours} h in 400 stretches", client, server, paths, COUNTS_MS)
     instants = [chance.randrange(day.begin, day.end) for _ in range(options.asked)]
     paths = [f"detections/?feed=city&from={t}&to={t + 1}&page_size=1000" for t in instants]
-    _tell_asked("answers that hold at an instant", client, server, paths, None)
+    _report_requests("answers that hold at an instant", client, server, paths, None)
 
 
-def _tell_asked(name: str, client: Client, server: psutil.Process, paths: list[str], limit: float | None) -> None:
+def _report_requests(name: str, client: Client, server: psutil.Process, paths: list[str], limit: float | None) -> None:
     def asked(path: str) -> float:
         began = time.monotonic()
         # Not parsed: in a process that has loaded Django that takes longer for a megabyte than the server does.
@@ -192,7 +192,7 @@ def _tell_asked(name: str, client: Client, server: psutil.Process, paths: list[s
 
     asked(paths[0])
     with _spent(server, len(paths)):
-        _tell(name, [asked(path) for path in paths], limit)
+        _report(name, [asked(path) for path in paths], limit)
 
 
 def _watch(url: str, server: psutil.Process, day: Day, options: argparse.Namespace) -> None:
@@ -217,7 +217,7 @@ def _watch(url: str, server: psutil.Process, day: Day, options: argparse.Namespa
         with _spent(server, options.jumps):
             jumps: list[list[float]] = [page.evaluate(JUMP, _written(t)) for t in instants[1:]]
             for i, part in enumerate(("jump: from Enter to the map", "  to the request", "  server", "  transport", "  parsed and drawn")):
-                _tell(part, [jump[i] for jump in jumps], limit=None if i else JUMP_MS)
+                _report(part, [jump[i] for jump in jumps], limit=None if i else JUMP_MS)
         page.evaluate(WATCH)
         for rate in (60, -60, 600, -600):
             # With room to play: 600 times as fast, ten seconds are 100 minutes.
@@ -244,7 +244,7 @@ def _play(page: Page, instants: list[int], rate: int, seconds: float) -> None:
         page.keyboard.press("Space")
         page.locator(".state-past", has_text="Paused").wait_for()
     for name, gaps in ((f"frames at {rate}x", frames), (f"pictures of the map at {rate}x", pictures)):
-        _tell(name, gaps)
+        _report(name, gaps)
         print(
             f"    {1000 * len(gaps) / sum(gaps):.1f} a second; {sum(gap > 1000 / 30 for gap in gaps) / len(gaps):.1%} longer than 33 ms", flush=True
         )
@@ -254,7 +254,7 @@ def _written(t: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(t / 1000))
 
 
-def _tell(name: str, values: list[float], limit: float | None = None) -> None:
+def _report(name: str, values: list[float], limit: float | None = None) -> None:
     ordered = sorted(values)
     at = lambda share: ordered[min(len(ordered) - 1, int(len(ordered) * share))]  # noqa: E731
     over = "" if limit is None else f"; {sum(value > limit for value in values)} longer than {limit:g} ms"

@@ -132,7 +132,7 @@ def measure(options: argparse.Namespace, file: Path) -> Memory:
             pictures.take(page, what.replace(" ", "-"))
 
         page.locator("#wizard-file").set_input_files(file)
-        until("text=The first rows, as they stand in the file", "uploaded and looked into")
+        until("text=The first rows, as they are in the file", "uploaded and looked into")
         page.get_by_role("button", name="Make the feed and load the file").click()
         until(".wizard-load:not([data-state=reading])", "read")
         until(".wizard-load[data-state=done]", "loaded")

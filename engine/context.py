@@ -25,9 +25,8 @@ Range = tuple[str, float | None, float | None]
 
 @dataclass(frozen=True)
 class Context:
-    """What a document is read against, and a cursor: the pointer to the part being read.
-
-    Readers give null (or an empty value) after noting a fault: later readers must not note it again. The result of a family's
+    """The context of a document that is read, and a cursor: the pointer to the part being read. Readers return null (or an empty value) after noting
+    a fault, and later readers must not note it again. The result of a family's
     check counts only if no fault was noted.
     """
 
@@ -146,7 +145,7 @@ class Context:
             return None
         return span
 
-    # -- the feed's words ---------------------------------------------------------------------------------------------------------
+    # -- names of the feed ---------------------------------------------------------------------------------------------------------
 
     def column(self, value: Any, *, kinds: Sequence[ColumnType] | None = None) -> str | None:
         """The name of a column of the feed, of one of `kinds` if given."""

@@ -20,7 +20,7 @@ DERIVING = ("constraint", "composite", "calculus")
 """Families whose queries take answers as events."""
 MOST_ENTITIES = 32
 LEVELS = 20
-"""So many queries may stand one above another: each is a pass over the batch, and a job of many feeds must not end with one of them."""
+"""The greatest depth of derivation: each level is a pass over the batch, and one feed must not stop a job of many."""
 MOST_EVENTS = 50
 """An answer may be each of the events that one query derives."""
 VALUE = "value"
@@ -31,7 +31,7 @@ ENTITIES = tuple(f"entity{n}" for n in range(2, MOST_ENTITIES + 1))
 class Source:
     """The answers of `kind` of another query are events called `event`, at the answer's `at`: "start" or "end".
 
-    `query` is what the document calls it: its name or its id; events of equal times are ordered by its `name`.
+    `query` is the reference in the document: its name or its id; events of equal times are ordered by its `name`.
     """
 
     event: str
@@ -52,7 +52,7 @@ def with_answers(feed: Feed) -> Feed:
 
 
 def sources_of(document: Mapping[str, Any], names: Mapping[str, str] | None = None) -> tuple[Source, ...]:
-    """Those of a checked document; `names` of queries that it names by their ids."""
+    """The sources of a checked document; `names` of queries that it names by their ids."""
     derive = (document.get("derive") or {}).items()
     return tuple(Source(event, one["query"], one["kind"], one["at"], (names or {}).get(one["query"], one["query"])) for event, one in derive)
 
@@ -65,7 +65,7 @@ def resolved(document: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, A
 
 
 def revises(specification: Any) -> bool:
-    """Whether a query states an interval while it holds and states it again when it ends."""
+    """Whether a query asserts an interval while it holds and asserts it again when it ends."""
     return type(specification).__name__ in ("MotionSpecification", "OccupancySpecification", "EncounterSpecification", "ArrivalSpecification")
 
 
@@ -100,7 +100,7 @@ def _later(specification: Any, at: str) -> int:
 
 
 def read_sources(document: Mapping[str, Any], context: Context) -> None:
-    """Notes what is wrong with a document's `derive` by itself."""
+    """Notes the faults in a document's `derive` itself."""
     here, family = context.at("derive"), document.get("family")
     if family not in DERIVING:
         here.fault(
@@ -131,22 +131,22 @@ def read_sources(document: Mapping[str, Any], context: Context) -> None:
 
 
 def graph_faults(documents: Mapping[str, Mapping[str, Any]], names: Mapping[str, str] | None = None) -> dict[str, list[Fault]]:
-    """What is wrong between the queries of a feed, for each that derives. `documents` by what they call one another; `names`: how users call them."""
+    """The faults between the queries of a feed, for each that derives. `documents` by the names that they use for one another; `names`: for users."""
     found: dict[str, list[Fault]] = {}
     levels = _levels(documents)
     for name, document in documents.items():
         faults = [fault for source in sources_of(document) for fault in _source_faults(source, document, documents)]
-        if not faults and (path := _way_back(name, documents)):
+        if not faults and (path := _cycle_from(name, documents)):
             faults = [_cycle_fault(document, path, names or {})]
         if not faults and levels.get(name, 0) > LEVELS:
-            faults = [Fault("/derive", Message("more than {most} queries would stand one above another", most=LEVELS))]
+            faults = [Fault("/derive", Message("the derivation would be more than {most} queries deep", most=LEVELS))]
         if faults:
             found[name] = faults
     return found
 
 
 def _levels(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
-    """How many queries stand one above another over each; of those that derive from themselves, and of what derives from them, nothing is said.
+    """The depth of each query in the graph; queries in a cycle, and those that derive from them, are left out.
 
     >>> a, b = {}, {"derive": {"x": {"query": "a", "kind": "in", "at": "end"}}}
     >>> _levels({"a": a, "b": b})
@@ -179,7 +179,7 @@ def _source_faults(source: Source, document: Mapping[str, Any], documents: Mappi
     if not FAMILIES[family].kinds:
         giving = ", ".join(name for name, one in FAMILIES.items() if one.kinds)
         return [
-            Fault(f"{pointer}/query", Message("answers of the family {family} are no events; those of {giving} are", family=family, giving=giving))
+            Fault(f"{pointer}/query", Message("answers of the family {family} cannot be events; those of {giving} can", family=family, giving=giving))
         ]
     kinds = FAMILIES[family].kinds_of(upstream)
     if source.kind not in kinds:
@@ -208,7 +208,7 @@ def _lasts(value: Any) -> bool:
     return (parse_duration(value) if isinstance(value, str) else value or 0) > 0
 
 
-def _way_back(name: str, documents: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _cycle_from(name: str, documents: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """A path from the query to itself; empty when there is none."""
     paths, seen = [[name]], {name}
     while paths:

@@ -54,7 +54,7 @@ def homes(routes: npt.NDArray[np.int64], partitions: int) -> npt.NDArray[np.int6
 
 
 def states_by_query(parts: Iterable[tuple[Sequence[RegisteredQuery], Sequence[State]]]) -> dict[tuple[str, int], State]:
-    """By query, the state that the first part which knows it holds; of parts in which each query's state stands apart."""
+    """By query, its state in the first part that knows it; for parts that keep each query's state separately."""
     found: dict[tuple[str, int], State] = {}
     for queries, states in parts:
         for query, own in zip(queries, states, strict=True):
@@ -93,9 +93,9 @@ class RegisteredQuery:
 
 @dataclass(frozen=True)
 class Output(Generic[State]):
-    """What a step gives: the state after it, signed changes (CHANGES schema) and rows for the relational stage.
+    """The result of a step: the state after it, signed changes (CHANGES schema) and rows for the relational stage.
 
-    `emitted` carries int64 columns `t`, `seq`, `route` and whatever else the family needs; null when there is nothing.
+    `emitted` has the int64 columns `t`, `seq`, `route` and those that the family needs; null when there are no rows.
     """
 
     state: State
@@ -106,7 +106,7 @@ class Output(Generic[State]):
 class QueryStopped(ValueError):
     """One query would take more than it may; the others go on without it. Raised by a stage's `step`; `reason` holds the figure.
 
-    The state given to that step is lost: the runtime goes on from an older one, without the query. `key` is RegisteredQuery.key.
+    The state passed to that step is lost: the runtime continues from an older one, without the query. `key` is RegisteredQuery.key.
     """
 
     def __init__(self, key: tuple[str, int], reason: str) -> None:
@@ -115,7 +115,7 @@ class QueryStopped(ValueError):
 
 
 class OperatorFailed(RuntimeError):
-    """An operator broke off with an error that is none of its queries' own: a fault of the program. `name` is its first family."""
+    """An operator failed with an error that no query caused: a fault of the program. `name` is its first family."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(reason)
@@ -133,7 +133,7 @@ class Stage(ABC, Generic[Index, State]):
     def step(self, index: Index, state: State, batch: Batch, watermark: int) -> Output[State]:
         """Take the rows of `batch`, fire the timers below `watermark`.
 
-        May reuse the memory of `state` (the caller gives it up) but never that of `index` or `batch`. The relational
+        May reuse the memory of `state` (its ownership passes to this call) but never that of `index` or `batch`. The relational
         stage gets a Batch of emitted rows of its partition sorted by (t, seq), over a dictionary of its own.
         """
 
@@ -191,11 +191,11 @@ class Operator(ABC, Generic[Index]):
         return {}
 
     def horizon(self, query: RegisteredQuery) -> int | None:
-        """How far back in event time a new query must read to answer as if it had always run; null: the whole log."""
+        """How far back in event time a new query must read so that its answers are as if it had always run; null: the whole log."""
         return None
 
     def refusal(self, query: RegisteredQuery, feed: Feed, recent: Callable[[], pa.Table]) -> Message | None:
-        """Why a new query would take more than it may, with the figure and a remedy; null when nothing says so.
+        """Why a new query would exceed a limit, with the figure and a remedy; null when no limit is in sight.
 
         `recent` reads the feed's newest accepted rows, stamped and in order of arrival; none when there is no history.
         """

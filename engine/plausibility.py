@@ -1,4 +1,4 @@
-"""Whether rows can be what the queries ask about: places, times in the right unit, events of the names that are asked for.
+"""Checks whether rows fit the queries: places, times in the right unit, events of the names in the queries.
 
 Nothing here changes an answer. An empty answer has a reason, and most often it is one of these.
 """
@@ -23,14 +23,14 @@ from engine.operator import RegisteredQuery
 
 PLACE_KEYS = frozenset(["region", "inside", "outside", "distance", "segments", "areas", "synopsis"])
 PLACE_WORDS = ("DISTANCE(", "INSIDE(", "spatial(")
-"""What asks for places in texts of triggers and programs."""
+"""Words in texts of triggers and programs that need places."""
 LEAST_SECONDS, MOST_SECONDS = 10**8, 10**11
 """Whole numbers between these are seconds since 1970 from 1973 on; as milliseconds they would all lie before March 1973."""
 NAMES_KEPT = 10_000
 
 
 class Plausibility:
-    """Looks at rows as they come and says at the end what is strange."""
+    """Examines rows as they come and reports at the end what is implausible."""
 
     def __init__(self, feed: Feed, queries: Sequence[RegisteredQuery], documents: Mapping[str, Mapping[str, Any]]) -> None:
         self._feed, self._queries, self._documents = feed, queries, documents
@@ -49,7 +49,7 @@ class Plausibility:
                 self._names.update(pc.unique(rows.column(EVENT)).to_pylist())
 
     def warnings(self) -> list[str]:
-        """Sentences that name the remedy; none about no rows at all."""
+        """Sentences that name the remedy; none if there were no rows."""
         return [*self._of_places(), *self._of_times(), *self._of_events()] if self._rows else []
 
     def _of_places(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""From a document to a checked specification, or to everything that is wrong with it.
+"""From a document to a checked specification, or to all faults in it.
 
 `check` looks at what all families share (family, version, name, no unknown keys) and leaves the rest to the family's own `check(document,
-context)`, which reads its keys with the methods of `Context`. A fault is noted and reading goes on, so that all faults come together.
+context)`, which reads its keys with the methods of `Context`. A fault is noted and reading continues, so that all faults are reported together.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def check(document: Any, feed: Feed, regions: Mapping[str, Any] | None = None) -
 
 
 def _check_values(value: Any, context: Context) -> None:
-    """Notes values that JSON can write and nothing can hold: whole numbers beyond every double, and halves of characters."""
+    """Notes JSON values that cannot be represented: whole numbers beyond every double, and lone surrogates."""
     # Pointers into a region of 100,000 corners take a second: they are made only on the way to a fault.
     if _usable(value):
         return
     if isinstance(value, str):
-        context.fault(Message("holds half of a character (a lone surrogate), which is no text"))
+        context.fault(Message("holds half of a character (a lone surrogate), which is not text"))
     elif isinstance(value, Mapping):
         for key, item in value.items():
             _check_values(str(key), context)

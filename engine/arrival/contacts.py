@@ -1,4 +1,4 @@
-"""When straight lines from outside first touch a region: in floating point, and in rational numbers where that leaves a doubt.
+"""When straight lines from outside first touch a region: in floating point, and in rational numbers where that is not precise enough.
 
 Polygons and plane circles are exact for the doubles given; contacts with geodesic circles are found to 1e-9 of the line.
 """

@@ -1,4 +1,4 @@
-"""From samples to answers: since when each course is made good, and from when to when an entity is arriving."""
+"""From samples to answers: the sample from which each course is made good, and when an entity is arriving."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Who is about to arrive: one keyed stage, an entity by itself.
-
-Each query's state stands apart, by its position in the index.
-"""
+"""Predicted arrivals: one keyed stage, each entity separately. Each query's state is separate, by its position in the index."""
 
 from __future__ import annotations
 
@@ -92,7 +89,7 @@ class Arriving:
     record: Ints = field(default_factory=lambda: np.zeros(len(_RECORD), np.int64))
 
     def reserve(self, entities: int) -> None:
-        """Room for so many entities."""
+        """Makes room for this many entities."""
         have = len(self.course.last)
         if entities > have:
             more = max(entities, 2 * have) - have
@@ -161,7 +158,7 @@ def _tuples_of(own: Arriving) -> dict[str, Any]:
 
 
 def _advanced(q: int, specification: ArrivalSpecification, own: Arriving, batch: Batch, watermark: int, geographic: bool) -> pa.RecordBatch | None:
-    """What the query states when all times before the watermark are over."""
+    """The query's changes when all times before the watermark are decided."""
     new = _decided(own, _tuples(specification, batch), watermark)
     own.reserve(int(new.entity.max(initial=-1)) + 1)
     base, samples = _with_bases(specification, own, new)

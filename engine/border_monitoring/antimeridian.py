@@ -21,7 +21,7 @@ Pass = tuple[int, int, int, int]
 """(move, region, in time, out time)."""
 
 
-def goes_over(p: npt.NDArray[np.float64], q: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+def crosses_antimeridian(p: npt.NDArray[np.float64], q: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     """Which moves from p to q, arrays (m, 2) of degrees, go over the antimeridian."""
     over: npt.NDArray[np.bool_] = np.abs(q[:, 0] - p[:, 0]) > 180.0
     return over

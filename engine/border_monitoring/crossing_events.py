@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.border_monitoring.antimeridian import goes_over, passes_over
+from engine.border_monitoring.antimeridian import crosses_antimeridian, passes_over
 from engine.border_monitoring.borders import Borders
 from engine.border_monitoring.bounds import Crossed, MoveColumns, bound_crossings, rows_of
 from engine.border_monitoring.moves import IN, PASS, UNSURE, Met, border_meetings
@@ -188,7 +188,7 @@ def _border_meetings(
     """Meetings with borders as events, a pass as an in and an out."""
     before, after, known = columns
     row, region, code, span = border_meetings(index, columns, work, met)
-    over = goes_over(before, after) & known if geographic and index.passes_wanted.any() else None
+    over = crosses_antimeridian(before, after) & known if geographic and index.passes_wanted.any() else None
     if over is not None and over.any():
         code[(code == PASS) & over[row]] = _NOTHING
     first, last = t[row], t[row]

@@ -1,4 +1,4 @@
-"""What the kernel leaves to exact arithmetic: times of passes and circles that floating point cannot decide.
+"""Exact arithmetic for cases that the kernel leaves open: times of passes and circles that floating point cannot decide.
 
 A pass is a move between two outside samples that meets the region. It enters at the first and leaves at the last point of the straight
 move that lies in the region; the two times are interpolated and rounded to the nearest integer, half-way cases to the even one
@@ -124,7 +124,7 @@ def round_root(moves: Moves, i: int, sign: int, square: Fraction, along: Fractio
 
 
 def decide(moves: Moves, shapes: Sequence[Shape], code: Codes, span: Floats, wanted: Bools) -> tuple[Codes, Int64s, Int64s]:
-    """What the kernel's PASS and UNSURE codes come to: (code, in time, out time), code -1 for no meeting.
+    """The results for the kernel's PASS and UNSURE codes: (code, in time, out time), code -1 for no meeting.
 
     `span[i]` = (first, last, error) for PASS; `wanted[i]`: a pass counts. Times of IN and OUT are those of the second sample.
     """

@@ -1,4 +1,4 @@
-"""Which queries there are, in columns: what is equal in them has one number, and numbers stay while queries come and go.
+"""The registered queries in columns: equal parts share one number, and numbers are stable while queries come and go.
 
 - Queries with equal `where` and equal needed columns see the same tuples of every entity: a **tuple class**.
 - Queries of one class with the same region or ranges and the same options share its crossings: a **monitor**.
@@ -36,9 +36,9 @@ def _ints() -> Ints:
 
 @dataclass(frozen=True)
 class Registry:
-    """Numbers of queries (slots), monitors, groups and classes. Nothing in it is ever changed.
+    """Numbers of queries (slots), monitors, groups and classes. Immutable.
 
-    `slots`, `monitors`, `groups` find the numbers of what is alive; numbers of what is gone are not used again. By slot: `monitor`, `group` (-1: a
+    `slots`, `monitors`, `groups` find the numbers of live ones; numbers are not reused. By slot: `monitor`, `group` (-1: a
     border query), `mask` of asked types; by monitor: `keys`, `class_of`, `dwell`; by group: `group_monitor`, `group_within`.
     """
 

@@ -64,7 +64,7 @@ def _segments(document: Mapping[str, Any], context: Context) -> bool:
     here = context.at("segments")
     segments = here.boolean(document.get("segments", False))
     if segments and "ranges" in document:
-        here.fault(Message("needs a region: a move through ranges is no straight line in x, y; leave the key out"))
+        here.fault(Message("needs a region: a move through ranges is not a straight line in x, y; leave the key out"))
     return segments
 
 

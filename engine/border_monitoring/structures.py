@@ -30,7 +30,7 @@ _SMALL = 512
 
 @dataclass(frozen=True)
 class Members:
-    """What a structure is built from: monitor numbers, their shapes and whether passes are wanted (regions), or boxes `[low, high)` (ranges)."""
+    """The input of a structure: monitor numbers, their shapes and whether passes are wanted (regions), or boxes `[low, high)` (ranges)."""
 
     monitors: Ints
     shapes: tuple[Shape, ...]

@@ -277,7 +277,7 @@ def _chunk(chunk_next, meta):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def decide(events, watermark, groups, rings, facts):  # type: ignore[no-untyped-def]
-    """Take in and out `events`, then everything due before `watermark`; the facts decided.
+    """Processes in and out `events`, then everything due before `watermark`; returns the decided facts.
 
     Returns (key, type, first, second): `first` is the slot of the event that the fact begins with, its record to be read before the next call;
     `second` the row of the event that ends it, -1 for a stay. All are views of `facts`.

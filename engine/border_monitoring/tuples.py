@@ -1,4 +1,4 @@
-"""The last tuple of every entity of one tuple class, and what came before each new one."""
+"""The last tuple of every entity of one tuple class, and the tuple before each new one."""
 
 from __future__ import annotations
 

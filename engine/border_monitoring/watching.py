@@ -1,7 +1,7 @@
 """In and out events of monitors with options: when an entity counts as inside depends on what it was before.
 
-A **pair** is such a monitor and an entity that is in the monitor's region or counts as inside. The index says which entities come into a region
-(their raw crossings, and the places of first tuples); from then on each tuple of a pair is looked at by itself, until the entity is outside in
+A **pair** is such a monitor and an entity that is in the monitor's region or counts as inside. The index finds the entities that come into a region
+(by raw crossings and first tuples); from then on each tuple of a pair is looked at by itself, until the entity is outside in
 both senses. So the cost follows the tuples of pairs, not the tuples of the feed.
 
     enters(d) = d in region, the condition holds at d, accuracy(d) <= the region's size

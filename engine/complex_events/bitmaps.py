@@ -1,7 +1,7 @@
 """Occurrence bitmaps: in which of the last 64 slots of time a primitive, a node, the whole pattern may have been completed.
 
 Each (class, width of slots) that a query looks at has a row: a word whose bit k stands for the slot k before its last one. Words are aligned by a
-shift when they are looked at; each operator is a few operations on whole words ([RFID] 3.2). What they give is never too little: times are known to
+shift when they are looked at; each operator is a few operations on whole words ([RFID] 3.2). Bitmaps have no false negatives: times are known to
 the slot, negations and entities are not looked at, a node is known by its ends alone. So a pattern whose bit is not set is not completed now, and one
 whose bit is set is searched exactly.
 """

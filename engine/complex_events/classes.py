@@ -1,6 +1,5 @@
-"""What is asked of a single event: a **class** is a set of conditions that some primitive has; primitives with equal conditions share it.
-
-It is held by **axes**: what one value of a column answers stands together, see `cells`.
+"""Conditions on a single event: a **class** is the set of conditions of some primitive; primitives with equal conditions share it. Conditions are
+grouped by **axes**: those on one column are together, see `cells`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from engine.model.region import Region
 
 @dataclass(frozen=True)
 class Atom:
-    """One thing that is asked of an event: a condition, the beginning of a column's text, or a region it lies in or outside of."""
+    """One condition on an event: a condition, the beginning of a column's text, or a region it lies in or outside of."""
 
     condition: Condition | None = None
     type: str = ""
@@ -32,13 +31,13 @@ class Atom:
 
 
 Demand = frozenset[Atom]
-"""What a class asks of one axis."""
+"""The demands of a class on one axis."""
 Class = frozenset[tuple[str | None, Demand]]
 """Demands with the column whose values answer them; null for what is asked of whole rows."""
 
 
 def class_of(where: Conditions, primitive: PrimitiveFilter, feed: Feed, known: dict[Demand, Demand]) -> Class:
-    """What an event must satisfy to match a primitive. Equal demands of classes made with the same `known` are one object, for there are many."""
+    """The demands on an event that matches a primitive. Equal demands of classes made with the same `known` share one object to save memory."""
     found: dict[str | None, set[Atom]] = {}
     for atom in _atoms(where, primitive, feed):
         found.setdefault(_axis(atom, feed), set()).add(atom)

@@ -1,4 +1,4 @@
-"""Queries that are evaluated by lists: their candidates wait, and are asserted together.
+"""Queries that are evaluated by lists: their candidates wait, and are evaluated together.
 
 An event that may complete such a query does not search it at once. It is put down, and when the step's events are stored the query's lists are made,
 once for all its candidates. So a query's nodes are merged as often as it is asked in a portion of the stream, not as often as it has events. Queries
@@ -51,7 +51,7 @@ _NODE_ROOM, _CANDIDATE_ROOM = 16, 4
 
 @kernel(inline=True)
 def wait(waiting: Waiting, query: Whole, t: Whole, seq: Whole, trigger: Whole) -> None:
-    """Puts down that an event may complete a query."""
+    """Records that an event may complete a query."""
     number = waiting.size[0]
     waiting.size[0] += 1
     waiting.candidates[number, C_TIME], waiting.candidates[number, C_SEQ] = t, seq
@@ -94,7 +94,7 @@ def _fetch_events(tables: Tables, history: History, query: Whole) -> None:
 
 @kernel()
 def assert_waiting(tables: Tables, history: History, work: Scratch, out: Found, most_items: Whole, counters: Ints) -> bool:
-    """States what waits, from query ASSERTED of the touched ones on; whether all is done, else `out` is full."""
+    """Evaluates what waits, from query ASSERTED of the touched ones on; whether all is done, else `out` is full."""
     waiting, cursor = work.waiting, work.cursor
     while cursor[ASSERTED] < waiting.size[1]:
         query = waiting.touched[cursor[ASSERTED]]
@@ -128,7 +128,7 @@ def _note_stored(tables: Tables, history: History, work: Scratch) -> None:
 
 @kernel()
 def _by_lists(tables: Tables, history: History, work: Scratch, out: Found, query: Whole, counters: Ints) -> bool:
-    """States a query's detections from its lists; nothing, and false, where they get too long."""
+    """Asserts a query's detections from its lists; false, and nothing, where they get too long."""
     root, within, waiting = tables.root[query], tables.within[query], work.waiting
     count, first, last = waiting.queries[query, COUNT], waiting.queries[query, OLDEST], waiting.queries[query, NEWEST]
     begin, begin_seq, end = waiting.candidates[first, C_TIME], waiting.candidates[first, C_SEQ], waiting.candidates[last, C_TIME]

@@ -74,9 +74,8 @@ def note_all(tables: Tables, key: Ints, t: Ints, order: Ints, last: Ints, bits: 
 def advance(
     tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Found, watermark: Whole, most_items: Whole, counters: Ints
 ) -> Whole:  # fmt: skip
-    """Takes events from the cursor on and fires timers below `watermark`. Stops where room is lacking: call again after making some.
-
-    Nothing waits when it stops, but where `out` is full.
+    """Takes events from the cursor on and fires timers below `watermark`. Stops when memory is short: call again after allocating more. Then no
+    candidates wait, unless `out` is full.
     """
     cursor = work.cursor
     while True:
@@ -184,7 +183,7 @@ def _ask_all(tables: Tables, history: History, heap: Timers, events: Events, wor
             k += 1
         end_of_triggers = tables.trigger_ends[events.instances[k - 1] + 1]
         for word in range(begin, end_of_triggers, _WORD):
-            hopeful = _hopeful(tables.nearest, work, word, min(word + _WORD, end_of_triggers), t)
+            hopeful = _with_strictest_guard(tables.nearest, work, word, min(word + _WORD, end_of_triggers), t)
             while hopeful:
                 i = word + np.int64(lowest_bit(hopeful))
                 hopeful &= hopeful - np.uint64(1)
@@ -193,10 +192,10 @@ def _ask_all(tables: Tables, history: History, heap: Timers, events: Events, wor
 
 
 @kernel(inline=True)
-def _hopeful(guards: Guards, work: Scratch, begin: Whole, end: Whole, now: Whole) -> np.uint64:
+def _with_strictest_guard(guards: Guards, work: Scratch, begin: Whole, end: Whole, now: Whole) -> np.uint64:
     """Which of the triggers [begin, end), a word of them at most, have their strictest guard.
 
-    Most lack it; which ones, nobody can foretell, so that a branch for each would take longer than the look.
+    Most lack it, unpredictably, so a branch for each would cost more than the test.
     """
     found = np.uint64(0)
     for i in range(begin, end):

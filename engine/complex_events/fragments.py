@@ -1,4 +1,4 @@
-"""What each query adds to the index, in numbers of its own.
+"""The part of the index that each query adds, with local numbers.
 
 A query's **fragment** is its pattern tree, its triggers and what they look at, as rows that count nodes, steps and guards from the query's own first
 ones, and classes by their place among the query's own. So it follows from the query alone, and is kept when other queries come and go: `plan` puts

@@ -1,6 +1,6 @@
 """The events that patterns may still need: one slot for each (class, entity), in one pool.
 
-What searches ask of an event, its time and arrival, stands apart from what answers say about it besides. A slot's events stand side by side in
+Time and arrival of events, which searches read, are stored separately from the columns for answers. A slot's events stand side by side in
 (t, seq), so that a search needs no more than a bisection. Slots are found by an open-addressing table. A full slot first gives up what is older than
 any query needs, then moves to twice the room at the pool's end; a full pool is made again from what is still needed.
 """

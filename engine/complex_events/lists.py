@@ -1,15 +1,15 @@
 """All occurrences of a pattern in a stretch of time at once, from the leaves up.
 
 Where several events of a portion of the stream may complete a query, one search for each would visit the same nodes over and over. Here each node
-gets a **list** of its occurrences, merged from the lists of its parts, in the order of their ends. What can be asked of a node decides how much its
-list holds:
+gets a **list** of its occurrences, merged from the lists of its parts, in the order of their ends. The queries on a node decide how much its list
+holds:
 
 - mostly the greatest s of each end is enough: one entry for each end;
 - below the second part of a sequence with an upper bound every start counts: the entries of one end stand together, the latest start first.
 
 A list reaches as far back as can be asked for (BACK). The root's entries are the detections; `trace` finds their witnesses from the top down, with
 the choices of `search.pick`. Where lists get too long (TOO_LONG) or do not say enough (UNSURE: the choice is for a start that is not the greatest of
-its end), the caller searches. What is found is the same, so an answer does not depend on how it was found.
+its end), the caller searches. Both give the same results, so an answer does not depend on the method.
 
 For patterns without negation, over all entities.
 """

@@ -1,4 +1,4 @@
-"""What a pattern asks of its events, read off its tree: which must be there, how old they can be, how far back its parts are looked for."""
+"""Requirements of a pattern on its events, from its tree: which must occur, how old they can be, how far back its parts are searched."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Ages = Mapping[Any, int]
 """The greatest age of events that an occurrence holds, by primitive or class; FAR or more: unbounded."""
 
 _EACH = 8.0
-"""Events of a primitive within a window, for want of better knowledge."""
+"""Assumed events of a primitive within a window, since rates are unknown."""
 
 
 def present(pattern: Pattern) -> list[str]:
@@ -165,10 +165,10 @@ def total(*spans: int | None) -> int:
 
 
 def of_either(*ages: Ages) -> Ages:
-    """What holds whichever of them does."""
+    """The value if any of the parts holds."""
     return {one: max(some[one] for some in ages) for one in ages[0] if all(one in some for some in ages)}
 
 
 def of_all(*ages: Ages) -> Ages:
-    """What holds where all of them do."""
+    """The value if all of the parts hold."""
     return {one: min(some[one] for some in ages if one in some) for one in dict.fromkeys(one for some in ages for one in some)}

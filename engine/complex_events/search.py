@@ -53,7 +53,7 @@ _KEPT, _WIDTH = 256, 6
 LEAVES = MEMO + _KEPT * _WIDTH
 
 NONE = -(2**62)
-"""No occurrence; also below every time."""
+"""No occurrence; less than every time."""
 FAR = 2**62
 """Above every time."""
 MOST_OPERATIONS = 10_000_000

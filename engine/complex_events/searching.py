@@ -1,4 +1,4 @@
-"""What the kernels work in, and one search: of one query, for one event or timer.
+"""Working memory of the kernels, and one search: of one query, for one event or timer.
 
 A search sees the events that are stored, or (`search_past`) those up to an event that came before them.
 """
@@ -193,7 +193,7 @@ def state(history: History, work: Scratch, out: Found, query: Whole, entity: Who
 def _searched(
     tables: Tables, history: History, slots: Memory, work: Scratch, out: Found, query: Whole, entity: Whole, now: Whole, counters: Ints
 ) -> None:  # fmt: skip
-    """Searches the query that is set up; states the detection if something is completed now."""
+    """Searches the query that is set up; asserts the detection if something is completed now."""
     env, root = work.env, tables.root[query]
     counters[SEARCHED] += 1
     never, far, yes = np.int64(NONE), np.int64(FAR), np.int64(1)

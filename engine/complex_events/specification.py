@@ -32,7 +32,7 @@ _KEYS = ("and", "or", "interval", "absence", "before", "around", "sequence")
 
 @dataclass(frozen=True)
 class PrimitiveFilter:
-    """What an event must satisfy to match a primitive: all of it.
+    """The conditions on an event that matches a primitive; all must hold.
 
     `prefixes`: (column, beginning of its text), sorted. `regions`: the event lies in all of them, `outside`: it has a position and lies in none.
     """
@@ -57,7 +57,7 @@ class CompositeSpecification:
 
     @property
     def kept(self) -> int:
-        """For how long an event matters: to an occurrence, or as what must not come before one."""
+        """How long an event matters: to an occurrence, or as one that rules it out."""
         return total(self.within, lookback(self.pattern))
 
     def text(self) -> str:
@@ -100,7 +100,7 @@ def _read_primitive(name: Any, entry: Any, context: Context) -> PrimitiveFilter:
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name.lower() in WORDS:
         context.fault(
             Message(
-                "{name} is no name of a primitive: letters, digits and _, not beginning with a digit, at most 100, and no word of the language",
+                "{name} is not a name of a primitive: letters, digits and _, not beginning with a digit, at most 100, and no keyword",
                 name=repr(name),
             )
         )

@@ -26,7 +26,7 @@ _WORDS = {
 
 
 class PatternRefused(ValueError):
-    """A text that is no pattern: what is wrong, and where."""
+    """A text that is not a pattern: the fault, and where it is."""
 
     def __init__(self, place: Place, message: Message) -> None:
         self.place, self.message = place, message

@@ -1,4 +1,4 @@
-"""What is due when: a binary heap of (due time, query, entity)."""
+"""Timers: a binary heap of (due time, query, entity)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a variable's domain may stand with the new event: by time, by squared chords, by cells, and exactly.
+"""The events of a variable's domain that are consistent with the new event: by time, by squared chords, by cells, and exactly.
 
 References: [CCQ] 3.3, 4.2.
 """

@@ -16,7 +16,7 @@ from engine.constraint_queries.unary import passing_rows
 from engine.model.batch import Batch
 
 _EXTRAPOLATED = 1_000
-"""Rows say nothing about windows so many times as long as what they cover."""
+"""Windows longer than this many times the rows' span cannot be estimated from them."""
 
 
 def times_kept(index: ConstraintIndex) -> Ints:

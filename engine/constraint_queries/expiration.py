@@ -2,8 +2,8 @@
 
 An event e as V_i can matter to an event that comes at e.t + after[i][j] for some V_j that may come after it (`after[i][j] >= 0`: equal times count,
 because arrival decides between them). `loose` and `domains` keep it until the greatest of these; `tight` until the least one over those
-variables for which no consistent event is stored, and renews it when one comes. Keeping less or more never changes an answer. What an event is kept
-for is known for each variable apart: the event itself is over when all its variables let it go.
+variables for which no consistent event is stored, and renews it when one comes. Keeping less or more never changes an answer. The expiration time is
+known for each variable separately: the event itself expires when it has expired for all its variables.
 
 References: [CCQ] Algorithm 1 and 2, corrected (docs/papers/ccq.md); 3.3, Expiration Time Array: here the domains are in order of time, so what is
 over by its own variable's span stands at their front.

@@ -58,7 +58,7 @@ class Contradiction:
 
 @dataclass(frozen=True)
 class ConstraintGraph:
-    """Everything that was said about times and distances of pairs of variables; `sources` number the constraints that say it."""
+    """All bounds on times and distances of pairs of variables; `sources` number their constraints."""
 
     names: tuple[str, ...]
     times: tuple[TimeBound, ...]

@@ -1,4 +1,4 @@
-"""Eight numbers asked at a time, their answers as bits: what compilers do not find in a loop that sets bits.
+"""Compares eight numbers at a time, with the results as bits: compilers do not vectorise loops that set bits.
 
 Written as LLVM's vectors, which every processor has code for; each lane computes exactly what the same line of Python does. Reads eight numbers:
 the caller makes sure that they are there and drops the bits that it did not ask for.

@@ -47,7 +47,7 @@ class FilterState:
 
 
 class FilterStage(Stage[ConstraintIndex, FilterState]):
-    """The keyed stage: filters of single variables; what none of them takes goes nowhere."""
+    """The keyed stage: filters of single variables; rows that no filter accepts are dropped."""
 
     def initial(self, index: ConstraintIndex) -> FilterState:
         return FilterState()

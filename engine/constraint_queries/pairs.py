@@ -1,4 +1,4 @@
-"""What two events must satisfy together, compiled: times, order, distance and comparisons of closed constraint graphs.
+"""The constraints on a pair of events, compiled: times, order, distance and comparisons of closed constraint graphs.
 
 `Graphs` holds all queries, `Events` what they may take.
 """
@@ -119,7 +119,7 @@ def geodesic_distance(x0: float, y0: float, x1: float, y1: float) -> float:
 def _measured(geodesic: bool, x0: float, y0: float, x1: float, y1: float) -> Any:
     if not geodesic:
         return math.hypot(x1 - x0, y1 - y0)
-    # Only pairs whose chord does not decide come here: a few in a million for limits of some kilometres.
+    # Only for pairs whose chord does not decide: a few in a million for limits of some kilometres.
     with objmode(metres="float64"):
         metres = geodesic_distance(x0, y0, x1, y1)
     return metres  # noqa: RET504 (numba returns nothing from inside the block)

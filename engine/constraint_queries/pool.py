@@ -1,4 +1,4 @@
-"""Where the search reads and writes: rows that are taken, candidates and choices under way, solutions found."""
+"""Working memory of the search: input rows, candidates and choices under way, solutions found."""
 
 from __future__ import annotations
 

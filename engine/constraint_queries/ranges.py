@@ -146,7 +146,7 @@ def passing(
                 while some != 0:
                     k = lowest_bit(some)
                     some &= some - 1
-                    rows[count], queries[count], found[count] = word + k, q, _takers(own_bits, passed, k)
+                    rows[count], queries[count], found[count] = word + k, q, _accepting_variables(own_bits, passed, k)
                     count += np.uint64(1)
     return rows[:count], queries[:count], found[:count]
 
@@ -175,7 +175,7 @@ def _passes(
 
 
 @inlined
-def _takers(bits: Ints, passed: Ints, k: int) -> Any:
+def _accepting_variables(bits: Ints, passed: Ints, k: int) -> Any:
     """The variables that may take an event: those of the filters in whose `passed` bit k is set."""
     found = np.int64(0)
     for f in range(np.uint64(len(bits))):

@@ -1,4 +1,4 @@
-"""Each query's events in (t, arrival): what becomes of its variables' domains, and which solutions an event completes.
+"""Processes each query's events in (t, arrival): updates its variables' domains, and finds the solutions that an event completes.
 
 The arrays travel together, as Graphs, Events, Rings and Pool: everything but `advance` is put into its place, where that costs nothing.
 

@@ -51,7 +51,7 @@ def check_keys(document: Mapping[str, Any], context: Context) -> ConstraintSpeci
 
 
 def check_graph(found: ConstraintSpecification, graph: ConstraintGraph, context: Context) -> None:
-    """Refuses what nothing can satisfy, and what would have to be kept for ever."""
+    """Refuses queries that cannot be satisfied, and those that need unbounded memory."""
     here = context.at("constraints")
     wrong = graph.contradiction()
     if wrong is not None:

@@ -1,4 +1,4 @@
-"""The stored events of all queries of a partition: each once, with the domains that refer to it; they grow, shrink and travel as bytes."""
+"""The stored events of all queries of a partition: each once, with the domains that refer to it; they grow, shrink and are serialised as bytes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Store:
             self._rebuild(events, rows)
 
     def settle(self, now: int) -> None:
-        """Drops what is over before `now`, when that is likely much."""
+        """Drops events that expired before `now`, when they are probably many."""
         self.now = max(self.now, now)
         if self.count > 2 * self._least_settled:
             self._rebuild(0, np.zeros(self.variables, np.int64))

@@ -69,7 +69,7 @@ def parts_of(text: str) -> list[tuple[str, str]]:
             if expects_operand and (parts or sign or token["op"] != MINUS):
                 raise NoSum(
                     Message(
-                        "unexpected {found}: an operator stands between two operands; a - may stand before the first constant",
+                        "unexpected {found}: an operator goes between two operands; a - is allowed before the first constant",
                         found=repr(token["op"]),
                     )
                 )
@@ -81,7 +81,7 @@ def parts_of(text: str) -> list[tuple[str, str]]:
             raise NoSum(Message("an operator is missing before {found}", found=repr(token[0].strip())))
         else:
             if sign and token["column"] and not parts:
-                raise NoSum(Message("a - may stand before the first constant only: write -1 * {column}", column=token["column"]))
+                raise NoSum(Message("a - is allowed only before the first constant: write -1 * {column}", column=token["column"]))
             parts.append((op, sign + (token["column"] or token["number"])))
             expects_operand, sign = False, ""
     if expects_operand:

@@ -39,7 +39,7 @@ def trigger_text(specification: ConstraintSpecification, stored: Mapping[Region,
 
 
 def _conditions(specification: ConstraintSpecification, stream: str, stored: Mapping[Region, str]) -> list[str]:
-    """What is asked of the stream, of each variable and of each pair, in this order."""
+    """The conditions on the stream, on each variable and on each pair, in this order."""
     found = [_condition_text(stream, one) for one in specification.where.items]
     for variable in specification.variables:
         found += [_condition_text(variable.name, one) for one in variable.where.items]

@@ -1,4 +1,4 @@
-"""Pairs of places at one T that are near enough, found by cells as wide as the distance: never all pairs.
+"""Finds pairs of places at one T within the distance, by cells as wide as the distance instead of by all pairs.
 
 Two points within the distance lie in the same cell or in neighbouring ones; on the globe cells are cubes around earth-centred points, whose chord
 is at most the distance.
@@ -21,7 +21,7 @@ MOST_PAIRS = 20_000_000
 """Candidates that one step may find in one query."""
 _MARGIN = 1.0 + 2.0**-20
 _FARTHEST_CELL = 2.0**30
-"""Cells are a hair wider than the distance and no more than so many, so that rounding moves no point beyond a neighbour."""
+"""Cells are slightly wider than the distance, and their number is bounded, so that rounding moves no point beyond a neighbour."""
 
 
 class Meetings(NamedTuple):

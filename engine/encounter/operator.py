@@ -1,7 +1,5 @@
-"""Who meets whom: the keyed stage decides places, the relational one finds each query's pairs by cells and time.
-
-Both stages keep each query's state apart, by its position in the index. A query's places meet in one partition: a pair moves through space, and its
-run must be seen whole.
+"""Encounters: the keyed stage decides places, the relational stage finds each query's pairs by cells and time. Both keep each query's state
+separately, by its position in the index. All places of a query are in one partition: a pair moves through space, and its run must be seen as a whole.
 """
 
 from __future__ import annotations
@@ -104,7 +102,7 @@ class PlaceStage(Stage[EncounterIndex, PlaceState]):
 
 
 def _reserved(last: Last, entities: int) -> Last:
-    """The same with room for so many entities."""
+    """The same with room for this many entities."""
     if entities <= len(last.t):
         return last
     wider = no_tuples(max(entities, 2 * len(last.t)))
@@ -149,7 +147,7 @@ def _rows(query: int, route: int, dictionary: EntityDictionary, places: Places) 
 
 
 class Kept(NamedTuple):
-    """Places that others may still meet, those that wait left out."""
+    """Decided places that others may still meet."""
 
     at: Ints
     entity: npt.NDArray[np.int32]
@@ -291,7 +289,7 @@ def _met(index: EncounterIndex, q: int, pairs: Pairs, batch: Batch, rows: Ints) 
 
 
 def _wait(waiting: Waiting, given: Kept) -> None:
-    """Each entity waits, or does no longer, as its last row says."""
+    """Whether each entity waits, by its last row."""
     waiting.reserve(int(given.entity.max()) + 1)
     since = np.where(given.bits & WAITING, given.at, NEVER)
     # Rows come in the order in which they were decided: of one entity's the last assignment stays.
@@ -299,7 +297,7 @@ def _wait(waiting: Waiting, given: Kept) -> None:
 
 
 def _advanced(q: int, specification: EncounterSpecification, pairs: Pairs, met: Runs, watermark: int, dictionary: EntityDictionary) -> pa.RecordBatch:
-    """What the query states after new meetings, when all T before `watermark` have come."""
+    """The query's changes after new meetings, when all T before `watermark` are decided."""
     runs, newest = taken_on(pairs.open, met, specification.every)
     following = runs.last + specification.every
     ended = ~newest | ((following < watermark) & _decided(pairs, runs.pair, following, specification.symmetric))
@@ -311,12 +309,12 @@ def _advanced(q: int, specification: EncounterSpecification, pairs: Pairs, met: 
     sent = ~np.isnan(runs.sent)
     news = fits & (ended | ~sent | (runs.least != runs.sent) | (runs.seq != runs.sent_seq).any(axis=1))
     retracted = sent & news
-    pairs.open = runs.telling(news).take(~ended)
+    pairs.open = runs.as_sent(news).take(~ended)
     return _changes(q, specification, runs, retracted, news, ended, dictionary)
 
 
 def _decided(pairs: Pairs, pair: Ints, at: Ints, symmetric: bool) -> Bools:
-    """Whether pairs that do not meet at `at`, by all that is known, are looked at there: both places are decided, or one has none."""
+    """Whether pairs that do not meet at `at`, as far as known, are decided there: both places are decided, or one has none."""
     decided = np.ones(len(pair), np.bool_)
     if not (pairs.waiting.since < NEVER).any():
         return decided

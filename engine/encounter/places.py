@@ -1,7 +1,7 @@
 """Where each entity is at the multiples of `every`: decided at its next tuple, or by timer.
 
 A place at T is that of the entity's last tuple at or before T. An interpolated one waits for the next tuple: until that is known, or can no longer
-come, the entity is *waiting*, and what is emitted says from which T on.
+come, the entity is *waiting*, and the emitted row says from which T on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 FIRST_ROLE, SECOND_ROLE, OUTSIDE, WAITING = 1, 2, 4, 8
 """Bits of a place: the roles that its tuple satisfies; it lies outside of the region; it is none yet."""
 NOW = -(2**62)
-"""In place of a time: each place is decided at its own T."""
+"""Instead of a time: each place is decided at its own T."""
 
 
 class Last(NamedTuple):

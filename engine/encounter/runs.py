@@ -1,4 +1,4 @@
-"""Runs of consecutive T at which a pair meets: taken on by new meetings, ended by a T that is decided otherwise."""
+"""Runs of consecutive T at which a pair meets: extended by new meetings, ended by a decided T without one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Runs(NamedTuple):
     def take(self, rows: Ints | Bools) -> Runs:
         return Runs._make(column[rows] for column in self)
 
-    def telling(self, rows: Bools) -> Runs:
+    def as_sent(self, rows: Bools) -> Runs:
         """The same after `rows` were asserted as they are."""
         columns = self._asdict()
         for sent, own in (("sent", "least"), ("sent_t", "t"), ("sent_seq", "seq"), ("sent_x", "x"), ("sent_y", "y")):
@@ -53,8 +53,8 @@ def no_runs() -> Runs:
 
 def runs_of(pair: Ints, at: Ints, distance: Floats, t: Ints, seq: Ints, x: Floats, y: Floats) -> Runs:
     """Each meeting as a run of one T that was not asserted."""
-    untold = np.full(len(pair), np.nan)
-    return Runs(pair, at, at, distance, t, seq, x, y, untold, np.zeros_like(t), np.zeros_like(seq), np.zeros_like(x), np.zeros_like(y))
+    not_sent = np.full(len(pair), np.nan)
+    return Runs(pair, at, at, distance, t, seq, x, y, not_sent, np.zeros_like(t), np.zeros_like(seq), np.zeros_like(x), np.zeros_like(y))
 
 
 def taken_on(runs: Runs, meetings: Runs, every: int) -> tuple[Runs, Bools]:
@@ -67,7 +67,7 @@ def taken_on(runs: Runs, meetings: Runs, every: int) -> tuple[Runs, Bools]:
     begin = np.flatnonzero(np.concatenate([[True], ~goes_on]))
     end = np.append(begin[1:], len(joined.pair)) - 1
     group = np.repeat(np.arange(len(begin)), end - begin + 1)
-    # The first row of the least distance: what was asserted of the run stands in its first row.
+    # The first row of the least distance: the asserted values of the run are in its first row.
     nearest = np.lexsort((joined.first, joined.least, group))[begin]
     whole = joined.take(nearest)._replace(first=joined.first[begin], last=joined.last[end])
     sent = {name: getattr(joined, name)[begin] for name in ("sent", "sent_t", "sent_seq", "sent_x", "sent_y")}

@@ -2,8 +2,8 @@
 
 A source interval i and a target interval j are in relation as RTEC defines it for half-open intervals: before s_j >= e_i; meets the
 last tick of i is the first of j (and i has more than one tick); starts s_i = s_j, e_i < e_j; finishes s_i > s_j, e_i = e_j; during
-s_i > s_j, e_i < e_j; overlaps s_i < s_j < e_i < e_j; equal. Each interval that is in relation with some partner is taken; the mode
-says what is made of the taken ones.
+s_i > s_j, e_i < e_j; overlaps s_i < s_j < e_i < e_j; equal. Each interval that is in relation with some partner is selected; the mode says how the
+selected ones are combined.
 
 A pair counts in a window when its target reaches into it. Its source may be over by then. As a target takes part by having any partner, one such
 source is enough for each list: before the first that ended, of the other relations the one that is in relation with the target over the edge.
@@ -79,14 +79,14 @@ def allen(relation: str, mode: str, source: Intervals, target: Intervals, tick: 
     taken = _taken(ALLEN.index(relation), *source, *target, tick)
     result = _MODES[mode](keep(source, taken[0] & ~over), keep(target, taken[1]))
     if mode.startswith("relative_complement"):
-        # What was cut out before the window is not known any more: only what is in it is right.
+        # Intervals before the window are no longer known: only the result inside it is right.
         result = gather(result, np.arange(len(result.ptr) - 1), first)
     return result, keep(source, taken[0]).counts > 0
 
 
 @jit
 def with_ended(pb: Ints, sb: Ints, eb: Ints, pa: Ints, sa: Ints, ea: Ints) -> tuple[Ints, Ints, Ints, Bools]:
-    """Lists of sources (a), each behind the one that is over (b), and which those are. One that goes on after all is not over."""
+    """Lists of sources (a), each behind the one that is over (b), and which those are. One that continues is not over."""
     ptr, s, e = np.zeros(len(pa), np.int64), np.empty(len(sa) + len(sb), np.int64), np.empty(len(sa) + len(sb), np.int64)
     over = np.zeros(len(s), np.bool_)
     n = 0

@@ -1,4 +1,4 @@
-"""Stored answers: how a window revises them, and what changed."""
+"""Stored answers: their revision by a window, and the changes."""
 
 from __future__ import annotations
 
@@ -47,9 +47,8 @@ def spelt_keys(name: str, keys: Ints, symbols: Symbols) -> Ints:
 def revised(
     name: str, before: FluentTable, now: FluentTable, low: int, first: int, retracted: FluentTable | None = None
 ) -> tuple[FluentTable, list[Change]]:
-    """The answer after a window, and its change: what was decided before the window's first tick stays, from there on the window decides.
-
-    What ended at `low` or before no window can change: it is forgotten. `retracted`: what turned out to be wrong before the window.
+    """The answer after a window, and its change: before the window's first tick it stays, from there on the window decides. Intervals that ended at
+    `low` or before can no longer change and are dropped. `retracted`: facts before the window that turned out to be wrong.
     """
     if before.n == 0:
         if not len(now.lists.s):

@@ -1,4 +1,4 @@
-"""Rows of a query's inputs: those that have arrived, those that count in a window, those no window will see again."""
+"""Rows of a query's inputs: those that have arrived, those of a window, those that no later window reads."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class InputRows:
         return self if low == 0 and high == len(self.t) else self.take(slice(low, high))
 
     def admitted(self, query_time: int) -> tuple[InputRows, InputRows]:
-        """What has arrived by `query_time`, and what is still to come, in order of arrival."""
+        """The rows that have arrived by `query_time`, and the later ones, in order of arrival."""
         rows = self
         if self.ordered:
             split = int(np.searchsorted(self.arrived, query_time, "right"))

@@ -1,4 +1,4 @@
-"""What the language computes itself: operators, functions, Allen's relations. Nothing else of Prolog runs."""
+"""The built-ins of the language: operators, functions, Allen's relations. Nothing else of Prolog is supported."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ _ARITIES = {
     "impliedSpeedBelow": (4,), "allen": (5, 6), "findall": (3,), "length": (2,), **dict.fromkeys(ALLEN, (4, 5)),
 }  # fmt: skip
 RESERVED = frozenset((name, arity) for name, arities in _ARITIES.items() for arity in arities)
-"""What the language defines, with its numbers of arguments: a fact of another number may have the name."""
+"""The built-in predicates with their arities: a fact of another arity may have the name."""
 CONDITIONS = frozenset(_ARITIES) - {"start", "end"}
-"""What a body may hold besides facts, comparisons and arithmetic."""
+"""The predicates of a body besides facts, comparisons and arithmetic."""

@@ -43,7 +43,7 @@ def alternatives(rule: IntervalRule, *, grounded: bool) -> list[Needs]:
         if missing := _missing(rule, needs, fixed):
             raise NotCovered(missing)
     for literal in rule.intervals:
-        # What lasts is remembered over the window's edge even where the rest of the rule has nothing in this window.
+        # Intervals that cross the window's edge are remembered even where the rest of the rule is empty in this window.
         if isinstance(literal, Construct) and literal.operator in REMEMBERED:
             wanted |= {needs for name in literal.inputs for needs in choices[name] if not _missing(rule, needs, fixed)}
     return _minimal(wanted)

@@ -1,4 +1,4 @@
-"""What only the whole program shows: names, arities, safety of heads, hierarchy."""
+"""Checks of the whole program: names, arities, safety of heads, hierarchy."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class Checker:
         self.facts = set(program.facts) | set(program.domains)
         self.facts_read: set[Indicator] = {(spatial.region, 2) for spatial in program.spatial}
         self.reads: list[tuple[FluentPattern, Place]] = []
-        """What conditions read of fluents, and where."""
+        """The fluents that conditions read, and where."""
         self.shapes: dict[str, list[str]] = {}
         for name in sorted({name for name, _ in self.events | self.fluents | self.facts if is_shape(name)}):
             self.shapes.setdefault(called(name), []).append(name)
 
     def check(self) -> None:
         self._kinds()
-        self._told_apart()
+        self._check_shapes()
         for rule in self.program.point_rules:
             for literal in rule.body:
                 self._literal(literal)
@@ -105,8 +105,8 @@ class Checker:
             if point_rule.indicator in self.program.inputs and (point_rule.kind == "event") == (self.program.inputs[point_rule.indicator] == EVENT):
                 self.fault(point_rule.place, Message("{name} is an input; rules cannot define it", name=point_rule.name))
 
-    def _told_apart(self) -> None:
-        """Answers spell terms out: two shapes of one fluent or event must not read alike."""
+    def _check_shapes(self) -> None:
+        """Answers write terms out: two shapes of one fluent or event must not look the same."""
         first: dict[tuple[bool, Indicator], Place] = {}
         for rule in self.program.point_rules:
             first.setdefault((rule.kind == "event", rule.indicator), rule.place)
@@ -138,7 +138,7 @@ class Checker:
             self._indicator(A_FACT, literal.indicator, self.facts, literal.place)
 
     def output(self, output: Output, place: Place) -> None:
-        """What outputEntity names must be there."""
+        """The names in outputEntity must exist."""
         if output.fluent:
             self._indicator(A_FLUENT, (output.name, len(output.terms) - 1), self.fluents, place)
         else:
@@ -150,7 +150,7 @@ class Checker:
             self._indicator(A_FLUENT, pattern.indicator, self.fluents, pattern.place)
 
     def _no_whole_term(self, name: str, arguments: Sequence[Term]) -> bool:
-        """A variable stands for a name or a number. Where a relation has terms with arguments it would pass over them in silence."""
+        """A variable stands for a name or a number. In a relation with compound terms it would silently skip them."""
         siblings = self.shapes.get(called(name), []) if self.shapes else []
         for other in siblings:
             if other != name and (variable := whole(name, arguments, other)) is not None:
@@ -220,7 +220,7 @@ class Checker:
         return [one for one in self.program.groundings.get(key, ()) if may_match(rule.terms, one.terms)]
 
     def _bound_by_groundings(self, declared: Sequence[Grounding], terms: Sequence[Term], free: Mapping[str, Place]) -> None:
-        """Each grounding must bind what the head leaves to it."""
+        """Each grounding must bind the variables that the head leaves open."""
         for grounding in declared:
             bound = bound_by(grounding.body)
             for term, own in zip(terms, grounding.terms, strict=True):
@@ -277,7 +277,7 @@ class Checker:
             if isinstance(literal, Count):
                 self.fault(literal.place, Message("a grounding may use only domains, facts and comparisons"))
             elif isinstance(literal, Fact):
-                # A domain that is not there is one of an input nobody uses, as RTEC's declarations often have.
+                # An undefined domain belongs to an unused input, as often in RTEC's declarations.
                 self.facts_read.add(literal.indicator)
         try:
             order_body(grounding.body, {v.name for term in grounding.terms for v in variables(term)})

@@ -11,7 +11,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def jit(function: F) -> F:
-    """Compiled when first called with its types, kept on disk, and letting go of the interpreter while it runs."""
+    """Compiled at the first call with its types, cached on disk, and run without the interpreter's lock."""
     compile_: Any = njit(cache=True, nogil=True)
     compiled: F = compile_(function)
     return compiled

@@ -38,17 +38,17 @@ EARTH_RADIUS_M = 6_371_008.8
 
 
 class LimitExceeded(RuntimeError):
-    """A query that would take more than it may; the message holds the figure."""
+    """A query that exceeds a limit; the message holds the figure."""
 
 
 @dataclass
 class World:
-    """What conditions look up in one window.
+    """The tables that conditions read in one window.
 
     `events` and `facts` are tables by indicator, `fluents(pattern)` the tables that hold a pattern's intervals. Start and end
     events fall at times > `edge_after`; `first_tick` is the window's first tick. `start_offset` is what a dialect subtracts from the
     start of an interval (and from its end) to get the time of start(F=V) (and end(F=V)). `initiated`: when values of simple fluents are
-    initiated, of those that a condition asks for; `grounded` binds what a head leaves open to its groundings.
+    initiated, of those that a condition asks for; `grounded` binds variables that a head leaves open to its groundings.
     """
 
     symbols: Symbols
@@ -214,7 +214,7 @@ def _equals_constant(world: World, column: Column, kind: str, term: Term) -> Int
 
 
 def _constant(world: World, kind: str, term: Term) -> float:
-    """What the entries of a column of this kind are where they equal a constant."""
+    """The code of a constant in a column of this kind."""
     assert isinstance(term, Atom | Number)
     if kind == SYMBOL:
         return world.symbols.term(term)
@@ -407,7 +407,7 @@ def number(world: World, rows: Rows, term: Term) -> Floats | float:
     if isinstance(term, Variable):
         column, kind = rows.columns[term.name], rows.kinds[term.name]
         if kind == SYMBOL:
-            # A name that spells no number compares with nothing.
+            # A name that is not a number compares with nothing.
             return np.where(column < 0, np.nan, world.symbols.numbers[column]) if len(column) else np.empty(0)
         return np.asarray(column)
     assert isinstance(term, Compound)

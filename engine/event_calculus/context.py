@@ -1,4 +1,4 @@
-"""What the rules of one window are evaluated in."""
+"""The evaluation context of one window's rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.event_calculus.tables import FluentTable
 class WindowContext:
     """A plan over one window: what is known so far (`world`), what may be asserted (`groundings`), what goes over the window's edges (`crossing`).
 
-    `retracted`: by fluent, what rules of speeds asserted wrongly before the window. `share`: of what is spread only this is computed.
+    `retracted`: by fluent, the wrong assertions of speed rules before the window. `share`: of what is spread only this is computed.
     """
 
     plan: Plan

@@ -1,4 +1,4 @@
-"""Intervals that cross a window's edge: their true starts are carried in, and what crosses the next edge is carried on."""
+"""Intervals that cross a window's edge: their true starts are carried into the window, and those that cross the next edge are carried on."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Crossing:
         return united([table, FluentTable(take_rows(held.keys, ended), before)], len(table.keys))
 
     def true_starts(self, name: str, keys: Ints, lists: Intervals) -> Intervals:
-        """The lists with the true starts of what goes on from before the window; remembers those that cross the next edge."""
+        """The lists with the true starts of intervals that continue from before the window; remembers those that cross the next edge."""
         lists, _ = self.restored(name, keys, lists)
         self.keep(name, keys, lists)
         return lists

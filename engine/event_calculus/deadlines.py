@@ -1,4 +1,4 @@
-"""fi, maxDuration and maxDurationUE: of which groundings a deadline speaks, and with which duration.
+"""fi, maxDuration and maxDurationUE: the groundings of a deadline, and its duration.
 
 The conditions of a deadline are background knowledge, so they are satisfied once, when the program is read.
 """
@@ -129,7 +129,7 @@ class Deadlines:
         return [Atom(self._symbols.names[code], _NOWHERE) for code in codes.tolist()]
 
     def _declared_extends(self, before: FluentPattern, place: Place) -> bool:
-        """Whether p is declared for what a deadline speaks of: for all of it, or for none."""
+        """Whether p is declared for the deadline's groundings: for all of them, or for none."""
         found = False
         for number_, pattern in enumerate(self._extends):
             pairs = list(zip(pattern.terms, before.terms, strict=True)) if pattern.indicator == before.indicator else []

@@ -76,7 +76,7 @@ class DerivedFluents:
     def _fused(self, rule: IntervalRule, tables: list[FluentTable]) -> FluentTable | None:
         fused = self.plan.fused[rule.number]
         assert fused is not None
-        if fused.hopeless(tables):
+        if fused.lacks_lists(tables):
             return None
         declared = None
         if "=" + rule.head.name in self.plan.program.groundings:
@@ -108,7 +108,7 @@ class DerivedFluents:
             if rows.n == 0:
                 continue
             if any(name not in rows.columns for name in names):
-                # What a head leaves open is its groundings', before conditions are looked at.
+                # Variables that a head leaves open are bound by its groundings, before conditions are evaluated.
                 if self.plan.grounded_first[rule.number]:
                     rows = self.groundings.of_rows(rows, rule.head.terms, "=" + rule.head.name)
                 rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
@@ -226,7 +226,7 @@ class DerivedFluents:
         return self._in_relation(rule, rows, construct, inputs[0], inputs[1])
 
     def _in_relation(self, rule: IntervalRule, rows: Rows, construct: Construct, source: Intervals, target: Intervals) -> Intervals:
-        """What one of Allen's relations gives; remembers the sources that a target after the window may still be in relation with."""
+        """The result of one of Allen's relations; remembers the sources that may still be in relation with a target after the window."""
         name, keys, tick = _list_name(rule, construct), self._keys(rule, rows), self.world.tick
         *whole, over = with_ended(*self.crossing.sources_before(name, keys), *source)
         sources = Intervals(*whole)
@@ -238,7 +238,7 @@ class DerivedFluents:
         return rows_of([rows.columns[name] for name in self.plan.essential[rule.number]], rows.n)
 
     def _whole(self, rule: IntervalRule, rows: Rows, name: str, lists: Intervals) -> Intervals:
-        """The list of this name with true starts where it is a fluent's own: the fluent knows them though the rule's grounding be new."""
+        """The list of this name with true starts where it is a fluent's own: the fluent knows them even if the rule's grounding is new."""
         pattern = next((part.fluent for part in rule.intervals if isinstance(part, Retrieve) and part.out == name), None)
         crossing = pattern is not None and self.exact and bool((lists.s == self.bounds.first).any())
         if pattern is None or not crossing or not all(rows.bound(term) for term in pattern.terms):
@@ -252,7 +252,7 @@ class DerivedFluents:
 
 
 def _list_name(rule: IntervalRule, construct: Construct) -> str:
-    """Under which name the operands of a construct are remembered."""
+    """The name under which the operands of a construct are remembered."""
     return f"rule {rule.number} {construct.out}"
 
 

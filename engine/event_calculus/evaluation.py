@@ -32,7 +32,7 @@ ROWS_A_NODE = 5_000
 
 
 class FluentTables:
-    """The fluents of one window: what has been computed, by node, and what its rows give, by indicator."""
+    """The fluents of one window: the computed tables, by node, and their rows, by indicator."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -49,11 +49,11 @@ class FluentTables:
 
 
 class Evaluation:
-    """Evaluates a plan over one window; `run` fills `fluents` and `events` (those of rules) and returns what the next window needs.
+    """Evaluates a plan over one window; `run` fills `fluents` and `events` (those of rules) and returns the memory for the next window.
 
     Nothing that it holds refers to it, so a window's arrays go with it (left to the garbage collector they cost a tenth of a small window).
     `retracted`: by fluent, what rules of speeds asserted wrongly before the window. `part`: computes only its nodes; the tables of the others are
-    given or not needed. `share`: of what is spread computes only what belongs to this share.
+    given or not needed. `share`: of distributed relations computes only this share.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Evaluation:
         return moments + b"".join(column.tobytes() for column in (fluent.keys, *fluent.lists))
 
     def _happened(self, node: Node, table: Table) -> None:
-        """What happens is looked up by name: the parts of an event that is divided stand together."""
+        """Events are looked up by name: the parts of a divided event are joined."""
         self.events[node] = table
         parts = [part for other, part in self.events.items() if (other.name, other.arity) == (node.name, node.arity)]
         self.world.events[node.name, node.arity] = table if len(parts) == 1 else _together(parts)
@@ -190,7 +190,7 @@ class Evaluation:
         return self.groundings.column(rows, term)
 
     def interval_rule(self, rule: IntervalRule) -> FluentTable | None:
-        """What one holdsFor rule gives; null when it gives nothing."""
+        """The result of one holdsFor rule; null when it is empty."""
         return DerivedFluents(self.context).rule(rule)
 
     def _simple(self, node: Node) -> tuple[FluentTable, SimpleCarry]:

@@ -1,4 +1,4 @@
-"""Why an interval begins and ends: the rule of each edge and the events and fluents that made it.
+"""Explains why an interval begins and ends: the rule of each edge and the events and fluents behind it.
 
 Simple fluents: the initiatedAt, terminatedAt, fi or initially clause whose head matches at the moment before the edge, and its conditions with
 the values they had. Statically determined fluents: the holdsFor clause that gives the edge, and the state of the fluents it reads there. Inputs have
@@ -119,7 +119,7 @@ class Explainer:
         return Cause(place.line, self.texts.get(place, ""), t, tuple(because[:MAX_REASONS]))
 
     def _sentence(self, literal: Literal, rows: Rows, position: int) -> str:
-        """What a condition found, in the language's own notation; empty for background knowledge."""
+        """The match of a condition, in the language's notation; empty for background knowledge."""
 
         def written(name: str, terms: Sequence[Term]) -> str:
             return shown(name, [self._shown(term, rows, position) for term in terms])
@@ -198,7 +198,7 @@ class Explainer:
         return self._derived[rule.number]
 
     def _states(self, rule: IntervalRule, key: Key, edge: int) -> list[str]:
-        """What the fluents a rule reads do at an edge; those that change there come first."""
+        """The states at an edge of the fluents that a rule reads; those that change there come first."""
         names = self.evaluation.world.symbols.names
         bound = {term.name: code for term, code in zip(rule.head.terms, key, strict=True) if isinstance(term, Variable)}
         changing: list[str] = []

@@ -1,8 +1,8 @@
-"""holdsFor rules over few lists in one compiled call: which groundings, and what the interval constructs make of their lists.
+"""holdsFor rules over few lists in one compiled call: the groundings, and the results of the interval constructs.
 
 Most windows have some dozens of lists for a rule. Evaluated literal by literal they cost some 20 calls into numpy, which is where the time goes
 (measured on the CAVIAR windows: 185 us a rule, of which 10 us in arithmetic). Here the lists of a rule are laid one behind the other and one
-kernel joins and merges them. Joining compares all rows of two lists: rules with more than MAX_ROWS rows take the other way.
+kernel joins and merges them. Joining compares all rows of two lists: rules with more than MAX_ROWS rows are evaluated literal by literal.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FusedRule:
     program: Ints | None
     out: int
 
-    def hopeless(self, tables: Sequence[FluentTable]) -> bool:
+    def lacks_lists(self, tables: Sequence[FluentTable]) -> bool:
         """Whether each alternative lacks a list that is not empty."""
         return bool(self.alternatives) and not any(all(tables[place].n for place in needs) for needs in self.alternatives)
 
@@ -115,7 +115,7 @@ class _Tables(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """What the kernels read of a `FusedRule`, with the codes of its constants."""
+    """The arrays of a `FusedRule` for the kernels, with the codes of its constants."""
 
     widths: Ints
     shape: Ints
@@ -213,7 +213,7 @@ def _candidates(keys: Ints, rows: Ints, form: _Form) -> Ints:
                             found = _more(found)
                         found[end, 0], found[end, 1] = first, second
                         end += 1
-            # What this list was joined with is overwritten by what came of it.
+            # The rows before this join are overwritten by its result.
             for i in range(high, end):
                 found[low + i - high] = found[i]
             begin, end = low, low + end - high
@@ -313,7 +313,7 @@ def _run(program: Ints, lists: int, s: Ints, e: Ints, low: Ints, high: Ints, w: 
     while j < len(program):
         operator, inputs, a = program[j], program[j + 1], program[j + 2]
         if operator == COMPLEMENT:
-            # A complement is what the union of its inputs leaves of the whole window.
+            # A complement is the whole window without the union of its inputs.
             s[w], e[w] = begin, INF
             part_low, part_high = w, w + 1
             w += 1

@@ -1,4 +1,4 @@
-"""Declared groundings of a window: which arguments and values a fluent may have there."""
+"""Declared groundings of a window: the arguments and values that a fluent may have in it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NOWHERE = Place(0, 0)
 class DeclaredGroundings:
     """The groundings of one window; `kept` holds what was listed in earlier ones, good while the domains stay as they are.
 
-    Of what is spread only those of a `share`.
+    Of distributed relations only those of a `share`.
     """
 
     def __init__(self, plan: Plan, world: World, kept: Groundings, share: Share | None = None) -> None:
@@ -71,7 +71,7 @@ class DeclaredGroundings:
         return self._own(together([self._ground(rows, terms, rule) for rule in rules]), terms, name)
 
     def _key(self, name: str, width: int) -> Key | None:
-        """The key of what is spread."""
+        """The key of a distributed relation."""
         fluent = name.startswith("=")
         return None if self.share is None else self.share.sharing.keys.get(Relation(fluent, name.removeprefix("="), width - fluent))
 

@@ -15,7 +15,7 @@ ANY_VALUE = -(1 << 40)
 ANY_ARGUMENT = -2
 """Argument of a point that applies to every grounding."""
 INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY = 0, 1, 2, 3
-"""What a point does: initiates the value of one grounding; of those that are open; terminates the value, or any value."""
+"""The kinds of points: initiates the value of one grounding; of open ones; terminates the value, or any value."""
 
 
 @jit
@@ -197,7 +197,7 @@ def _applied(points: Ints, parts: Ints, keys: Ints, limit: int) -> Any:
         while k + n > len(owner):
             owner, at = _grown(owner), _grown(at)
         for i in range(n):
-            # A value that is no number states nothing.
+            # A value that is not a number asserts nothing.
             if points[2, point[i]] >= 0:
                 owner[k], at[k] = group[i], point[i]
                 k += 1
@@ -251,7 +251,7 @@ def _evolved(
     points: Ints, parts: Ints, carry_keys: Ints, carry_value: Ints, carry_start: Ints, carry_due: Ints, deadlines: Ints, delay: Ints, tick: int,
     query_time: int, snapshot: int, limit: int,
 ) -> Any:  # fmt: skip
-    """Whether there are not too many points, the groundings, their points, and what inertia makes of them."""
+    """Whether the points are within the limit; the groundings, their points, and the resulting runs."""
     rules = deadlines.shape[1]
     keys = begun(points, carry_keys)
     n = keys.shape[1]

@@ -33,7 +33,7 @@ class InputSpec:
 
 
 def default_columns(arity: int) -> tuple[str, ...]:
-    """entity, entity2, ...: the arguments of an input nothing is said about."""
+    """entity, entity2, ...: the arguments of an undeclared input."""
     return tuple("entity" if place == 0 else f"entity{place + 1}" for place in range(arity))
 
 

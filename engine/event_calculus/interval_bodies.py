@@ -1,4 +1,4 @@
-"""Bodies of holdsFor rules: lists of intervals, what is made of them, and conditions over the arguments."""
+"""Bodies of holdsFor rules: lists of intervals, interval constructs, and conditions over the arguments."""
 
 from __future__ import annotations
 

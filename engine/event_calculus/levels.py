@@ -51,7 +51,7 @@ Pattern = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class _Part:
-    """A node, the patterns of the heads that make it, and what they have in common: what does not unify with that is not in its table."""
+    """A node, the patterns of the heads that make it, and what they have in common: tuples that do not unify with that are not in its table."""
 
     node: Node
     heads: frozenset[Pattern]
@@ -112,7 +112,7 @@ class Hierarchy:
         return [part.node for part in self._parts.get(_Relation("simple", *fluent), ())]
 
     def forbidden(self) -> Iterator[tuple[list[Node], tuple[Place, Message]]]:
-        """The components that close a cycle as no program may, and what is wrong with each."""
+        """The components with a forbidden cycle, and what is wrong with each."""
         inner: dict[int, list[Dependency]] = {}
         place = {node: number for number, component in enumerate(self.components) for node in component}
         for dependency in self.dependencies:
@@ -185,7 +185,7 @@ def _parts(program: Program, divided: Collection[_Relation]) -> dict[_Relation, 
     for rule in program.point_rules:
         relation = _Relation("event" if rule.kind == "event" else "simple", *rule.indicator)
         found = heads.setdefault(relation, {})
-        # What ends a fluent makes no grounding of it: it belongs to every part that it meets.
+        # Termination creates no grounding: its rule belongs to every part that it unifies with.
         if rule.kind != "terminate":
             found[_pattern(rule.terms if rule.kind == "event" else rule.terms[:-1])] = None
     for start in program.initially:

@@ -220,7 +220,7 @@ def literal_of(term: Term) -> Literal:
                 time_variable(span)
             return Initiated(fluent_pattern(term.arguments[0]), time_variable(time_of(term)), term.place)
         if term.name == "findall":
-            raise Faulty(term.place, Message("findall(V, CONDITIONS, L) stands beside length(L, N), in the same conditions"))
+            raise Faulty(term.place, Message("findall(V, CONDITIONS, L) needs length(L, N) in the same conditions"))
         if term.name in ("holdsFor", "initiatedAt", "terminatedAt", "initially"):
             raise Faulty(term.place, Message("{name} cannot be a condition here", name=term.name))
         return _fact(term)

@@ -1,7 +1,7 @@
-"""What the non-relational stage computed in a window, on its way to the relational stage: whole lists, which replace those before.
+"""The results of the non-relational stage in a window, sent to the relational stage: whole lists, which replace the earlier ones.
 
-One message has the lists of one keyed partition at one query time. It is sent only where it differs from the one before, so a partition that
-says nothing stays as it is. Everything in it is integers and names: codes are the sender's, and the names that they stand for come along.
+One message has the lists of one keyed partition at one query time. It is sent only if it differs from the one before, so without a message a
+partition is unchanged. Everything in it is integers and names: codes are the sender's, and the names that they stand for come along.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class LocalResults:
         self._counting = self.now | {message.partition: message.lists for message in self.ahead if message.query_time <= query_time}
 
     def lists(self, partitioning: Partitioning, symbols: Symbols, share: Share | None = None) -> Lists:
-        """The lists of all partitions at the query time reached; of a share without what only others need."""
+        """The lists of all partitions at the query time reached; of a share only those that it needs."""
         counting = list(self._counting.values())
         if self._together is None or self._together[0] != counting:
             parts = []

@@ -1,4 +1,4 @@
-"""Which dynamic domains have members that every share of a program knows, although each share has the answers about its own pairs alone.
+"""Dynamic domains whose members every share of a program knows, although each share has only the answers about its own pairs.
 
 Members at a query time are the entities that rows of the window name, and those in open answers. All shares know the rows, and the answers about one
 entity. An answer about a pair is in one share. But where a program states the complement of a fluent of pairs, and that fluent too, each pair of

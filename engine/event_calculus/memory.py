@@ -1,4 +1,4 @@
-"""What one window leaves to the next, and a window's bounds."""
+"""The memory passed from one window to the next, and a window's bounds."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ _Part = SimpleCarry | Held | Ended
 
 @dataclass
 class Memory:
-    """What one window leaves to the next: simple fluents by node, true starts by node, input or list of a rule, sources that are over by list."""
+    """The memory passed from one window to the next: simple fluents by node, true starts by node, input or list of a rule, sources that are over by
+    list."""
 
     simple: dict[Node, SimpleCarry] = field(default_factory=dict)
     held: dict[str, Held] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """The non-relational stage of one program: the windows of one partition's entities, and what it sends of them to the relational stage.
 
-It is as far as the feed's clock, which all partitions know, so its lists of a query time are there before the relational stage decides it.
+It advances with the feed's clock, which all partitions know, so its lists of a query time are complete before the relational stage decides it.
 
 References: [dRTEC] 3.2.
 """
@@ -52,7 +52,7 @@ class NonRelational:
         self.windows.take(state.windows, rows, t, NEVER)
 
     def advance(self, state: EntityState, clock: int) -> list[Message]:
-        """What there is to send about the query times that the feed's clock has passed."""
+        """The messages about the query times that the feed's clock has passed."""
         own, found = state.windows, []
         own.clock = max(own.clock, clock)
         for decision in self.windows.advance(own):
@@ -61,7 +61,7 @@ class NonRelational:
             if digest != state.sent:
                 found.append(Message(decision.query_time, state.partition, lists))
             if digest != state.sent or self._leaves(decision.evaluation):
-                # What changed may go on changing, and what is over leaves the window: the next query time is not passed over.
+                # A change may continue, and ended intervals leave the window: the next query time must not be skipped.
                 state.sent, own.idle = digest, 0
         return found
 
@@ -74,7 +74,7 @@ class NonRelational:
         )
 
     def ahead(self, state: EntityState) -> list[Message]:
-        """The lists at the next query time, should the input end here."""
+        """The lists at the next query time, in case the input ends here."""
         own = state.windows
         if own.first_time == NEVER:
             return []

@@ -4,7 +4,7 @@ The keyed stage drops what no program reads and stamps each row with the feed's 
 timers: a window ends when the clock has passed it, and it sees the rows that had arrived by then.
 
 Over several partitions a program is cut ([dRTEC] 3): the keyed stage evaluates what concerns one entity (`nonrelational.py`) and sends its lists,
-the relational stage brings them together, pairs entities and evaluates the rest. Over one partition that would be the same work done twice over.
+the relational stage brings them together, pairs entities and evaluates the rest. Over one partition that would double the work.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
     def step(self, index: CalculusIndex, state: KeyedState, batch: Batch, watermark: int) -> Output[KeyedState]:
         arrived = _arrivals(batch, state) if len(batch) else np.empty(0, np.int64)
         parts = []
-        # Where time begins with the feed's rows, whatever rules read, the row that brings an earlier beginning goes on with the last one.
+        # Where time begins with the feed's first row, a row with an earlier time is sent on with the last one, whether or not rules read it.
         begins = int(np.argmin(batch.t)) if len(batch) and int(batch.t.min()) < state.least else -1
         if begins >= 0:
             state.least = int(batch.t[begins])
@@ -158,7 +158,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         arrived: npt.NDArray[np.int64],
         begins: int,
     ) -> list[pa.RecordBatch]:
-        """What the batch gives to the relational stage of a query: its rows, and the lists of its keyed windows."""
+        """The batch's rows and lists of keyed windows for the relational stage of a query."""
         picked = np.flatnonzero(_named(batch, compiled.names, compiled))
         lists = []
         if compiled.specification.arrival is not None:

@@ -205,7 +205,7 @@ def area_names(program: Program) -> set[str]:
     return names
 
 
-def areas_spoken_of(document: Mapping[str, Any]) -> set[str]:
+def areas_named_in(document: Mapping[str, Any]) -> set[str]:
     """The names of regions in the program of a document that may be faulty; empty where it cannot be read."""
     program = _readable(document)
     return set() if program is None else area_names(program)

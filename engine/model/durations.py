@@ -25,10 +25,10 @@ def parse_duration(text: str) -> int:
     if match is None or text.endswith(("P", "T")):
         if _CALENDAR.match(text):
             raise ValueError(Message("{text}: years and months have no fixed length; use weeks, days, hours, minutes or seconds", text=repr(text)))
-        raise ValueError(Message('{text} is no ISO 8601 duration; write for example "PT90S", "PT3M", "PT1H30M" or "P1D"', text=repr(text)))
+        raise ValueError(Message('{text} is not an ISO 8601 duration; write for example "PT90S", "PT3M", "PT1H30M" or "P1D"', text=repr(text)))
     sign, weeks, days, _, hours, minutes, seconds = match.groups()
     parts = zip("WDHMS", (weeks, days, hours, minutes, seconds), strict=True)
     total = sum(Decimal(number.replace(",", ".")) * _MILLISECONDS[unit] for unit, number in parts if number)
     if total != int(total):
-        raise ValueError(Message("{text} is no whole number of milliseconds", text=repr(text)))
+        raise ValueError(Message("{text} is not a whole number of milliseconds", text=repr(text)))
     return -int(total) if sign == "-" else int(total)

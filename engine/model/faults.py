@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -14,6 +14,9 @@ MOST_FAULTS = 500
 """More faults of one document are not looked for: nobody reads them, and a document of megabytes could hold a million."""
 SHOWN_CHARACTERS = 100
 """Of an unknown name."""
+LISTED_NAMES = 30
+"""Of more known names only the nearest are shown."""
+NEAREST = 3
 
 
 @dataclass(frozen=True)
@@ -75,15 +78,28 @@ def unknown_among(names: Iterable[str], known: Container[str]) -> list[str]:
 
 
 def unknown_name(name: object, known: Iterable[str], *, what: Message) -> Message:
-    """A sentence for an undeclared name: the nearest known one, then all of them.
+    """A sentence for an undeclared name: the nearest known one, then all of them; of many the nearest few, and how many there are.
 
     >>> unknown_name("widht", ["width", "height"], what=Message("column"))
     "unknown column 'widht'; did you mean 'width'? Known: height, width"
+    >>> unknown_name("gate12", [f"gate {number:03}" for number in range(400)], what=Message("region"))
+    "unknown region 'gate12'; did you mean one of 'gate 312', 'gate 212', 'gate 192'? 400 are known"
     """
     names = sorted(known)
     shown = repr(name[:SHOWN_CHARACTERS] + "..." if isinstance(name, str) and len(name) > SHOWN_CHARACTERS else name)
-    nearest = difflib.get_close_matches(str(name)[: 2 * SHOWN_CHARACTERS], names, n=1)
+    nearest = difflib.get_close_matches(str(name)[: 2 * SHOWN_CHARACTERS], names, n=NEAREST)
+    if len(names) > LISTED_NAMES:
+        return _unknown_among_many(shown, names, nearest, what)
     if nearest:
         near = repr(nearest[0])
         return Message("unknown {what} {name}; did you mean {nearest}? Known: {known}", what=what, name=shown, nearest=near, known=listed(names))
     return Message("unknown {what} {name}. Known: {known}", what=what, name=shown, known=listed(names))
+
+
+def _unknown_among_many(shown: str, names: Sequence[str], nearest: Sequence[str], what: Message) -> Message:
+    count = len(names)
+    if nearest:
+        near = ", ".join(map(repr, nearest))
+        return Message("unknown {what} {name}; did you mean one of {nearest}? {count:,} are known", what=what, name=shown, nearest=near, count=count)
+    some = ", ".join(names[:NEAREST])
+    return Message("unknown {what} {name}. {count:,} are known, such as {known}", what=what, name=shown, count=count, known=some)

@@ -188,7 +188,7 @@ class _Reader:
                 self.fault(
                     pointer,
                     Message(
-                        "{name} is no column name: letters, digits and _, not one of {known}",
+                        "{name} is not a column name: letters, digits and _, not one of {known}",
                         name=repr(name),
                         known=", ".join(sorted(RESERVED_COLUMNS)),
                     ),

@@ -261,9 +261,9 @@ class _Reader:
         what, _, place = reason.partition("[")
         if place:
             where = ", ".join(place.rstrip("]").split())
-            self.fault(pointer, Message("is no valid region: {why} at [{where}]", why=what.strip().lower(), where=where))
+            self.fault(pointer, Message("is not a valid region: {why} at [{where}]", why=what.strip().lower(), where=where))
         else:
-            self.fault(pointer, Message("is no valid region: it has no area"))
+            self.fault(pointer, Message("is not a valid region: it has no area"))
         return False
 
 

@@ -106,7 +106,7 @@ def _fill_bucket(store, planes, j, words):  # type: ignore[no-untyped-def]
     slots, sequences, most = len(planes.bucket), len(planes.bits), words // _RARE
     slot, before = j % slots, (j - 1) % slots
     first, stop = planes.first[slot], planes.stop[slot]
-    # What a sequence had in the bucket before foretells what it has in this one.
+    # The state of a sequence in the bucket before predicts that in this one.
     dense = _RARE * planes.counts[before] >= words
     planes.counts[slot] = 0
     planes.dense[slot] = dense

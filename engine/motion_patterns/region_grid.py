@@ -50,7 +50,7 @@ class Inside(NamedTuple):
 
 
 class _Grid(NamedTuple):
-    """What the kernels read of a `RegionGrid`."""
+    """The arrays of a `RegionGrid` for the kernels."""
 
     first: Ints
     region: Ints

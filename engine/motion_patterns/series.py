@@ -1,4 +1,4 @@
-"""What an index asks of samples: series, and the queries that need them, as arrays."""
+"""The series of an index, and the queries that need them, as arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SeriesKey:
-    """What makes two series equal. `test`: "any", "inside", "outside" (of `target`), "least" or "greatest" (distance to it)."""
+    """The identity of a series. `test`: "any", "inside", "outside" (of `target`), "least" or "greatest" (distance to it)."""
 
     where: Conditions
     test: str

@@ -12,7 +12,7 @@ from engine.motion_patterns.bit_planes import Planes
 
 
 @njit(cache=True, nogil=True)
-def is_worth_it(planes, s, left):  # type: ignore[no-untyped-def]
+def is_cheaper(planes, s, left):  # type: ignore[no-untyped-def]
     """Whether taking out the buckets from `left` on that left the window of series s reads less than the OR of all that are in it."""
     return 3 * (planes.left[s] - left) + 2 < planes.entered[s] - planes.left[s]
 

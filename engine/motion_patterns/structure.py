@@ -1,4 +1,4 @@
-"""What evaluates queries: the one interface of the two ways, index points (`point_series`) and planes (`plane_sweep`)."""
+"""The common interface of the two evaluators: index points (`point_series`) and planes (`plane_sweep`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 @dataclass
 class Work:
-    """What was done so far, in the paper's words: index points kept, positive and negative updates, re-evaluations, raw trajectory reads."""
+    """Work counters, in the paper's terms: index points kept, positive and negative updates, re-evaluations, raw trajectory reads."""
 
     samples: int = 0
     index_points: int = 0
@@ -51,7 +51,7 @@ class Structure(ABC):
 
     @abstractmethod
     def force(self, after: int) -> None:
-        """Queries have come: everything is looked at in the first evaluation after that time."""
+        """Queries were added: the first evaluation after that time evaluates everything."""
 
     @abstractmethod
     def held(self) -> tuple[Ints, Ints]:

@@ -126,7 +126,7 @@ def _changed(ranked, words, matching, held):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _tell(query, begins, ends, at, who, events, n):  # type: ignore[no-untyped-def]
+def _append_events(query, begins, ends, at, who, events, n):  # type: ignore[no-untyped-def]
     """Events from n on for `who`, as `_changed` gives it; there must be room."""
     for i in range(len(who)):
         there = who[i] >= 0
@@ -198,7 +198,7 @@ def advance(sweep, measures, store, planes, columns, chains, holds, query_of, la
             if len(who):
                 if n + len(who) > len(events.query):
                     events = grown(events, n, 2 * (n + len(who)))
-                _tell(query_of[q], CANDIDATE if ranked else START, RETRACTED if ranked else END, at, who, events, n)
+                _append_events(query_of[q], CANDIDATE if ranked else START, RETRACTED if ranked else END, at, who, events, n)
                 trail, reads = _witnesses(sweep, measures, store, planes, q, at, events, n, n + len(who), trail, pick)
                 work[3] += reads
                 n += len(who)

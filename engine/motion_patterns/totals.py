@@ -31,7 +31,7 @@ _NONE = -(2**62)
 
 @dataclass(frozen=True)
 class TotalKey:
-    """What makes two totals equal: the time in `target` (`outside`: out of it) within the window reaches `bound`, asked at multiples of `every`."""
+    """The identity of a total: the time in `target` (`outside`: out of it) within the window reaches `bound`, asked at multiples of `every`."""
 
     where: Conditions
     target: Region
@@ -114,7 +114,7 @@ class Totals:
             own.entity, own.begin, own.end = (np.concatenate(pair) for pair in ((own.entity, entity), (own.begin, begin), (own.end, end)))
 
     def advance(self, last: int) -> list[Switches]:
-        """What switches up to `last`, for each total."""
+        """The switches up to `last`, for each total."""
         found = []
         for number, (key, own) in enumerate(zip(self.keys, self.stretches, strict=True)):
             order = np.argsort(own.entity, kind="stable")
@@ -171,7 +171,7 @@ class Totals:
         return found
 
     def counters(self) -> dict[str, int]:
-        """Nothing where no query adds up time."""
+        """Empty where no query adds up time."""
         if not self.keys:
             return {}
         return {"total_stretches": self.ended, "total_stretches_kept": self.kept(), "total_switches": self.switches}

@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Sweep(NamedTuple):
-    """What a group's queries ask, as arrays; `x_first[i]` to `x_first[i + 1]` are the entries of i.
+    """A group's queries as arrays; `x_first[i]` to `x_first[i + 1]` are the entries of i.
 
     `clock`: [every, bucket width]. Series s is `sequence[s]` seen through the window `start[s]`, `end[s]`.
     Queries by their number in the group: `needs` and `bars` (series with and without a bit), `sums` (measures), `decides` ... `k` as in Plan, for
@@ -84,13 +84,13 @@ def move(sweep, measures, store, planes, columns, at, entities, all_of_them, mov
     series s. `work` counts what [entered, left]."""
     width, words = sweep.clock[1], (entities + 63) >> 6
     if len(sweep.sequence):
-        # What no window sees any more makes room for the new buckets.
+        # Buckets that no window contains any more are reused.
         afresh = np.full(len(sweep.sequence), all_of_them)
         for s in range(len(sweep.sequence)):
             left = planes.left[s]
             entered[s] = planes.entered[s]
             moved[s] = bit_planes.pass_buckets(planes, s, sweep.sequence[s], sweep.start[s], sweep.end[s], width, at, work)
-            afresh[s] |= not sliding.is_worth_it(planes, s, left)
+            afresh[s] |= not sliding.is_cheaper(planes, s, left)
             if moved[s] and not afresh[s]:
                 sliding.take_out(planes, s, sweep.sequence[s], left, words)
         bit_planes.fill(store, planes, width, at, words)
@@ -115,7 +115,7 @@ def move(sweep, measures, store, planes, columns, at, entities, all_of_them, mov
 
 @njit(cache=True, nogil=True)
 def forget(sweep, store, planes, columns):  # type: ignore[no-untyped-def]
-    """Frees what no window will see again."""
+    """Frees buckets that no later window contains."""
     needed = store.bounds[1]
     if len(sweep.sequence):
         needed = planes.bounds[1]

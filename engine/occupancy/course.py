@@ -1,4 +1,4 @@
-"""The count over time, step by step: what a page draws over the region."""
+"""The count over time, step by step, for the chart on a page."""
 
 from __future__ import annotations
 

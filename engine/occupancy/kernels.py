@@ -1,4 +1,4 @@
-"""Who is counted from when to when, and when a count compares as asked: the hot loops of occupancy."""
+"""Which entities count from when to when, and when a count satisfies the comparison: the hot loops of occupancy."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""How many are in a region: the keyed stage knows who is inside, the relational one counts for each query.
-
-Both stages keep each query's state apart, by its position in the index.
+"""How many entities are in a region: the keyed stage tracks who is inside, the relational stage counts for each query. Both keep each query's state
+separately, by its position in the index.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class Inside:
         return cls(_last(0))
 
     def reserve(self, entities: int) -> None:
-        """Room for so many entities."""
+        """Makes room for this many entities."""
         if entities > len(self.last.t):
             wider = _last(max(entities, 2 * len(self.last.t)))
             for new, old in zip(wider, self.last, strict=True):
@@ -295,7 +294,7 @@ def _given(batch: Batch, queries: int) -> list[Columns]:
 
 
 def _advanced(q: int, specification: OccupancySpecification, state: Counted, given: Columns, now: int) -> Facts:
-    """What the query states when all instants up to `now` are decided."""
+    """The query's changes when all instants up to `now` are decided."""
     rows = _columns([state.waiting, given])
     decided = rows["t"] <= now
     state.waiting, rows = _taken(rows, ~decided), _taken(rows, decided)

@@ -1,4 +1,4 @@
-"""The events that one query derives from the answers of others: they wait until they are known, then become rows. All of it by columns."""
+"""The events that one query derives from the answers of others: they wait until they are known, then become rows. Column-wise throughout."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class AnswerEvents:
         self.sources = [_Heard(source, specifications[source.query], per_entity) for source in sources]
         self._waiting = _WAITING.empty_table()
 
-    def hear(self, changes: pa.Table) -> None:
-        """Takes what other queries state."""
+    def take_answers(self, changes: pa.Table) -> None:
+        """Takes the answers of other queries."""
         if changes.num_rows:
             self._waiting = pa.concat_tables([self._waiting, *(source.events(changes) for source in self.sources)])
 
@@ -84,7 +84,7 @@ class AnswerEvents:
         return pack({}, {"waiting": table_bytes(self._waiting), **{f"open {event}": data for event, data in parts.items()}})
 
     def restore(self, data: bytes) -> None:
-        """Goes on where the one stood that was dumped."""
+        """Continues from a dumped state."""
         _, parts = unpack(data)
         self._waiting = table_from(parts["waiting"])
         for source in self.sources:
@@ -92,7 +92,7 @@ class AnswerEvents:
 
 
 class _Heard:
-    """The answers of one source. Of a query that states an interval again when it ends, the beginnings of those that are open are kept."""
+    """The answers of one source. For a query that asserts an interval again when it ends, the starts of open intervals are kept."""
 
     def __init__(self, source: Source, specification: Any, needs_entity: bool) -> None:
         self.source, self.needs_entity = source, needs_entity
@@ -127,7 +127,7 @@ class _Heard:
         return pa.table(columns, schema=_WAITING)
 
     def _fresh(self, rows: pa.Table) -> Bools:
-        """Which of these intervals begin: an interval begins once, and one that has ended is not asserted again."""
+        """Which of these intervals begin now: an interval begins once, and is not asserted again after its end."""
         before = self.open.num_rows
         both = pa.concat_tables([self.open, pa.table([rows.column(name) for name in _OPEN.names], schema=_OPEN)])
         is_open = np.concatenate([np.ones(before, np.bool_), pc.is_null(rows.column("end")).to_numpy()])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from engine.model.messages import Message
 from engine.operator import RegisteredQuery
 from engine.runtime.store import Stopped
 
@@ -24,4 +25,4 @@ def failing_queries(suspects: Sequence[RegisteredQuery], attempt: Attempt) -> li
         found = failing_queries(suspects[:half], attempt) + failing_queries(suspects[half:], attempt)
         if found:
             return found
-    return [Stopped(query.key, f"its evaluation failed ({failure})") for query in suspects]
+    return [Stopped(query.key, Message("its evaluation failed ({failure})", failure=failure)) for query in suspects]

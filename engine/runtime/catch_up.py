@@ -1,4 +1,4 @@
-"""New queries reading the history of a feed that goes on running, until they are where the feed is."""
+"""New queries read the history of a running feed until they have caught up with it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from engine.runtime.steps import bounded
 from engine.sources.eventlog import EventLog
 
 HISTORY_ROWS = 16_384
-"""Rows of history between two transactions of a query that catches up: a batch that waits for its turn waits for little."""
+"""Rows of history between two transactions of a query that catches up; few, so that batches wait only briefly."""
 
 
 @dataclass(frozen=True)
 class CatchUp:
     """`side` evaluates `fresh` on the log, beside the running queries.
 
-    `wanted` says before each piece whether there is still a point in going on; `keep` stores what was found (a repetition after a crash
+    `wanted` says before each piece whether to continue; `keep` stores what was found (a repetition after a crash
     meets the same rows); `report` gets how far the reading is.
     """
 
@@ -34,8 +34,8 @@ class CatchUp:
     report: Callable[[Mapping[str, Any]], None]
 
     def read(self, last: int, rest: Callable[[float], object] | None = None) -> bool:
-        """Up to row `last`; False when it was given up. With `rest` (it sleeps so many seconds) half of one core at most is used,
-        so that the batches of the running queries go on at their pace. Raises QueryStopped, OperatorFailed.
+        """Reads up to row `last`; False when it was given up. With `rest` (a function that sleeps) it uses at most half a core, so that the batches
+        of running queries are not slowed down. Raises QueryStopped, OperatorFailed.
         """
         for rows in _pieces(self.log.read(self.side.position + 1, last + 1)):
             if not self.wanted():

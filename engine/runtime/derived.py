@@ -87,7 +87,7 @@ def with_upstream(queries: Iterable[RegisteredQuery], known: Iterable[Registered
 
 
 def without_upstream(queries: Iterable[RegisteredQuery]) -> list[tuple[RegisteredQuery, Source]]:
-    """Those that derive from a query that is not among them, directly or not, each with the source that is missing."""
+    """The queries that derive, directly or not, from a query that is not among them, each with the missing source."""
     left = {query.id: query for query in queries}
     found: list[tuple[RegisteredQuery, Source]] = []
     while orphans := [(query, source) for query in left.values() for source in query.sources if source.query not in left]:
@@ -98,7 +98,7 @@ def without_upstream(queries: Iterable[RegisteredQuery]) -> list[tuple[Registere
 
 
 class _Rows:
-    """The feed's accepted rows, handed over in order once the watermark has passed them."""
+    """The feed's accepted rows, released in order once the watermark has passed them."""
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
@@ -161,15 +161,15 @@ class DerivedQuery:
         self.count = 0
         self.arrived = 0
 
-    def hear(self, changes: pa.Table) -> None:
-        """Takes what other queries state."""
-        self.events.hear(changes)
+    def take_answers(self, changes: pa.Table) -> None:
+        """Takes the answers of other queries."""
+        self.events.take_answers(changes)
 
     # -- rows ---------------------------------------------------------------------------------------------------------------------
 
     def step(self, rows: pa.RecordBatch, watermark: int, *, last: bool = False) -> pa.Table:
         """Changes after `rows`, those of the feed before `watermark`, and the events that are known by then; `last`: the input has ended."""
-        # At the end of the input whatever has been asserted is known.
+        # At the end of the input everything asserted is known.
         events, known = self.events.take(watermark, all_known=last)
         added = self._numbered(events)
         if self.running.operator.delivery is Delivery.ORDERED:
@@ -182,7 +182,7 @@ class DerivedQuery:
         return pa.concat_tables(asserted)
 
     def with_all(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """`rows`, all of the feed's, together with all events heard of, sorted and numbered again."""
+        """All `rows` of the feed together with all derived events, sorted and renumbered."""
         batch = merged([self._widened(rows), self._numbered(self.events.take_all())])
         return batch.set_column(batch.schema.get_field_index(SEQ), SEQ, pa.array(np.arange(len(batch)), pa.int64()))
 
@@ -201,7 +201,7 @@ class DerivedQuery:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _in_arrival(self, rows: pa.RecordBatch, events: pa.RecordBatch, known: Ints, watermark: int) -> pa.RecordBatch:
-        """As if each row had arrived at its time, and each event when it was known: whatever the batches and the disorder, the same.
+        """As if each row had arrived at its time, and each event when it was known, independent of batches and disorder.
 
         A last row says that the clock has come to the watermark: windows before it are decided, though no row may follow for long.
         """
@@ -234,7 +234,7 @@ class DerivedQuery:
         return pack(facts, {"events": self.events.dump(), "keyed": self.keyed.dump(), "relational": self.relational.dump()})
 
     def restore(self, data: bytes) -> None:
-        """Goes on where the one stood that was dumped."""
+        """Continues from a dumped state."""
         facts, parts = unpack(data)
         self.events.restore(parts["events"])
         self.count, self.arrived = facts["count"], facts["arrived"]
@@ -256,7 +256,7 @@ class DerivedQuery:
 def rows_with_events(feed: Feed, query: RegisteredQuery, above: Sequence[RegisteredQuery], rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows in order of time, none late and none twice, with the events that `query` takes from the answers of `above` to them.
 
-    For who looks at a stretch of history as a whole; the columns are those of `with_answers(feed)`.
+    For evaluating a stretch of history as a whole; the columns are those of `with_answers(feed)`.
     """
     one = DerivedQuery(feed, query, {upper.id: upper for upper in above})
     if len(rows):
@@ -265,7 +265,7 @@ def rows_with_events(feed: Feed, query: RegisteredQuery, above: Sequence[Registe
         columns = {name: rows.column(name) for name in rows.schema.names} | {SEQ: pa.array(np.arange(len(t)), pa.int64()), CLOCK: clock}
         evaluator = GraphEvaluator.local(feed, above)
         for changes in (evaluator.process(pa.table(columns)).changes, evaluator.finish().changes):
-            one.hear(changes)
+            one.take_answers(changes)
     return one.with_all(rows)
 
 
@@ -344,13 +344,13 @@ class GraphEvaluator:
         return self._of_fresh(outcome)
 
     def _followed(self, outcome: Outcome, watermark: int, *, last: bool = False) -> Outcome:
-        """What the queries that derive state after `outcome` of the others."""
+        """The answers of derived queries after `outcome` of the others."""
         assert self._rows is not None
         self._watermark = watermark
         rows = self._rows.before(watermark)
         asserted = outcome.changes
         for one in self.derived:
-            one.hear(asserted)
+            one.take_answers(asserted)
             asserted = pa.concat_tables([asserted, one.step(rows, watermark, last=last)])
         return replace(outcome, changes=asserted)
 

@@ -32,7 +32,7 @@ STATE_VERSION = 4
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of some rows: changes in the ANSWERS schema, late rows as they came (stamped), counts, the watermark after them.
+    """The outcome of some rows: changes in the ANSWERS schema, late rows as they came (stamped), counts, the watermark after them.
 
     `processed` counts accepted events; heartbeats are counted nowhere. `watermark` is null before any row.
     """
@@ -73,7 +73,7 @@ class Evaluator:
         return Evaluator(self.feed, keyed, [RelationalPartition(plan, own.dictionary) for own in self._relational])
 
     def skip_to(self, position: int) -> None:
-        """The rows up to `position` exist no more: the next one to come follows it."""
+        """The rows up to `position` no longer exist: the next row follows it."""
         self.position = position
 
     @property
@@ -167,7 +167,7 @@ class Evaluator:
         if caught_up is not None:
             if caught_up._keyed[0].dictionary is not self._keyed[0].dictionary or caught_up.position != self.position:
                 raise ValueError(f"the evaluator to be joined must be made by beside() and stand at row {self.position}, not {caught_up.position}")
-            # Queries that it has evaluated again only because others derive from them go on here.
+            # Queries that `caught_up` evaluated only because others derive from them continue here.
             own_keys = {query.key for query in self.queries}
             if any(query.key in own_keys for query in caught_up.queries):
                 caught_up.register([query for query in caught_up.queries if query.key not in own_keys])
@@ -249,7 +249,7 @@ def _homes(names: pa.Array, partitions: int) -> npt.NDArray[np.int64]:
     if not len(names) or data is None:
         return np.zeros(len(names), np.int64)
     places = np.frombuffer(offsets, np.int32)[names.offset : names.offset + len(names) + 1]
-    # Over the bytes as they lie there: a dictionary of names first costs twenty times as much where most rows have another entity.
+    # Over the raw bytes: building a dictionary first costs twenty times as much where most rows have different entities.
     buckets = max(BUCKETS, partitions)
     homes: npt.NDArray[np.int64] = _crc_homes(np.frombuffer(data, np.uint8), places, _CRC_TABLE, buckets, partitions)
     return homes

@@ -1,7 +1,7 @@
 """The evaluator spread over Spark's workers: the same partitions as in one process, each at home on an executor that keeps its state.
 
 The driver says which rows come next and names the states; what the tasks do is in `executors_tasks.py`. A partition's task prefers the executor
-that has its state (`placement.py`); where none can be named, as in one JVM, tasks find their states elsewhere as often as not and begin at the last
+that has its state (`placement.py`); where executors cannot be named, as in one JVM, tasks often do not find their state and begin at the last
 snapshot. The files of the states and those of the log are reached by all executors: in a folder on one machine, or in a store (decision 40).
 """
 
@@ -42,7 +42,7 @@ from engine.sources.store import AT_ONCE
 logger = logging.getLogger(__name__)
 
 DUMPS_KEPT = 3
-"""The files of the last dumps stay: a head may name one of them."""
+"""The files of the last dumps are kept: a head may name one of them."""
 
 
 class ExecutorsEvaluator:
@@ -102,7 +102,7 @@ class ExecutorsEvaluator:
         return evaluator
 
     def dump(self) -> bytes:
-        """Has the states written; where they are, and what they belong to."""
+        """Writes the states; returns where they are, and what they belong to."""
         if self._since:
             self._snapshot()
         self._keep()
@@ -149,7 +149,7 @@ class ExecutorsEvaluator:
         self.snapshot, self._since = {name: file.decode() for kind, name, file in found if kind == "dumped"}, []
 
     def _run(self, fresh: tuple[Span, ...], after: str, *, dump: bool = False) -> list[Message]:
-        """What the tasks of one batch say; once more from the snapshot when one of them needs the others for its state."""
+        """The messages of one batch's tasks; repeated from the snapshot when a task needs the others to rebuild its state."""
         self._place()
         since = tuple(self._since)
         place = self.log.address([*since, *fresh])
@@ -164,7 +164,7 @@ class ExecutorsEvaluator:
         return found
 
     def _place(self) -> None:
-        """Gives each partition its executor: where it was, unless executors have come or gone."""
+        """Assigns each partition to an executor: where it was, unless executors joined or left."""
         before, self._places = self._places, placed(self._places, self.tasks.executors(), self.partitions)
         if self._places != before:
             found = {place: [p for p, at in self._places.items() if at == place] for place in sorted(set(self._places.values()))}
@@ -183,13 +183,13 @@ class ExecutorsEvaluator:
             self.states.remove({piece.file for piece in pieces if piece.file})
             return found
         except (PySparkException, Py4JError):
-            # What a task raised is a text by now. A damaged segment is looked for here.
+            # A task's exception arrives as text. A damaged segment is searched here.
             for span in (*work.since, *work.fresh):
                 self.log.verify(span.first, span.stop)
             raise
 
     def _tasks(self, act: Callable[[Iterable[Any]], Iterable[Message]], given: Sequence[Any]) -> list[Message]:
-        """What `act` says of all that is `given` for the partitions: one task for each executor, which does all of its partitions.
+        """The messages of `act` for what is `given` to the partitions: one task per executor for all of its partitions.
 
         A task costs some 10 ms of processor time, mostly of JVMs, however little it has to do.
         """
@@ -344,6 +344,6 @@ class ExecutorsProcessor(FeedProcessor):
         outcome = evaluator.take(span, self.log.all_between(span.first, span.stop))
         if outcome.changes.num_rows <= steps.MOST_ANSWERS:
             return [outcome]
-        # Which query finds too much in one step is the driver's to say, or it would depend on the placement (decision 15).
+        # The driver decides which query finds too much in one step; otherwise it would depend on the placement (decision 15).
         self.evaluator = self._recover()
         return super()._evaluate(span)

@@ -4,8 +4,8 @@
 
 A state stays in the Python process that made it, under a name that no other has: the last row in it, and which attempt made it. A task that has
 another state than the one it is asked to go on from, or none (its process is new, was killed, or an attempt before it had begun already),
-loads the last snapshot and takes the rows since then again; nothing is ever stepped twice. A relational task cannot do that alone: the rows it
-would need are emitted by the others. It says that it misses its state, and all tasks do the batch over from the snapshot.
+loads the last snapshot and takes the rows since then again; no row is ever evaluated twice in one state. A relational task cannot do that alone: it
+needs rows that the others emit. It reports that its state is missing, and all tasks repeat the batch from the snapshot.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from engine.sources.eventlog import Address, EventLog, Span
 from engine.sources.store import AT_ONCE, Files
 
 INLINE_BYTES = 256_000
-"""What a task emits goes through the driver up to so many bytes, else through a file: a file takes 100 ms in a store, and the driver does nothing
-else meanwhile than pass on what all tasks say."""
+"""What a task emits goes through the driver up to so many bytes, else through a file: a file takes 100 ms in a store, while the driver only forwards
+the tasks' messages."""
 
 Message = tuple[str, str, bytes]
 """What a task says: a kind (changes and late rows as Arrow streams, counts as JSON, emitted, dumped, missed, stopped, failed), a name, the rest."""
@@ -63,9 +63,9 @@ class Work:
     after: str
     partitions: int
     rewind: bool = False
-    """Everybody begins at the snapshot."""
+    """All tasks begin at the snapshot."""
     mark: str = ""
-    """What the names of all files have in them that tasks make."""
+    """The common part of the names of all files that tasks write."""
     dump: bool = False
     """Whether the states after it are written."""
     inline_bytes: int = INLINE_BYTES
@@ -205,7 +205,7 @@ def _asserted(changes: Iterable[Mapping[str, pa.RecordBatch]]) -> Iterator[Messa
 
 
 def _emitted(work: Work, emitted: _Emitted) -> Iterator[Message]:
-    """Says which bytes are whose: with the bytes, or with the file that has them."""
+    """Describes which bytes belong to which partition, with the bytes or with their file."""
     parts: list[bytes] = []
     pieces: list[tuple[int, int, str, int, int]] = []
     offset = 0
@@ -274,7 +274,7 @@ def _stepped_relational(queries: Queries, work: Work, p: int, emitted: _Emitted)
 
 
 def _taken(key: tuple[str, str, int], work: Work) -> Any:
-    """The state to go on from, if it is here. It is here no more then: a task that breaks off leaves nothing behind."""
+    """The state to continue from, if this process has it. It is removed, so that a task that fails leaves nothing behind."""
     name, part = _HERE.states.pop(key, ("", None))
     return part if name == work.before and not work.rewind else None
 
@@ -295,7 +295,7 @@ def _snapshot(work: Work, stage: str, p: int) -> bytes:
 
 
 def _dumped(work: Work, stage: str, p: int, data: bytes) -> Message:
-    """Writes a state. An attempt at the same that is still under way elsewhere writes another file."""
+    """Writes a state. A concurrent attempt elsewhere writes another file."""
     file = _name(work, f"{stage}-{p}")
     work.files.put_with_retries(file, data)
     return ("dumped", f"{stage}-{p}", file.encode())
@@ -320,7 +320,7 @@ def raise_fault(kind: str, name: str, payload: bytes) -> None:
 
 
 def _fault(fault: QueryStopped | OperatorFailed) -> Message:
-    """For the driver, as a message: an exception would reach it as a text of Spark's, after three more tries."""
+    """As a message for the driver: an exception would arrive as Spark's text, after three more attempts."""
     if isinstance(fault, QueryStopped):
         return ("stopped", "", json.dumps([*fault.key, fault.reason]).encode())
     return ("failed", fault.name, fault.reason.encode())

@@ -1,4 +1,4 @@
-"""What a feed's clock lets through: late rows out, exact duplicates out, the rest in order of event time.
+"""The gate of a feed: removes late rows and exact duplicates, and sorts the rest by event time.
 
 A row is late when `t < clock - lateness`, which is a fact of the stamped row itself. Of the others, one that equals an earlier accepted row in all
 columns is a duplicate of it. It has the earlier row's `t`, so only rows with t >= watermark have to be remembered: whatever could equal an older
@@ -28,7 +28,7 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Admitted:
-    """What the gate made of a batch.
+    """The gate's result for a batch.
 
     `accepted` are the events among its rows as they came, with their `clock`; `ready` all events that the watermark has reached now, sorted by
     (t, seq), without it. `late` are the late rows as they came.

@@ -58,7 +58,7 @@ Plan = Mapping[Name, Running]
 
 @contextmanager
 def blamed(name: Name) -> Iterator[None]:
-    """What goes wrong inside is the operator's: raises OperatorFailed, but QueryStopped as it is."""
+    """Turns exceptions inside into OperatorFailed, except QueryStopped."""
     try:
         yield
     except QueryStopped:
@@ -98,7 +98,7 @@ def _compiled(
 
 @dataclass(frozen=True)
 class KeyedOutput:
-    """What a keyed partition found: changes (CHANGES) and emitted rows by operator, and what its gate made of the rows."""
+    """The result of a keyed partition: changes (CHANGES) and emitted rows by operator, and its gate's result."""
 
     changes: dict[Name, pa.RecordBatch]
     emitted: dict[Name, pa.RecordBatch]
@@ -108,7 +108,7 @@ class KeyedOutput:
 class KeyedPartition:
     """The gate, the dictionary and the keyed state of every operator for a share of the entities.
 
-    After QueryStopped or OperatorFailed a partition is of no more use.
+    After QueryStopped or OperatorFailed a partition must not be used again.
     """
 
     def __init__(self, feed: Feed, plan: Plan, dictionary: EntityDictionary | None = None) -> None:
@@ -133,7 +133,7 @@ class KeyedPartition:
         return output
 
     def migrate(self, plan: Plan, caught_up: KeyedPartition | None) -> None:
-        """Goes over to `plan`; `caught_up` shares the dictionary and is given up."""
+        """Switches to `plan`; `caught_up` shares the dictionary and is consumed."""
         sources = [self] if caught_up is None else [self, caught_up]
         self.states = {name: _migrated(run.operator.keyed, run, [(part.plan, part.states) for part in sources]) for name, run in plan.items()}
         self.plan = plan
@@ -169,7 +169,7 @@ class RelationalPartition:
         self.states: dict[Name, Any] = {name: run.relational.initial(run.index) for name, run in self.plan.items()}
 
     def take(self, emitted: Mapping[Name, Sequence[pa.RecordBatch]], watermark: int) -> dict[Name, pa.RecordBatch]:
-        """Changes found in this partition's emitted rows and in the passing of time."""
+        """Changes from this partition's emitted rows and from timers."""
         found = {}
         for name, run in self.plan.items():
             given = list(emitted.get(name, ()))

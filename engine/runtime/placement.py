@@ -1,4 +1,4 @@
-"""Which executor holds which partition of a feed, so that its state stays where it is between two batches."""
+"""Assigns the partitions of a feed to executors, so that states stay where they are between batches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Executor = str
 def placed(before: Mapping[int, Executor], executors: Sequence[Executor], partitions: int) -> dict[int, Executor]:
     """A place for each partition: where it was, unless that executor is gone or has more than its share. Empty without executors.
 
-    So a new executor is given partitions of the others, and no more of them move than have to.
+    A new executor gets partitions of the others, and no more move than necessary.
 
     >>> placed({0: "a", 1: "a", 2: "b", 3: "b"}, ["a", "b", "c"], 4)
     {0: 'a', 1: 'a', 2: 'b', 3: 'c'}

@@ -1,8 +1,8 @@
 """How one feed is processed exactly once: batches of the log, state snapshots, queries that come and go, recovery.
 
 Knows neither Spark nor Django. A batch is what the log has beyond the stored rows; a `Store` keeps answers and the head of the feed in one
-transaction each. Whatever dies whenever: the head says which rows are in the stored answers (`last_seq`) and which snapshot to go on from;
-everything after it is done again from the log, and what had been stored already is not stored twice.
+transaction each. After any crash the head says which rows are in the stored answers (`last_seq`) and which snapshot to continue from; everything
+after it is repeated from the log, and nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pyarrow as pa
 from engine.failpoints import failpoint
 from engine.families import family_of
 from engine.model.feed import Feed
+from engine.model.messages import Message
 from engine.operator import OperatorFailed, QueryStopped, RegisteredQuery
 from engine.runtime import steps
 from engine.runtime.bisection import failing_queries
@@ -110,11 +111,12 @@ class FeedProcessor:
         evaluator = self._from_snapshot(queries)
         self._replay(evaluator, self.head.last_seq + 1)
         if evaluator.position != self.head.last_seq:
-            raise MissingRows(self.feed.name, f"it ends at row {evaluator.position}, but answers up to {self.head.last_seq} are stored")
+            reason = Message("it ends at row {end}, but answers up to {last} are stored", end=evaluator.position, last=self.head.last_seq)
+            raise MissingRows(self.feed.name, reason)
         return evaluator
 
     def _replay(self, evaluator: GraphEvaluator, stop: int) -> None:
-        """Takes the evaluator to row `stop - 1`; what it finds is stored already."""
+        """Replays up to row `stop - 1`; the answers are stored already."""
         for rows in self.log.all_between(evaluator.position + 1, stop):
             evaluator.process(rows)
 
@@ -129,8 +131,10 @@ class FeedProcessor:
         except (QueryStopped, OperatorFailed, StoreAway):
             raise
         except Exception as error:
-            # Whatever an operator makes of the state that another release wrote: the log says the same.
-            self.store.report_event("rebuilt", f"{self.feed.name}: the state is being rebuilt from the log ({error}).")
+            # An operator may fail on the state of another release; the log has the same content.
+            self.store.report_event(
+                "rebuilt", Message("{feed}: the state is being rebuilt from the log ({error}).", feed=self.feed.name, error=error)
+            )
             return self._from_start(queries)
         if len(queries) < len(self._known):
             evaluator.register(queries)
@@ -187,7 +191,7 @@ class FeedProcessor:
             return False
         self._part_since = time.monotonic()
         failpoint("batch.before_evaluate")
-        outcomes = self._evaluate_what_can_be(span)
+        outcomes = self._evaluate_or_stop(span)
         failpoint("batch.after_evaluate")
         self._store_part(outcomes, ends_batch=True)
         self.batches += 1
@@ -205,7 +209,7 @@ class FeedProcessor:
         """Of one batch."""
         return self.batch_rows
 
-    def _evaluate_what_can_be(self, span: Span) -> list[Outcome]:
+    def _evaluate_or_stop(self, span: Span) -> list[Outcome]:
         """What the batch finds under all queries that can be evaluated; the others are stopped."""
         tries = 0
         while True:
@@ -219,11 +223,11 @@ class FeedProcessor:
                 tries += not self._look_into(failure, span)
                 if tries == TRIES:
                     raise
-            # What a stage was given when it broke off is lost; the last commit is not.
+            # The state of a stage that failed is lost; the last commit is not.
             self.evaluator = self._recover()
 
     def _evaluate(self, span: Span) -> list[Outcome]:
-        """What is found in the rows of the batch that are not stored yet, and was not stored on the way."""
+        """The answers of the batch's rows that are not stored yet."""
         outcomes: list[Outcome] = []
         taken, found, step_rows, part_rows = 0, 0, steps.STEP_ROWS, self._part_rows
         for rows in self.log.all_between(self.evaluator.position + 1, span.stop):
@@ -284,7 +288,9 @@ class FeedProcessor:
         """Goes on after the last commit with fewer rows at a time. Raises `slow` when there are none to leave out."""
         if self._part_rows in (0, NO_LIMIT):
             raise slow
-        text = f"{self.feed.name}: storing took too long ({slow}); it goes on with {self._part_rows:,} rows at a time."
+        text = Message(
+            "{feed}: storing took too long ({error}); it goes on with {rows:,} rows at a time.", feed=self.feed.name, error=slow, rows=self._part_rows
+        )
         self.store.report_event("resumed", text)
         self.evaluator = self._recover()
         self._part_since = None
@@ -302,7 +308,7 @@ class FeedProcessor:
     # -- queries that cannot be evaluated -----------------------------------------------------------------------------------------
 
     def _give_up(self, *stopped: Stopped) -> None:
-        """Goes on without these queries. Stored with the next commit: a repetition of what led here finds the same, or finds them stopped."""
+        """Goes on without these queries. The stop is stored with the next commit: a repetition reaches the same stop, or finds it stored."""
         for one in stopped:
             self.queries.pop(one.key, None)
             self._stopped_ever.add(one.key)
@@ -312,7 +318,7 @@ class FeedProcessor:
             self._give_up(*orphans)
 
     def _look_into(self, failure: OperatorFailed, span: Span | None) -> bool:
-        """Gives up the queries that led to the failure; False when there are none: it did not come again."""
+        """Stops the queries that caused the failure; False when there are none because it did not recur."""
         suspects = [query for query in self.queries.values() if family_of(query.specification).operator().families[0] == failure.name]
         try:
             found = failing_queries(suspects, lambda queries: self._failure(queries, span))
@@ -407,9 +413,9 @@ class FeedProcessor:
                 # The failure may have struck in the middle of the joining.
                 self.evaluator = self._recover()
             if len(fresh) == 1:
-                self._refuse(Stopped(fresh[0].key, f"its evaluation failed ({failure})"))
+                self._refuse(Stopped(fresh[0].key, Message("its evaluation failed ({failure})", failure=failure)))
                 return
-            # Those that others derive from first.
+            # Queries that others derive from come first.
             for query in [*(query for query in fresh if not query.sources), *in_graph_order(fresh)]:
                 if query.key not in self._stopped_ever:
                     self._catch_up(version, wanted, [query])
@@ -474,7 +480,10 @@ class FeedProcessor:
 
 def _orphans(queries: Iterable[RegisteredQuery]) -> list[Stopped]:
     """Those that derive from a query that is not among them, and why they cannot go on."""
-    return [Stopped(query.key, f"it derives from {source.name!r}, which does not run") for query, source in without_upstream(queries)]
+    return [
+        Stopped(query.key, Message("it derives from {source}, which does not run", source=repr(source.name)))
+        for query, source in without_upstream(queries)
+    ]
 
 
 def _batch_commit(

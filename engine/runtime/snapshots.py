@@ -1,7 +1,7 @@
 """Snapshots of states: files in a folder, or in a store that all machines reach (decision 40), each with its digest inside.
 
 A process gives its files names that no other has, and puts each whole. What makes a file count is that the head of the feed names it, in a
-transaction; a file that no head names is left behind, whoever wrote it and wherever it died.
+transaction; a file that no head names is an orphan of a process that died.
 """
 
 from __future__ import annotations

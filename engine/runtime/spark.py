@@ -22,8 +22,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 logger = logging.getLogger(__name__)
 
 MICRO_BATCH_S = 300.0
-"""A micro-batch lasts so long, as in Spark's real-time mode: what Spark does between two (offsets, planning, the commit) takes 100 ms when warm
-and a second in a JVM's first minute, and all rows would wait for it."""
+"""The length of a micro-batch, as in Spark's real-time mode: between two of them Spark takes 100 ms when warm and a second in a JVM's first minute
+(offsets, planning, the commit), and all rows would wait."""
 JVM_OPTIONS = [
     "-XX:+UseSerialGC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=25", "-XX:ReservedCodeCacheSize=96m", "-XX:MaxDirectMemorySize=512m",
     "-Xss1m",
@@ -65,7 +65,7 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
         "spark.sql.streaming.stopTimeout": "10s",
         "spark.sql.streaming.numRecentProgressUpdates": "5",
         "spark.sql.streaming.metricsEnabled": "false",
-        # A Python worker that says nothing for so long hangs: it is ended, and its task tried again.
+        # A Python worker without a sign of life for this long hangs: it is killed, and its task retried.
         "spark.sql.execution.pyspark.udf.idleTimeoutSeconds": "240",
         "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "true",
         "spark.cleaner.periodicGC.interval": "15min",
@@ -131,7 +131,7 @@ def jvm_ended(spark: SparkSession) -> bool:
 class LogStream:
     """The one streaming query of a job. In each of its micro-batches `take` evaluates what the logs have, and what comes meanwhile.
 
-    The rows are not Spark's to say (decision 21): `take` finds what each log has beyond the stored rows. So Spark's checkpoint may be empty at
+    Spark does not choose the rows (decision 21): `take` finds what each log has beyond the stored rows. So Spark's checkpoint may be empty at
     each start, and its source does nothing but count. `take` gets the length of the micro-batch; what it raises ends the query.
     """
 

@@ -1,4 +1,4 @@
-"""Tasks of Spark's that prefer executors by name: what PySpark has no call for.
+"""Spark tasks that prefer executors by name, for which PySpark has no call.
 
 `SparkContext.makeRDD` of the JVM takes preferred locations, as Spark's own Kafka source gives them; `executor_<host>_<id>` names one executor.
 """
@@ -39,7 +39,7 @@ class Tasks:
         return sorted(f"executor_{host}_{one}" for host, some in alive.items() if some.isDefined() for one in some.get().mkString(" ").split())
 
     def run(self, act: Callable[[Iterable[Any]], Iterable[Answer]], given: Sequence[tuple[Executor | None, Any]]) -> list[Answer]:
-        """What `act` says of each of `given`, a task each, at its executor if there is one. Raises what Spark raises."""
+        """The results of `act` for each of `given`, one task each, at its executor if there is one. Raises Spark's errors."""
         rows = self._list()
         for place, one in given:
             wanted = self._list()

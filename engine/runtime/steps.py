@@ -1,4 +1,4 @@
-"""How much is evaluated at a time and stored at a time: what is in memory at once stays bounded, whatever a query finds."""
+"""How many rows are evaluated and stored at a time: memory stays bounded, whatever a query finds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from engine.operator import QueryStopped
 from engine.runtime.evaluator import Outcome
 
 STEP_ROWS = 65_536
-"""Rows that are evaluated at a time at most: what one step finds is in memory at once."""
+"""The most rows of a step: all answers of one step are in memory at once."""
 COMMIT_ANSWERS = 100_000
 """A batch that finds more is stored in several transactions, of about so many answers each."""
 MOST_ANSWERS = 250_000
@@ -15,7 +15,7 @@ MOST_ANSWERS = 250_000
 
 
 def bounded(outcome: Outcome, rows: int) -> Outcome:
-    """What a step of `rows` rows found. Raises QueryStopped when one query found more than MOST_ANSWERS."""
+    """The outcome of a step of `rows` rows, checked. Raises QueryStopped when one query found more than MOST_ANSWERS."""
     if outcome.changes.num_rows > MOST_ANSWERS:
         counted = outcome.changes.group_by(["query", "version"]).aggregate([([], "count_all")]).sort_by([("count_all", "descending")])
         most = counted.slice(0, 1).to_pylist()[0]

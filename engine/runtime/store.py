@@ -1,4 +1,4 @@
-"""What a feed's processing keeps: its answers, and the head that says which rows are in them."""
+"""The stored results of a feed's processing: its answers, and the head that says which rows are in them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from engine.model.changes import ANSWERS
+from engine.model.messages import Message
 from engine.operator import RegisteredQuery
 
 QueryKey = tuple[str, int]
@@ -36,7 +37,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Stopped:
-    """A query that the others go on without, and the reason in words for its owner. For this version of it that is for ever."""
+    """A query that is stopped, and the reason for its owner. This version never runs again."""
 
     key: QueryKey
     reason: str
@@ -60,7 +61,7 @@ class Commit:
 
 
 class Store(Protocol):
-    """Where answers and heads are kept. Raises whatever makes going on impossible (a newer epoch, a database that stays away)."""
+    """The store of answers and heads. Raises errors that make continuing impossible (a newer epoch, a database that stays away)."""
 
     def open(self) -> Head:
         """The feed's head, taken over for this epoch."""
@@ -86,5 +87,5 @@ class Store(Protocol):
     def catching_up(self, report: Mapping[str, Any]) -> None:
         """How far new queries have read the history; empty when none is reading."""
 
-    def report_event(self, kind: str, text: str) -> None:
+    def report_event(self, kind: str, text: Message) -> None:
         """Something that users should know."""

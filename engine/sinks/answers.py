@@ -21,7 +21,7 @@ from engine.external_sort import ExternalSort
 from engine.model.changes import ANSWERS, EVIDENCE_ITEM
 
 ITEM = pa.struct([field for field in EVIDENCE_ITEM if field.name != "seq"])
-"""One evidence event in an answer file: its position in the feed is the engine's own affair."""
+"""One evidence event in an answer file: its position in the feed is internal to the engine."""
 _SORT = ("query", "start", "$end", "$entities", "kind", "$value", "$evidence", "version")
 _IDENTITY = ("query", "version", "kind", "$entities", "value", "score", "start", "end", "$evidence")
 _NO_END = 2**63 - 1
@@ -123,7 +123,7 @@ def _evidence_key(evidence: pa.ChunkedArray) -> pa.Array:
 
 
 def _identities(rows: pa.Table, weights: Sequence[int] | None = None) -> Any:
-    """What makes a row the same fact, for each row; with weights as a counter's argument."""
+    """The identity of the fact of each row, with its weight, for a Counter."""
     from engine.runtime.fingerprints import fingerprints
 
     batch = rows.combine_chunks().to_batches()[0] if rows.num_rows else None

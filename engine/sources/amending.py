@@ -1,6 +1,5 @@
-"""A log without rows that should never have been accepted: their places stay, as rows that are no events, and the clocks are stamped again.
-
-The caller makes sure that no job reads the log meanwhile. Numbers stay what they were, so receipts and evidence go on naming their rows.
+"""Removes rows from a log that should never have been accepted: placeholders that are no events keep their places, and the clocks are stamped again.
+The caller makes sure that no job reads the log meanwhile. Numbers do not change, so receipts and evidence still refer to their rows.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def _emptied(rows: pa.Table, to: int, clock: int | None) -> pa.Table:
     later = pc.greater(rows.column(TIME), to)
     if not pc.any(later).as_py():
         return rows
-    # A row with the very time of the clock that it meets neither moves it nor is late.
+    # A row with exactly the clock's time neither moves the clock nor is late.
     times = pc.if_else(later, LEAST if clock is None else clock, rows.column(TIME)).to_numpy()
     met = np.maximum.accumulate(np.concatenate([[LEAST if clock is None else clock], times[:-1]]))
     given = {EVENT: pa.scalar(HEARTBEAT), ENTITY: pa.scalar(HEARTBEAT), TIME: pa.array(met)}

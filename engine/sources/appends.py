@@ -41,7 +41,7 @@ class End:
 
 
 Judge = Callable[[pa.Table, End], tuple[pa.Table, Mapping[str, Any]]]
-"""(rows, where they would stand) -> those of them that are appended, and the note that is kept beside them."""
+"""(rows, their position) -> the rows to append, and the note to keep beside them."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Judged:
-    """What is to be written of a group of appends, and what each of them is answered."""
+    """The rows to write for a group of appends, and the result of each."""
 
     entries: list[Entry]
     rows: list[pa.Table]
@@ -95,7 +95,7 @@ class Judged:
 
 
 def entries_of(metadata: Mapping[bytes, bytes]) -> Iterator[Entry]:
-    """The appends that a segment's metadata tells of."""
+    """The appends that a segment's metadata lists."""
     for first_seq, rows, key, note in json.loads(metadata.get(ENTRIES, b"[]")):
         yield Entry(first_seq, rows, key, note)
 

@@ -27,7 +27,7 @@ LEAST_ROWS = 65_536
 """Smaller segments are not grouped. Measured (docs/decisions/0021): a million rows cost 0.3 s more to write and 0.03 s more to read whole, and a task
 of 16 saves 0.07 to 0.12 s."""
 GROUP_ROWS = 4_096
-"""A group has about so many rows at least: below that the row group itself costs more than its rows."""
+"""The least rows of a group, about: below that the row group itself costs more than its rows."""
 
 
 def group_count(rows: int) -> int:

@@ -1,4 +1,4 @@
-"""Fewer, larger files for the part of an event log that is settled; and its end.
+"""Compaction of the settled part of an event log, and its retention.
 
 Order makes it safe beside writers and readers: the larger file is complete and visible before any of its parts goes, and parts go
 oldest first. A crash between leaves overlaps, which readers ignore and the next run removes.
@@ -68,7 +68,7 @@ def drop_before(log: Folders, t: int) -> int:
 
 
 def _remove_covered(log: Folders) -> None:
-    """Deletes files whose rows are all in a history file: what a crash kept from being deleted."""
+    """Deletes files whose rows are all in a history file, left by a crash."""
     history = list_segments(log.history)
     kept = without_overlaps(history)
     for segment in [*history, *list_segments(log.live)]:

@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from engine.failpoints import failpoint
 from engine.model.columns import CLOCK, SEQ, TIME
+from engine.model.messages import Message
 from engine.sources import compaction
 from engine.sources.appends import Appended, End, Entry, Judge, Judged, Waiting, entries_of, group_size, later
 from engine.sources.buckets import write_rows
@@ -35,11 +36,11 @@ from engine.sources.segments import Gap, LogDamaged, Segment, list_segments, new
 
 TICK_NS = 50_000_000
 LISTINGS = 50
-"""So often a listing that was disturbed by files coming and going is tried again."""
+"""How often a listing is retried when files came and went meanwhile."""
 
 
 class Dropped(RuntimeError):
-    """Rows went (retention) before they could be read."""
+    """Rows were deleted (retention) before they could be read."""
 
 
 class MissingRows(LogDamaged):
@@ -86,8 +87,7 @@ class EventLog:
 
         With a `key`, an append that stands at or beyond `since` under the same key is returned instead of writing again. `note`
         (JSON) is kept beside the rows until they are compacted. `judge` (instead of a note) decides at the rows' place in the log which of
-        them are appended: nobody else knows the clock that they meet. Raises OSError: then the rows may be in the log or not, and a
-        repetition with the same key tells.
+        them are appended: only there is their clock known. Raises OSError: then the rows may be in the log or not; a retry with the same key is safe.
         """
         waiting = Waiting(rows, key, judge or (lambda rows, end: (rows, note or {})), since)
         with self._queue_lock:
@@ -135,7 +135,7 @@ class EventLog:
         judged.answer(group)
 
     def _judged(self, group: Sequence[Waiting], next_seq: int, end: End) -> Judged:
-        """What the group comes to when it stands at row `next_seq`: nothing of it is written yet."""
+        """The result of the group at row `next_seq`; nothing is written yet."""
         known: dict[str, Appended] = {}
         if any(waiting.key is not None for waiting in group):
             since = min(waiting.since for waiting in group if waiting.key is not None)
@@ -176,7 +176,7 @@ class EventLog:
         """Holds a lock of this log against all other processes and threads."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.folder.stat().st_mode & 0o077:
-            # Rows are nobody else's to read, also those of a log that was made before this was so.
+            # Only the owner may read rows, also in logs made by earlier releases.
             self.folder.chmod(0o700)
         for folder in (self.live, self.history, self.tmp):
             folder.mkdir(exist_ok=True)
@@ -186,7 +186,7 @@ class EventLog:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Nobody else appends to this log, or puts its files in others, while it is held."""
+        """While it is held, nothing is appended to this log, and nothing compacted."""
         with self.locked(compaction.LOCK), self.locked():
             yield
 
@@ -270,7 +270,7 @@ class EventLog:
 
     def missing(self, first: int, stop: int) -> MissingRows:
         """What to raise when rows `[first, stop)` cannot be found."""
-        return MissingRows(self.folder.name, f"rows {first} to {stop - 1} are in no file of the log")
+        return MissingRows(self.folder.name, Message("rows {first} to {last} are in no file of the log", first=first, last=stop - 1))
 
     def _beyond(self, seq: int) -> list[Segment]:
         """The segments that end beyond row `seq`, in order, without gaps."""
@@ -421,7 +421,7 @@ class EventLog:
             return list(entries_of(file.schema_arrow.metadata or {}))
 
     def verify(self, from_seq: int, to_seq: int) -> None:
-        """Raises LogDamaged when a live segment of these rows is not as it was written: readers of other copies ask first."""
+        """Raises LogDamaged when a live segment of these rows differs from what was written; called before reading copies."""
         for segment in self._live_beyond(from_seq):
             if segment.first_seq < to_seq:
                 # Compaction has verified what it took away.

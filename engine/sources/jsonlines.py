@@ -73,7 +73,7 @@ class _Reader:
         fields = {theirs: ARROW_TYPES[ColumnType.INT if theirs in texts else kind] for theirs, kind in self.kinds.items()}
         options = pj.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
         try:
-            # Arrow takes bytes for text without looking.
+            # Arrow accepts bytes as text without a check.
             if not block.isascii():
                 block.decode()
             table = pj.read_json(pa.BufferReader(block), pj.ReadOptions(use_threads=False, block_size=len(block) + 1), options)

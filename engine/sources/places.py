@@ -1,4 +1,4 @@
-"""Places as the columns of files hold them: two columns of numbers, or one with both coordinates as text, WKT or WKB."""
+"""Places in the columns of files: two columns of numbers, or one with both coordinates as text, WKT or WKB."""
 
 from __future__ import annotations
 

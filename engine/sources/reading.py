@@ -1,4 +1,4 @@
-"""What the columns of a file mean, and the rows that a feed gets from them: times in its unit, places in its coordinates."""
+"""The meaning of a file's columns, and the feed's rows made from them: times in its unit, places in its coordinates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLANE = "plane"
 """Instead of a coordinate reference system: places stay as they are, in a plane."""
 WGS84 = "EPSG:4326"
 UTM = "UTM"
-"""Coordinates that look like UTM, of a zone that nothing names: no row is read before a person has named it."""
+"""Coordinates that look like UTM of an unknown zone: no row is read before the user has named it."""
 TICKS, ISO = "ticks", "iso"
 EPOCHS: Mapping[str, int] = {"epoch_s": 1_000_000_000, "epoch_ms": 1_000_000, "epoch_us": 1_000, "epoch_ns": 1}
 """Nanoseconds of a unit in which times since 1970 are counted."""
@@ -223,7 +223,7 @@ class _Rows:
 
     def _time(self) -> pa.Array:
         if not self.reading.time:
-            self.note(np.ones(self.count, np.bool_), Reason.MISSING_TIME, Message("no column tells the time: choose one"))
+            self.note(np.ones(self.count, np.bool_), Reason.MISSING_TIME, Message("no column has the time: choose one"))
         given = [self._column(name) for name in self.reading.time] or [pa.nulls(self.count, pa.string())]
         column = given[0] if len(given) == 1 else joined_times(given)
         present = _valid(column)
@@ -416,7 +416,7 @@ def _milliseconds(found: pd.Series[Any], zone: str) -> tuple[npt.NDArray[np.int6
 
 
 def _remedy(form: str) -> Message:
-    """What to do about a value that holds no place of a form of IN_ONE."""
+    """The remedy for a value that is not a place of a form of IN_ONE."""
     if form in (WKT, WKB):
         return Message("only points are places of moving things: mend the value, or choose another column or form of places")
     return Message("write it in decimal degrees such as 52.5, 13.4, or choose another column or form of places")

@@ -1,4 +1,4 @@
-"""A damaged log made whole again: what can be read is kept, what cannot is replaced by rows that are no events, and counted.
+"""A damaged log made whole again: readable rows are kept; the others are replaced by rows that are no events, and counted.
 
 A damaged file is moved to `<feed>/damaged/`, never deleted. In its place comes a segment of the same numbers, so that numbers stay dense and the
 clock of the rows after it stays what it was. A page of a file carries a check sum of its own: row groups whose pages are as they were written are
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from engine.model.columns import CLOCK, ENTITY, EVENT, SEQ, TIME
 from engine.model.events import HEARTBEAT
+from engine.model.messages import Message
 from engine.sources.appends import ENTRIES, Entry, entries_of, notes_of
 from engine.sources.buckets import groups_of, rows_of
 from engine.sources.compaction import LOCK
@@ -29,12 +30,12 @@ from engine.sources.segments import LogDamaged, Segment, publish
 from engine.sources.shared_log import LIVE, SharedLog
 
 LOST = "$lost"
-"""The entity of rows that stand for lost ones. Their event is a heartbeat: readers take them for what they are, the passing of time."""
+"""The entity of rows that replace lost ones. Their event is a heartbeat, which only moves the clock."""
 
 
 @dataclass(frozen=True)
 class Repaired:
-    """What became of one damaged or missing file: `kept` of its rows `[first_seq, next_seq)`; `lost` are the numbers of the others.
+    """The result for one damaged or missing file: `kept` of its rows `[first_seq, next_seq)`; `lost` are the numbers of the others.
 
     `counted`: the file still says which deliveries it holds, so its rows will be counted as received if they were not yet.
     """
@@ -53,7 +54,7 @@ class Repaired:
 
 @dataclass(frozen=True)
 class Reach:
-    """How far a log is known to have come: its next number, the greatest `t`, and the first number that is still needed."""
+    """How far a log is known to have grown: its next number, the greatest `t`, and the first number that is still needed."""
 
     next_seq: int = 0
     max_t: int | None = None
@@ -61,9 +62,9 @@ class Reach:
 
 
 def repair(log: EventLog, schema: pa.Schema, reach: Reach) -> list[Repaired]:
-    """Makes the log whole; what was done. Nobody may append or compact meanwhile: it holds both locks. `schema` is that of a stamped row.
+    """Repairs the log; returns what was done. Holds both locks, so nothing is appended or compacted meanwhile. `schema` is that of a stamped row.
 
-    Every file is read. Mended are files that are not as they were written, gaps between files, and an end that is behind `reach`.
+    Every file is read. Repairs files that differ from what was written, gaps between files, and an end before `reach`.
     """
     with log.locked(LOCK), log.locked():
         whole: list[Segment] = []
@@ -80,8 +81,8 @@ def repair(log: EventLog, schema: pa.Schema, reach: Reach) -> list[Repaired]:
 
 
 def replace_damaged(log: SharedLog, schema: pa.Schema) -> list[Repaired]:
-    """The same for a log on shared storage: a file of what can still be read, and of rows that stand for the others, for each that is damaged or
-    missing; what was done. The order of such a log has no holes. Appends wait only while files are replaced."""
+    """The same for a log on shared storage: replaces each damaged or missing file by one with the readable rows and placeholders for the others;
+    returns what was done. The order of such a log has no holes. Appends wait only while files are replaced."""
     broken = [(segment, fault) for segment in log.segments() if (fault := _fault_of(segment)) is not None]
     done: list[Repaired] = []
     with log.alone():
@@ -107,7 +108,7 @@ def _fault_of(segment: Segment) -> LogDamaged | None:
 
 
 def _judged(log: EventLog) -> Iterator[tuple[Segment, LogDamaged | None]]:
-    """Each file and what is wrong with it. Files with other names than segments have are set aside at once: nothing says what they hold."""
+    """Each file and what is wrong with it. Files that are not named like segments are set aside at once: their contents are unknown."""
     for folder in (log.history, log.live):
         for path in sorted(folder.glob("*.parquet")):
             try:
@@ -152,7 +153,7 @@ def _mend(log: EventLog, segment: Segment, fault: LogDamaged, schema: pa.Schema,
 
 
 def _mended(segment: Segment, fault: LogDamaged, schema: pa.Schema, others: Sequence[Segment]) -> tuple[pa.Table, list[Entry] | None, Repaired]:
-    """What can be read of a damaged segment, with rows that stand for the lost ones; the deliveries it tells of."""
+    """What can be read of a damaged segment, with placeholder rows for the lost ones; and the deliveries that it lists."""
     pieces, entries = _readable(segment)
     kept = dict(sorted((piece.column(SEQ)[0].as_py(), piece) for piece in pieces if piece.num_rows))
     clock = _clock_before(segment.first_seq, others)
@@ -173,11 +174,13 @@ def _fill(log: EventLog, first: int, stop: int, schema: pa.Schema, whole: Sequen
     # Beside its neighbours: compaction never goes back behind the end of history.
     is_history = any(segment.first_seq >= stop and segment.path.parent == log.history for segment in whole)
     _write(log, log.history if is_history else log.live, rows, None, max_t, mtime_ns)
-    return Repaired("a missing file", f"rows {first} to {stop - 1} are in no file", first, stop, lost, counted=False)
+    return Repaired(
+        Message("a missing file"), Message("rows {first} to {last} are in no file", first=first, last=stop - 1), first, stop, lost, counted=False
+    )
 
 
 def _readable(segment: Segment) -> tuple[list[pa.Table], list[Entry] | None]:
-    """The row groups of a damaged file that are as they were written, and the deliveries it tells of (null: it does not)."""
+    """The intact row groups of a damaged file, and the deliveries that it lists (null: unreadable)."""
     try:
         file = pq.ParquetFile(segment.as_it_is(), page_checksum_verification=True)
     except (pa.ArrowException, OSError, LogDamaged):
@@ -261,7 +264,7 @@ def _with_lost(first: int, stop: int, kept: dict[int, pa.Table], clock: int | No
         else:
             end = min((begin for begin in kept if begin > position), default=stop)
             is_last = end == stop and (reached is None or reached < max_t)
-            table = _stand_ins(position, end, clock, max_t if is_last else None, schema)
+            table = _placeholders(position, end, clock, max_t if is_last else None, schema)
             clock = pc.max(table.column(TIME)).as_py()
             lost += range(position, end)
         tables.append(table)
@@ -269,7 +272,7 @@ def _with_lost(first: int, stop: int, kept: dict[int, pa.Table], clock: int | No
     return pa.concat_tables(tables, promote_options="permissive"), lost
 
 
-def _stand_ins(first: int, stop: int, clock: int | None, last_t: int | None, schema: pa.Schema) -> pa.Table:
+def _placeholders(first: int, stop: int, clock: int | None, last_t: int | None, schema: pa.Schema) -> pa.Table:
     """Rows for lost ones: the clock stands still, and comes to `last_t` with the last of them."""
     n = stop - first
     still = clock if clock is not None else last_t if last_t is not None else 0

@@ -24,12 +24,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.model.messages import Message, as_it_is
+
 SUFFIX = ".parquet"
 WHOLE_BYTES = 4_000_000
 """Files up to this size are read at once; of larger ones the check sum is taken first, and then the row groups that are needed."""
 SUMMED_BYTES = 1 << 20
 KNOWN_FILES = 2_000
-"""Of so many large files a process remembers that their check sums were right, and of so many what their names say."""
+"""How many large files' verified check sums, and how many parsed names, a process remembers."""
 _OUR_OWN = {errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR}
 """Errors of reading that say nothing about the file."""
 
@@ -42,7 +44,7 @@ _whole_lock = threading.Lock()
 class LogDamaged(RuntimeError):
     """Rows of a feed's log cannot be read any more. `file` is the segment in the log's folder; null when it is missing."""
 
-    def __init__(self, feed: str, reason: str, file: Path | None = None) -> None:
+    def __init__(self, feed: str, reason: Message, file: Path | None = None) -> None:
         super().__init__(f"{feed}: {'' if file is None else f'{file.parent.name}/{file.name}: '}{reason}")
         self.feed, self.reason, self.file = feed, reason, file
 
@@ -88,18 +90,18 @@ class Segment:
             first, rows, max_t = facts.split("-", 2)
             return cls(int(first), int(rows), int(max_t), path, int(crc, 16) if crc else None)
         except ValueError:
-            raise LogDamaged(path.parent.parent.name, "it has not the name of a segment", path) from None
+            raise LogDamaged(path.parent.parent.name, Message("it does not have the name of a segment"), path) from None
 
-    def damaged(self, reason: object) -> LogDamaged:
+    def damaged(self, reason: Message) -> LogDamaged:
         """What to raise when the file is not what its name says."""
-        return LogDamaged(self.feed, str(reason), self.path)
+        return LogDamaged(self.feed, reason, self.path)
 
     @contextmanager
     def opened(self) -> Iterator[pq.ParquetFile]:
-        """The file for reading. Raises LogDamaged when it is not as it was written, FileNotFoundError when it is gone."""
+        """Opens the file. Raises LogDamaged when it differs from what was written, FileNotFoundError when it was removed."""
         with self._reading(), pq.ParquetFile(self._verified(), page_checksum_verification=True) as file:
             if file.metadata.num_rows != self.rows:
-                raise self.damaged(f"it has {file.metadata.num_rows} rows")
+                raise self.damaged(Message("the file has {count} rows", count=file.metadata.num_rows))
             yield file
 
     def as_it_is(self) -> Any:
@@ -116,7 +118,7 @@ class Segment:
     def expect(self, crc: int) -> None:
         """Raises LogDamaged when `crc`, that of the file as it was read, is not the one that it was written with."""
         if self.crc not in (None, crc):
-            raise self.damaged(f"its check sum is {crc:08x}")
+            raise self.damaged(Message("its check sum is {found}", found=f"{crc:08x}"))
 
     def _verified(self) -> pa.BufferReader | Path:
         with self.path.open("rb") as file:
@@ -140,7 +142,7 @@ class Segment:
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, MemoryError) or getattr(error, "errno", None) in _OUR_OWN:
                 raise
-            raise self.damaged(error) from error
+            raise self.damaged(as_it_is(error)) from error
 
 
 def _remember(path: Path, seen: tuple[int, ...]) -> None:
@@ -198,7 +200,7 @@ def without_overlaps(segments: Iterable[Segment]) -> list[Segment]:
     for segment in sorted(segments, key=lambda s: (s.first_seq, -s.rows)):
         position = chosen[-1].next_seq if chosen else segment.first_seq
         if segment.first_seq > position:
-            raise Gap(segment.feed, f"rows {position} to {segment.first_seq - 1} are missing")
+            raise Gap(segment.feed, Message("rows {first} to {last} are missing", first=position, last=segment.first_seq - 1))
         if segment.next_seq > position:
             chosen.append(segment)
     return chosen

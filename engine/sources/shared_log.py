@@ -29,6 +29,7 @@ from typing import Any, BinaryIO, Protocol
 import pyarrow as pa
 
 from engine.failpoints import failpoint
+from engine.model.messages import Message
 from engine.sources.appends import End, Entry, Judged, Waiting
 from engine.sources.buckets import write_rows
 from engine.sources.compaction import common_schema, joinable, runs, write_joined
@@ -38,14 +39,14 @@ from engine.sources.store import Files, StoreAway, files_of
 
 LIVE, HISTORY, DAMAGED = "live", "history", "damaged"
 REPLACED_S = 3_600
-"""A file that a larger one replaced, or that retention took, is still there for so long: a reader that has just looked reads it, and the
-longest batch is much shorter."""
+"""A file that a larger one replaced, or that retention took, is kept for this long: a reader that has just listed it can still read it; the longest
+batch is much shorter."""
 ORPHANED_S = 86_400
-"""A file that has been there for so long without a row gets none any more."""
+"""A file that has been without a row for this long will not get one."""
 TAKEN_S = ORPHANED_S / 4
 """A writer that was stopped for longer than this between its file and its place puts the file again."""
 REMEMBERED = 1_000
-"""So many of its own segments' entries a process remembers: it need not read back what it has just written."""
+"""A process remembers the entries of this many of its own segments, and need not read them back."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Order(Listing, Protocol):
     """The same in a database, where it grows."""
 
     def turn(self) -> AbstractContextManager[Turn]:
-        """One transaction. Whatever breaks it off leaves nothing behind."""
+        """One transaction. A failure leaves nothing behind."""
 
     def waiting_since(self, seq: int) -> float | None:
         """When the first segment beyond row `seq` took its place, in seconds since the epoch."""
@@ -132,13 +133,13 @@ class SharedSegment(Segment):
         return self.content()
 
     def content(self) -> pa.NativeFile:
-        """The file as it is. Raises LogDamaged when it is missing, FileNotFoundError when it was compacted: readers look again."""
+        """Opens the file. Raises LogDamaged when it is missing, FileNotFoundError when it was compacted: readers look again."""
         assert self.files is not None and self.listing is not None
         try:
             return self.files.open(str(self.path))
         except FileNotFoundError:
             if self.listing.names(str(self.path)):
-                raise self.damaged("the file is missing") from None
+                raise self.damaged(Message("the file is missing")) from None
             raise
 
     def verify(self) -> None:
@@ -292,7 +293,7 @@ class SharedLog(SharedReader):
             yield from self._entries_of(segment) if own is None else own
 
     def address(self, spans: Sequence[Span]) -> Address:
-        """Names the files: who reads by it needs no database."""
+        """Names the files: readers of it need no database."""
         first, stop = min((span.first for span in spans), default=0), max((span.stop for span in spans), default=0)
         # A segment that is no longer asked for costs a few bytes.
         found = [one for one in self.order.beyond(first) if one.first_seq < stop] if spans else []
@@ -340,7 +341,7 @@ class SharedLog(SharedReader):
             self.files.remove(whole.file)
 
     def _sweep_files(self) -> None:
-        """Removes the files of segments that are none any more, and from time to time those that never became one."""
+        """Removes the files of former segments, and from time to time files that never became one."""
         gone = self.order.replaced(REPLACED_S)
         for file in gone:
             self.files.remove(file)
@@ -360,7 +361,7 @@ class SharedLog(SharedReader):
         return len(orphans)
 
     def remove_all(self) -> None:
-        """The files of a feed that is no more."""
+        """Removes the files of a feed that was removed."""
         self.files.remove_folder(self.folder.name)
 
 

@@ -1,4 +1,4 @@
-"""Where files lie that several machines reach: a folder, or a store of S3's protocol, behind one URL.
+"""File storage that several machines reach: a folder, or a store of S3's protocol, behind one URL.
 
 `s3://bucket/prefix?endpoint_override=host:port&scheme=http&region=...`, `file:///folder` or `/folder`. Keys come from `AWS_ACCESS_KEY_ID` and
 `AWS_SECRET_ACCESS_KEY`, from what the machine is allowed to, or stand in the URL.
@@ -26,13 +26,13 @@ from engine.sources.segments import sync
 
 AT_ONCE = 8
 TIMEOUT_S, PAUSE_S = 10.0, 0.2
-"""Who waits for a store tries again for so long: a store that starts again ends no job."""
+"""How long operations are retried: a restart of the store must not end a job."""
 
 Found = TypeVar("Found")
 
 
 class StoreAway(OSError):
-    """A file cannot be reached now; that says nothing about the file."""
+    """A file cannot be reached now, which does not mean that it is damaged."""
 
 
 class StoreError(ValueError):
@@ -148,7 +148,7 @@ def _opened(url: str, below: str) -> Files:
 
 
 def _with_retries(act: Callable[[], Found]) -> Found:
-    """What `act` gives. Tries again while the store is away. Raises FileNotFoundError, StoreAway."""
+    """The result of `act`. Retries while the store is away. Raises FileNotFoundError, StoreAway."""
     give_up = time.monotonic() + TIMEOUT_S
     while True:
         try:

@@ -1,7 +1,7 @@
 """Reports of trackers: OsmAnd's protocol (in an address or a form), the JSON of Traccar Client, and the JSON that a Traccar server forwards.
 
 All become records with the same columns: `id`, `time` in ms, `lon`, `lat`, `speed` in knots, `course` in degrees, `altitude` and `accuracy` in
-metres, `battery` in percent; what a report does not say is null.
+metres, `battery` in percent; missing values are null.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COLUMNS = ("speed", "course", "altitude", "accuracy", "battery", "name", "alarm"
 KNOTS = 3600 / 1852
 """Of a metre a second."""
 MILLISECONDS_FROM = 10**11
-"""A number of seconds would be so great in the year 5138."""
+"""Seconds since 1970 reach this number in the year 5138."""
 MOST_REPORTS = 1_000
 """In one request: a phone that was without a network for long sends in parts."""
 
@@ -73,7 +73,7 @@ def _json(document: Any, now: int) -> Record | Broken:
 
 
 def _forwarded(position: Mapping[str, Any], device: Any, now: int) -> Record | Broken:
-    """What a Traccar server forwards (`forward.type` json): speeds in knots, the device by its own identifier."""
+    """A report forwarded by a Traccar server (`forward.type` json): speeds in knots, the device by its own identifier."""
     device = device if isinstance(device, Mapping) else {}
     attributes = position["attributes"] if isinstance(position.get("attributes"), Mapping) else {}
     if position.get("valid") is False:
@@ -95,7 +95,7 @@ def _forwarded(position: Mapping[str, Any], device: Any, now: int) -> Record | B
 
 
 def _client(document: Mapping[str, Any], location: Mapping[str, Any], now: int) -> Record | Broken:
-    """Traccar Client of 2025 and later: metres a second, the battery from 0 to 1; what is unknown is negative."""
+    """Traccar Client of 2025 and later: metres a second, the battery from 0 to 1; unknown values are negative."""
     found = location.get("coords")
     coords = found if isinstance(found, Mapping) else {}
     battery = location["battery"] if isinstance(location.get("battery"), Mapping) else {}

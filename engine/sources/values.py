@@ -91,7 +91,7 @@ def _json_to_string(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError
     text = str(value)
-    # Half of a surrogate pair is no text: it could not be written again.
+    # A lone surrogate is not text: it could not be encoded again.
     text.encode()
     return text
 

@@ -39,20 +39,20 @@ addRegion("strait", "Great Belt reserve", { type: "Polygon", coordinates: [[[10.
 addRegion("strait", "Kalundborg approach", { center: [11.05, 55.72], radius: 9000 }, ["port"]);
 addRegion("plaza", "fountain", { center: [190, 140], radius: 46 }, []);
 addRegion("plaza", "north door", square(300, 210, 60, 50), []);
-const stay = "Tells when something enters and does not leave again within 3 minutes.";
+const stay = "Reports when something enters and does not leave again within 3 minutes.";
 for (let i = 0; i < 8; i++) addQuery("city", `Parked in garage ${i + 1}`, "transition", { region: { region: `garage ${i + 1}` }, within: "PT3M", types: ["passed", "stayed_in"] }, i % 3 ? "low" : "high", ["stayed_in"], `When something enters garage ${i + 1}: tells whether it leaves again within 3 minutes, or stays.`, ["passed", "stayed_in"]);
-addQuery("city", "Old town border", "border", { region: { region: "old town" } }, "info", [], "Tells when something enters or leaves old town.", ["in", "out"]);
-addQuery("city", "Station visits", "border", { region: { region: "station" } }, "info", ["in"], "Tells when something enters or leaves station.", ["in", "out"]);
-addQuery("city", "Speeding", "border", { ranges: { speed: [22, null] } }, "critical", ["in"], "Tells when speed rises to 22 or more, or falls below it.", ["in", "out"]);
-addQuery("city", "Round of five garages", "motion", { predicates: [1, 2, 3, 4, 5].map((n) => ({ inside: { region: `garage ${n}` } })), horizon: "PT30M", every: "PT10S" }, "high", ["match"], "Tells who is in garages 1 to 5 one after the other within 30 minutes.", ["match"]);
-addQuery("strait", "Reserve entered", "border", { region: { region: "Great Belt reserve" } }, "critical", ["in"], "Tells when something enters or leaves Great Belt reserve.", ["in", "out"]);
+addQuery("city", "Old town border", "border", { region: { region: "old town" } }, "info", [], "Reports when something enters or leaves old town.", ["in", "out"]);
+addQuery("city", "Station visits", "border", { region: { region: "station" } }, "info", ["in"], "Reports when something enters or leaves station.", ["in", "out"]);
+addQuery("city", "Speeding", "border", { ranges: { speed: [22, null] } }, "critical", ["in"], "Reports when speed rises to 22 or more, or falls below it.", ["in", "out"]);
+addQuery("city", "Round of five garages", "motion", { predicates: [1, 2, 3, 4, 5].map((n) => ({ inside: { region: `garage ${n}` } })), horizon: "PT30M", every: "PT10S" }, "high", ["match"], "Reports who is in garages 1 to 5 one after the other within 30 minutes.", ["match"]);
+addQuery("strait", "Reserve entered", "border", { region: { region: "Great Belt reserve" } }, "critical", ["in"], "Reports when something enters or leaves Great Belt reserve.", ["in", "out"]);
 addQuery("strait", "Long stay at the approach", "transition", { region: { region: "Kalundborg approach" }, within: "PT30M", types: ["stayed_in"] }, "high", ["stayed_in"], stay, ["stayed_in"]);
-addQuery("plaza", "At the fountain", "border", { region: { region: "fountain" } }, "low", ["in"], "Tells when something enters or leaves fountain.", ["in", "out"]);
-addQuery("city", "Convoy", "constraint", { variables: { V1: {}, V2: {}, V3: {} }, constraints: [] }, "info", [], "Tells when three cars pass one place within a minute.", ["match"]);
-addQuery("plaza", "Who moves with whom", "calculus", { program: "", outputs: ["moving", "activity"], window: 1000, step: 250 }, "info", [], "Tells who moves together and what each does.", ["moving", "activity"]);
+addQuery("plaza", "At the fountain", "border", { region: { region: "fountain" } }, "low", ["in"], "Reports when something enters or leaves fountain.", ["in", "out"]);
+addQuery("city", "Convoy", "constraint", { variables: { V1: {}, V2: {}, V3: {} }, constraints: [] }, "info", [], "Reports when three cars pass one place within a minute.", ["match"]);
+addQuery("plaza", "Who moves with whom", "calculus", { program: "", outputs: ["moving", "activity"], window: 1000, step: 250 }, "info", [], "Reports who moves together and what each does.", ["moving", "activity"]);
 
 /** As if another user registered a query now. */
-export const addForeignQuery = () => addQuery("city", `Registered at ${new Date().toLocaleTimeString("en-GB")}`, "border", { region: { region: "old town" } }, "info", [], "Tells when something enters or leaves old town.", ["in", "out"]);
+export const addForeignQuery = () => addQuery("city", `Registered at ${new Date().toLocaleTimeString("en-GB")}`, "border", { region: { region: "old town" } }, "info", [], "Reports when something enters or leaves old town.", ["in", "out"]);
 
 const movers = { city: [], strait: [], plaza: [] };
 const many = Number(process.env.CARS ?? 1200);

@@ -13,6 +13,8 @@ const TEMPLATES = join(ROOT, "webapp/templates");
 const CODE = ["webapp", "engine"].map((folder) => join(ROOT, folder));
 /** Templates of rule programs: their titles, sentences and labels are texts. */
 const GALLERY = join(ROOT, "fixtures/gallery");
+const SAMPLES = join(ROOT, "fixtures/samples/samples.json");
+const SCENARIOS = join(ROOT, "fixtures/scenarios");
 const SERVER = join(ROOT, "webapp/locale");
 /** Literals that stay as they are in every language, though they read like texts: names, keywords, formats. */
 const NAMES = join(HERE, "names.txt");
@@ -43,6 +45,7 @@ const NO_TEXT = new Set(
 const files = readdirSync(SOURCE, { recursive: true })
   .filter((file) => file.endsWith(".ts"))
   .sort();
+const readJson = (path) => JSON.parse(readFileSync(path, "utf8"));
 const isText = (text) => /\p{L}{2}/u.test(text);
 
 const lineOf = (source, node) => source.getLineAndCharacterOfPosition(node.getStart()).line + 1;
@@ -199,10 +202,25 @@ function ofGallery() {
   for (const file of readdirSync(GALLERY)
     .filter((one) => one.endsWith(".json"))
     .sort()) {
-    const { group, title, sentence, parameters } = JSON.parse(readFileSync(join(GALLERY, file), "utf8"));
+    const { group, title, sentence, parameters } = readJson(join(GALLERY, file));
     const labels = Object.values(parameters).map((parameter) => parameter.label);
     for (const text of [group, title, sentence, ...labels]) found.push({ text, plural: undefined, context: "", at: `gallery/${file}` });
   }
+  return found;
+}
+
+/** What the samples are called and what their queries look for. Queries of simulated samples are those of their worlds. */
+function ofSamples() {
+  const found = [];
+  const say = (at, ...texts) => found.push(...texts.filter(Boolean).map((text) => ({ text, plural: undefined, context: "", at })));
+  const worlds = new Set();
+  for (const { title, about, queries, made } of readJson(SAMPLES).samples) {
+    say("samples.json", title, about);
+    for (const query of queries) say("samples.json", query.name ?? query, query.description);
+    if (made) worlds.add(made.world);
+  }
+  for (const world of worlds)
+    for (const { description } of readJson(join(SCENARIOS, `${world}.json`)).queries) say(`scenarios/${world}.json`, description);
   return found;
 }
 
@@ -231,7 +249,7 @@ function ofServer() {
         faults.push(`${at}: ${text.slice(0, 80)}: write the text of a Message as a literal, its values beside it`);
     }
   }
-  found.push(...ofGallery());
+  found.push(...ofGallery(), ...ofSamples());
   return { texts: found, faults };
 }
 

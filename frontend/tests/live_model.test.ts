@@ -144,7 +144,7 @@ describe("what later events took back", () => {
 });
 
 describe("what the query asked when it gave an answer", () => {
-  const OLD = { version: 1, specification: { family: "border" }, sentence: "Tells of trucks.", unchanged: false };
+  const OLD = { version: 1, specification: { family: "border" }, sentence: "Reports trucks.", unchanged: false };
 
   it("is known at once of the version that the page shows", async () => {
     const { model, asked } = await loaded({});

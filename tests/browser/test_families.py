@@ -42,7 +42,7 @@ def _cards_by_mouse(site: Site) -> None:
     page = new_query(site, "border")
     page.locator(".family-card", has_text="How long in all").click()
     page.locator(".step-window [id$=-total]").wait_for()
-    assert page.get_by_role("button", name="At least so long in all").get_attribute("aria-pressed") == "true"
+    assert page.get_by_role("button", name="At least this long in total").get_attribute("aria-pressed") == "true"
     shot(page, "card-total")
     page.locator(".family-card", has_text="Differences and sums").click()
     page.locator(".constraint-detail").locator("#compare-operator-0").wait_for()
@@ -177,7 +177,7 @@ def _total_by_mouse(site: Site) -> None:
     page.get_by_label("Stored region").fill("square")
     page.get_by_label("Stored region").blur()
     page.get_by_role("button", name="At a separate time").click()
-    page.get_by_role("button", name="At least so long in all").click()
+    page.get_by_role("button", name="At least this long in total").click()
     for field, seconds in [("total", "2"), ("gap", "1"), ("from", "10")]:
         page.locator(f".step-window [id$=-{field}]").fill(seconds)
         page.locator(f".step-window [id$=-{field}-unit]").select_option("s")

@@ -35,7 +35,7 @@ def test_a_file_is_shown_kept_hidden_and_removed(site: Site) -> None:
     layers = page.get_by_role("button", name="Map layers")
     layers.wait_for()
     page.get_by_label("Overlay file").set_input_files([{"name": "fence.geojson", "mimeType": "application/json", "buffer": b"{"}])
-    page.get_by_text("cannot be shown: it is no JSON").wait_for()
+    page.get_by_text("cannot be shown: it is not JSON").wait_for()
     fence = {"name": "fence.geojson", "mimeType": "application/json", "buffer": json.dumps(FENCE).encode()}
     page.get_by_label("Overlay file").set_input_files([fence])  # type: ignore[list-item]
     wait_until_drawn(site, True)

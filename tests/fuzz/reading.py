@@ -88,7 +88,7 @@ def _keep(kind: str, number: int, why: str, given: argparse.Namespace) -> None:
 
 
 def _read_all(kind: str, numbers: range, seed: int, tell: Callable[[tuple[str, float, int]], None]) -> None:
-    """Tells of each file what came of it, the processor time and the greatest memory of the process so far, in kB."""
+    """Reports each file what came of it, the processor time and the greatest memory of the process so far, in kB."""
     from webapp.feeds.uploads.inspection import MEMORY_BYTES
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))

@@ -1,4 +1,4 @@
-"""Where Vedette decides what django-allauth leaves open: whose address counts, who may get an account, what a limit is counted by."""
+"""Vedette's answers to what django-allauth leaves open: which address counts, who may get an account, and what limits are counted by."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        """Nobody makes themselves an account: administrators, invitations and providers do."""
+        """Nobody can sign up: accounts come from administrators, invitations and providers."""
         return False
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """In the language of who reads it; of an address without an account, or without a choice, in that of the request."""
+        """In the reader's language; in that of the request where the address has no account or its user chose no language."""
         chosen = getattr(context.get("user"), "language", "") or language_of_address(email)
         with translation.override(chosen or translation.get_language()):
             super().send_mail(template_prefix, email, context)
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        # A request without one comes from no network, such as a test's.
-        # Limits count by it: who has one address of IPv6 has 2**64.
+        # A request without an address did not come over a network: a test sent it.
+        # Limits count by this: whoever has one IPv6 address has 2**64 of them.
         return host_of(address_of(request)) or "::"
 
     def get_reset_password_from_key_url(self, key: str) -> str:
@@ -61,7 +61,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
             raise
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
-        # allauth counts by the Host header too: each name of the server would give as many guesses again.
+        # allauth also counts by the Host header: each further name of the server would allow as many guesses again.
         return str(credentials.get("username", "")).strip().casefold()
 
 
@@ -73,7 +73,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return bool(sociallogin.provider.app.settings["sign_up"])
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """An address that an account here has already does not open that account, unless the provider is trusted with addresses."""
+        """A provider's e-mail address does not open an existing account with that address, unless the provider is trusted with addresses."""
         app, claims = sociallogin.provider.app, sociallogin.account.extra_data.get("id_token", {})
         note_provider(request, app.provider_id, claims, app.settings["second_factor"])
         if sociallogin.is_existing or request.user.is_authenticated:
@@ -84,7 +84,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
-    """Authenticator apps, passkeys and recovery codes. What would let others compute the codes is encrypted in the database."""
+    """Authenticator apps, passkeys and recovery codes. The secrets behind the codes are encrypted in the database."""
 
     def encrypt(self, text: str) -> str:
         return seal(text)

@@ -45,7 +45,7 @@ class MeSerializer(serializers.ModelSerializer[User]):
 
 
 class ProfileSerializer(serializers.Serializer[Any]):
-    """What people change about themselves."""
+    """What users may change about themselves."""
 
     email = serializers.EmailField(required=False, allow_blank=True)
     time_zone = serializers.CharField(required=False)
@@ -66,7 +66,7 @@ class PasswordSerializer(serializers.Serializer[Any]):
 
     def validate_old(self, text: str) -> str:
         try:
-            # Counted like a log-in: an open session is no place to guess the password.
+            # Limited like log-ins: an open session must not allow guessing the password.
             known = get_adapter().reauthenticate(self.context["request"].user, text)
         except ValidationError as error:
             raise serializers.ValidationError(error.messages) from error

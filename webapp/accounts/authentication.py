@@ -45,7 +45,7 @@ class SessionAuthentication(DrfSessionAuthentication):
 
 
 class LoggedInWithinScope(BasePermission):
-    """Logged in; a token moreover needs the scope: the view's `token_scope`, else `read` for safe methods and `write` for others."""
+    """The user is logged in; a token also needs the scope: the view's `token_scope`, else `read` for safe methods and `write` for others."""
 
     message = "The token is not good for this."
 
@@ -59,7 +59,7 @@ class LoggedInWithinScope(BasePermission):
 
 
 def person(request: Request) -> User:
-    """The user who asks, in views that only the logged-in reach."""
+    """The user who sends the request, in views that need a log-in."""
     user = request.user
     assert isinstance(user, User)
     return user

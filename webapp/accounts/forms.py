@@ -20,12 +20,12 @@ class LogInForm(LoginForm):  # type: ignore[misc]
     """Name and password."""
 
     def add_prefix(self, field_name: str) -> str:
-        """The name is sent as `username`: what password managers, and programs that log in, know it by."""
+        """The name is sent as `username`: password managers and programs that log in expect this."""
         return str(super().add_prefix("username" if field_name == "login" else field_name))
 
 
 class _Once:
-    """A code of an app is good once, whichever process it comes to: allauth keeps that in the cache, which processes share by Redis alone."""
+    """Each code of an app is accepted once, by whichever process: allauth keeps used codes in the cache, which processes share only through Redis."""
 
     authenticator: Authenticator
 
@@ -38,7 +38,7 @@ class _Once:
 
 @transaction.atomic
 def _taken(pk: int) -> bool:
-    """Takes the code of the present span; false when it was taken before."""
+    """Accepts the code of the present span; false when it was used before."""
     row = Authenticator.objects.select_for_update().get(pk=pk)
     span = int(time.time()) // app_settings.TOTP_PERIOD
     if row.data.get(USED, -1) >= span:

@@ -41,7 +41,7 @@ class NewAccountForm(forms.ModelForm[User]):
         name: str = self.cleaned_data["username"]
         # Names are compared without regard to capitals at the log-in.
         if User.objects.filter(username__iexact=name).exists():
-            raise forms.ValidationError(gettext("Somebody has that name already."))
+            raise forms.ValidationError(gettext("This name is already taken."))
         return name
 
     def clean(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def open_invitation(request: HttpRequest, secret: str) -> str:
 @never_cache
 @sensitive_post_parameters("password")
 def invitation(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Shows who invites to what, and on POST joins."""
+    """Shows who invites to which team; a POST joins it."""
     found = invitation_get(pk) if is_opened(request.session, INVITATION, pk) else None
     if found is None:
         return render(request, "account/invitation_gone.html", status=404)

@@ -1,4 +1,4 @@
-"""Which language a reader reads: of a page, or of a mail that no request of theirs sends."""
+"""The language of a reader: of a page, a socket, or a mail that is sent without a request of theirs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,29 @@ from django.utils.cache import patch_vary_headers
 
 
 def language_of(*chosen: str) -> str:
-    """The first that was chosen (empty: none was), else the installation's. For `translation.override` where no reader asks."""
+    """The first language that was chosen (empty: none), else the installation's. For `translation.override` where there is no request."""
     return next(filter(None, chosen), settings.LANGUAGE_CODE)
 
 
 def language_of_address(email: str) -> str:
-    """What the account with this e-mail address chose; empty without one, and where nothing was chosen."""
+    """The language that the account with this e-mail address chose; empty when there is no account or no choice."""
     from webapp.accounts.models import User
 
     found = User.objects.filter(email__iexact=email, is_active=True).exclude(language="")
     return found.values_list("language", flat=True).first() or ""
+
+
+def language_of_socket(scope: Any) -> str:
+    """The language of a socket's reader (ASGI), as `ReaderLanguage` finds it for a request."""
+    chosen = getattr(scope.get("user"), "language", "")
+    asked = next((value.decode("latin1") for name, value in scope.get("headers", ()) if name.lower() == b"accept-language"), "")
+    return chosen or translation.get_language_from_request(_Handshake(asked))
+
+
+class _Handshake(HttpRequest):
+    def __init__(self, accept_language: str) -> None:
+        super().__init__()
+        self.META["HTTP_ACCEPT_LANGUAGE"] = accept_language
 
 
 class ReaderLanguage:

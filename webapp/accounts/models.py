@@ -87,7 +87,7 @@ class Membership(models.Model):
 
 
 class Invitation(models.Model):
-    """An offer to join a team, good once and for a while. A user who has the link may take it; only its SHA-256 is kept."""
+    """An offer to join a team, valid once and for a limited time. A user who has the link may take it; only its SHA-256 is kept."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="invitations")
     email = models.EmailField(help_text="To whom the link was given.")
@@ -110,7 +110,7 @@ class Invitation(models.Model):
 
 
 class ApiToken(models.Model):
-    """A program's key: shown once when made, kept as its SHA-256. `prefix` is what people recognise it by."""
+    """A program's key: shown once when it is made, stored as its SHA-256. Users recognise it by `prefix`."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=100)

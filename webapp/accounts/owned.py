@@ -1,4 +1,4 @@
-"""What the APIs of all owned things share: their fields and who reaches them."""
+"""What the APIs of all owned objects share: fields and access."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.viewsets import GenericViewSet
 
 from engine.model.faults import unknown_among, unknown_name
-from engine.model.messages import Message
+from engine.model.messages import Message, message_of
 from webapp.accounts.authentication import person
 from webapp.accounts.models import Team, User
 from webapp.accounts.permissions import Owned, check_may_make, check_team
@@ -55,7 +55,7 @@ class OwnedSerializer(serializers.ModelSerializer[Any]):
         return bool(getattr(thing, "editable", False))
 
     def to_internal_value(self, data: Any) -> Any:
-        """The checked values. A key that nobody knows is a fault beside the others: left out, it would look as if it had been taken."""
+        """The checked values. An unknown key is one more fault: ignored, it would look as if it had been accepted."""
         unknown = (
             {key: [unknown_name(key, self.fields, what=Message("key"))] for key in unknown_among(data, self.fields)} if isinstance(data, dict) else {}
         )
@@ -70,12 +70,12 @@ class OwnedSerializer(serializers.ModelSerializer[Any]):
         return values
 
     def validate_team(self, team: Team | None) -> Team | None:
-        """Nobody can look into, or write into, a team that is not theirs."""
+        """Users can neither read nor write in a team that is not theirs."""
         try:
             model: Any = self.Meta.model
             check_team(self.context["request"].user, team.pk if team else None, model.edit_role)
         except NotPermitted as error:
-            raise serializers.ValidationError(str(error)) from error
+            raise serializers.ValidationError(message_of(error)) from error
         return team
 
 

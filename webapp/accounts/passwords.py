@@ -1,4 +1,4 @@
-"""What a password must not be, and what else ends when it is changed, on whichever way: page, reset by mail, admin, command line."""
+"""Which passwords are refused, and what ends when a password is changed in any way: page, reset by mail, admin, command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from webapp.config.wording import spoken
 
 
 class TokensEnd:
-    """Among Django's password validators, because these alone hear of every changed password, and of no mere change of the hash's form."""
+    """One of Django's password validators, because only these are called for every changed password, and not when only the form of the hash
+    changes."""
 
     def validate(self, password: str, user: Any = None) -> None:
         """Any password will do."""
@@ -29,11 +30,11 @@ class TokensEnd:
         return "Changing it ends your tokens."
 
 
-class NoWordsOfThePlace:
+class NoCommonWords:
     """Refuses passwords that are a word which everybody here knows (the product, the site, what the operator names) and little else."""
 
     OTHERS = 8
-    """So many signs beside the word make a password."""
+    """With so many more characters than the word a password is accepted."""
 
     def validate(self, password: str, user: Any = None) -> None:
         plain = password.casefold()

@@ -1,8 +1,8 @@
 """The one rule of who sees and who changes what: used by pages, API and sockets alike.
 
 An owned object is seen by its owner, by every member of its team and, if it is public, by everyone who is logged in. It is
-changed by its owner and by members of its team whose role is at least the model's `edit_role`; who has that role in no team makes
-none. What lies in a feed is moreover seen only by who sees the feed. Superusers see and change everything; inactive users nothing.
+changed by its owner and by members of its team whose role is at least the model's `edit_role`; users without that role in any team cannot create
+one. Objects of a feed are visible only to users who also see the feed. Superusers see and change everything; inactive users nothing.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def changed_by(user: User, role: Role, *, prefix: str = "") -> Q:
     return Q(**{f"{prefix}owner": user}) | Q(**{f"{prefix}team__in": teams})
 
 
-def people_who_change(thing: Owned) -> models.QuerySet[User]:
+def users_who_may_change(thing: Owned) -> models.QuerySet[User]:
     """The rule the other way round: the active users who may change `thing`, without superusers, to whom everything is open."""
     may = Q(pk=thing.owner_id) | Q(pk__in=Membership.objects.filter(team=thing.team_id, role__in=thing.edit_role.and_above).values("user"))
     for name in thing.inside:
@@ -95,7 +95,8 @@ def people_who_change(thing: Owned) -> models.QuerySet[User]:
 
 
 def check_may_make(user: User, role: Role) -> None:
-    """Raises PermissionDenied unless `user` has at least `role` in some team: what a role does not make for its team it does not make alone."""
+    """Raises PermissionDenied unless `user` has at least `role` in some team: users who may not create something for a team may not create it for
+    themselves either."""
     if not user.is_superuser and not Membership.objects.filter(user=user, role__in=role.and_above).exists():
         raise PermissionDenied(Message("You need to be at least {role} in a team to make this.", role=role.value))
 

@@ -1,6 +1,6 @@
 """How much one user, and one team, may have. A user over a quota is shown which, and how much of it is used.
 
-The server's settings hold for everybody for whom an administrator has set nothing else.
+The server's settings apply unless an administrator has set something else for a user or team.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ NOUNS = {
 BY_TIME = {"rows", "messages"}
 """What time gives back."""
 Held = Callable[[dict[str, Any]], int]
-"""How much there is of what the given field names: `{"owner": user}` or `{"team": team}`."""
+"""How much the holder in the given field uses: `{"owner": user}` or `{"team": team}`."""
 COUNTED: dict[str, Held] = {}
-"""How much there is of each quota; every app puts its own in when the program starts."""
+"""How to count the use of each quota; every app adds its own when the program starts."""
 
 
 def defaults_of(holder: User | Team) -> Mapping[str, int]:
@@ -45,7 +45,7 @@ def defaults_of(holder: User | Team) -> Mapping[str, int]:
 
 
 def quota_of(holder: User | Team, name: str) -> int:
-    """How much the holder may have. A superuser's quotas are asked of nobody."""
+    """How much the holder may have. Superusers have no limits."""
     return int(holder.quotas.get(name, defaults_of(holder)[name]))
 
 
@@ -121,7 +121,7 @@ def tokens_held(whose: dict[str, Any]) -> int:
 
 @transaction.atomic
 def quotas_set(*, holder: User | Team, limits: Mapping[str, int | None]) -> None:
-    """Sets the quotas that are named; null brings the server's back. What is there beyond a smaller one stays."""
+    """Sets the quotas that are named; null restores the server's default. What already exceeds a smaller quota stays."""
     kept = {name: limit for name, limit in {**holder.quotas, **limits}.items() if limit is not None}
     record(f"{holder._meta.model_name}.quotas", holder, quotas={name: [holder.quotas.get(name), kept.get(name)] for name in limits})
     holder.quotas = kept

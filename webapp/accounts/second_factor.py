@@ -17,16 +17,16 @@ from webapp.config.middleware import OPEN_PATHS
 
 Next = Callable[[HttpRequest], HttpResponseBase]
 STILL_OPEN = (*OPEN_PATHS, "/logout/", "/account/security/", "/account/confirm/", "/account/password/")
-"""What someone without the second factor reaches: the pages that set one up, and what needs no log-in."""
+"""The addresses that are open without a second factor: the pages that set one up, and those that need no log-in."""
 PROVED = "provider_proved"
 """In the session: the provider that said in this log-in that it had asked for two factors."""
 TRUSTED = "trusted"
-"""In place of a provider's values: the operator answers for it that everybody proves two factors there."""
+"""Instead of a provider's values: the operator guarantees that everybody proves two factors there."""
 NEEDED = gettext_noop("This installation asks everybody for a second factor: set one up first.")
 
 
 def is_missing(request: HttpRequest) -> bool:
-    """Whether the session's user has to set a second factor up first. Who proved two to a provider has done so (OWASP ASVS 5, 6.8.4)."""
+    """Whether the session's user has to set up a second factor first. Users who proved two factors to a provider need not (OWASP ASVS 5, 6.8.4)."""
     user = request.user
     if not settings.SECOND_FACTOR_REQUIRED or not user.is_authenticated or is_mfa_enabled(user):
         return False

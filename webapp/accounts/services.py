@@ -1,4 +1,4 @@
-"""What changes users' belongings: tokens."""
+"""Services that change users and their tokens."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def token_authenticate(text: str, scope: str | None = None) -> ApiToken | None:
     now = timezone.now()
     if token is None or not token.user.is_active:
         return None
-    # The greatest age also ends tokens that were made when there was none.
+    # The maximum age also applies to tokens that were made before there was one.
     if now >= min(token.expires_at or now + timedelta(days=1), token.created_at + timedelta(days=settings.TOKEN_DAYS, minutes=1)):
         return None
     if scope is not None and scope not in token.scopes:
@@ -80,7 +80,7 @@ def token_authenticate(text: str, scope: str | None = None) -> ApiToken | None:
     # One write a minute at most: ingest authenticates many times a second.
     stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_RESOLUTION)
     if token.last_used_at is None or token.last_used_at < now - LAST_USED_RESOLUTION:
-        # A request keeps the row until its changes are stored; others of the token do not wait for that.
+        # A request holds the row until its changes are stored; other requests with the token do not wait for it.
         with transaction.atomic(savepoint=False):
             free = ApiToken.objects.filter(stale, pk=token.pk).select_for_update(skip_locked=True, no_key=True)
             ApiToken.objects.filter(pk__in=free.values("pk")).update(last_used_at=now)
@@ -101,6 +101,7 @@ def profile_update(
 
 
 def password_change(*, user: User, password: str) -> None:
-    """Sets a checked password. Sessions are bound to its hash: all of the user's end but the caller's, who renews theirs. So do all tokens."""
+    """Sets a checked password. Sessions are bound to its hash: all of the user's sessions end except the caller's, which the caller renews. All
+    tokens end."""
     user.set_password(password)
     user.save(update_fields=["password"])

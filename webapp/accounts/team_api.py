@@ -80,7 +80,7 @@ class TeamSerializer(serializers.ModelSerializer[Team]):
     def get_members(self, team: Team) -> list[dict[str, Any]]:
         shown: list[dict[str, Any]] = list(MemberSerializer(member_list(team=team), many=True).data)
         if not self.get_manageable(team):
-            # Addresses are for those who write to people in the team's name.
+            # Addresses are visible only to users who may invite people in the team's name.
             return [{**member, "email": ""} for member in shown]
         return shown
 

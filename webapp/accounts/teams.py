@@ -1,6 +1,6 @@
-"""What changes teams: members and their roles, invitations, who owns what. Callers have checked that the person who acts may do so.
+"""Services that change teams: members and their roles, invitations, ownership. Callers have checked the permissions.
 
-Two rules hold for everybody: a team with members keeps an admin, and what someone owns never loses its owner.
+Two rules always hold: a team with members keeps an admin, and every owned object keeps an owner.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def team_create(*, name: str) -> Team:
 
 @transaction.atomic
 def team_remove(*, team: Team) -> None:
-    """Removes the team; what belonged to it stays with its owners."""
+    """Removes the team; its objects stay with their owners."""
     record("team.remove", team)
     team.delete()
 
@@ -84,7 +84,7 @@ def ownership_transfer(*, owner: User, heir: User, team: Team | None) -> dict[st
     Raises Refused when the heir is no active member of the team.
     """
     if not heir.is_active or (team is not None and not Membership.objects.filter(user=heir, team=team).exists()):
-        raise Refused([Fault("/to", Message("What somebody owns can go to an active member of the same team only."))])
+        raise Refused([Fault("/to", Message("Objects can only be transferred to an active member of the same team."))])
     counts: dict[str, int] = {}
     for model in apps.get_models():
         if issubclass(model, Owned):
@@ -162,14 +162,14 @@ def _valid(**wanted: Any) -> Invitation | None:
 
 
 def _still_valid(invitation: Invitation) -> bool:
-    """Whether who invited may still do so: an admin who has left leaves no doors open."""
+    """Whether the person who invited may still do so: invitations of an admin who has left are void."""
     by = invitation.invited_by
     return by.is_active and (by.is_superuser or Membership.objects.filter(user=by, team=invitation.team, role=Role.ADMIN).exists())
 
 
 @transaction.atomic
 def invitation_accept(*, invitation: Invitation, user: User) -> Membership:
-    """Makes the user a member; of a member the role is never lowered. The invitation is used up. Raises Refused when it was already."""
+    """Makes the user a member; an existing member's role is never lowered. The invitation is used up. Raises Refused when it was already."""
     if Invitation.objects.filter(pk=invitation.pk).delete()[0] == 0:
         raise Refused([Fault("", Message("This invitation has been used."))])
     member, new = Membership.objects.get_or_create(user=user, team=invitation.team, defaults={"role": invitation.role})

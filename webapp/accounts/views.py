@@ -1,4 +1,4 @@
-"""The account page, and what stands before allauth's views."""
+"""The account page, and views in front of allauth's."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def teams(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/teams.html", page_data(request))
 
 
-to_the_log_in = secure_admin_login(admin.site.login)
-"""The admin's log-in: sends to the one of the site; who is logged in and no member of staff is refused."""
+admin_login_redirect = secure_admin_login(admin.site.login)
+"""The admin's log-in: redirects to the site's; logged-in users who are not staff are refused."""
 
 
 def provider_log_in(request: HttpRequest, provider_id: str) -> HttpResponseBase:

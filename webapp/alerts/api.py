@@ -186,7 +186,7 @@ class AlertView(GenericViewSet[Alert]):
     def count(self, request: Request) -> Response:
         found, most = self.filter_queryset(alerts_seen(user=request.user)), whole(request.query_params.get("at_most"), "at_most")
         if most is not None and most < 1:
-            raise serializers.ValidationError({"at_most": "At least 1."})
+            raise serializers.ValidationError({"at_most": Message("At least 1.")})
         return Response({"count": found[:most].count()})
 
     @extend_schema(
@@ -234,7 +234,7 @@ class AlertView(GenericViewSet[Alert]):
     def seen(self, request: Request, pk: int) -> Response:
         return self._decide("seen", DecisionSerializer(data={}))
 
-    @extend_schema(summary="Take an alert on: -> acknowledged; resolved when what it tells of has ended", request=DecisionSerializer)
+    @extend_schema(summary="Take an alert on: -> acknowledged; resolved when its answer has ended", request=DecisionSerializer)
     def acknowledge(self, request: Request, pk: int) -> Response:
         return self._decide("acknowledge", DecisionSerializer(data=request.data))
 

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from engine.model.messages import Message
 from webapp.config.outside import RefusedAddress, is_among
 
 MEMORY_BYTES = 400_000_000
@@ -44,12 +45,12 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     sys.addaudithook(_Guard(given["networks"], public=given["public"]))
     sent = bool(is_known) and bool(sender.notify(title=given["title"], body=given["body"], body_format=apprise.NotifyFormat.TEXT))
-    problem = "" if sent else " ".join(said[-1:]) or "The service did not take the message."
+    problem = "" if sent else " ".join(said[-1:]) or Message("The service did not take the message.")
     sys.stdout.write(json.dumps({"sent": sent, "problem": problem[:300]}))
 
 
 def _heard() -> list[str]:
-    """What Apprise says of its faults, as it comes."""
+    """Apprise's log messages about failures, collected."""
     said: list[str] = []
 
     class Keeper(logging.Handler):
@@ -81,7 +82,7 @@ class _Guard:
         try:
             is_among(str(address[0]), self.networks, public=self.public)
         except RefusedAddress as error:
-            # Before anything is sent; libraries pass errors of the system on as what the network did.
+            # Nothing has been sent yet. As an OSError, because libraries report that as a failure of the network.
             raise OSError(str(error)) from error
 
 

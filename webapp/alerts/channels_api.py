@@ -22,6 +22,7 @@ from webapp.alerts.selectors import channel_list, delivery_list
 from webapp.alerts.transports import TRANSPORTS, push
 from webapp.config.pagination import CURSOR, NewestFirst
 from webapp.config.related import ByKey
+from webapp.config.wording import SpokenField, spoken
 from webapp.queries.models import Query
 
 
@@ -31,6 +32,7 @@ class ChannelSerializer(OwnedSerializer):
     queries = ByKey(many=True, required=False, queryset=Query.objects.none())
     last_sent_at = serializers.DateTimeField(read_only=True)
     waiting = serializers.IntegerField(read_only=True)
+    disabled_reason = SpokenField(read_only=True)
 
     class Meta:
         model = Channel
@@ -38,7 +40,7 @@ class ChannelSerializer(OwnedSerializer):
             "id", "name", "kind", "url", "recipient", "browser_keys", "enabled", "disabled_reason", "min_severity", "per_minute",
             "all_queries", "queries", *Channel.PACE, "failures", "last_sent_at", "waiting", *OwnedSerializer.OWNED, "created_at",
         )  # fmt: skip
-        read_only_fields = ("disabled_reason", "failures", "created_at")
+        read_only_fields = ("failures", "created_at")
         extra_kwargs: ClassVar[dict[str, Any]] = {"per_minute": {"min_value": 1, "max_value": 600}, "browser_keys": {"write_only": True}}
 
     def get_fields(self) -> dict[str, Any]:
@@ -85,6 +87,7 @@ class NewChannelSerializer(ChannelSerializer):
 class DeliverySerializer(serializers.ModelSerializer[Delivery]):
     """One message to a channel."""
 
+    error = SpokenField(read_only=True)
     alerts = serializers.SerializerMethodField()
 
     class Meta:
@@ -189,7 +192,7 @@ class ChannelView(OwnedView):
     )
     def test(self, request: Request, pk: int) -> Response:
         answer = deliveries.channel_test(channel=self.get_editable())
-        return Response({"ok": answer.ok, "status": answer.status, "error": answer.error})
+        return Response({"ok": answer.ok, "status": answer.status, "error": spoken(answer.error)})
 
     @extend_schema(summary="What was sent, newest first", parameters=CURSOR, responses=DeliverySerializer(many=True))
     def deliveries(self, request: Request, pk: int) -> Response:

@@ -42,16 +42,16 @@ RETRY_AFTER = [timedelta(seconds=s) for s in (5, 30, 300, 1_800, 7_200, 28_800, 
 OLD_SECRET_LIVES = timedelta(hours=24)
 MOST_BROWSERS = 10
 AWAY_AFTER = 3
-"""Failures in a row that say that the receiver was away. Fewer may be one message that it does not like."""
+"""After so many failures in a row the receiver was unreachable. Fewer may mean that it rejects one message."""
 BROKEN_AFTER = 5
 """Failures in a row after which a channel is sent one message at a time, until one arrives."""
 
 
 @transaction.atomic
 def notifications_plan(now: datetime | None = None) -> int:
-    """Decides for new alerts which channels they go to and when, unless someone muted them; how many alerts were looked at.
+    """Plans for new alerts that are not muted which channels they go to and when; returns how many alerts were planned.
 
-    One caller at a time, so that what belongs together is seen together; another's turn comes with the next tick.
+    Runs in one process at a time, so that alerts that belong together are grouped; others try again at the next tick.
     """
     if not _alone():
         return 0
@@ -86,7 +86,7 @@ def _notification(planned: Planned) -> Notification:
 
 
 def deliveries_prepare(now: datetime | None = None) -> int:
-    """Makes messages of notifications that are due within each channel's rate; how many were made."""
+    """Makes messages of due notifications within each channel's rate; returns how many."""
     moment = now or timezone.now()
     _needless(moment).delete()
     waiting = Notification.objects.filter(delivery=None, due_at__lte=moment, channel__enabled=True)
@@ -94,7 +94,7 @@ def deliveries_prepare(now: datetime | None = None) -> int:
 
 
 def _needless(now: datetime) -> QuerySet[Notification]:
-    """Escalations that nobody needs any more, as someone has acknowledged the alert or it is resolved, and what was muted while it waited."""
+    """Escalations of alerts that were acknowledged or resolved meanwhile, and notifications of alerts that were muted while they waited."""
     done = Q(alert__acknowledged_at__isnull=False) | Q(alert__state=AlertState.RESOLVED)
     waited = Q(gathered=True) | Q(after_minutes__gt=0)
     return Notification.objects.filter(Q(done, after_minutes__gt=0) | Q(waited, alert__mute__isnull=False), delivery=None, due_at__lte=now)
@@ -102,7 +102,8 @@ def _needless(now: datetime) -> QuerySet[Notification]:
 
 @transaction.atomic
 def _prepare(channel_id: int, now: datetime) -> int:
-    """One digest of all that waited for it; of the others one message for each alert while that stays well within the rate, else one for all."""
+    """One digest of the notifications that wait for it. The others become one message for each alert if that stays well within the rate, else one
+    for all."""
     channel = Channel.objects.select_for_update(skip_locked=True, of=("self",)).select_related("owner", "team").filter(pk=channel_id).first()
     if channel is None:
         return 0
@@ -151,7 +152,7 @@ def message(alerts: Sequence[dict[str, Any]], *, kind: str, count: int, now: dat
 
 
 def channels_due(now: datetime | None = None) -> list[int]:
-    """The channels for which a message is due and none is on its way: a receiver that hangs keeps one thread, not all of them."""
+    """The channels with a due message and none in flight: a receiver that hangs blocks one thread, not all of them."""
     moment = now or timezone.now()
     busy = Delivery.objects.filter(claimed_until__gt=moment, sent_at=None, failed_at=None).values("channel")
     return list(_due(moment).exclude(channel__in=busy).order_by().values_list("channel", flat=True).distinct())
@@ -161,13 +162,13 @@ def _due(now: datetime) -> QuerySet[Delivery]:
     free = Q(claimed_until=None) | Q(claimed_until__lte=now)
     awake = Q(channel__not_before=None) | Q(channel__not_before__lte=now)
     due = Delivery.objects.filter(free, awake, sent_at=None, failed_at=None, next_at__lte=now, channel__enabled=True)
-    # What was said earlier of the same alert arrives earlier.
+    # Earlier messages about the same alert are delivered first.
     before = Notification.objects.filter(channel=OuterRef("channel"), delivery__lt=OuterRef("pk"), delivery__sent_at=None, delivery__failed_at=None)
     return due.exclude(Exists(before.filter(alert__notifications__delivery=OuterRef("pk"))))
 
 
 def channel_send(*, channel_id: int, seconds: float = 20.0) -> int:
-    """Sends what is due for one channel, oldest first, for at most about `seconds`; how many attempts were made."""
+    """Sends what is due for one channel, oldest first, for at most about `seconds`; returns the number of attempts."""
     attempts = 0
     end = timezone.now() + timedelta(seconds=seconds)
     while (now := timezone.now()) < end:
@@ -184,7 +185,7 @@ def channel_send(*, channel_id: int, seconds: float = 20.0) -> int:
 
 
 def _claim(delivery: Delivery, now: datetime) -> bool:
-    """Whether this caller alone may send `delivery` now. The attempt counts before it is made: a crash in it is one too."""
+    """Whether this caller alone may send `delivery` now. The attempt is counted before it is made, so a crash counts as one."""
     claimed = _due(now).filter(pk=delivery.pk).update(claimed_until=now + TRANSPORTS[delivery.channel.kind].LONGEST, attempts=F("attempts") + 1)
     if claimed:
         delivery.refresh_from_db()
@@ -196,9 +197,9 @@ def _send(delivery: Delivery, now: datetime) -> Answer:
 
 
 def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
-    """Writes down what became of an attempt: sent, to be tried again, or given up. A browser that ended its subscription is forgotten.
+    """Records the outcome of an attempt: sent, to be retried, or given up. A browser that ended its subscription is removed.
 
-    When a receiver that was away takes a message, what failed before is due at once: nobody waits for hours because it was away for minutes.
+    When a receiver is back, messages that failed before are due at once: an outage of minutes must not delay them for hours.
     """
     now = timezone.now()
     channel = Channel.objects.filter(pk=delivery.channel_id)
@@ -213,7 +214,7 @@ def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
             channel.delete()
             return
         if answer.gone:
-            channel.update(enabled=False, disabled_reason="The receiver answered 410 Gone.")
+            channel.update(enabled=False, disabled_reason=Message("The receiver answered 410 Gone."))
             delivery.failed_at = now
         elif delivery.attempts > len(RETRY_AFTER):
             delivery.failed_at = now
@@ -230,7 +231,7 @@ def _waiting(channel_id: int) -> QuerySet[Delivery]:
 
 
 def delivery_retry(*, delivery: Delivery) -> None:
-    """Has a message that failed tried once more now, also one that was given up. Raises Refused for one that arrived."""
+    """Retries a failed message now, even if it was given up. Raises Refused for one that was delivered."""
     now = timezone.now()
     unsent = Delivery.objects.filter(pk=delivery.pk, sent_at=None, test=False)
     if not unsent.update(next_at=now, failed_at=None):
@@ -239,7 +240,7 @@ def delivery_retry(*, delivery: Delivery) -> None:
 
 
 def channel_rotate(*, channel: Channel) -> str:
-    """A new secret; messages carry signatures of both for a day. The new one."""
+    """Makes and returns a new secret; for a day messages carry signatures by both."""
     channel.old_secret, channel.old_secret_until = channel.secret, timezone.now() + OLD_SECRET_LIVES
     channel.secret = fresh = new_secret()
     channel.save(update_fields=["secret", "old_secret", "old_secret_until"])
@@ -279,7 +280,7 @@ def channel_create(*, owner: User, queries: Sequence[Query] = (), team: Team | N
 
 @transaction.atomic
 def browser_subscribe(*, owner: User, url: str, browser_keys: str, **fields: Any) -> Channel:
-    """One of `owner`'s browsers as a channel. A browser has one: subscribed again it stays the same, and another person's it is no more.
+    """Makes one of `owner`'s browsers a channel. A browser has one channel: subscribing again keeps it, and another user's channel for it is removed.
 
     Raises Refused when they have as many as one person may.
     """
@@ -296,7 +297,7 @@ def browser_subscribe(*, owner: User, url: str, browser_keys: str, **fields: Any
 def browser_find(*, url: str, browser_keys: str) -> Channel | None:
     """The browser that has this subscription; None unless both the address and the keys are right.
 
-    They are the browser's own secrets: who has them could read its messages.
+    Both are secrets of the browser: with them one could read its messages.
     """
     known = Channel.objects.filter(browser=_browser(url), kind=ChannelKind.PUSH).first()
     return known if known is not None and hmac.compare_digest(known.browser_keys.encode(), browser_keys.encode()) else None
@@ -315,7 +316,7 @@ def _browser(url: str) -> str:
 
 @transaction.atomic
 def channel_update(*, channel: Channel, user: User, queries: Sequence[Query] | None = None, **fields: Any) -> Channel:
-    """Changes what is given; switching on again forgets why it was switched off. `queries` chooses as in channel_create.
+    """Changes the given fields; enabling clears the reason why it was disabled. `queries` chooses as in channel_create.
 
     Chosen queries that `user` may not see stay chosen. Raises OverQuota for a team that has enough channels.
     """
@@ -332,11 +333,11 @@ def channel_update(*, channel: Channel, user: User, queries: Sequence[Query] | N
         channel.disabled_reason, channel.failures, channel.not_before = "", 0, None
     channel.save()
     if queries is not None:
-        # Again: what was read before may be limited to what someone sees.
+        # Read again: the object before may contain only what a user sees.
         Channel.objects.get(pk=channel.pk).queries.set(queries)
     return channel
 
 
 def channel_delete(*, channel: Channel) -> None:
-    """Removes the channel with what waits for it."""
+    """Removes the channel and its waiting messages."""
     channel.delete()

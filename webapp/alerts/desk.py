@@ -1,4 +1,4 @@
-"""The order of the desk, and pages of it: keyset pages in any order, and one decision about all that match, a bounded piece at a time."""
+"""The order of the desk: keyset pages in any order, and bulk decisions about all matching alerts in bounded batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webapp.alerts.models import Alert
 from webapp.config.boxes import whole
 
 PIECE = 1000
-"""Alerts that one request decides about at most: about half a second, and three rows of the outbox."""
+"""At most so many alerts per request: about half a second, and three rows of the outbox."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,13 @@ def in_order(alerts: QuerySet[Alert], order: Order, after: Sequence[int] | None 
     if after is None:
         return alerts
     value, pk = after
-    # The first condition bounds the index, the second leaves the ties out.
+    # The first condition bounds the index scan, the second excludes ties.
     rest = Q(**{f"{order.column}__{beyond}": value}) | Q(**{f"id__{beyond}": pk})
     return alerts.filter(rest, **{f"{order.column}__{beyond}e": value})
 
 
 def piece_of(alerts: QuerySet[Alert], below: int | None) -> list[Alert]:
-    """The next of them to decide about: the newest below an id. What arrives meanwhile is above it and left alone."""
+    """The next batch: the newest alerts below an id. Alerts that arrive meanwhile are above it and stay untouched."""
     rest = alerts.order_by("-id") if below is None else alerts.order_by("-id").filter(id__lt=below)
     return list(rest[:PIECE])
 

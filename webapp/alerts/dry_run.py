@@ -1,4 +1,4 @@
-"""Where the alerts of the last hours would have gone by today's rules and channels, and in how many messages. Nothing is sent."""
+"""Where the alerts of the last hours would have gone under the present rules and channels, in how many messages. Sends nothing."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from webapp.alerts.schedule import Planned, calling, schedule
 from webapp.queries.models import Query
 
 LOOKED_AT = 10_000
-"""A dry run looks at the newest so many alerts."""
+"""A dry run considers at most so many of the newest alerts."""
 LISTED = 5
 
 
 def dry_run(*, user: User, hours: int, now: datetime, rule: Terms | None = None) -> dict[str, Any]:
-    """By all rules and channels, or by `rule` alone; of both, what `user` may see."""
+    """With all rules and channels that `user` may see, or with `rule` alone."""
     since, queries = now - timedelta(hours=hours), Query.objects.visible_to(user)
     opened = Alert.objects.filter(query__in=queries.values("pk"), opened_at__gte=since, mute=None)
     alerts = list(opened.order_by("-id")[:LOOKED_AT])

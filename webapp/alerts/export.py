@@ -1,4 +1,4 @@
-"""The alerts that the filters leave as CSV, written while it is read."""
+"""The filtered alerts as CSV, streamed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = (
 
 
 def rows_of(alerts: QuerySet[Alert]) -> Iterator[list[Any]]:
-    """A row an alert, newest first. Asked for piece by piece: no statement takes long, however many there are."""
+    """One row per alert, newest first. Read in batches: no statement takes long, however many there are."""
     rest, below = alerts.order_by("-id"), None
     while piece := list((rest if below is None else rest.filter(id__lt=below))[:AT_ONCE]):
         yield from (_row(alert) for alert in piece)

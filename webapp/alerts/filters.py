@@ -30,7 +30,7 @@ class AlertFilter(django_filters.FilterSet):  # type: ignore[misc]
     kind = django_filters.CharFilter()
     entity = django_filters.CharFilter(method="of_entity")
     assignee = django_filters.CharFilter(method="of_assignee", help_text="A user's name, `me` or `nobody`.")
-    over = django_filters.BooleanFilter(field_name="over_at", lookup_expr="isnull", exclude=True, help_text="What it tells of has ended.")
+    over = django_filters.BooleanFilter(field_name="over_at", lookup_expr="isnull", exclude=True, help_text="The answer behind it has ended.")
     muted = django_filters.BooleanFilter(field_name="mute", lookup_expr="isnull", exclude=True)
     verdict = django_filters.MultipleChoiceFilter(method="of_verdicts", choices=Verdict.choices)
     opened_from = django_filters.IsoDateTimeFilter(field_name="opened_at", lookup_expr="gte")

@@ -1,6 +1,6 @@
-"""What people do with alerts: each decision one step with its person, time and comment, published to everybody who looks on.
+"""What users do with alerts: each decision is one step with user, time and comment, and is published to all viewers.
 
-A decision is taken under the lock of the feed's head row, so of two people who act at once one is first. The other one sees who it was.
+A decision is taken under the lock of the feed's head row, so of two users who act at once one is first, and the other is shown who it was.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Decision:
 def alert_decide(*, alert: Alert, decision: Decision, revision: int | None = None) -> None:
     """Takes one step with one alert. `revision`: the one that the person saw.
 
-    Raises Overtaken, with who did what, when someone decided since or the alert's state does not permit the step any more.
-    Who repeats their own step changes nothing.
+    Raises Overtaken, with who did what, when someone decided since or the alert's state no longer permits the step. Repeating one's own step changes
+    nothing.
     """
     _check_assignee([alert], decision)
     with transaction.atomic():
@@ -68,7 +68,7 @@ def alert_decide(*, alert: Alert, decision: Decision, revision: int | None = Non
 
 
 def alerts_decide(*, alerts: Sequence[Alert], decision: Decision) -> list[int]:
-    """Takes one step with many alerts. The ids of those that changed: the others were past it."""
+    """Takes one step with many alerts. Returns the ids of those that changed; the others no longer permitted it."""
     _check_assignee(alerts, decision)
     changed: list[int] = []
     for feed_id, ids in _by_feed(alerts):
@@ -84,7 +84,7 @@ def alert_comment(*, alert: Alert, user: User, text: str) -> AlertStep:
 
 
 def alert_judge(*, alert: Alert, user: User, verdict: str, reason: str = "") -> Feedback:
-    """What the person says about the answer behind the alert: the last word of each counts."""
+    """A user's feedback on the answer behind the alert: each user's last one counts."""
     said = {"verdict": verdict, "reason": reason, "at": timezone.now()}
     return Feedback.objects.update_or_create(alert=alert, author=user, defaults=said)[0]
 
@@ -109,7 +109,7 @@ def _write(alerts: QuerySet[Alert], decision: Decision) -> None:
     fields: dict[str, Any]
     match decision.step:
         case Step.SEEN:
-            # Looking decides nothing: nobody is overtaken by it.
+            # Seeing an alert decides nothing, so it overtakes nobody.
             alerts.update(state=AlertState.SEEN)
             return
         case Step.ACKNOWLEDGED:

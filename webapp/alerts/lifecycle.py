@@ -1,9 +1,9 @@
 """Which answers open an alert, and which end it. One open interval is one alert.
 
-- `border`: being inside is an interval; `in` opens, the next `out` of the same entity ends. The same the other way round, for who wants
-  to know of everything that leaves.
+- `border`: being inside is an interval; `in` opens, the next `out` of the same entity ends. The same the other way round, for alerts about
+everything that leaves.
 - Families that answer with intervals: the alert is open while the answer's end is null.
-- All others are instants or closed already: the alert waits for a person.
+- All other answers are instants or already closed: the alert waits for a user.
 
 What has ended stays on the desk until someone has acknowledged it; what had been acknowledged before is resolved by its end. What was
 retracted never held: it is resolved at once.
@@ -113,7 +113,7 @@ class Ledger:
 
 
 def end_by_itself(alert: Alert, why: Resolution) -> AlertStep | None:
-    """What the alert reports is over: resolved if someone had acknowledged it, else it waits for someone. None: a person was done with it."""
+    """What the alert reports is over: resolved if someone had acknowledged it, else it waits for someone. None: a user had resolved it."""
     if alert.state == AlertState.RESOLVED:
         return None
     alert.over_at, alert.resolution = timezone.now(), why

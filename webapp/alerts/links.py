@@ -33,7 +33,7 @@ def acknowledging_link(delivery: Delivery) -> str | None:
 
 
 def delivery_of(token: str) -> Delivery | None:
-    """The message that the link came in; None for one that was made up, is too old, or of a channel that is gone or off."""
+    """The message that contained the link; None if the link is forged, too old, or of a channel that was removed or disabled."""
     try:
         webhook_id = signing.loads(token, salt=SALT, max_age=GOOD_FOR)
     except signing.BadSignature:

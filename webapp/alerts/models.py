@@ -1,4 +1,4 @@
-"""Alerts, and the channels that carry them out of the house."""
+"""Alerts, and the channels that send them."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Resolution(models.TextChoices):
 
 
 class Mute(Owned):
-    """For whose alerts nobody wants to be called: of a query, of the queries that name a region, of an entity or of a pair.
+    """Suppresses notifications for the alerts of a query, of the queries that name a region, of an entity or of a pair.
 
-    It speaks for queries that its owner may change. `window_until` None: for good. `rule`, `first_from` and `length` make the windows of one that
+    It applies to queries that its owner may change. `window_until` None: for good. `rule`, `first_from` and `length` make the windows of one that
     repeats; `begun`: the open alerts have been muted for this window.
     """
 
@@ -84,11 +84,11 @@ class Mute(Owned):
 class Alert(models.Model):
     """One open interval, or one instant, that a person must know about.
 
-    `detection_key` is the natural key of the detection that opened it, `closing_key` of the one that ended it. `over_at`: when we learnt
-    that what it reports has ended; `resolution` then says why. It stays on the desk until someone acknowledges it: only both together
+    `detection_key` is the natural key of the detection that opened it, `closing_key` of the one that ended it. `over_at`: when we learnt that the
+    reported answer has ended; `resolution` then says why. It stays on the desk until someone acknowledges it: only both together
     resolve it. `start` and `end` are event time, `opened_at` and `over_at` the wall clock.
 
-    `revision` counts what people decided: a user who decides names the one they saw, and learns who was faster.
+    `revision` counts decisions: a user who decides sends the revision they saw, and is shown who was faster.
     """
 
     query = models.ForeignKey(Query, models.CASCADE, related_name="alerts")
@@ -139,7 +139,7 @@ class Alert(models.Model):
 
 
 class Step(models.TextChoices):
-    """What can happen to an alert: by a person, or (the second half) by itself."""
+    """What can happen to an alert: by a user, or (the second half) automatically."""
 
     SEEN = "seen", "Seen"
     ACKNOWLEDGED = "acknowledged", "Acknowledged"
@@ -175,7 +175,7 @@ class Verdict(models.TextChoices):
 
 
 class Feedback(models.Model):
-    """What a person says about an answer that called them: a label of the answer, by which queries can be tuned."""
+    """A user's feedback on an answer that raised an alert: a label for tuning the query."""
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="feedback")
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
@@ -190,7 +190,7 @@ class Feedback(models.Model):
 
 
 class SavedView(Owned):
-    """A name for what someone looks at on the desk: the parameters of its address. Users who may see alerts may keep one."""
+    """A named view of the desk: the parameters of its address. Users who may see alerts may keep one."""
 
     edit_role = Role.VIEWER
 
@@ -328,7 +328,7 @@ class Turn(models.Model):
 
 
 class RoutingRule(Paced, Owned):
-    """Which alerts go to which channels, besides those that a channel carries by itself.
+    """Which alerts go to which channels, besides those that a channel subscribes to.
 
     What is empty asks for nothing. An alert matches that is of `feed`, of one of `queries`, of a query with one of `tags` or that names one of
     `regions`, is grave enough, and was opened at one of `days` (0: Monday) between `from_time` and `until_time` of `zone`. It goes to
@@ -365,7 +365,7 @@ class RoutingRule(Paced, Owned):
 
 
 class Notification(models.Model):
-    """That an alert is to reach a channel, by which rule (none: the channel carries it by itself) and when; `delivery` is its message.
+    """An alert is to be sent to a channel, by which rule (none: the channel subscribes to it) and when; `delivery` is its message.
 
     `gathered`: it waits for a digest, and goes with all that are due by then. `group`: what is limited together on the channel.
     """

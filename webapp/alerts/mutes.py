@@ -1,4 +1,4 @@
-"""Mutes: for whose alerts nobody wants to be called, from when until when, by whom and why. What is muted is stored and shown as muted.
+"""Mutes: which alerts send no notifications, from when until when, by whom and why. Muted alerts are stored and shown as muted.
 
 A mute has a window. That of a snooze begins now; that of maintenance comes again by an iCalendar rule (RFC 5545). The row holds the present or
 next window in absolute time, so whether an alert is muted is a comparison, and the tick moves windows on. When a window ends, alerts that
@@ -30,7 +30,7 @@ from webapp.queries.models import Query
 
 LONGEST_WINDOW = timedelta(days=7)
 LONGEST_AGO = timedelta(days=366)
-"""A rule begins no earlier than so long ago: it is followed from its beginning."""
+"""A rule begins at most so long ago: its windows are computed from its beginning."""
 NOT_BY_DAYS = {"BYMONTHDAY", "BYSETPOS"}
 """Not with DAILY or WEEKLY: a 31st of February would be looked for on each day or in each week until the year 9999."""
 RULE_PARTS = {"FREQ", "INTERVAL", "BYDAY", "BYMONTHDAY", "BYMONTH", "BYSETPOS", "WKST", "UNTIL", "COUNT"}
@@ -40,7 +40,7 @@ RULE = re.compile(r"(RRULE:)?[A-Z]+=[A-Z0-9,+-]+(;[A-Z]+=[A-Z0-9,+-]+)*", re.ASC
 
 
 def mute_list(*, user: AnyUser) -> QuerySet[Mute]:
-    """The mutes that `user` may see: those that are on or come first, then those that are over."""
+    """The mutes that `user` may see: present and future ones first, then past ones."""
     found = Mute.objects.visible_to(user).with_editable(user).select_related("owner", "team", "feed", "query", "region")
     return found.order_by(F("ended_at").desc(nulls_first=True), "-id")
 
@@ -80,7 +80,7 @@ def mute_create(
         mute.first_from, mute.length = first, (until or first) - first
         mute.window_from, mute.window_until = following
     with transaction.atomic():
-        # In turn with batches: what they open is muted by this or found by it.
+        # Serialised with batches: alerts that a batch opens are muted by it or found here.
         head_lock(feed.pk)
         mute.save()
         record("mute.create", mute, feed=feed.name, reason=reason, until=None if until is None else until.isoformat())
@@ -127,7 +127,7 @@ def _turn(mute: Mute, now: datetime) -> None:
 
 
 def _begin(mute: Mute) -> None:
-    """What is open already and matches is muted from now on."""
+    """Open alerts that match are muted from now on."""
     open_ones = _matching(mute).filter(~Q(state=AlertState.RESOLVED), mute=None)
     _change(mute.feed_id, open_ones, mute=mute)
     Mute.objects.filter(pk=mute.pk).update(begun=True)

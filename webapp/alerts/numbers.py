@@ -1,4 +1,4 @@
-"""How the desk does: open alerts over time, how long people take, and which queries and entities call most."""
+"""Statistics of the desk: open alerts over time, response times, and the queries and entities with the most alerts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """When messages may come: quiet hours, digests, and one message for what belongs together.
 
-All of it is decided once, when an alert is planned, from times alone: the alert's own, and those that are written for others before it. What
-waits is a row with its time, so that neither a restart nor a second planner changes what goes together.
+All of it is decided once, when an alert is planned, from times alone: the alert's own and those of earlier notifications. A waiting notification is
+a row with its time, so neither a restart nor a second planner changes the grouping.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
+from engine.model.messages import Message
 from webapp.queries.models import Severity
 
 HOUR = timedelta(hours=1)
@@ -104,7 +105,7 @@ class Limit:
 
 
 class Paced(models.Model):
-    """What has a pace: a routing rule, or a channel, which is a person's own unless it is of a team."""
+    """A model with a pace: a routing rule or a channel."""
 
     zone = models.CharField(max_length=60, default="UTC")
     quiet_from = models.TimeField(null=True, blank=True)
@@ -130,14 +131,14 @@ def pace_of(fields: dict[str, Any]) -> Pace:
     return Pace(**{name: fields.pop(name) for name in Paced.PACE if name in fields})
 
 
-def pace_faults(fields: Mapping[str, Any]) -> dict[str, str]:
+def pace_faults(fields: Mapping[str, Any]) -> dict[str, Message]:
     """What is wrong with the pace in these fields, by field."""
     faults = {}
     try:
         ZoneInfo(fields.get("zone", "UTC"))
     except (ZoneInfoNotFoundError, ValueError):
-        faults["zone"] = "A time zone of the IANA list, as Europe/Athens."
+        faults["zone"] = Message("A time zone of the IANA list, as Europe/Athens.")
     begin, end = fields.get("quiet_from"), fields.get("quiet_until")
     if (begin is None) != (end is None) or (begin is not None and begin == end):
-        faults["quiet_until"] = "Quiet hours have a beginning and another time as their end; leave both empty for none."
+        faults["quiet_until"] = Message("Quiet hours have a beginning and another time as their end; leave both empty for none.")
     return faults

@@ -1,25 +1,26 @@
-"""Why a message did not leave, in words for the log of deliveries."""
+"""Why a message could not be sent, for the log of deliveries."""
 
 from __future__ import annotations
 
 import socket
 import ssl
 
-MOST = 300
+from engine.model.messages import Message, as_it_is
+
+LONGEST_REASON = 300
 """Characters that a delivery keeps."""
 
 
-def reason_of(error: Exception) -> str:
-    """What the person who keeps the channel can do something about comes in a sentence; all else as it is."""
+def reason_of(error: Exception) -> Message:
+    """A sentence for failures that the channel's owner can do something about; other errors as they are."""
     match error:
         case socket.gaierror():
-            text = f"The name of the receiver's host has no address: check it ({error.strerror})."
+            return Message("The name of the receiver's host has no address: check it ({why}).", why=error.strerror)
         case ConnectionRefusedError():
-            text = "Nothing takes connections at the receiver's address and port (connection refused)."
+            return Message("Nothing takes connections at the receiver's address and port (connection refused).")
         case ssl.SSLCertVerificationError():
-            text = f"The receiver's certificate is not trusted: {getattr(error, 'verify_message', error.strerror)}."
+            return Message("The receiver's certificate is not trusted: {why}.", why=getattr(error, "verify_message", error.strerror))
         case TimeoutError():
-            text = "The receiver did not answer in time."
+            return Message("The receiver did not answer in time.")
         case _:
-            text = f"{type(error).__name__}: {error}"
-    return text[:MOST]
+            return as_it_is(f"{type(error).__name__}: {error}"[:LONGEST_REASON])

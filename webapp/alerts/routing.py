@@ -1,7 +1,7 @@
-"""Which channels an alert goes to: those that carry it by themselves, and those that a rule names.
+"""Which channels an alert goes to: those that subscribe to it, and those that a rule names.
 
-A rule sends nothing that its own owner may not see, and a channel carries nothing that its owner may not see. To one channel an alert
-goes once at once, by the first rule that matches, and once for each time of an escalation.
+A rule sends nothing that its own owner may not see, and a channel carries nothing that its owner may not see. An alert goes to a channel once
+immediately, by the first matching rule, and once for each escalation time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Terms:
     shifts: frozenset[int] = frozenset()
 
     def matches(self, alert: Alert) -> bool:
-        """Whether the alert is one that the rule is about."""
+        """Whether the rule matches the alert."""
         query = alert.query
         return (
             (self.feed is None or alert.feed_id == self.feed)
@@ -122,7 +122,7 @@ def routes_of(alerts: Sequence[Alert], rules: Sequence[Terms] | None = None) -> 
     given = [terms_of(rule) for rule in stored] if rules is None else rules
     wanted = Alert.objects.filter(pk__in=[one.pk for one in alerts])
     known = list(wanted.select_related("query", "feed").prefetch_related("query__regions").order_by("id"))
-    sight, roster = _Sight({alert.query_id for alert in known}), _roster(given, known)
+    sight, roster = _VisibleQueries({alert.query_id for alert in known}), _roster(given, known)
     found: dict[tuple[int, int, int], Route] = {}
     for rule in given:
         matching = [alert for alert in known if sight.sees(rule.owner, alert) and rule.matches(alert)]
@@ -158,7 +158,7 @@ def _carries(channel: Channel, alert: Alert) -> bool:
     return is_chosen and rank(alert.severity) >= rank(channel.min_severity)
 
 
-class _Sight:
+class _VisibleQueries:
     """Who sees which of some queries, each looked up once."""
 
     def __init__(self, queries: set[int]) -> None:
@@ -183,7 +183,7 @@ def rule_list(*, user: AnyUser) -> QuerySet[RoutingRule]:
 @transaction.atomic
 def rule_save(*, user: User, rule: RoutingRule | None = None, **fields: Any) -> RoutingRule:
     """A new rule of `user`'s, or `rule` with what is given changed. What it chooses and `user` may not see stays chosen. Raises OverQuota."""
-    # Each alert is held against all of them.
+    # Each alert is matched against all of them.
     team = fields.get("team")
     if rule is None:
         quota_check("rules", user=user, team=team, more=1, held=rules_held)

@@ -1,7 +1,7 @@
 """When each alert goes to its channels: at once, or with others in a digest.
 
-What a query asks for comes first (so many messages an hour), else the grouping of the rule that sends it, else that of the channel. Then the
-digests and quiet hours of both. The outcome follows from the alerts' times and from what is written for the channel already.
+The query's limit of messages an hour comes first, else the grouping of the rule that sends it, else that of the channel. Then the digests and quiet
+hours of both apply. The result depends only on the alerts' times and on earlier notifications for the channel.
 """
 
 from __future__ import annotations

@@ -10,9 +10,10 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from webapp.accounts.models import User
-from webapp.accounts.permissions import AnyUser, people_who_change, visible
+from webapp.accounts.permissions import AnyUser, users_who_may_change, visible
 from webapp.alerts.models import OPEN_STATES, UNATTENDED_STATES, Alert, AlertState, AlertStep, Channel, Delivery, RoutingRule
 from webapp.alerts.rows import alert_rows
+from webapp.config.wording import spoken
 from webapp.queries.models import Query, Severity
 
 
@@ -44,7 +45,7 @@ def alerts_seen(*, user: AnyUser) -> QuerySet[Alert]:
 
 def handlers_of(query: Query) -> QuerySet[User]:
     """Those who may handle the query's alerts, so that one can be given to them."""
-    return people_who_change(query)
+    return users_who_may_change(query)
 
 
 def alerts_by_id(*, ids: list[int]) -> list[Alert]:
@@ -100,7 +101,7 @@ def deliveries_of(alert: Alert, *, user: AnyUser) -> list[dict[str, Any]]:
     rows = alert.notifications.filter(channel__in=Channel.objects.visible_to(user).values("pk")).annotate(
         name=F("channel__name"), sent_at=F("delivery__sent_at"), attempts=F("delivery__attempts"), error=F("delivery__error")
     )
-    return [{"channel": r.name, "sent_at": r.sent_at, "attempts": r.attempts or 0, "error": r.error or ""} for r in rows]
+    return [{"channel": r.name, "sent_at": r.sent_at, "attempts": r.attempts or 0, "error": spoken(r.error or "")} for r in rows]
 
 
 def channels_held(whose: dict[str, Any]) -> int:

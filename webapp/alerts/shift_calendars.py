@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from engine.model.messages import Message
+from engine.model.messages import Message, message_of
 
 FILE_BYTES = 1_000_000
 TURNS = 5_000
@@ -36,11 +36,11 @@ def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
         events = recurring_ical_events.of(calendar).between(now - timedelta(days=1), now + AHEAD)
         turns = [_turn(event, ZoneInfo(request["zone"])) for event in events[: TURNS + 1]]
     except TooManyNames as error:
-        return {"faults": [str(error)]}
+        return {"faults": [message_of(error)]}
     except Exception as error:
-        return {"faults": [f"This is no iCalendar file that can be read: {type(error).__name__}: {error}"[:300]]}
+        return {"faults": [Message("This is not a readable iCalendar file: {why}", why=f"{type(error).__name__}: {error}"[:250])]}
     if len(turns) > TURNS:
-        return {"faults": [f"The calendar has more than {TURNS:,} turns in the next {AHEAD.days} days."]}
+        return {"faults": [Message("The calendar has more than {most:,} turns in the next {days} days.", most=TURNS, days=AHEAD.days)]}
     return {"turns": sorted(turns)}
 
 

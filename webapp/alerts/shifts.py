@@ -20,7 +20,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 
 from engine.model.faults import refuse
-from engine.model.messages import Message
+from engine.model.messages import Message, as_it_is
 from webapp.accounts.language import language_of
 from webapp.accounts.models import Membership, Team, User
 from webapp.accounts.permissions import AnyUser
@@ -34,9 +34,9 @@ MEMORY_BYTES = 1 << 30
 NAMED_AS_UNKNOWN = 10
 MOST_OF_A_PERSON = 50
 SOON = timedelta(days=30)
-"""A calendar that ends before is to be imported again."""
+"""A calendar that ends earlier needs to be imported again."""
 GAP = timedelta(days=3)
-"""Longer than a weekend: it is no plan that nobody is on call for so long."""
+"""Longer than a weekend: a gap this long is not intended."""
 
 
 def shift_list(*, user: AnyUser, now: datetime | None = None) -> QuerySet[Shift]:
@@ -78,7 +78,8 @@ def _day(moment: datetime, zone: str) -> str:
 
 
 def shifts_warn(now: datetime | None = None) -> int:
-    """Mails owners of shifts what is wrong with them, each once; how many mails went. A mail that fails is sent at the next turn."""
+    """Mails the owners of shifts what is wrong with them, each problem once; returns how many mails were sent. A mail that fails is sent at the next
+    turn."""
     moment, sent = now or timezone.now(), 0
     for shift in shifts_at(Shift.objects.select_related("owner"), moment):
         warning = warning_of(shift, moment)
@@ -89,7 +90,7 @@ def shifts_warn(now: datetime | None = None) -> int:
             if not settings.EMAIL_GIVEN or not shift.owner.email or not shift.owner.is_active:
                 continue
             with translation.override(language_of(shift.owner.language)):
-                # Said again, in the language of who reads it.
+                # Written again in the reader's language.
                 is_mailed = _mailed(shift, (warning_of(shift, moment) or warning).text)
             if not is_mailed:
                 continue
@@ -100,7 +101,7 @@ def shifts_warn(now: datetime | None = None) -> int:
 
 def _mailed(shift: Shift, text: str) -> bool:
     link = f"{settings.PUBLIC_URL}{reverse('account')}" if settings.PUBLIC_URL else gettext("Account, Shifts")
-    words = gettext("The shift “%(name)s”: %(text)s Rules that send to it reach only who is on call.") % {"name": shift.name, "text": text}
+    words = gettext("The shift “%(name)s”: %(text)s Rules that send to it reach only people on call.") % {"name": shift.name, "text": text}
     subject = gettext("The shift %(name)s: %(text)s") % {"name": shift.name, "text": text}
     mail = EmailMessage(" ".join(subject.split())[:200], f"{words}\n\n{link}\n", to=[shift.owner.email])
     try:
@@ -153,7 +154,7 @@ def _read(calendar: str, zone: str, now: datetime) -> list[tuple[datetime, datet
         raise refuse("/calendar", Message("Reading the calendar broke off: it is damaged, or too large."))
     answer = json.loads(written)
     if "faults" in answer:
-        raise refuse("/calendar", answer["faults"][0])
+        raise refuse("/calendar", as_it_is(answer["faults"][0]))
     return [(datetime.fromisoformat(begin), datetime.fromisoformat(end), names) for begin, end, names in answer["turns"]]
 
 

@@ -1,4 +1,4 @@
-"""Short tasks that carry alerts out; both may run twice, or be lost: the next tick does the same."""
+"""Short tasks that send alerts; they may run twice or be lost: the next tick does the same."""
 
 from celery import shared_task
 
@@ -7,7 +7,7 @@ from webapp.alerts import deliveries, mutes, shifts
 
 @shared_task  # type: ignore[untyped-decorator]
 def deliver() -> None:
-    """Plans and prepares what is new, and starts the sending for each channel by itself: a slow receiver delays nobody else."""
+    """Plans and prepares new notifications, and starts sending for each channel separately: a slow receiver delays no other channel."""
     mutes.mutes_turn()
     deliveries.notifications_plan()
     deliveries.deliveries_prepare()
@@ -17,7 +17,7 @@ def deliver() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def warn_of_shifts() -> None:
-    """Tells owners of shifts in time that nobody will be on call."""
+    """Notifies owners of shifts in time when nobody will be on call."""
     shifts.shifts_warn()
 
 

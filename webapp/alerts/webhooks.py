@@ -1,4 +1,4 @@
-"""Sending one signed message to an address someone typed in (Standard Webhooks), without becoming a way into our own network.
+"""Sends one signed message to an address that a user typed in (Standard Webhooks), without opening a way into our own network (SSRF).
 
 The host is resolved once; every address it has must be public (or in a network that the operator of this installation named), and
 the connection goes to the address that was checked. No redirects, no more than 64 KB read, ten seconds in all.
@@ -23,7 +23,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-from engine.model.messages import Message
+from engine.model.messages import Message, as_it_is, message_of
 from webapp.alerts.reasons import reason_of
 from webapp.config.outside import RefusedAddress, is_named
 
@@ -34,13 +34,15 @@ LONGEST_WAIT = timedelta(days=1)
 """A receiver that asks for more is tried again then."""
 SECRET_PREFIX = "whsec_"  # noqa: S105  what secrets are recognised by
 
+NO_ERROR = as_it_is("")
+
 
 @dataclass(frozen=True)
 class Answer:
-    """What the receiver said: the HTTP status, or none and the reason. `retry_after`: it wants to be left alone so long."""
+    """What the receiver said: the HTTP status, or none and the reason. `retry_after`: the receiver asked to wait this long."""
 
     status: int | None
-    error: str = ""
+    error: Message = NO_ERROR
     retry_after: timedelta | None = None
 
     @property
@@ -90,7 +92,7 @@ def post_bytes(url: str, data: bytes, headers: Mapping[str, str]) -> Answer:
         parts = check_url(url)
         return _exchange(parts, resolve(parts), data, headers)
     except RefusedAddress as error:
-        return Answer(None, str(error))
+        return Answer(None, message_of(error))
     except (OSError, UnicodeError, http.client.HTTPException) as error:
         return Answer(None, reason_of(error))
 
@@ -134,7 +136,7 @@ def check_address(text: str, port: int) -> None:
 
 
 class _Pinned(http.client.HTTPConnection):
-    """A connection to the address that was checked, under the name that was asked for."""
+    """A connection to the checked address, under the requested host name."""
 
     def __init__(self, parts: SplitResult, address: str, port: int) -> None:
         super().__init__(parts.hostname or "", port, timeout=CONNECT_SECONDS)
@@ -165,7 +167,7 @@ def _exchange(parts: SplitResult, target: tuple[str, int], data: bytes, headers:
     finally:
         timer.cancel()
         connection.close()
-    return Answer(status) if 200 <= status < 300 else Answer(status, f"HTTP {status}", wait_of(retry, datetime.now(UTC)))
+    return Answer(status) if 200 <= status < 300 else Answer(status, as_it_is(f"HTTP {status}"), wait_of(retry, datetime.now(UTC)))
 
 
 def wait_of(retry_after: str | None, now: datetime) -> timedelta | None:

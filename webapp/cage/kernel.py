@@ -109,7 +109,7 @@ def refuses_calls() -> bool:
 
 def restrict_files(read: Iterable[Path]) -> bool:
     """Only files below `read` can be opened, and for reading alone; no TCP ports."""
-    if not restricts_files() or not _forgo_privileges():
+    if not restricts_files() or not _set_no_new_privileges():
         return False
     libc = _libc()
     version = libc.syscall(_CREATE_RULESET, None, 0, 1)
@@ -137,7 +137,7 @@ def _allow(ruleset: int, path: Path, rights: int) -> bool:
 
 def refuse_calls(*, processes: bool) -> bool:
     """CALLS give EPERM from now on, and so does starting a process unless `processes`; threads can always be started."""
-    if not refuses_calls() or not _forgo_privileges():
+    if not refuses_calls() or not _set_no_new_privileges():
         return False
     program = _program(*ARCHITECTURES[platform.machine()], processes=processes)
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in program))
@@ -198,7 +198,7 @@ def _allowed_if(number: int, argument: int, test: tuple[int, int]) -> list[_Line
     return [(_EQUAL, 0, 4, number), (_LOAD, 0, 0, argument), (operation, 1, 0, operand), *outcomes]
 
 
-def _forgo_privileges() -> bool:
+def _set_no_new_privileges() -> bool:
     """No program can give back what was taken; the kernel asks for it before it takes filters from anybody."""
     return _prctl(_NO_NEW_PRIVS, 1)
 

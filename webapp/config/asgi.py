@@ -23,7 +23,7 @@ from webapp.config.shutdown import end_all  # noqa: E402
 from webapp.live.origin import SameOrigin  # noqa: E402
 from webapp.live.routing import websocket_urlpatterns  # noqa: E402
 from webapp.live.tokens import TokenLogin  # noqa: E402
-from webapp.platform.memory import keep_what_is_loaded  # noqa: E402
+from webapp.platform.memory import freeze_loaded_objects  # noqa: E402
 from webapp.platform.waits import limit_waits  # noqa: E402
 
 check_keys_at_start()
@@ -35,4 +35,4 @@ request_finished.connect(give_back, dispatch_uid="connections")
 # At its end Python looks through everything that was loaded for cycles: most of a second of processor time, for memory that goes anyway.
 atexit.register(gc.freeze)
 application = ProtocolTypeRouter({"http": http, "websocket": SameOrigin(AuthMiddlewareStack(TokenLogin(URLRouter(websocket_urlpatterns))))})
-keep_what_is_loaded()
+freeze_loaded_objects()

@@ -5,7 +5,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView
 
-from webapp.accounts.views import to_the_log_in
+from webapp.accounts.views import admin_login_redirect
 from webapp.alerts.views import acknowledge, alerts, numbers, open_message
 from webapp.audit.views import audit
 from webapp.config.opened_links import opening_page
@@ -56,7 +56,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/schema/", SpectacularAPIView.as_view(), name="api-schema"),
     path("api/v1/", include(api)),
     # The admin has neither a log-in nor a change of password of its own: both would pass by the limits and the second factor.
-    path("admin/login/", to_the_log_in, name="admin-login"),
+    path("admin/login/", admin_login_redirect, name="admin-login"),
     path("admin/password_change/", RedirectView.as_view(pattern_name="account_change_password"), name="admin-password"),
     path("admin/", admin.site.urls),
 ]

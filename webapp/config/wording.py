@@ -79,7 +79,8 @@ def _value(name: str, value: str) -> Value:
     digits = value.replace(",", "")
     if digits.isdigit() and len(digits) < 20 and f"{int(digits):,}" == value:
         return int(digits)
-    return gettext(value) if name in MEANT and value else as_it_is(value)
+    word = gettext(value) if name in MEANT and value else value
+    return word if word != value else as_it_is(value)
 
 
 @dataclass(frozen=True)

@@ -19,27 +19,27 @@ from webapp.queries.selectors import queries_visible
 
 AT_ONCE = 2_000
 LOOK_S = 5.0
-"""How often it is looked at which answers may go out."""
+"""How often permissions are read again."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Records and the offset behind them. `seq`: the outbox's number that is reached; `after`: the last key, while stored answers are sent."""
+    """Records and the offset behind them. `seq`: the outbox number that was reached; `after`: the last key, while stored answers are sent."""
 
     records: Sequence[Keyed]
     offset: dict[str, Any]
 
 
 def numbers_of(text: str) -> frozenset[int]:
-    """The ids of `7, 12`; none: of all queries. Raises ValueError."""
+    """The ids in `7, 12`; empty: all queries. Raises ValueError."""
     return frozenset(int(one) for one in text.split(",") if text.strip())
 
 
 def answers_of(connector: Connector, offset: Mapping[str, Any] | None) -> Iterator[Part]:
-    """Without end; a part is empty where nothing is new. Raises Away while nobody answers for what would go out.
+    """Never ends; a part is empty when nothing is new. Raises Away while no user with the permission answers for the connector.
 
-    Stored answers come in the order of their keys, those that were retracted among them: what changes meanwhile has a number greater than the one
-    that was noted before, and comes behind. They come again when changes were forgotten before they could be sent.
+    Stored answers come in the order of their keys, those that were retracted among them: changes made meanwhile have greater numbers than the one
+    noted before, and follow. All stored answers are sent again when changes were deleted before they could be sent.
     """
     feed, chosen = connector.feed, numbers_of(connector.settings["queries"])
     at = dict(offset) if offset is not None else _beginning(feed, everything=connector.settings["start"] == "all")
@@ -58,10 +58,10 @@ def _beginning(feed: Feed, *, everything: bool) -> dict[str, Any]:
 
 
 def _permitted(connector: Connector, chosen: frozenset[int]) -> frozenset[int]:
-    """The queries whose answers go out: those that the person who set it up may see, as long as they may change the feed."""
+    """The queries whose answers go out: those that the user who set it up may see, as long as that user may change the feed."""
     person, feed = connector.set_by, connector.feed
     if person is None or not Feed.objects.editable_by(person).filter(pk=feed.pk).exists():
-        raise Away(Message("Who set this connector up may not change the feed any more: somebody who may has to save it again."))
+        raise Away(Message("The user who set up this connector may no longer change the feed: a user who may has to save it again."))
     visible = frozenset(queries_visible(user=person, feed=feed))
     return visible & chosen if chosen else visible
 

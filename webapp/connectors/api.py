@@ -1,4 +1,5 @@
-"""`connectors/`: streams from outside that run into feeds, and answers that go out. Who sees a feed sees how they do; who changes it sets them up."""
+"""`connectors/`: streams from outside that run into feeds, and answers that go out. Users who see a feed see their status; users who change it set
+them up."""
 
 from __future__ import annotations
 
@@ -26,12 +27,12 @@ from webapp.feeds.models import Connector, ConnectorState, Feed
 from webapp.feeds.of_feed import FeedNameField
 
 SILENT_S = 20.0
-"""A connector that is switched on, and of which its process said nothing for so long, has no process."""
+"""An enabled connector whose process has not reported for this long has no process."""
 NO_PROCESS = Message("The process that runs connectors (manage.py connect) does not run.")
 
 
 class ConnectorSerializer(serializers.ModelSerializer[Connector]):
-    """A connector: `settings` (without the secret ones) and `reading` for users who may change it, and how it does for all who see the feed."""
+    """A connector: `settings` (without the secret ones) and `reading` for users who may change it, and its status for all who see the feed."""
 
     feed = FeedNameField()
     settings = serializers.DictField(required=False)
@@ -101,7 +102,7 @@ class ConnectorView(GenericViewSet[Connector]):
 
     def _feed(self, feed: Feed) -> Feed:
         if not Feed.objects.editable_by(person(self.request)).filter(pk=feed.pk).exists():
-            raise PermissionDenied(Message("Only who may change the feed sets up its connectors."))
+            raise PermissionDenied(Message("Only users who may change the feed can set up its connectors."))
         return feed
 
     def _represent(self, connector: Connector) -> dict[str, Any]:
@@ -146,7 +147,7 @@ class ConnectorView(GenericViewSet[Connector]):
 
     @extend_schema(
         summary="Test a connector",
-        description="Connects, takes the first records (ten seconds at most) and tells what they would become. Nothing is stored, or sent.",
+        description="Connects, takes the first records (ten seconds at most) and returns the rows that they would become. Nothing is stored or sent.",
         request=TrialSerializer,
         responses=OpenApiTypes.OBJECT,
     )
@@ -159,7 +160,7 @@ class ConnectorView(GenericViewSet[Connector]):
         return Response(services.connector_try(feed=feed, kind=given["kind"], settings=settings, reading=given["reading"]))
 
     def _secrets(self, feed: Feed, pk: int | None, kind: str, settings: dict[str, Any]) -> dict[str, Any]:
-        """The stored secrets of a connector that is tested again where it is: nobody has them to type in. Raises Refused."""
+        """The stored secrets of a connector that is tested again in place: users do not type them in again. Raises Refused."""
         connector = None if pk is None else Connector.objects.filter(pk=pk, feed=feed, kind=kind).first()
         if connector is None:
             return {}

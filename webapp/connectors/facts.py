@@ -1,4 +1,4 @@
-"""What streams say of entities that is no event (a ship's name, its size), on its way to the registry."""
+"""Facts about entities that streams carry beside events (a ship's name, its size), on their way to the registry."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Facts:
             self._waiting.update(facts)
 
     def close(self) -> None:
-        """Hands over what waits, at the end of a stream."""
+        """Passes on the waiting facts, at the end of a stream."""
         self.store()
 
     def store(self) -> None:
-        """Hands over what waits. While the database is away it goes on waiting."""
+        """Passes on the waiting facts. While the database is away they keep waiting."""
         if not self._waiting:
             return
         try:

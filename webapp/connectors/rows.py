@@ -31,7 +31,7 @@ def reading_for(document: dict[str, Any], kind: SourceKind, feed: EngineFeed) ->
 
 
 def own_reading(document: Mapping[str, Any], columns: Sequence[str], feed: EngineFeed) -> Reading:
-    """For a protocol that says itself what its records mean; those of its `columns` that the feed has become attributes. Raises Refused."""
+    """For a protocol that defines the meaning of its records; those of its `columns` that the feed has become attributes. Raises Refused."""
     attributes = [{"source": name, "name": name, "type": str(type_)} for name, type_ in feed.columns.items() if name in columns]
     return _checked(reading_of({**document, "kind": "json", "attributes": attributes}), feed)
 
@@ -40,7 +40,7 @@ def _checked(reading: Reading, feed: EngineFeed) -> Reading:
     """The reading, if it makes rows of this feed. Raises Refused."""
     faults = []
     if not reading.time:
-        faults.append(Fault("/time", Message("Choose the column that tells the time; received is the time at which a record came.")))
+        faults.append(Fault("/time", Message("Choose the column with the time; received is the time at which a record came.")))
     if reading.crs == UTM:
         faults.append(Fault("/crs", Message("The coordinates look like UTM, and nothing says of which zone: give the EPSG code of the zone.")))
     made = reading.feed("made")

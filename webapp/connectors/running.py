@@ -1,4 +1,4 @@
-"""The connectors of all feeds, in and out, each in a thread: begun, watched, begun again with growing pauses, ended when changed or switched off."""
+"""The connectors of all feeds, in and out, each in a thread: started, watched, restarted with growing pauses, and ended when changed or disabled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from engine.failpoints import failpoint
 from engine.model.faults import Refused
-from engine.model.messages import Message
+from engine.model.messages import Message, all_of, as_it_is, message_of
 from engine.sinks.live import SinkKind
 from engine.sources.files import Piece
 from engine.sources.live import LINGER_S, Away, Batch, Source, SourceKind
@@ -28,7 +28,7 @@ from webapp.connectors.facts import Facts
 from webapp.connectors.network import GuardedNetwork
 from webapp.connectors.rows import reading_for, rows_of
 from webapp.connectors.services import kind_of, settings_of
-from webapp.feeds.damage import kept_apart
+from webapp.feeds.damage import damage_isolated
 from webapp.feeds.ingest import Delivery, ingest, settle
 from webapp.feeds.models import Connector, ConnectorState
 from webapp.feeds.offsets import connector_sent, reached
@@ -39,21 +39,21 @@ log = logging.getLogger(__name__)
 LOOK_S, REPORT_S, AWAY_S = 1.0, 2.0, 1.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 WELL_AFTER_S = 30.0
-"""A connector that ran for so long, or stored something, begins its pauses again."""
+"""A connector that ran for this long, or stored something, starts over with the shortest pause."""
 RATE_S = 10.0
 
 Signature = tuple[Any, ...]
-"""What a run was begun with: another one needs another run."""
+"""The settings that a run was started with: other settings need another run."""
 
 
 class Connectors:
-    """All connectors that are switched on."""
+    """All enabled connectors."""
 
     def __init__(self) -> None:
         self._runs: dict[int, Run] = {}
 
     def serve(self, end: threading.Event) -> None:
-        """Works until `end`. A database that is away is waited for: what runs goes on meanwhile."""
+        """Works until `end`. While the database is away, running connectors go on."""
         try:
             while not end.is_set():
                 try:
@@ -66,7 +66,7 @@ class Connectors:
             self.stop()
 
     def round(self) -> None:
-        """Ends what is not wanted any more, begins what is."""
+        """Ends connectors that are no longer wanted and starts new ones."""
         wanted = {connector.pk: connector for connector in Connector.objects.filter(enabled=True, feed__damage=None).select_related("feed")}
         for pk, run in list(self._runs.items()):
             if pk not in wanted or run.signature != signature_of(wanted[pk]):
@@ -79,7 +79,7 @@ class Connectors:
                 self._runs[pk].start()
 
     def stop(self) -> None:
-        """Ends all; each finishes the batch it is at."""
+        """Ends all; each finishes its present batch."""
         for run in self._runs.values():
             run.over.set()
         for run in self._runs.values():
@@ -120,27 +120,27 @@ class Run(threading.Thread):
             self._report(ConnectorState.STOPPED)
             connection.close()
 
-    def _attempt(self) -> str | None:
+    def _attempt(self) -> Message | None:
         """Runs until `over` (null), or until something is wrong."""
         try:
             self._report(ConnectorState.STARTING)
             ended_well = False
-            with kept_apart(self.connector.feed):
+            with damage_isolated(self.connector.feed):
                 kind = kind_of(self.connector.kind)
                 self._send(kind) if isinstance(kind, SinkKind) else self._follow(kind)
                 ended_well = True
-            return None if ended_well else "The feed's log is damaged."
+            return None if ended_well else Message("The feed's log is damaged.")
         except Refused as refused:
-            return " ".join(fault.message for fault in refused.faults)
+            return all_of([fault.message for fault in refused.faults])
         except (Away, OSError) as error:
-            return str(error) or type(error).__name__
+            return message_of(error) if str(error) else as_it_is(type(error).__name__)
         except (DatabaseError, InterfaceError) as error:
             close_old_connections()
-            return f"The database is away: {error}"
+            return Message("The database is away: {why}", why=error)
         except Exception as error:
-            # A source of someone else may raise anything; only this connector stands still.
+            # A third-party source may raise anything; only this connector is affected.
             log.exception("connector %s", self.connector.pk)
-            return f"{type(error).__name__}: {error}"
+            return as_it_is(f"{type(error).__name__}: {error}")
 
     def _offset(self) -> Any:
         return Connector.objects.filter(pk=self.connector.pk, revision=self.connector.revision).values_list("offset", flat=True).first()
@@ -188,7 +188,7 @@ class Run(threading.Thread):
                     return
                 if self._report_now_and_then():
                     facts.store()
-                # There may be more connectors than PostgreSQL has places.
+                # There may be more connectors than PostgreSQL has connections.
                 give_back()
         raise Away(Message("The stream ended."))
 
@@ -227,14 +227,14 @@ class Run(threading.Thread):
             self._last_message = timezone.now()
 
     def _report_now_and_then(self) -> bool:
-        """Says how it goes every REPORT_S; whether it did."""
+        """Reports the status every REPORT_S; whether it did."""
         is_due = time.monotonic() - self._reported_at > REPORT_S
         if is_due:
             self._report(ConnectorState.RUNNING)
         return is_due
 
     def _report(self, state: ConnectorState, **more: Any) -> None:
-        """Says in the database how it goes; that it cannot be said now stops nothing."""
+        """Writes the status into the database; a failure to do so stops nothing."""
         self._reported_at = time.monotonic()
         rate = sum(count for _, count in self._came) / RATE_S if state is ConnectorState.RUNNING else 0.0
         values = {"state": state, "rate": round(rate, 1), "failures": self._failures, **more}
@@ -251,7 +251,7 @@ class Run(threading.Thread):
         give_back()
 
     def _pause(self, error: str) -> None:
-        """Waits twice as long after each failure, a little more or less, so that not all come back at once."""
+        """Waits twice as long after each failure, with jitter, so that not all connectors return at once."""
         seconds = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._failures - 1, 10)) * random.uniform(0.8, 1.2)  # noqa: S311  no secret
         now = timezone.now()
         self._report(

@@ -1,4 +1,4 @@
-"""What changes connectors, and their test before they are saved."""
+"""Services that change connectors, and test them before they are saved."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def connector_create(
     enabled: bool = True,
     set_by: User | None = None,
 ) -> Connector:
-    """A connector that the process `connect` takes up. Raises Refused."""
+    """Makes a connector, which the process `connect` starts. Raises Refused."""
     if feed.connectors.count() >= MOST_OF_A_FEED:
         raise refuse("", Message("A feed has at most {most} connectors.", most=MOST_OF_A_FEED))
     if Connector.objects.filter(feed__owner=feed.owner).count() >= MOST_OF_AN_OWNER:
@@ -98,7 +98,7 @@ def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None
         connector.set_by = set_by
     _check_name(connector)
     if settings is not None or "reading" in changes:
-        # A connector can be switched off also where what it was set up with would not be taken any more.
+        # A connector can be disabled even if its settings would no longer be accepted.
         _check_meaning(connector)
     if settings_of(connector) != before:
         connector.offset = None
@@ -150,7 +150,7 @@ def checked_settings(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _applies(one: Field, kind: Kind, given: Mapping[str, Any]) -> bool:
-    """Whether a field means something beside what is chosen in the others."""
+    """Whether a field applies, given the choices in the others."""
     if one.when is None:
         return True
     name, values = one.when
@@ -198,9 +198,9 @@ def _check_meaning(connector: Connector) -> None:
 
 
 def _check_queries(connector: Connector) -> None:
-    """Only answers go out that the person who sets the connector up may see."""
+    """Only answers that the user who sets up the connector may see are sent."""
     if connector.reading:
-        raise refuse("/reading", Message("Records of answers have a form of their own: there is nothing to say of their columns."))
+        raise refuse("/reading", Message("Records of answers have a fixed form: their columns cannot be chosen."))
     try:
         chosen = numbers_of(connector.settings["queries"])
     except ValueError:
@@ -250,7 +250,7 @@ def _first_records(kind: SourceKind, settings: Mapping[str, Any]) -> list[Record
 
 
 def _meaning(records: list[Record | Broken], reading: Mapping[str, Any], kind: SourceKind, feed: Feed) -> dict[str, Any]:
-    """What the records become by `reading`, or by what is likely where nothing is said of it."""
+    """The rows that the records become by `reading`, or by a guess where it is not given."""
     whole = [flattened(dict(one)) for one in records if not isinstance(one, Broken)]
     columns = list(dict.fromkeys(name for one in whole for name in one))[:200]
     engine_feed = feed.engine_feed()

@@ -1,4 +1,4 @@
-"""What the protocols say of themselves, in the reader's language: titles, fields, promises. The engine knows English alone."""
+"""The texts of protocols in the reader's language: titles, fields, guarantees. The engine has them in English only."""
 
 from __future__ import annotations
 
@@ -107,5 +107,5 @@ TEXTS = (
 
 
 def said(text: str) -> str:
-    """A text of a protocol; of one that another package brings it may be English."""
+    """A text of a protocol; those of third-party packages may stay English."""
     return gettext(text) if text else ""

@@ -65,7 +65,7 @@ class SamplesView(APIView):
         responses=OpenApiTypes.OBJECT,
     )
     def get(self, request: Request) -> Response:
-        return Response({"results": [_row_of(sample) for sample in all_samples()]})
+        return Response({"results": [_row_of(sample.in_words()) for sample in all_samples()]})
 
     @extend_schema(
         summary="Make a feed of a sample",

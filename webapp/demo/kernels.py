@@ -1,7 +1,7 @@
 """Compiles the engine's kernels once, at set-up: `python -m webapp.demo.kernels`. They are kept beside their modules, or where
 NUMBA_CACHE_DIR says.
 
-Else the first job after set-up would do it, and users who opened the page would wait for that.
+Otherwise the first job after set-up would compile them while users wait.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
     forget(ENGINE)
     if "NUMBA_CACHE_DIR" in os.environ:
         forget(Path(os.environ["NUMBA_CACHE_DIR"]))
-    # Not forked: Arrow has threads by now.
+    # Spawned, not forked: Arrow already has threads.
     with ProcessPoolExecutor(min(os.cpu_count() or 1, len(WORLDS)), get_context("spawn")) as processes:
         for name, seconds in zip(WORLDS, processes.map(_timed, WORLDS), strict=True):
             sys.stderr.write(f"kernels for {name}: {seconds:.1f} s\n")

@@ -1,7 +1,7 @@
 """Samples to start with: a recording, or some minutes of a demo world, that becomes a feed with regions and queries in one step.
 
 fixtures/samples/samples.json says what there is. Some real recordings lie beside it; the others are no part of the project: they are taken from
-`VEDETTE_DATA`, or the user uploads them. All go the way of uploaded files, so that what a sample does can be done with one's own file.
+`VEDETTE_DATA`, or the user uploads them. All are loaded like uploaded files, so users can do the same with their own files.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from engine.model.faults import Fault, Refused, refuse, unknown_name
 from engine.model.messages import Message
 from webapp.accounts.models import Team, User
 from webapp.audit.services import record
+from webapp.config.wording import spoken
 from webapp.demo.simulation.scenarios import read_scenario
 from webapp.demo.simulation.world import Place
 from webapp.feeds.models import Feed, Upload, UploadState
@@ -42,9 +43,12 @@ VIEW_KEYS = ("view", "lateness")
 
 @dataclass(frozen=True)
 class Sample:
-    """`queries` are as `query_register` takes them. A real one has its `file`, shipped or below the folder of recordings, its first and last time
-    (ISO 8601), a licence and an origin, and what the live page shows of it at first: a `window` of time, the instant `at`, and the `map`'s centre and
-    zoom. A made one says in `made` which world, how long, and which of its places and entities."""
+    """A recording or simulated minutes. Texts are English; `in_words` translates them. `queries` are as `query_register` takes them.
+
+    A real one has its `file`, shipped or below the folder of recordings, its first and last time (ISO 8601), a licence and an origin, and what
+    the live page shows of it at first: a `window` of time, the instant `at`, and the `map`'s centre and zoom. A simulated one says in `made`
+    which world, how long, and which of its places and entities.
+    """
 
     name: str
     title: str
@@ -58,6 +62,11 @@ class Sample:
     origin: str = ""
     regions: Mapping[str, Any] = field(default_factory=dict)
     made: Mapping[str, Any] = field(default_factory=dict)
+
+    def in_words(self) -> Sample:
+        """The same with title, description and queries in the present language. Names of regions stay: queries name them."""
+        queries = [query | {key: spoken(query[key]) for key in ("name", "description") if key in query} for query in self.queries]
+        return replace(self, title=spoken(self.title), about=spoken(self.about), queries=queries)
 
     @property
     def path(self) -> Path:
@@ -102,7 +111,7 @@ def sample_load(*, name: str, user: User, team: Team | None, given: Upload | Non
     samples = {sample.name: sample for sample in all_samples()}
     if name not in samples:
         raise refuse("/name", unknown_name(name, samples, what=Message("sample")))
-    sample = samples[name]
+    sample = samples[name].in_words()
     if given is not None:
         return _load_given(sample, given, user, team)
     if not sample.is_here:

@@ -1,4 +1,4 @@
-"""How good a demo query's answers are: what it found against what its simulated world says truly happened."""
+"""How good a demo query's answers are, compared with the ground truth of its simulated world."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SLACK_MS = 60_000
 """An answer may begin or end this much outside of what it reports: receivers report now and then only."""
 
 PAUSE_MS = 10_000
-"""No demo world is silent for as long: where its feed is, nobody sent it."""
+"""No demo world is silent for this long: a feed that is was not sent."""
 Span = tuple[int, int]
 
 
@@ -110,14 +110,14 @@ def compare(
     """`happened` must be reported, unless it touches one of the `silent` spans, which are read when something was not reported; an answer is right
     when it speaks of any of `everything`, settled or not."""
     reported = list(reported)
-    unseen = [one for one in happened if not any(speaks_of(answer, one) for answer in reported)]
+    unseen = [one for one in happened if not any(is_about(answer, one) for answer in reported)]
     missed = tuple(one for one in unseen if all(one.end < begin or end < one.start for begin, end in silent()))
-    wrong = tuple(bytes(answer.key).hex() for answer in reported if not any(speaks_of(answer, one) for one in everything))
+    wrong = tuple(bytes(answer.key).hex() for answer in reported if not any(is_about(answer, one) for one in everything))
     found = len(happened) - len(unseen)
     return Score(found + len(missed), found, len(reported), len(reported) - len(wrong), missed, wrong)
 
 
-def speaks_of(answer: Detection, happening: Happening) -> bool:
+def is_about(answer: Detection, happening: Happening) -> bool:
     """Whether the answer is about the happening: one of its things, at its time."""
     named = {*answer.entities, *(item["entity"] for item in answer.evidence or () if item.get("entity"))}
     if not named & set(happening.entities):

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
-from engine.model.messages import Message
+from engine.model.messages import Message, message_of
 from webapp.accounts.authentication import person
 from webapp.config.boxes import whole, wholes
 from webapp.config.tables import csv_download, download
@@ -36,7 +36,7 @@ ORDERS = {"-start": ("-begun", "-key"), "start": ("begun", "key")}
 
 
 class DetectionPages:
-    """By time: newest first, or oldest first with `order=start`. A cursor is the place (start, key) of the last answer that was given.
+    """By time: newest first, or oldest first with `order=start`. A cursor is the (start, key) of the last answer of the page before.
 
     DRF's cursor counts within answers of one start, of which there may be many, and repeats some when others come between.
     """
@@ -80,7 +80,7 @@ def _beyond(cursor: str, *, ascending: bool) -> Q:
     return Q(start__lt=start) | Q(start=start, key__lt=key)
 
 
-class OurFormats(DefaultContentNegotiation):
+class FormatOfFile(DefaultContentNegotiation):
     """`?format=` names the file's format, not the renderer."""
 
     def filter_renderers(self, renderers: Any, format: str) -> Any:
@@ -158,7 +158,7 @@ def asked_for(request: Request) -> dict[str, Any]:
 
 
 class Gone(APIException):
-    """What was asked for is no longer kept."""
+    """The requested changes are no longer kept."""
 
     status_code = 410
 
@@ -168,9 +168,9 @@ def changes_asked_for(request: Request) -> dict[str, Any]:
     asked = request.query_params
     after = whole(asked.get("after"), "after")
     feed = feed_get(user=person(request), name=asked.get("feed") or "")
-    wrong = {name: "Changes are followed in their order: this goes with pages by time." for name in BY_TIME if name in asked}
+    wrong = {name: Message("Changes are followed in their order: this goes with pages by time.") for name in BY_TIME if name in asked}
     if after is None or after < 0:
-        wrong["after"] = "The number `seq` of the answer before; head.outbox_seq of the feed to begin with."
+        wrong["after"] = Message("The number `seq` of the answer before; head.outbox_seq of the feed to begin with.")
     if wrong:
         raise ValidationError(wrong)
     if feed is None:
@@ -181,7 +181,7 @@ def changes_asked_for(request: Request) -> dict[str, Any]:
     try:
         return changes_after(feed_id=feed.pk, seq=after, wanted=wanted, size=size)
     except NoSuchNumber as error:
-        raise ValidationError({"after": str(error)}) from error
+        raise ValidationError({"after": message_of(error)}) from error
     except NotKept as error:
         raise Gone(str(error)) from error
 
@@ -260,7 +260,7 @@ class ExportView(APIView):
     """Answers as a file of at most 100,000 rows."""
 
     throttle_action = "export"
-    content_negotiation_class = OurFormats
+    content_negotiation_class = FormatOfFile
 
     @extend_schema(
         summary="Answers as a file",

@@ -16,20 +16,20 @@ from webapp.feeds.heads import feed_status
 
 AT_ONCE = 20
 NUMBERS = 1_000
-"""So many numbers are looked at for one page at most: most of them may be about other queries."""
+"""At most so many numbers are read for one page: most of them may be about other queries."""
 
 
 class NoSuchNumber(ValueError):
-    """The feed has not got so far."""
+    """The feed has not reached this number."""
 
 
 class NotKept(ValueError):
-    """Some of the changes after the number have been forgotten."""
+    """Some of the changes after the number have been deleted."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Of which changes someone wants to know; no `kinds`: of all."""
+    """Which changes are wanted; no `kinds`: all kinds."""
 
     queries: frozenset[int]
     entity: str | None = None
@@ -61,7 +61,7 @@ def changes_after(*, feed_id: int, seq: int, wanted: Wanted, size: int) -> dict[
     if reached == seq < newest:
         raise NotKept(
             Message(
-                "The changes after number {seq} are no longer kept one by one. Read the answers by time and begin again after {newest}.",
+                "The changes after number {seq} have been deleted. Read the answers by time and continue after {newest}.",
                 seq=seq,
                 newest=newest,
             )

@@ -11,10 +11,10 @@ from typing import Any
 from django.db import connection
 
 WIDTHS = (60_000, 600_000, 3_600_000)
-"""Widths that are kept ready (`AnswerCount`); narrower ones are counted from the answers themselves, wider ones added up."""
+"""Widths that are stored (`AnswerCount`); narrower buckets are counted from the answers, wider ones summed up."""
 MOST_COARSER = 3
-"""Stretches become so many times as wide as asked for at most, to be added up from a width that is kept: of six hours in 400 stretches the
-answers themselves are three hundred thousand rows."""
+"""Buckets may become at most so many times as wide as requested, so that they can be summed from a stored width: six hours in 400 buckets would
+otherwise read three hundred thousand answers."""
 
 _READY = """
 SELECT query_id, kind, (bucket - %(from)s) / %(width)s AS place, count AS found FROM detections_count counted
@@ -36,9 +36,9 @@ GROUP BY 1, 2 ORDER BY 1, 2
 
 
 def answer_counts(*, feed_id: int, query_ids: Sequence[int], from_t: int, to_t: int, buckets: int) -> str:
-    """`{from, to, width, counts}` as JSON: stretches of `width` from `from` on that cover `[from_t, to_t)`, about `buckets` of them.
+    """`{from, to, width, counts}` as JSON: about `buckets` buckets of `width` from `from` on that cover `[from_t, to_t)`.
 
-    `counts` is `{query: {kind: [[number of the stretch, answers that begin in it], ...]}}`, in no order, without stretches in which none begins.
+    `counts` is `{query: {kind: [[number of the bucket, answers that begin in it], ...]}}`, in no order, without empty buckets.
     """
     width = max(1, -(-(to_t - from_t) // buckets))
     kept = next((kept for kept in reversed(WIDTHS) if kept <= MOST_COARSER * width), None)

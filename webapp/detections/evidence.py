@@ -19,7 +19,7 @@ from webapp.queries.models import Query, QueryVersion
 MARGIN = {"ms": 120_000, "ticks": 3_000}
 """How much of a track is shown before and after, at least, in the feed's unit."""
 LONGEST = 20
-"""Of a long interval this many margins after its start are read at most."""
+"""Of a long interval at most this many margins after its start are read."""
 SHOWN_POINTS = 5_000
 SHOWN_ANSWERS = 50
 
@@ -36,7 +36,7 @@ def detection_find(*, user: AnyUser, key: bytes, feed: str | None = None) -> Det
 
 
 def detection_with_tracks(*, feed: Feed, key: bytes, until: int | None = None) -> dict[str, Any] | None:
-    """`{"detection", "tracks"}`; null when retention took the answer. `until` stands for an end that the answer itself does not have."""
+    """`{"detection", "tracks"}`; null when retention took the answer. `until` is used as the end of an answer that has none."""
     detection = detection_get(feed=feed, key=key)
     if detection is None:
         return None
@@ -79,7 +79,7 @@ def _of_events(rows: QuerySet[Detection], at: str, detection: Detection) -> list
 
 
 def _of_rules(rows: QuerySet[Detection], at: str, detection: Detection) -> list[Detection]:
-    """What rules conclude at a time point holds from the next one on."""
+    """A conclusion at a time point holds from the next one on."""
     begin, end = detection.start - detection.feed.tick, detection.end or detection.start
     some = rows.filter(**{f"{at}__gte": begin, f"{at}__lte": end}, entities__overlap=list(detection.entities))
     return list(some.order_by("-start")[:SHOWN_ANSWERS])

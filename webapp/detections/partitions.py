@@ -1,7 +1,7 @@
 """Partitions of the detections table by `start`: one for each span of SPAN time units (a week on a feed in milliseconds).
 
-They are made when the first row of a span is about to be stored. What lies outside FIRST..LAST (a feed of ticks may hold any integer)
-shares one partition at either end, so that wild times cannot make partitions without bound. Functions in the database make and drop them
+They are made when the first row of a span is about to be stored. Times outside FIRST..LAST (a feed of ticks may hold any integer) share one
+partition at either end, so that wild times cannot create any number of partitions. Functions in the database make and drop them
 (migration 0002): they belong to the owner of the tables, and the application's role may not change the schema otherwise.
 """
 
@@ -24,7 +24,7 @@ def span_of(start: int) -> int:
 def partitions_ensure(spans: Iterable[int]) -> None:
     """Makes the missing partitions in a transaction of their own. Safe to call from several processes at once.
 
-    They are looked for each time: one that a process has seen may have been dropped since by another, with the last of its rows.
+    Existing partitions are looked up each time: another process may have dropped one with its last rows.
     """
     wanted = sorted(set(spans))
     with connection.cursor() as cursor:

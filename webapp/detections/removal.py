@@ -19,7 +19,7 @@ from webapp.feeds.logs import log_forget
 from webapp.feeds.models import Feed, IngestCounter, LogHead
 from webapp.feeds.recent import log_of
 from webapp.jobs.models import FeedHead
-from webapp.queries.selectors import names_in_the_way
+from webapp.queries.selectors import blocking_names
 
 ALERTS_AT_ONCE = 1_000
 
@@ -27,7 +27,7 @@ ALERTS_AT_ONCE = 1_000
 def feed_delete(*, feed: Feed, user: User) -> None:
     """Removes a feed with everything stored about it, its log too. Raises Refused while queries that `user` may change are registered on it.
 
-    Those of others end with the feed: who may not remove them could not remove the feed, and must not learn their names.
+    Other users' queries end with the feed: otherwise their owners could block the removal, and the error would reveal their names.
     """
     _check_unwatched(feed, user)
     _thin_out(feed)
@@ -46,7 +46,7 @@ def feed_delete(*, feed: Feed, user: User) -> None:
 
 
 def _check_unwatched(feed: Feed, user: User) -> None:
-    names = names_in_the_way(feed.queries, user=user)
+    names = blocking_names(feed.queries, user=user)
     if names:
         raise InUse([Fault("", Message("Queries still watch this feed: {names}.", names=", ".join(names)))])
 
@@ -74,13 +74,13 @@ def _lock(feed: Feed) -> None:
 
 
 def feed_holdings(*, feed: Feed, user: User) -> dict[str, Any]:
-    """What would go with the feed: rows in its log, regions, answers, connectors; and the queries that stand in the way, by name."""
+    """What would be removed with the feed: rows in its log, regions, answers, connectors; and the names of queries that prevent the removal."""
     log = log_of(feed)
     return {
         "rows": log.end[0] - log.start,
         "regions": feed.regions.count(),
         "queries": feed.queries.filter(deleted_at=None).count(),
-        "in_the_way": names_in_the_way(feed.queries, user=user),
+        "in_the_way": blocking_names(feed.queries, user=user),
         "answers": detections_held(feed_id=feed.pk),
         "connectors": feed.connectors.count(),
     }

@@ -61,8 +61,8 @@ def detection_list(
 ) -> QuerySet[Detection]:
     """Answers that touch the time span `[from_t, to_t)` (open intervals reach to the end of time), newest start first.
 
-    `withdrawn`: those that later events took back, instead of those that hold. Of an edited query those of its newest version, which has answered
-    for the history too; `all_versions`: those of the earlier ones as well.
+    `withdrawn`: retracted answers instead of those that hold. Of an edited query only answers of its newest version, which has answered for the
+    history too; `all_versions`: those of earlier versions as well.
     """
     found = with_ends(Detection.objects.filter(weight=0 if withdrawn else 1))
     if not all_versions:

@@ -1,4 +1,4 @@
-"""Writes that belong to stored answers: the outbox, and the end of what is too old."""
+"""Services for stored answers: the outbox and retention."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ OUTBOX_CHANNEL = "vedette_outbox"
 
 
 def outbox_append(*, feed_id: int, detections: Sequence[dict[str, Any]] = (), alerts: Sequence[dict[str, Any]] = ()) -> int:
-    """Tells browsers something outside a batch, e.g. that an alert was acknowledged; the last number used.
+    """Sends browsers a change outside a batch, e.g. an acknowledged alert; returns the last number used.
 
-    To be called within the transaction that changes what is sent: the head row stays locked until its end, also with nothing to send.
+    To be called within the transaction that changes what is sent: the head row stays locked until its end, even with nothing to send.
     """
     head = _locked_head(feed_id)
     with connection.cursor() as cursor:
@@ -65,13 +65,13 @@ def outbox_write(cursor: Any, feed_id: int, last: int, detections: Sequence[str]
 
 
 def outbox_expire() -> int:
-    """Deletes what pages and followers that were away for longer are not sent one by one any more; how many outbox rows."""
+    """Deletes outbox rows after their retention: clients that were away for longer start from a snapshot. Returns how many."""
     deleted, _ = Outbox.objects.filter(created_at__lt=timezone.now() - timedelta(hours=settings.VEDETTE_CHANGES_HOURS)).delete()
     return deleted
 
 
 def detections_expire() -> int:
-    """Deletes the answers that ended before their feed's retention, by event time; how many partitions were dropped whole.
+    """Deletes the answers that ended before their feed's retention, by event time; returns how many partitions were dropped as a whole.
 
     The retention counts back from the newest event of the feed: a replayed recording keeps its answers however old they are.
     """

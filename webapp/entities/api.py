@@ -55,7 +55,7 @@ class NoteSerializer(serializers.ModelSerializer[Note]):
 
 
 class WatchSerializer(serializers.ModelSerializer[Watch]):
-    """An entity that the user waits for; `reported_t` is null until it reports."""
+    """A user's watch on an entity; `reported_t` is null until the entity reports."""
 
     feed = serializers.CharField(source="feed.name")
 
@@ -176,7 +176,7 @@ class RegistryView(EntityView):
     @extend_schema(summary="The registry as a CSV file, with the first 1,000 attributes by name", responses={(200, "text/csv"): OpenApiTypes.STR})
     def export_registry(self, request: Request, name: str) -> StreamingHttpResponse:
         records = selectors.record_list(feed=self.feed())
-        # Each row has all of them: without end, a small registry would be a table of gigabytes.
+        # Each row has all of them: without a limit, a small registry could become a table of gigabytes.
         columns = sorted({key for attributes in records.values_list("attributes", flat=True) for key in attributes})[:MOST_COLUMNS]
         rows = ([one.entity, one.name, *(one.attributes.get(key, "") for key in columns)] for one in records.iterator(chunk_size=2000))
         return csv_download(f"registry-{name}.csv", ["entity", "name", *columns], rows)

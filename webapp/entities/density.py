@@ -26,7 +26,7 @@ MERCATOR_LATITUDE = 85.0511
 
 
 class TooMany(ValueError):
-    """The answers of the span are more than are laid over the map at once."""
+    """The span has more answers than one heat map takes."""
 
 
 @dataclass(frozen=True)

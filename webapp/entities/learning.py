@@ -1,4 +1,4 @@
-"""What streams say of entities goes into the registry: written when it changes, and never over what people wrote."""
+"""Writes facts from streams into the registry: only when they change, and never over what users wrote."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def learn(*, feed: Feed, facts: Facts, **_: Any) -> None:
 
 @transaction.atomic
 def registry_learn(*, feed: Feed, facts: Facts) -> int:
-    """Adds facts to the records of their entities; how many records changed.
+    """Adds facts to the records of their entities; returns how many records changed.
 
-    A fact takes the place of what the stream said before. Where people wrote something else, or removed it, theirs stays. A feed's registry grows to
-    RECORDS entities in this way: names can be made up.
+    A fact replaces the stream's earlier value. Values that users changed or removed stay as they are. A feed's registry grows to at most RECORDS
+    entities in this way: names can be forged.
     """
     facts = {entity: one for entity, one in facts.items() if _is_possible(entity, one)}
     there = set(Record.objects.filter(feed=feed, entity__in=facts).values_list("entity", flat=True))
     if new := [entity for entity in facts if entity not in there]:
         room = max(0, RECORDS - Record.objects.filter(feed=feed).count())
-        # Someone may write the same entity's record just now.
+        # Another process may write the same entity's record now.
         Record.objects.bulk_create([Record(feed=feed, entity=entity) for entity in new[:room]], ignore_conflicts=True)
     changed = []
     for record in Record.objects.select_for_update().filter(feed=feed, entity__in=facts).order_by("entity"):
@@ -60,7 +60,7 @@ def _take_up(record: Record, facts: Mapping[str, str]) -> None:
 
 
 def _is_possible(entity: str, facts: Mapping[str, str]) -> bool:
-    """Whether the registry takes it. A source of someone else may say anything."""
+    """Whether the registry accepts it. A third-party source may send anything."""
     try:
         checked(entity, facts.get(NAME, ""), {key: value for key, value in facts.items() if key != NAME})
     except ValueError as error:

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from engine.model.messages import Message
+from engine.model.messages import Message, message_of
 from webapp.accounts.authentication import person
 from webapp.config.boxes import box_from, whole
 from webapp.detections.api import visible_queries
@@ -69,7 +69,7 @@ class MapView(GenericViewSet[Any]):
         try:
             found = density(feed, from_t, to_t, grid, answers)
         except TooMany as error:
-            raise ValidationError({"from": str(error)}) from error
+            raise ValidationError({"from": message_of(error)}) from error
         return Response({"from": found.from_t, "to": found.to_t, "total": int(found.counts.sum()), "counts": found.counts.tolist()})
 
     @extend_schema(

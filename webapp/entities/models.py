@@ -1,4 +1,4 @@
-"""What people write down about the entities of a feed, and whom they wait for."""
+"""Users' records, notes and watches on the entities of a feed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Note(models.Model):
 
 
 class Watch(models.Model):
-    """Someone wants to know when an entity reports again: a row of it beyond `since`."""
+    """A user's request to be notified when an entity reports again: a row of it beyond `since`."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="watches")
     feed = models.ForeignKey(Feed, models.CASCADE, related_name="+")

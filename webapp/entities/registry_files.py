@@ -20,7 +20,7 @@ TEXT_LENGTH = 500
 COLUMNS = 200
 """Of a table, and different attributes of all entities of a file: the registry goes out as a table again."""
 FAULTS = 20
-"""So many faulty rows are named; the file is refused all the same."""
+"""At most so many faulty rows are named; the file is refused anyway."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Given:
 
 
 def read_registry(data: bytes) -> list[Given]:
-    """The entities of a file. Raises Refused, naming rows, when any is wrong; of an entity that stands twice, too."""
+    """The entities of a file. Raises Refused, naming rows, when any row is wrong or an entity appears twice."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -44,7 +44,7 @@ def read_registry(data: bytes) -> list[Given]:
         try:
             given = _given(properties)
             if given.entity in found:
-                raise ValueError(Message('the entity "{entity}" stands in the file twice', entity=given.entity))
+                raise ValueError(Message('the entity "{entity}" is in the file twice', entity=given.entity))
             found[given.entity] = given
         except ValueError as error:
             faults.note(f"/{row}", Message("Row {row}: {error}.", row=row, error=error))
@@ -82,14 +82,14 @@ def _csv(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 raise refused(Message("Line {line} has more fields than the header.", line=rows.line_num))
             yield rows.line_num, row
     except csv.Error as error:
-        raise refused(Message("Line {line} is no CSV: {error}.", line=rows.line_num + 1, error=error)) from error
+        raise refused(Message("Line {line} is not CSV: {error}.", line=rows.line_num + 1, error=error)) from error
 
 
 def _features(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise refused(Message("The file is no GeoJSON: {error}.", error=error)) from error
+        raise refused(Message("The file is not GeoJSON: {error}.", error=error)) from error
     features = document.get("features") if isinstance(document, dict) else None
     if not isinstance(features, list):
         raise refused(Message('A GeoJSON FeatureCollection is needed: {"type": "FeatureCollection", "features": [...]}.'))
@@ -144,5 +144,5 @@ def _written(value: Any) -> str:
 
 
 def _is_no_text(sign: str) -> bool:
-    """Control characters, and halves of characters."""
+    """Control characters and lone surrogates."""
     return ord(sign) < 32 or ord(sign) == 127 or 0xD800 <= ord(sign) < 0xE000

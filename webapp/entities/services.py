@@ -38,7 +38,7 @@ def record_put(*, feed: Feed, entity: str, name: str, attributes: Mapping[str, s
 
 
 def registry_import(*, feed: Feed, given: Sequence[Given]) -> int:
-    """Stores the entities of a file; what the registry says of them already is replaced, of others it stays."""
+    """Stores the entities of a file; their existing records are replaced, those of other entities stay."""
     records = [Record(feed=feed, entity=one.entity, name=one.name, attributes=one.attributes) for one in given]
     with transaction.atomic():
         Record.objects.bulk_create(
@@ -49,7 +49,7 @@ def registry_import(*, feed: Feed, given: Sequence[Given]) -> int:
 
 
 def note_add(*, feed: Feed, entity: str, author: User, text: str) -> Note:
-    """Adds a note. Raises PermissionDenied for who is only a viewer."""
+    """Adds a note. Raises PermissionDenied for viewers."""
     check_may_make(author, Role.ANALYST)
     with transaction.atomic():
         note = Note.objects.create(feed=feed, entity=entity, author=author, text=text)
@@ -67,19 +67,19 @@ def note_remove(*, note: Note, user: User) -> None:
 
 
 def watch_begin(*, user: User, feed: Feed, entity: str) -> Watch:
-    """Waits for the entity's next report, from now on; a watch that has ended begins again."""
+    """Watches for the entity's next report from now on; a watch that has ended is renewed."""
     if Watch.objects.filter(user=user).exclude(feed=feed, entity=entity).count() >= WATCHES:
         raise refuse("", Message("You wait for {most} entities already, as many as one person may: end a watch first.", most=WATCHES))
     return Watch.objects.update_or_create(user=user, feed=feed, entity=entity, defaults={"position": log_of(feed).end[0], "reported_t": None})[0]
 
 
 def watch_end(*, user: User, feed: Feed, entity: str) -> None:
-    """Waits no longer."""
+    """Removes the watch."""
     Watch.objects.filter(user=user, feed=feed, entity=entity).delete()
 
 
 def watches_look() -> None:
-    """Looks for reports of all entities that someone waits for: in each feed's log, the rows that came since the last look."""
+    """Looks for reports of all watched entities: in each feed's log, the rows that came since the last look."""
     waiting = Watch.objects.filter(reported_t=None)
     for feed in Feed.objects.filter(pk__in=waiting.values("feed")):
         _look(feed, list(waiting.filter(feed=feed)))
@@ -97,5 +97,5 @@ def _look(feed: Feed, watches: list[Watch]) -> None:
             reported[entity].append((seq, t))
     for watch in watches:
         watch.reported_t = next((t for seq, t in reported[watch.entity] if seq >= watch.position), None)
-        # Begun again meanwhile, it is another watch.
+        # If it was renewed meanwhile, it is another watch.
         Watch.objects.filter(pk=watch.pk, position=watch.position).update(position=next_seq, reported_t=watch.reported_t)

@@ -1,4 +1,4 @@
-"""The task that looks for those whom people wait for; it may run twice, or be lost: the next does the same."""
+"""The task that looks for reports of watched entities; it may run twice or be lost: the next run does the same."""
 
 from celery import shared_task
 

@@ -30,7 +30,7 @@ class Visits:
 
 
 def visits(rows: pa.Table, region: Region) -> Visits:
-    """The visits to `region`; `rows` has `entity`, `t`, `x`, `y` (none null) in any order. Of one instant's reports the last row counts."""
+    """The visits to `region`; `rows` has `entity`, `t`, `x`, `y` (none null) in any order. Of reports with the same time the last row counts."""
     if not rows.num_rows:
         none = np.empty(0, np.int64)
         return Visits([], none, none, none, np.empty(0, np.bool_))

@@ -1,4 +1,4 @@
-"""Feeds in the admin: for looking and for changing hands. Whatever queries depend on is changed on its page."""
+"""Feeds in the admin: read-only, except for owner and team. Settings that queries depend on are changed on the feed's page."""
 
 from django.contrib import admin
 
@@ -32,8 +32,8 @@ class RegionAdmin(admin.ModelAdmin[Region]):
         return False
 
 
-class LookOnly(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Rows that the machinery writes."""
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Rows that the system writes."""
 
     show_full_result_count = False
 
@@ -45,12 +45,12 @@ class LookOnly(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(DeadLetter)
-class DeadLetterAdmin(LookOnly):
+class DeadLetterAdmin(ReadOnlyAdmin):
     list_display = ("id", "feed", "reason", "detail", "source", "received_at")
     list_filter = ("feed", "reason")
 
 
 @admin.register(IngestReceipt)
-class IngestReceiptAdmin(LookOnly):
+class IngestReceiptAdmin(ReadOnlyAdmin):
     list_display = ("id", "feed", "key", "first_seq", "last_seq", "created_at")
     list_filter = ("feed",)

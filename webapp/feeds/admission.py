@@ -1,4 +1,4 @@
-"""Which of a delivery's rows come from the future, judged where they would stand in the feed's log (decision 17).
+"""Which rows of a delivery are from the future, judged at their position in the feed's log (decision 17).
 
 A row that is further ahead than the feed allows becomes a dead letter and does not move the feed's clock: one source with a wrong clock
 would make the rows of all others late.
@@ -25,10 +25,10 @@ LEAST_MS, MOST_MS = 1_000, 300_000
 
 
 def default_ahead(*, time_unit: str, wall_clock: bool, lateness: int) -> int | None:
-    """How far a row of a feed may be ahead when nobody says it.
+    """How far a row of a feed may be ahead by default.
 
     Beside a wall clock half the lateness, so that a row that takes up to the other half to arrive is never late because of a fast source; at
-    least a second, which clocks differ by, at most five minutes. Without one a day; feeds of ticks have no unit to speak of.
+    least a second, which clocks differ by, at most five minutes. Without one a day; feeds of ticks have no time unit.
     """
     if time_unit != "ms":
         return None

@@ -23,7 +23,7 @@ _SCHEMA, _DICTIONARY, _RECORDS = 1, 2, 3
 
 
 class StreamRefused(ValueError):
-    """The bytes are no Arrow stream, or one with columns that are not read."""
+    """The bytes are not an Arrow stream, or have columns of types that are not supported."""
 
 
 class StreamTooLarge(ValueError):
@@ -60,7 +60,7 @@ def read_stream(body: bytes, limits: Limits, wanted: Collection[str]) -> pa.Tabl
 
 
 def _count_messages(body: bytes, limits: Limits) -> None:
-    """Raises StreamTooLarge by what the messages say of themselves."""
+    """Raises StreamTooLarge by the sizes in the messages' metadata."""
     rows = values = unpacked = batches = 0
     dictionaries: dict[int, int] = {}
     for message in _messages(body):
@@ -78,7 +78,7 @@ def _count_messages(body: bytes, limits: Limits) -> None:
         if number is None:
             batches += 1
             rows += batch.long(0)
-            # Each batch brings all its dictionaries along wherever batches are put together.
+            # Each batch carries all its dictionaries when batches are concatenated.
             values += sum(dictionaries.values())
         else:
             dictionaries[number] = (dictionaries.get(number, 0) if header.byte(2) else 0) + held

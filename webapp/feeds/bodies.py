@@ -28,9 +28,9 @@ TEXTS: Mapping[str, str] = {
 }  # fmt: skip
 """Formats of texts by content type."""
 BODY_BYTES = 5_000_000
-"""A body may have so many bytes as it is sent."""
+"""The largest body, as it is sent, in bytes."""
 INFLATED_BYTES = 25_000_000
-"""And so many when it is unpacked."""
+"""The largest body after decompression, in bytes."""
 BODY_ROWS = 100_000
 """A body may have so many rows: one that holds almost nothing costs a few bytes to send, but half a kilobyte as a dead letter."""
 BODY_VALUES = 1_000_000

@@ -16,12 +16,12 @@ import pyarrow as pa
 
 ARROW = "application/vnd.apache.arrow.stream"
 AGAIN = {429, 500, 502, 503, 504}
-"""Statuses after which the same request may be taken."""
+"""Statuses after which a retry may succeed."""
 LONGEST_PAUSE_S = 10.0
 
 
 class Rejected(RuntimeError):
-    """The server understood and said no, with `status`: repeating will not help."""
+    """The server refused the request with `status`: a retry will not help."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)

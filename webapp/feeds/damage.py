@@ -1,4 +1,4 @@
-"""Feeds whose log cannot be read: set aside with the reason, and mended. All other feeds go on."""
+"""Feeds whose log cannot be read: set aside with the reason, and repaired. All other feeds go on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from django.db import transaction
 
 from engine.model.events import stamped_schema
+from engine.model.messages import Message
 from engine.sources.repair import Reach, Repaired, repair, replace_damaged
 from engine.sources.segments import LogDamaged
 from engine.sources.shared_log import SharedLog
@@ -17,12 +18,12 @@ from webapp.feeds.models import Feed, IngestCounter, LogDamage
 
 
 def feed_set_aside(*, feed: Feed, damage: LogDamaged) -> None:
-    """Writes down why nobody can go on with the feed; says it once."""
+    """Records why the feed cannot go on, once."""
     file = "" if damage.file is None else f"{damage.file.parent.name}/{damage.file.name}"
     with transaction.atomic():
         found, is_new = LogDamage.objects.get_or_create(feed=feed, defaults={"file": file, "reason": damage.reason})
         if is_new:
-            feed_event_add(feed, "damaged", str(found))
+            feed_event_add(feed, "damaged", found.sentence)
 
 
 def feeds_set_aside() -> set[int]:
@@ -31,8 +32,8 @@ def feeds_set_aside() -> set[int]:
 
 
 @contextmanager
-def kept_apart(feed: Feed) -> Iterator[None]:
-    """Damage of the feed's log that is met inside sets the feed aside, and harms nobody else."""
+def damage_isolated(feed: Feed) -> Iterator[None]:
+    """A damaged log sets this feed aside and leaves the others running."""
     try:
         yield
     except LogDamaged as damage:
@@ -44,7 +45,7 @@ class Lost(RuntimeError):
 
 
 def feed_repair(*, feed: Feed, give_up: bool = False) -> list[Repaired]:
-    """Mends the feed's log and lets the feed go on; what was done, file by file. Rows that are lost unprocessed are counted.
+    """Repairs the feed's log and lets the feed go on; returns what was done, file by file. Rows that are lost unprocessed are counted.
 
     Files of a store may have copies there: what they held is given up only with `give_up`, else raises Lost.
     """
@@ -85,11 +86,19 @@ def _verified(log: SharedLog) -> list[Repaired]:
     return []
 
 
-def sentence_of(one: Repaired) -> str:
+def sentence_of(one: Repaired) -> Message:
     """What was done, in a sentence."""
-    rows = f"rows {one.first_seq} to {one.next_seq - 1}"
-    lost = f"{len(one.lost)} lost ({_ranges(one.lost)})" if one.lost else "none lost"
-    return f"{one.file} ({one.reason}): {rows}: {one.kept} kept, {lost}."
+    rows = Message("rows {first} to {last}: {kept} kept", first=one.first_seq, last=one.next_seq - 1, kept=one.kept)
+    if not one.lost:
+        return Message("{file} was repaired ({reason}): {rows}, none lost.", file=one.file, reason=one.reason, rows=rows)
+    return Message(
+        "{file} was repaired ({reason}): {rows}, {count} lost ({ranges}).",
+        file=one.file,
+        reason=one.reason,
+        rows=rows,
+        count=len(one.lost),
+        ranges=_ranges(one.lost),
+    )
 
 
 def _ranges(numbers: Sequence[int]) -> str:

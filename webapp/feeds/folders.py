@@ -24,7 +24,7 @@ from engine.model.messages import Message
 from engine.sources.file_rows import read_file as read_rows_of_file
 from engine.sources.files import COMPRESSIONS, PARQUET, Piece, Unreadable, format_of
 from webapp.feeds.bodies import NamedAsTheFeed
-from webapp.feeds.damage import kept_apart
+from webapp.feeds.damage import damage_isolated
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import Feed
 
@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 
 CHUNK_ROWS = 10_000
 QUIET_S = 1.0
-"""A file that changed less than this ago may still be changing."""
+"""A file whose last change is more recent may still be changing."""
 BUDGET_S = 0.5
-"""A scan gives other work its turn after about so long; the next one goes on where it stopped."""
+"""A scan yields to other work after about this long; the next one continues."""
 IGNORED_SUFFIXES = (".part", ".tmp", ".crdownload")
 
 
@@ -67,7 +67,7 @@ class Inbox:
             folder.mkdir(parents=True, exist_ok=True)
             for path in sorted(waiting(folder), key=lambda one: (one.stat().st_mtime_ns, one.name)):
                 if is_complete(path, self.quiet_s):
-                    with kept_apart(feed):
+                    with damage_isolated(feed):
                         yield from self._take(feed, path)
 
     def _take(self, feed: Feed, path: Path) -> Iterator[None]:
@@ -97,7 +97,7 @@ def waiting(folder: Path) -> list[Path]:
 
 
 def is_complete(path: Path, quiet_s: float) -> bool:
-    """Whether nobody writes the file any more: unchanged for a while, and open for writing nowhere on this machine."""
+    """Whether the file is complete: unchanged for a while, and open for writing nowhere on this machine."""
     if time.time() - path.stat().st_mtime < quiet_s:
         return False
     with path.open("rb") as file:
@@ -107,14 +107,14 @@ def is_complete(path: Path, quiet_s: float) -> bool:
         except BlockingIOError:
             return False
         except OSError:
-            # Not our file, or a file system without leases: that it is quiet has to do.
+            # Another user's file, or a file system without leases: being unchanged must be enough.
             return True
         fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
     return True
 
 
 def file_identity(path: Path) -> str:
-    """The same for one file for as long as it is not written again, another for any other: 32 hexadecimal digits."""
+    """The identity of a file as long as it is not rewritten: 32 hexadecimal digits."""
     stat = path.stat()
     return hashlib.sha256(f"{path.name}|{stat.st_dev}|{stat.st_ino}|{stat.st_mtime_ns}|{stat.st_size}".encode()).hexdigest()[:32]
 

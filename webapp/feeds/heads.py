@@ -30,7 +30,7 @@ def feed_heads_ensure() -> None:
 
 @transaction.atomic
 def feed_place(*, feed: Feed, job: Job) -> None:
-    """Gives the feed to another job, which goes on where the former one was. Raises Refused for another team's job.
+    """Moves the feed to another job, which continues where the former one was. Raises Refused for another team's job.
 
     Without an epoch the head belongs to no start: the former job writes nothing more, and the next generation of the checkpoint is its own.
     """
@@ -42,7 +42,7 @@ def feed_place(*, feed: Feed, job: Job) -> None:
         FeedHead.objects.filter(feed=feed).update(job=job, epoch=0)
 
 
-def feed_reopen(*, feed: Feed, why: str) -> None:
+def feed_reopen(*, feed: Feed, why: Message) -> None:
     """Has the feed's job go on with the feed as it is now. Call it in the transaction that changes the feed.
 
     Without an epoch the head takes nothing more from the running start: no batch that was evaluated under the former feed is stored after this.
@@ -51,17 +51,17 @@ def feed_reopen(*, feed: Feed, why: str) -> None:
     FeedHead.objects.filter(feed=feed).update(epoch=0)
     running = Job.objects.filter(pk=head.job_id, observed_state__in=(ObservedState.STARTING, ObservedState.RUNNING))
     if running.update(observed_state=ObservedState.STOPPING, suspect_since=None):
-        job_event_add(head.job, JobEvent.Kind.REQUESTED, f"Starts again: {why}")
+        job_event_add(head.job, JobEvent.Kind.REQUESTED, Message("Starts again: {why}", why=why))
 
 
-def feed_head_keeps_to_team(feed: Feed) -> None:
-    """Gives a feed that has left the team of its job to the default one."""
+def feed_head_follow_team(feed: Feed) -> None:
+    """Moves a feed that has left its job's team to the default job."""
     if FeedHead.objects.filter(feed=feed, job__team__isnull=False).exclude(job__team=feed.team_id).exists():
         feed_place(feed=feed, job=job_default())
 
 
-def feed_event_add(feed: Feed, kind: JobEvent.Kind | str, text: str) -> None:
-    """Writes down what happened to one feed, for users: on its page and on its job's."""
+def feed_event_add(feed: Feed, kind: JobEvent.Kind | str, text: Message) -> None:
+    """Records what happened to one feed, for users: on its page and on its job's."""
     JobEvent.objects.create(job=feed_head_ensure(feed).job, feed=feed, kind=kind, text=text)
 
 
@@ -95,7 +95,7 @@ _NONE: dict[str, Any] = {
 
 
 RATE_SECONDS = 10
-"""After so long without a batch nothing arrives any more."""
+"""After this long without a batch the arrival rate is 0."""
 
 
 def _rate(head: FeedHead) -> float | None:
@@ -124,7 +124,7 @@ def _status(head: FeedHead) -> dict[str, Any]:
 
 
 def may_operate(job: Job, *, user: User) -> bool:
-    """Whether the user may start and stop the job: who may change all of its feeds, for each of them stands still with it.
+    """Whether the user may start and stop the job: users who may change all of its feeds, since stopping it stops each of them.
 
     A team's job without feeds is for the team's operators, the default one for superusers.
     """

@@ -1,4 +1,4 @@
-"""The clock of feeds whose times are the wall clock's: it moves on when all their sources are silent."""
+"""Keeps the clock of wall-clock feeds moving when all their sources are silent."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
 
 SILENT_MS = 1_000
-"""A feed without rows for so long gets a heartbeat."""
+"""A feed without rows for this long gets a heartbeat."""
 UNDER_WAY_MS = 2_000
-"""A heartbeat states the time of so long ago: rows that take up to this to arrive are not made late by a pause before them."""
+"""A heartbeat carries the time of this long ago: rows that take up to this to arrive are not made late by a pause before them."""
 LONGEST_PAUSE_MS = 5_000
 """Heartbeats of a feed that stays silent come ever slower, up to this: a log that nothing happens in should hardly grow."""
 
 
 @dataclass
 class _Silence:
-    """What is remembered of a feed: the log's end and the time when it was last seen to move, and heartbeats sent since."""
+    """A feed's state: the log's end, when it last moved, and the number of heartbeats since."""
 
     next_seq: int
     since_ms: int
@@ -35,7 +35,7 @@ class Heartbeats:
         self._silences: dict[int, _Silence] = {}
 
     def beat(self, feed: Feed, now_ms: int) -> bool:
-        """Appends a heartbeat if one is due at `now_ms`; never to an empty log, never back in time. Whether it did."""
+        """Appends a heartbeat if one is due at `now_ms`; never to an empty log, never back in time. Returns whether it did."""
         log = event_log(feed.name)
         next_seq, max_t = log.end
         silence = self._silences.setdefault(feed.pk, _Silence(next_seq, now_ms))

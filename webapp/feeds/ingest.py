@@ -31,9 +31,9 @@ from webapp.feeds.models import DeadLetter, Feed, IngestCounter, IngestReceipt
 from webapp.feeds.offsets import connector_reached
 
 SHOWN = 10
-"""So many dead letters are shown in the answer itself."""
+"""At most so many dead letters are shown in the response."""
 KEPT = 1_000
-"""So many dead letters of one request are kept one by one; the rest is counted in one more for each reason."""
+"""At most so many dead letters of one request are stored one by one; the rest are counted in one more for each reason."""
 DETAIL_CHARACTERS, ROW_CHARACTERS = 500, 2_000
 
 
@@ -43,7 +43,7 @@ class KeyReused(ValueError):
 
 @dataclass(frozen=True)
 class Delivery:
-    """What a source brought at once: rows that were checked, and what was wrong with the others."""
+    """A delivery of a source: checked rows, and the faults of the others."""
 
     rows: pa.Table
     dead: Sequence[events.DeadLetter] = ()
@@ -114,14 +114,15 @@ def ingest(feed: Feed, delivery: Delivery) -> Receipt:
 
 
 def settle(feed: Feed) -> int:
-    """Counts what stands in the log behind `log_seq`, with its dead letters and receipts; returns the new `log_seq`."""
+    """Counts the rows in the log from `log_seq` on, with its dead letters and receipts; returns the new `log_seq`."""
     log = event_log(feed.name)
     counter = IngestCounter.objects.filter(feed=feed).first()
     if counter is None:
         IngestCounter.objects.bulk_create([IngestCounter(feed=feed)], ignore_conflicts=True)
     elif counter.log_seq >= (end := log.end[0]):
         if counter.log_seq > end:
-            raise LogDamaged(feed.name, f"it ends at row {end - 1}, but rows up to {counter.log_seq - 1} were received")
+            reason = Message("it ends at row {end}, but rows up to {last} were received", end=end - 1, last=counter.log_seq - 1)
+            raise LogDamaged(feed.name, reason)
         return counter.log_seq
     with transaction.atomic():
         counter = IngestCounter.objects.select_for_update().get(feed=feed)
@@ -165,11 +166,11 @@ def _keep(feed: Feed, counter: IngestCounter, entries: Sequence[Entry]) -> None:
 
 
 def _without_rows(feed: Feed, delivery: Delivery) -> Receipt:
-    """A delivery of which nothing goes into the log: one transaction is all it needs."""
+    """A delivery without accepted rows needs only one transaction."""
     note = _note(delivery)
     with transaction.atomic():
         counter = IngestCounter.objects.select_for_update().get(feed=feed)
-        # Another attempt with this key may have come between; it held this lock.
+        # Another attempt with this key may have held this lock before.
         known = _receipt_of(feed, delivery)
         if known is not None:
             return known
@@ -237,7 +238,7 @@ def _letter_of(letter: events.DeadLetter) -> dict[str, Any]:
 
 
 def _as_json(value: Any) -> Any:
-    """`value` with what JSON or PostgreSQL cannot hold written as text: NaN, infinity, bytes, times, NUL, half characters."""
+    """`value` with everything that JSON or PostgreSQL cannot hold as text: NaN, infinity, bytes, times, NUL, lone surrogates."""
     if isinstance(value, dict):
         return {_printable(str(key)): _as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

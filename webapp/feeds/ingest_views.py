@@ -44,11 +44,11 @@ log = logging.getLogger(__name__)
 
 WORKERS = 6
 WAITING = 100
-"""More requests than this at once are asked to come again."""
+"""More concurrent requests are asked to retry later."""
 KEY_CHARACTERS = 200
 RETRY_AFTER_S = 1
 DAMAGED_RETRY_S = 60
-"""Someone has to run a command first."""
+"""An operator has to run a command first."""
 OTHER_FEED = "The token is for another feed alone."
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ _pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="ingest")
 
 
 class Refused(Exception):
-    """What is wrong with a request, as its answer."""
+    """A refused request: status and reason of the response."""
 
     def __init__(self, status: HTTPStatus, message: str, **headers: str) -> None:
         super().__init__(message)
@@ -165,7 +165,7 @@ def in_pool(work: Callable[[], T]) -> T:
         log.error("ingest: the disk fails: %s", error)
         raise away("The disk of the event log is full." if is_full(error) else "The log cannot be written.") from error
     except DatabaseError as error:
-        # What was appended is settled by the next request; the same key then finds it.
+        # The next request settles what was appended; the same key then finds it.
         log.exception("ingest: the database refuses")
         raise away("The database refuses.") from error
 
@@ -176,7 +176,7 @@ def away(message: str) -> Refused:
 
 @dataclass(frozen=True)
 class Sender:
-    """Who sends, and where to."""
+    """The sender and the feed."""
 
     token: ApiToken
     feed: Feed

@@ -1,4 +1,4 @@
-"""PostgreSQL as what keeps the segments of logs on shared storage in order (decision 26), and says when one has grown."""
+"""PostgreSQL keeps the order of segments of logs on shared storage (decision 26), and notifies when a log has grown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 CHANNEL = "vedette_log"
 LOOK_S = 1.0
-"""A connection that says nothing is asked so often whether it lives."""
+"""How often an idle connection is checked."""
 AGAIN_S = 1.0
 
 
@@ -127,7 +127,7 @@ class DatabaseOrder:
 
 
 def _announce(feed: str) -> None:
-    """Heard when the transaction has ended."""
+    """Delivered when the transaction has ended."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, feed])
 
@@ -142,7 +142,7 @@ def _place(head: LogHead) -> Place:
 
 
 class Notices:
-    """Which logs have grown, as PostgreSQL says: a thread with a connection of its own. Until it hears, every log may have grown."""
+    """Which logs have grown, as PostgreSQL says: a thread with a connection of its own. Until it listens, every log may have grown."""
 
     def __init__(self) -> None:
         self._grown: dict[str, int] = {}
@@ -169,7 +169,7 @@ class Notices:
     def _listen(self) -> None:
         while not self._ending.is_set():
             try:
-                self._hear()
+                self._receive_notifications()
             except DatabaseError as error:
                 logger.warning("what logs do is not heard: %s", error)
             except Exception:
@@ -178,11 +178,11 @@ class Notices:
             connection.close()
             self._ending.wait(AGAIN_S)
 
-    def _hear(self) -> None:
+    def _receive_notifications(self) -> None:
         with connection.cursor() as cursor:
             cursor.execute(f"LISTEN {CHANNEL}")
         raw = connection.connection
-        # What was said before is not heard.
+        # Earlier notifications are missed.
         self._grown = dict.fromkeys(self._grown, time.time_ns())
         self._deaf = False
         while not self._ending.is_set():

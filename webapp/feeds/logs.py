@@ -63,7 +63,7 @@ def states_copy(snapshots: Mapping[str, str], target: Path) -> bool:
         except FileNotFoundError:
             return False
         except SnapshotUnusable:
-            # Who restores it builds the state from the log, as a job would here.
+            # A restored installation builds the state from the log, as a job does here.
             pass
         for file, content in copied.items():
             (target / feed_name).mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def folder_of_logs(feed: Feed) -> str:
 
 
 def log_forget(feed_name: str) -> None:
-    """Removes the files of a feed that is no more."""
+    """Removes the files of a feed that was removed."""
     log = event_log(feed_name)
     if isinstance(log, SharedLog):
         log.remove_all()

@@ -1,7 +1,7 @@
 """Dead letters mended and sent again: one by hand, or all of a reason by a rule.
 
-What will be sent is written down first, with the key it is sent under: whatever dies between, the next attempt sends the same rows under the
-same key, so each is in the log once. A mended row counts as received once more; the letter stays, with the time at which it was sent.
+The rows and their idempotency key are stored before they are sent: after a crash the next attempt sends the same rows under the same key, so each is
+in the log once. A mended row counts as received once more; the letter stays, with the time at which it was sent.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Row = Mapping[str, Any]
 
 @dataclass
 class Mended:
-    """`sent` rows are in the log, of them `late` too late to count; `refused` passed the check and not the clock; `wrong` are as wrong as before."""
+    """`sent` rows are in the log, `late` of them were late; `refused` passed the check but not the clock; `wrong` are still faulty."""
 
     sent: int = 0
     late: int = 0
@@ -100,7 +100,7 @@ def mend_all(*, feed: Feed, rule: str, reason: str = "") -> Mended:
 
 
 def mend_one(*, feed: Feed, pk: int, row: Row) -> Mended:
-    """Sends a row in the place of a letter's. Raises Refused for one that was sent already."""
+    """Sends a row in place of a dead letter's. Raises Refused for one that was sent already."""
     letter = DeadLetter.objects.filter(feed=feed, pk=pk).first()
     if letter is None:
         raise refuse("/id", Message("There is no such dead letter."))
@@ -142,7 +142,7 @@ def _lines(rows: Sequence[Row]) -> bytes:
 
 
 def _finish(feed: Feed) -> Mended:
-    """Sends what was written down and not sent."""
+    """Sends the stored rows that were not sent yet."""
     found = Mended()
     unsent = DeadLetter.objects.filter(feed=feed, sent_at=None).exclude(sending="")
     for key in sorted(set(unsent.values_list("sending", flat=True))):

@@ -1,4 +1,4 @@
-"""Feeds, their regions, and what ingest has to say about them."""
+"""Feeds, their regions, and the records of ingest."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from engine.model.feed import Crs, TimeUnit
 from engine.model.feed import Feed as EngineFeed
+from engine.model.messages import Message, as_it_is
 from webapp.accounts.models import Role
 from webapp.accounts.permissions import AnyUser, Owned, OwnedQuerySet
 from webapp.config.documents import DocumentField
@@ -161,8 +162,8 @@ class ConnectorQuerySet(models.QuerySet["Connector"]):
 class Connector(models.Model):
     """A stream from outside that runs into a feed (decision 29), or answers of its queries that go out (decision 35).
 
-    `offset` and the counters are those of what is in the log, or at the other side. `revision` counts changes of the settings: what was under
-    way before one says nothing about where the new stream is.
+    `offset` and the counters are those of what is in the log, or at the other side. `revision` counts changes of the settings: deliveries from
+    before a change do not move the new stream's offset.
     """
 
     feed = models.ForeignKey(Feed, models.CASCADE, related_name="connectors")
@@ -194,7 +195,7 @@ class Connector(models.Model):
     objects = ConnectorQuerySet.as_manager()
 
     class Meta:
-        # Not one of the tables feeds_...: the reader's role reads those, and nothing with secrets.
+        # Not named feeds_...: the reader's role may read those tables, but no secrets.
         db_table = "connectors"
         ordering = ("feed", "name")
         constraints = [models.UniqueConstraint(fields=["feed", "name"], name="connector_name_in_feed")]
@@ -242,7 +243,7 @@ class LogSegment(models.Model):
 
 
 class LogDamage(models.Model):
-    """Why a feed is set aside: its log cannot be read. Nothing processes it until `manage.py repair` has mended the log; the others go on."""
+    """Why a feed is set aside: its log cannot be read. It is not processed until `manage.py repair` has repaired the log; the other feeds go on."""
 
     feed = models.OneToOneField(Feed, models.CASCADE, primary_key=True, related_name="damage")
     file = models.CharField(max_length=300, blank=True, help_text="Within the feed's folder; empty when a file is missing.")
@@ -250,8 +251,22 @@ class LogDamage(models.Model):
     found_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
-        where = f"{self.file}: " if self.file else ""
-        return f"The log is damaged ({where}{self.reason}). The feed is set aside until an operator runs: manage.py repair {self.feed.name}"
+        return self.sentence
+
+    @property
+    def sentence(self) -> Message:
+        """What users read about it."""
+        reason, feed = as_it_is(self.reason), self.feed.name
+        if not self.file:
+            return Message(
+                "The log is damaged ({reason}). The feed is set aside until an operator runs: manage.py repair {feed}", reason=reason, feed=feed
+            )
+        return Message(
+            "The log is damaged (file {file}: {reason}). The feed is set aside until an operator runs: manage.py repair {feed}",
+            file=self.file,
+            reason=reason,
+            feed=feed,
+        )
 
 
 class DeadLetter(models.Model):
@@ -274,7 +289,7 @@ class DeadLetter(models.Model):
 
 
 class IngestReceipt(models.Model):
-    """What was answered to a request with an idempotency key: the repeated request gets the same answer."""
+    """The response to a request with an idempotency key: a repeated request gets the same one."""
 
     feed = models.ForeignKey(Feed, models.CASCADE, related_name="receipts")
     key = models.CharField(max_length=200)

@@ -10,6 +10,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from engine.model.messages import Message
 from webapp.accounts.owned import OwnedView
 from webapp.feeds.models import Feed
 
@@ -53,7 +54,7 @@ class OfFeedView(OwnedView):
     def retrieve(self, request: Request, pk: int) -> Response:
         return Response(self.get_serializer(self.get_object()).data)
 
-    def changes(self, thing: Any, request: Request, *, moved: str) -> dict[str, Any]:
+    def changes(self, thing: Any, request: Request, *, moved: Message) -> dict[str, Any]:
         """What a valid request changes of `thing`. Raises ValidationError, with `moved` when it names another feed."""
         serializer = self.get_serializer(thing, data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)

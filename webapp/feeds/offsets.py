@@ -1,4 +1,4 @@
-"""How far a connector is. Of one that brings rows it is written with them: there is no moment at which the one is known and the other is not."""
+"""Offsets of connectors. An incoming one's offset is stored in the same transaction as its rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from webapp.feeds.models import Connector, Feed
 
 
 def reached(connector: Connector, batch: Batch) -> dict[str, Any]:
-    """What the log remembers of a batch beside its rows."""
+    """What the log stores with the rows of a batch."""
     return {
         "connector": connector.pk,
         "revision": connector.revision,
@@ -23,7 +23,7 @@ def reached(connector: Connector, batch: Batch) -> dict[str, Any]:
 
 
 def connector_reached(feed: Feed, note: Mapping[str, Any], rows: int) -> None:
-    """Carries over what a delivery's note says of its connector. Call it in the transaction that settles the delivery."""
+    """Stores the connector's offset from a delivery's note. Call it in the transaction that settles the delivery."""
     found = note.get("reached")
     if found is None:
         return
@@ -37,6 +37,6 @@ def connector_reached(feed: Feed, note: Mapping[str, Any], rows: int) -> None:
 
 
 def connector_sent(connector: Connector, offset: Mapping[str, Any], records: int) -> None:
-    """Notes what the other side has. What was under way when the settings changed says nothing about the new place."""
+    """Stores what the other side has acknowledged. Deliveries from before a change of the settings do not count."""
     found = Connector.objects.filter(pk=connector.pk, revision=connector.revision)
     found.update(offset=offset, messages=F("messages") + records)

@@ -1,6 +1,6 @@
 """A recorded file sent to a feed again, in the order in which it is written, at the pace of its own times or as fast as it goes.
 
-What became of the rows is counted from the receipts: accepted, late, dead.
+The receipts tell how many rows were accepted, late and dead.
 
 Each chunk is noted in a file before it is sent, under a key of its own: a player that was killed sends that chunk again under the same
 key and goes on behind it, so every row arrives once.
@@ -29,9 +29,9 @@ from webapp.feeds.client import IngestClient
 
 CHUNK_ROWS = 5_000
 LOST_ROWS = 100
-"""A chunk of so many rows, all of them lost, is no accident."""
+"""A chunk of this many rows that is lost as a whole is no coincidence."""
 CHUNK_S = 0.25
-"""Rows that are due within so long are sent together."""
+"""Rows that are due within this time are sent together."""
 
 
 class Lost(RuntimeError):
@@ -40,7 +40,7 @@ class Lost(RuntimeError):
 
 @dataclass(frozen=True)
 class Move:
-    """What becomes of times: t goes to `to` + (t - `since`) / `rate`. As it is, they stay."""
+    """How times are mapped: t to `to` + (t - `since`) / `rate`. The default leaves them unchanged."""
 
     since: int = 0
     to: int = 0
@@ -136,7 +136,7 @@ class Recording:
 class Player:
     """Sends a recording. `rate` is how many times faster than life; null: as fast as the server takes it.
 
-    `check` looks at the first rows as they will be sent, before any is: it raises what cannot work.
+    `check` looks at the first rows as they will be sent, before any is: it raises for a run that cannot work.
     """
 
     client: IngestClient

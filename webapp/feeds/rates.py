@@ -1,6 +1,6 @@
 """How fast rows may come over HTTP: token buckets of this process, so that the limits hold while Redis is away.
 
-A request is let in while its buckets are not empty, and its rows are taken out of them when they have been counted: a large request may
+A request is admitted while its buckets are not empty, and its rows are subtracted when they have been counted: a large request may
 overdraw a bucket, and what follows waits for it. Several web processes count each for itself.
 """
 
@@ -19,10 +19,10 @@ from webapp.accounts.quotas import quota_of
 from webapp.feeds.models import Feed
 
 BURST_S = 10.0
-"""So many seconds' worth may come at once."""
+"""The burst, in seconds of the rate."""
 KEPT = 10_000
 NEVER_S = 3600.0
-"""Clients that may send nothing at all are asked to come again after so long."""
+"""Clients with a rate of 0 are asked to retry after this long."""
 PERIODS = {"s": 1, "sec": 1, "min": 60, "m": 60, "hour": 3600, "h": 3600, "d": 86_400, "day": 86_400}
 
 
@@ -51,7 +51,7 @@ class Buckets:
         return 0.0 if level > 0 else max(0.001, -level / limit.rate) if limit.rate else NEVER_S
 
     def take(self, limit: Limit, amount: int) -> None:
-        """Takes `amount`, also more than there is."""
+        """Takes `amount`, even more than there is."""
         with self._lock:
             self._levels[limit.key] = (self._level(limit) - amount, self._clock())
             self._levels.move_to_end(limit.key)
@@ -68,14 +68,14 @@ BUCKETS = Buckets()
 
 
 def limits_of(token: ApiToken, feed: Feed) -> list[Limit]:
-    """What counts for rows that come with this token to this feed."""
+    """The limits for rows sent with this token to this feed."""
     count, _, period = settings.INGEST_RATE.partition("/")
     requests = f"Your quota of {settings.INGEST_RATE} requests with rows"
     return [Limit(("requests", token.user_id), requests, int(count) / PERIODS[period], of_rows=False), *row_limits_of(token.user, feed)]
 
 
 def row_limits_of(person: User, feed: Feed) -> list[Limit]:
-    """What counts for rows that `person` brings to this feed, in whatever way."""
+    """The limits for rows that `person` sends to this feed in any way."""
     user = quota_of(person, "rows")
     found = [Limit(("user", person.pk), f"Your quota of {user:,} rows a second", user, of_rows=True)]
     if feed.team is not None:

@@ -25,7 +25,7 @@ VALUE_ROWS = 50_000
 FREQUENT_VALUES = 50
 FIRST_T = -(2**63)
 DEFAULT_SPAN = {"ms": 600_000, "ticks": 10_000}
-"""How far back a track goes when nobody says, in the feed's unit."""
+"""How far back a track goes by default, in the feed's unit."""
 
 Box = tuple[float, float, float, float]
 
@@ -75,7 +75,7 @@ def acceptance(feed: Feed, rows: pa.Table) -> pa.ChunkedArray:
 
 
 def positions(feed: Feed, box: Box | None = None, limit: int = POSITION_ENTITIES) -> Positions:
-    """Each entity's last position among the newest rows, within `box`; at most `limit`, those heard of last."""
+    """Each entity's last position among the newest rows, within `box`; at most `limit`, the latest first."""
     rows = newest_rows(feed, POSITION_ROWS, ["entity", "t", "x", "y"])
     if not rows.num_rows:
         return Positions(None, [])

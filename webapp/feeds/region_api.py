@@ -75,7 +75,7 @@ class BulkRegionsSerializer(serializers.Serializer[Any]):
     tags = BoundedListField(child=serializers.CharField(max_length=50), required=False, default=list)
 
 
-class FormatIsOurs(DefaultContentNegotiation):
+class FormatOfFile(DefaultContentNegotiation):
     """`?format=` names the file's format here, not the renderer."""
 
     def filter_renderers(self, renderers: Any, format: str) -> Any:
@@ -89,7 +89,7 @@ class RegionView(OfFeedView):
     serializer_class = RegionSerializer
     filterset_class = RegionFilter
     parser_classes: tuple[type[BaseParser], ...] = (Json,)
-    content_negotiation_class = FormatIsOurs
+    content_negotiation_class = FormatOfFile
 
     def get_queryset(self) -> QuerySet[Any]:
         return region_list(user=self.request.user)
@@ -109,7 +109,7 @@ class RegionView(OfFeedView):
 
     def partial_update(self, request: Request, pk: int) -> Response:
         region = self.get_editable()
-        given = self.changes(region, request, moved="A region stays in its feed: make a new one there.")
+        given = self.changes(region, request, moved=Message("A region stays in its feed: make a new one there."))
         return Response(self.represent(region_update(region=region, user=person(request), **given)))
 
     @extend_schema(responses={204: None})

@@ -149,7 +149,7 @@ def _geojson(data: bytes, name_field: str | None) -> Iterator[Feature]:
     try:
         document = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise refuse("/file", Message("This is no JSON: {error}", error=error)) from error
+        raise refuse("/file", Message("This is not JSON: {error}", error=error)) from error
     if not isinstance(document, dict):
         raise refuse("/file", Message("GeoJSON is an object: a FeatureCollection, a Feature or a geometry."))
     if document.get("type") == "FeatureCollection":
@@ -197,7 +197,7 @@ def _csv(data: bytes) -> Shapes:
             except shapely.errors.GEOSException as error:
                 yield values, f"No well-known text: {error}"
     except (UnicodeDecodeError, csv.Error) as error:
-        raise refuse("/file", Message("This is no table of text (UTF-8): {error}", error=error)) from error
+        raise refuse("/file", Message("This is not a text table in UTF-8: {error}", error=error)) from error
 
 
 # -- KML and GPX ----------------------------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def _xml(data: bytes) -> Shapes:
     try:
         root = ElementTree.fromstring(data, ElementTree.XMLParser(target=_Builder()))  # noqa: S314  The builder refuses document types.
     except (ElementTree.ParseError, LookupError, ValueError) as error:
-        raise refuse("/file", Message("This is no XML: {error}", error=error)) from error
+        raise refuse("/file", Message("This is not XML: {error}", error=error)) from error
     kind = _local(root).lower()
     if kind not in ("kml", "gpx"):
         raise refuse("/file", Message("This XML is neither KML nor GPX."))
@@ -407,7 +407,7 @@ def _geopackage(data: bytes) -> Shapes:
                 if kind == "table" and not str(sql).lower().startswith("create virtual")
             }
             if not {"gpkg_contents", "gpkg_geometry_columns"} <= set(plain):
-                raise refuse("/file", Message("This database is no GeoPackage: it needs gpkg_contents and gpkg_geometry_columns, as tables."))
+                raise refuse("/file", Message("This database is not a GeoPackage: it needs gpkg_contents and gpkg_geometry_columns, as tables."))
             layers = database.execute(
                 "SELECT c.table_name, g.column_name FROM gpkg_contents AS c, gpkg_geometry_columns AS g "
                 "WHERE c.data_type = 'features' AND g.table_name = c.table_name"
@@ -416,7 +416,7 @@ def _geopackage(data: bytes) -> Shapes:
                 raise refuse("/file", Message("There are no features in the GeoPackage."))
             for table, column in layers:
                 if table not in plain:
-                    raise refuse("/file", Message("A layer of the GeoPackage is no plain table: views are not read."))
+                    raise refuse("/file", Message("A layer of the GeoPackage is not a plain table: views are not read."))
                 yield from _rows(database, table, column)
     except (sqlite3.Error, OverflowError, UnicodeError) as error:
         raise refuse("/file", Message("The GeoPackage cannot be read: {error}", error=error)) from error
@@ -486,7 +486,7 @@ def _from_shape(row: int, name: str, geometry: Any) -> Feature:
     if geometry.geom_type == "LineString" and len(geometry.coords) >= 4 and geometry.is_closed:
         geometry = shapely.Polygon(geometry)
     if geometry.geom_type not in ("Polygon", "MultiPolygon"):
-        return Feature(row, name, None, Message("A {kind} is no region: only polygons and closed lines are.", kind=geometry.geom_type))
+        return Feature(row, name, None, Message("A {kind} is not a region: only polygons and closed lines are.", kind=geometry.geom_type))
     return Feature(row, name, json.loads(shapely.to_geojson(geometry)))
 
 

@@ -1,4 +1,4 @@
-"""What changes feeds and regions."""
+"""Services that change feeds and regions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check
 from webapp.feeds.admission import default_ahead
 from webapp.feeds.documents import checked_region, feed_faults, vertices_of
-from webapp.feeds.heads import feed_head_ensure, feed_head_keeps_to_team, feed_place, feed_reopen
+from webapp.feeds.heads import feed_head_ensure, feed_head_follow_team, feed_place, feed_reopen
 from webapp.feeds.models import Feed, IngestCounter, Region
 from webapp.feeds.region_files import Feature
 from webapp.feeds.selectors import feeds_held, vertices_held
 
 SCHEMA_FIELDS = ("name", "crs", "time", "tick", "columns", "dedupe", "lateness")
-"""What the stored rows and answers were made under: fixed once rows have been received."""
+"""Settings that stored rows and answers depend on: fixed once rows have been received."""
 SCHEMA_STAYS = Message("Rows have been received already: make a new feed instead.")
 COLUMNS_STAY = Message("Rows have been received already: columns can be added, and those that are there stay as they are.")
 PLAN_BYTES = 10_000_000
@@ -32,7 +32,7 @@ PLAN_KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"RIFF": "web
 
 @transaction.atomic
 def feed_create(*, owner: User, name: str, title: str, crs: str, job: Any = None, **fields: Any) -> Feed:
-    """A new feed with its counters, taken up by the default job. Where `ahead` is not given it is what suits the clock. Raises Refused."""
+    """A new feed with its counters, on the default job. The default of `ahead` depends on the clock. Raises Refused."""
     feed = Feed(owner=owner, name=name, title=title, crs=crs, **fields)
     if "ahead" not in fields:
         feed.ahead = default_ahead(time_unit=feed.time, wall_clock=feed.wall_clock, lateness=feed.lateness)
@@ -53,7 +53,7 @@ def feed_update(*, feed: Feed, job: Any = None, **changes: Any) -> Feed:
     received = IngestCounter.objects.filter(feed=feed, received__gt=0).exists()
     added = _added_columns(feed, changes.get("columns"))
     if added:
-        # Behind the others, whatever order they were named in: states know rows by their columns in this order.
+        # After the existing columns, in whatever order they are given: stored states rely on the order of columns.
         changes["columns"] = {**feed.columns, **added}
     fixed = [name for name in SCHEMA_FIELDS if name in changes and changes[name] != getattr(feed, name) and not (added and name == "columns")]
     if fixed and received:
@@ -68,15 +68,16 @@ def feed_update(*, feed: Feed, job: Any = None, **changes: Any) -> Feed:
     feed.full_clean(exclude=["owner", "team"])
     feed.save()
     if added:
-        feed_reopen(feed=feed, why=f"the feed {feed.name} has new columns: {', '.join(added)}.")
+        feed_reopen(feed=feed, why=Message("the feed {feed} has new columns: {columns}.", feed=feed.name, columns=", ".join(added)))
     if job is not None:
         feed_place(feed=feed, job=job)
-    feed_head_keeps_to_team(feed)
+    feed_head_follow_team(feed)
     return feed
 
 
 def _added_columns(feed: Feed, columns: Any) -> dict[str, Any]:
-    """What `columns` has beyond the feed's own, if all of these are in it unchanged. Raises Refused for names that queries mean otherwise."""
+    """What `columns` has beyond the feed's own, if all of these are in it unchanged. Raises Refused for names that have another meaning in
+    queries."""
     if not isinstance(columns, dict) or any(columns.get(name) != kind for name, kind in feed.columns.items()):
         return {}
     added = {name: kind for name, kind in columns.items() if name not in feed.columns}

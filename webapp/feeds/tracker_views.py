@@ -1,6 +1,6 @@
 """`/api/v1/track/{feed}/{token}`: reports of trackers and of Traccar servers, one request each, answered when they are on disk.
 
-Apps on phones can be given an address and nothing else, so the token may stand in it; where a header can be set, it stands there.
+Phone apps can be given only an address, so the token may be part of it; clients that can set a header send it there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What keeps a feed's log small and its tables young: settling, compaction, retention."""
+"""Maintenance of a feed's log and tables: settling, compaction, retention."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from webapp.feeds.damage import kept_apart
+from webapp.feeds.damage import damage_isolated
 from webapp.feeds.heads import feed_position
 from webapp.feeds.ingest import settle
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestReceipt
 
 RECEIPTS_KEPT = timedelta(days=7)
-"""An idempotency key is remembered for so long."""
+"""How long an idempotency key is kept."""
 DELETED_AT_ONCE = 10_000
 
 
 def feed_upkeep(*, feed: Feed) -> None:
     """One round for one feed; cheap when there is nothing to do.
 
-    Retention counts back from the log's newest row and not from today: a recording of years ago is as young as its last row.
+    Retention counts back from the log's newest row and not from today: an old recording is as recent as its last row.
     """
-    with kept_apart(feed):
+    with damage_isolated(feed):
         _tidy(feed)
     _expire(feed)
 

@@ -6,7 +6,7 @@ from webapp.jobs.models import FeedHead, Job, JobEvent
 
 
 class Watched(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Rows that processes write: nobody else does."""
+    """Rows that only processes write."""
 
     show_full_result_count = False
 

@@ -1,4 +1,4 @@
-"""`jobs/`: the processes that evaluate queries. Who may change all feeds of one starts and stops it; teams have jobs of their own."""
+"""`jobs/`: the processes that evaluate queries. Users who may change all feeds of a job start and stop it; teams have jobs of their own."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.owned import TeamField
 from webapp.accounts.permissions import check_team
+from webapp.config.wording import spoken
 from webapp.feeds.heads import may_operate
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_list
@@ -58,7 +59,7 @@ def job_row(job: Job, *, user: User, events: int = 20) -> dict[str, Any]:
         "heartbeat": job.heartbeat,
         "restarts": job.restarts,
         "failures": job.failures,
-        "last_error": job.last_error if editable else "",
+        "last_error": spoken(job.last_error) if editable else "",
         "feeds": sorted(head.feed.name for head in job.heads.all() if head.feed_id in visible),
         "editable": editable,
         "events": [_event_row(event) for event in job_events(job=job, limit=events) if event.feed_id in (None, *visible)],
@@ -66,7 +67,7 @@ def job_row(job: Job, *, user: User, events: int = 20) -> dict[str, Any]:
 
 
 def _event_row(event: JobEvent) -> dict[str, Any]:
-    return {"at": event.at, "kind": event.kind, "text": event.text}
+    return {"at": event.at, "kind": event.kind, "text": spoken(event.text)}
 
 
 def jobs_for_page(*, user: User) -> list[dict[str, Any]]:
@@ -109,7 +110,7 @@ class JobView(APIView):
     def delete(self, request: Request, name: str) -> Response:
         job = find(name, person(request))
         if not may_operate(job, user=person(request)):
-            raise PermissionDenied(Message("Who may change all feeds of a job removes it."))
+            raise PermissionDenied(Message("Only users who may change all feeds of a job can remove it."))
         job_remove(job=job)
         return Response(status=204)
 
@@ -123,7 +124,7 @@ class JobActionView(APIView):
     def post(self, request: Request, name: str) -> Response:
         job = find(name, person(request))
         if not may_operate(job, user=person(request)):
-            raise PermissionDenied(Message("Who may change all feeds of a job starts and stops it."))
+            raise PermissionDenied(Message("Only users who may change all feeds of a job can start and stop it."))
         (job_start if self.action == "start" else job_stop)(job=job, user=person(request))
         return Response(job_row(find(name, person(request)), user=person(request)))
 

@@ -131,7 +131,7 @@ class FeedHead(models.Model):
 
 
 class FeedMeasure(models.Model):
-    """How a feed's processing stood at one moment of the last day: what its charts begin with.
+    """The state of a feed's processing at one moment of the last day, for the initial data of its charts.
 
     `rows_per_s` is 0 while nothing is processed. `lag` is how far the watermark is behind, in the feed's unit: behind the wall clock on a feed
     of the wall clock, else behind the newest event.

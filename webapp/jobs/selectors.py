@@ -22,7 +22,7 @@ def jobs_held(whose: dict[str, Any]) -> int:
 
 
 SILENT_SECONDS = 30
-"""A job that has given no sign of life for so long is down, whatever its state says."""
+"""A job without a heartbeat for this long is down, whatever its state says."""
 UP = (ObservedState.STARTING, ObservedState.RUNNING)
 
 
@@ -34,7 +34,7 @@ def jobs_down() -> bool:
 
 
 def is_shown(job: Job, *, user: User) -> bool:
-    """Whether the user may know of the job: the default one is everybody's, a team's is its members'."""
+    """Whether the user may see the job: the default job is visible to everyone, a team's to its members."""
     return job.team_id is None or user.is_superuser or Membership.objects.filter(user=user, team=job.team_id).exists()
 
 

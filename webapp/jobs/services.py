@@ -1,4 +1,4 @@
-"""What changes jobs: users' wishes, the reconciler's findings, and a job's own word about itself."""
+"""Services that change jobs: users' requests, the reconciler's findings, and reports of the job itself."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from webapp.jobs.models import DesiredState, Job, JobEvent, ObservedState
 from webapp.jobs.selectors import jobs_held
 
 DEFAULT_JOB = "main"
-"""The job of feeds that nobody gave to another one: a single Spark driver for all of them fits one machine."""
+"""The job of feeds without a job of their own: a single Spark driver for all of them fits one machine."""
 _SESSIONS = "vedette job {} start "
 
 
 def job_default() -> Job:
-    """The default job, made at the first call, wanted running."""
+    """The default job, created at the first call, with the desired state running."""
     job, _ = Job.objects.get_or_create(name=DEFAULT_JOB)
     return job
 
@@ -48,12 +48,12 @@ def job_remove(*, job: Job) -> None:
 
 
 def job_start(*, job: Job, user: Any = None) -> None:
-    """Wants the job running, now: a crash loop or a back-off is over."""
+    """Requests that the job runs now, which ends a crash loop or back-off."""
     _want(job, DesiredState.RUNNING, user, start_after=None, failed_at=[])
 
 
 def job_stop(*, job: Job, user: Any = None) -> None:
-    """Wants the job stopped; it stays so until it is started."""
+    """Requests that the job stops; it stays stopped until it is started."""
     _want(job, DesiredState.STOPPED, user)
 
 
@@ -62,18 +62,23 @@ def _want(job: Job, state: DesiredState, user: Any, **changes: Any) -> None:
         Job.objects.filter(pk=job.pk).update(desired_state=state, **changes)
         if state == DesiredState.RUNNING:
             Job.objects.filter(pk=job.pk, observed_state=ObservedState.CRASH_LOOP).update(observed_state=ObservedState.STOPPED)
-        by = f" by {user}" if user is not None else ""
-        job_event_add(job, JobEvent.Kind.REQUESTED, f"Asked to {'run' if state == DesiredState.RUNNING else 'stop'}{by}.")
+        job_event_add(job, JobEvent.Kind.REQUESTED, _request(state, user))
     job.refresh_from_db()
 
 
-def job_event_add(job: Job, kind: JobEvent.Kind | str, text: str) -> None:
-    """Writes down what happened, for users."""
+def _request(state: DesiredState, user: Any) -> Message:
+    if state == DesiredState.RUNNING:
+        return Message("Asked to run.") if user is None else Message("Asked to run by {user}.", user=user)
+    return Message("Asked to stop.") if user is None else Message("Asked to stop by {user}.", user=user)
+
+
+def job_event_add(job: Job, kind: JobEvent.Kind | str, text: Message) -> None:
+    """Records what happened, for users."""
     JobEvent.objects.create(job=job, kind=kind, text=text)
 
 
 def job_claim(*, name: str, epoch: int | None, pid: int, pgid: int, pid_started: float, host: str) -> Job | None:
-    """Makes the calling process the job's one and only, under an epoch above all before; None when it is not to run.
+    """Makes the calling process the job's only one, under a new highest epoch; None when it must not run.
 
     `epoch` is the one the reconciler started it for: a process that comes too late (another start has happened since) is refused.
     Without it (started by hand) the process takes the next one, and so fences the one that runs.
@@ -114,28 +119,29 @@ def job_ready(*, job_id: int, epoch: int, seconds: float) -> None:
     """The job processes its feeds."""
     mine = Job.objects.filter(pk=job_id, epoch=epoch)
     if mine.update(observed_state=ObservedState.RUNNING, heartbeat=timezone.now(), last_error=""):
-        text = f"Processing after {seconds:.0f} s, from where it was."
+        text = Message("Processing after {seconds} s, from where it was.", seconds=round(seconds))
         JobEvent.objects.create(job_id=job_id, kind=JobEvent.Kind.READY, text=text)
 
 
 def job_heartbeat(*, job_id: int, epoch: int) -> DesiredState | None:
-    """Says that the job lives; what is wanted of it, None when a newer start has taken over."""
+    """Writes the heartbeat; returns the desired state, None when a newer start has taken over."""
     if not Job.objects.filter(pk=job_id, epoch=epoch).update(heartbeat=timezone.now()):
         return None
     return DesiredState(Job.objects.values_list("desired_state", flat=True).get(pk=job_id))
 
 
 def job_failed(*, job_id: int, epoch: int, error: str) -> None:
-    """Keeps the reason of a failure for the page of the job."""
+    """Stores the reason of a failure for the page of the job."""
     Job.objects.filter(pk=job_id, epoch=epoch).update(last_error=error[:2000])
 
 
 @transaction.atomic
 def job_left(*, job_id: int, epoch: int) -> None:
-    """The job's process was asked to end, and ended in order, while the job is wanted: no crash, it goes on with the next start of the machine."""
+    """The job's process ended in order on a signal while the desired state is running: not a crash; the next start of the machine resumes it."""
     mine = Job.objects.filter(pk=job_id, epoch=epoch, desired_state=DesiredState.RUNNING)
     if mine.update(observed_state=ObservedState.STOPPED, pid=None, pgid=None, pid_started=None):
-        JobEvent.objects.create(job_id=job_id, kind=JobEvent.Kind.STOPPED, text="Ended by a signal; goes on when it is started again.")
+        text = Message("Ended by a signal; goes on when it is started again.")
+        JobEvent.objects.create(job_id=job_id, kind=JobEvent.Kind.STOPPED, text=text)
 
 
 def job_events_expire() -> None:

@@ -1,7 +1,5 @@
-"""Asks open sockets to look again at what their readers may see, as soon as someone logs out or a permission changes.
-
-Whatever changes it says so with NOTIFY; the publisher, which listens, passes it on to all sockets. What is lost on the way, the sockets
-find by themselves within a minute.
+"""Makes open sockets check permissions again as soon as someone logs out or a permission changes. The change sends a NOTIFY; the publisher listens
+and forwards it to all sockets. If the message is lost, the sockets notice within a minute.
 """
 
 from __future__ import annotations
@@ -49,6 +47,6 @@ def _changed(**more: Any) -> None:
 
 
 def notify() -> None:
-    """Says that permissions, or who is logged in, may have changed."""
+    """Notifies that permissions or log-ins may have changed."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_notify(%s, '')", [CHANNEL])

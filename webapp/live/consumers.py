@@ -1,4 +1,4 @@
-"""The live socket: hands frames to subscriptions and subscriptions' frames to the reader. What may be seen is decided by selectors."""
+"""The live socket: passes client frames to subscriptions and their frames to the client. Selectors decide the permissions."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError
 from django.utils import timezone
 
+from engine.model.messages import Message, message_of
+from webapp.accounts.language import language_of_socket
 from webapp.audit.sockets import socket_refused
 from webapp.live import access, frames, selectors, shares, socket_limit
 from webapp.live.chunks import Chunk
@@ -30,11 +32,11 @@ logger = logging.getLogger(__name__)
 SUBSCRIPTIONS = 20
 RECHECK_SECONDS = 60.0
 RETRY_SECONDS = 1.0
-"""After so long the permissions are asked for again when the database did not answer."""
+"""When the database did not answer, permissions are read again after this long."""
 CLOSING_SECONDS = 0.5
 """A server that ends gives the closing frame of a socket so long to leave."""
 SPREAD_SECONDS = 0.3
-"""When everybody is to look again at once, they do so spread over this."""
+"""When all sockets have to check permissions, they spread over this."""
 BURST, PER_SECOND = 200, 20.0
 """Client frames at once, and on average."""
 
@@ -44,7 +46,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     ENDED = frames.NOT_LOGGED_IN
     SHOWS_ALERTS = True
-    UNKNOWN_READER = ("not-logged-in", "Log in, or send Authorization: Bearer <token> with a valid token that has the scope read.")
+    UNKNOWN_READER = ("not-logged-in", Message("Log in, or send Authorization: Bearer <token> with a valid token that has the scope read."))
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.subscriptions: dict[str, Subscription] = {}
@@ -64,13 +66,12 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await asyncio.wait([work])
             raise
         finally:
-            # However it ended: what a socket held must not be missing for the next one.
+            # However the socket ended, its place must be free for the next one.
             await self._end()
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """As channels' own, without its visit to the one thread for the database before each message.
-
-        What reads the database closes stale connections anyway (`database_sync_to_async`), and a hundred pages queued there for 15 s.
+        """Like channels' own, without its call to the single database thread before each message: a hundred pages queued there for 15 s. Code that
+        reads the database closes stale connections anyway (`database_sync_to_async`).
         """
         await getattr(self, get_handler_name(message))(message)
 
@@ -79,14 +80,14 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         reader = await self._reader()
         if reader is None:
             await database_sync_to_async(socket_refused)(self.scope, status=401)
-            await self._send(frames.error(*self.UNKNOWN_READER))
+            await self._say(*self.UNKNOWN_READER)
             await self.close(code=self.ENDED)
             return
         self.reader = reader
         self.has_place = await socket_limit.take(reader)
         if not self.has_place:
             await database_sync_to_async(socket_refused)(self.scope, status=429)
-            await self._send(frames.error("too-many", "Too many pages are open at once."))
+            await self._say("too-many", Message("Too many pages are open at once."))
             await self.close(code=frames.TOO_OFTEN)
             return
         self.recheck = asyncio.create_task(self._recheck())
@@ -94,7 +95,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     # -- who reads; a shared view answers these otherwise ---------------------------------------------------------------------------
 
     async def _reader(self) -> Hashable | None:
-        """Whose sockets are counted together; null for nobody."""
+        """The key by which sockets are counted; null without a log-in."""
         user = self.scope.get("user")
         return user.pk if user is not None and user.is_authenticated and await self._stands() else None
 
@@ -137,7 +138,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         try:
             frame = frames.parse(text_data)
         except BadFrame as error:
-            await self._send(frames.error("bad-frame", str(error)))
+            await self._say("bad-frame", message_of(error))
             return
         match frame:
             case Subscribe():
@@ -156,17 +157,17 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         return self.tokens >= 0
 
     async def _subscribe(self, frame: Subscribe) -> None:
-        """Joins the group first and reads then: what happens between is in the group's messages, and known numbers are left out."""
+        """Joins the group first and reads then: changes in between are in the group's messages, and known numbers are dropped."""
         if not await self._stands():
             await self.close(code=self.ENDED)
             return
         if frame.feed not in self.subscriptions and len(self.subscriptions) >= SUBSCRIPTIONS:
-            await self._send(frames.error("too-many", "Too many feeds at once."))
+            await self._say("too-many", Message("Too many feeds at once."))
             return
         allowed = await self._permitted(frame.feed)
         if allowed is None:
             await database_sync_to_async(socket_refused)(self.scope, status=404, feed=frame.feed)
-            await self._send(frames.error("not-permitted", "There is no such feed, or it is not shared with you."))
+            await self._say("not-permitted", Message("There is no such feed, or it is not shared with you."))
             await self.close(code=frames.NOT_PERMITTED)
             return
         await self.channel_layer.group_add(group(allowed.feed_id), self.channel_name)
@@ -267,13 +268,13 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         taken = subscription.take(chunks)
         changes = frames.changes(subscription.feed, **(taken if self.SHOWS_ALERTS else {**taken, "alerts": []}))
         if len(changes) > frames.MESSAGE_BYTES:
-            # A snapshot holds what fits; of the rest the page knows to ask.
+            # A snapshot contains what fits; the page requests the rest.
             await self._resync(subscription)
         else:
             await self._write(changes, subscription)
 
     async def _learn(self, subscription: Subscription, asked: set[int] | None) -> bool:
-        """Reads the permissions again; closes the socket and says no when the feed is not the reader's to see any more."""
+        """Reads the permissions again; closes the socket and returns false when the reader may no longer see the feed."""
         allowed = await self._permitted(subscription.feed)
         if allowed is None or allowed.feed_id != subscription.feed_id:
             await self._leave(subscription.feed)
@@ -291,6 +292,10 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self._write(text)
         subscription.sent_positions(len(text), time.monotonic())
 
+    async def _say(self, code: str, why: Message) -> None:
+        """Sends an error frame in the reader's language."""
+        await self._send(frames.error(code, why, language_of_socket(self.scope)))
+
     async def _send(self, frame: dict[str, Any], subscription: Subscription | None = None) -> None:
         await self._write(frames.encoded(frame), subscription)
 
@@ -298,7 +303,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         """Sends a frame; with a subscription it counts as something the reader has to acknowledge."""
         if subscription is not None:
             subscription.sent(len(text))
-        # The reader may have gone since, with its end not yet here: there is nobody to send to.
+        # The client may have disconnected already, without the event having arrived.
         with contextlib.suppress(Disconnected):
             await self.send(text_data=text)
 
@@ -306,7 +311,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         return [access.GROUP, *(group(subscription.feed_id) for subscription in self.subscriptions.values())]
 
     async def _join_groups(self) -> None:
-        """Joins all its groups, again too: a Redis that was away may have missed it."""
+        """Joins all its groups, repeatedly: a Redis that was away may have lost them."""
         try:
             for name in self._groups():
                 await self.channel_layer.group_add(name, self.channel_name)
@@ -331,7 +336,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                     self.look.set()
 
     async def _may_stay(self) -> bool:
-        """Reads log-in and permissions again; closes the socket and says no when there is nothing left for this reader."""
+        """Reads log-in and permissions again; closes the socket and returns false when the reader may see nothing any more."""
         if not await self._stands():
             await self.close(code=self.ENDED)
             return False
@@ -339,7 +344,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             before = subscription.allowed
             if not await self._learn(subscription, None):
                 return False
-            # What may not be seen any more has to leave the screen too.
+            # Answers that may no longer be seen must leave the screen too.
             if before - subscription.allowed:
                 await self._resync(subscription)
         return True
@@ -350,7 +355,7 @@ class SharedConsumer(LiveConsumer):
 
     ENDED = frames.NOT_PERMITTED
     SHOWS_ALERTS = False
-    UNKNOWN_READER = ("not-permitted", "This link has expired or was revoked.")
+    UNKNOWN_READER = ("not-permitted", Message("This link has expired or was revoked."))
 
     async def _reader(self) -> Hashable | None:
         share = await database_sync_to_async(shares.share_opened)(self.scope["session"], self.scope["url_route"]["kwargs"]["pk"])

@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from django.utils import translation
+
+from engine.model.messages import Message
+from webapp.config.wording import spoken
 from webapp.feeds.models import NAME
 
 Box = tuple[float, float, float, float]
 FEED_NAME = re.compile(NAME.regex)
-"""Whatever else stands for a feed must not reach the database or the channel layer, which refuse some texts."""
+"""Other texts must not reach the database or the channel layer, which refuse some characters."""
 FRAME_BYTES = 65_536
 """A client's frame may be this long."""
 MESSAGE_BYTES = 900_000
@@ -26,9 +30,9 @@ NOT_LOGGED_IN = 4401
 NOT_PERMITTED = 4403
 TOO_OFTEN = 4429
 RESTARTING = 4503
-"""The server ends. 1012 would say so too, but autobahn sends no code below 3000 beside 1000."""
+"""The server ends. The standard's code is 1012, but autobahn sends no code below 3000 except 1000."""
 TOO_BIG = 4413
-"""Close codes: of those below 3000 the web server lets an application send 1000 alone (RFC 6455, section 7.4.2)."""
+"""Close codes: of those below 3000 the web server lets an application send only 1000 (RFC 6455, section 7.4.2)."""
 
 
 def group(feed_id: int) -> str:
@@ -42,7 +46,7 @@ class BadFrame(ValueError):
 
 @dataclass(frozen=True)
 class Subscribe:
-    """Wants a feed's answers: of `queries` (null: of all that the reader may see), resuming after number `since` if it can."""
+    """Subscribes to a feed's answers: of `queries` (null: of all that the reader may see), resuming after number `since` if possible."""
 
     feed: str
     queries: frozenset[int] | None
@@ -80,12 +84,12 @@ def parse(text: str) -> ClientFrame:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadFrame("A frame is a JSON object.") from error
+        raise BadFrame(Message("A frame is a JSON object.")) from error
     if not isinstance(document, dict):
-        raise BadFrame("A frame is a JSON object.")
+        raise BadFrame(Message("A frame is a JSON object."))
     feed = document.get("feed")
     if not isinstance(feed, str) or not FEED_NAME.match(feed):
-        raise BadFrame("feed names a feed.")
+        raise BadFrame(Message("feed names a feed."))
     match document.get("type"):
         case "subscribe":
             queries = _queries(document.get("queries"))
@@ -96,16 +100,16 @@ def parse(text: str) -> ClientFrame:
             return Unsubscribe(feed)
         case "ack":
             return Ack(feed, _number(document, "seq") or 0)
-    raise BadFrame("type is one of subscribe, view, unsubscribe, ack.")
+    raise BadFrame(Message("type is one of subscribe, view, unsubscribe, ack."))
 
 
 def _queries(value: Any) -> frozenset[int] | None:
     if value is None:
         return None
     if not isinstance(value, list) or len(value) > QUERIES_NAMED:
-        raise BadFrame("queries is null or a list of ids.")
+        raise BadFrame(Message("queries is null or a list of ids."))
     if not all(_is_id(item) for item in value):
-        raise BadFrame("queries is null or a list of ids.")
+        raise BadFrame(Message("queries is null or a list of ids."))
     return frozenset(int(item) for item in value)
 
 
@@ -118,15 +122,15 @@ def _box(value: Any) -> Box | None:
     if value is None:
         return None
     if not isinstance(value, list) or len(value) != 4:
-        raise BadFrame("bbox is null or [west, south, east, north].")
+        raise BadFrame(Message("bbox is null or [west, south, east, north]."))
     if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in value):
-        raise BadFrame("bbox holds finite numbers.")
+        raise BadFrame(Message("bbox holds finite numbers."))
     try:
         west, south, east, north = map(float, value)
     except OverflowError as error:
-        raise BadFrame("bbox holds finite numbers.") from error
+        raise BadFrame(Message("bbox holds finite numbers.")) from error
     if not all(map(math.isfinite, (west, south, east, north))):
-        raise BadFrame("bbox holds finite numbers.")
+        raise BadFrame(Message("bbox holds finite numbers."))
     return west, south, east, north
 
 
@@ -135,7 +139,7 @@ def _number(document: Mapping[str, Any], name: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
-        raise BadFrame(f"{name} is null or a whole number.")
+        raise BadFrame(Message("{name} is null or a whole number.", name=name))
     return value
 
 
@@ -147,7 +151,7 @@ def snapshot(
 ) -> dict[str, Any]:
     """What a page starts with, true at outbox number `seq`: all of it, or the newest positions, alerts and answers that one message holds.
 
-    `detections` come oldest first, `alerts` newest first. What is left out the page asks the API for, as it does for older times.
+    `detections` come oldest first, `alerts` newest first. The page requests the rest from the API, as it does for older times.
     `since`: all answers that began at or after it are among `detections`; null: all answers are. The message says the same of what it holds.
     """
     places = newest(positions, MESSAGE_BYTES // 2)
@@ -156,7 +160,7 @@ def snapshot(
     room -= sum(map(_bytes, shown))
     kept = fitting(list(reversed(detections)), room)
     if len(kept) < len(detections):
-        # Of those that began when the oldest one did some may be left out.
+        # Some that began at the same time as the oldest one may be missing.
         since = kept[-1]["start"] + 1 if kept else detections[-1]["start"] + 1
     return {
         "type": "snapshot", "feed": feed, "seq": seq, "detections": list(reversed(kept)), "alerts": shown, "positions": places, "clock": clock,
@@ -206,12 +210,12 @@ def changes(feed: str, *, first: int, seq: int, detections: Sequence[str], alert
 
 
 class RowTexts:
-    """The texts of a message's rows, made once for all readers of this process: the channel layer hands all of them the same lists."""
+    """The texts of a message's rows, encoded once for all readers of this process: the channel layer passes the same lists to all of them."""
 
     LISTS = 128
 
     def __init__(self) -> None:
-        # The list itself is kept, so that its id is not given to another meanwhile.
+        # The list itself is kept, so that its id is not reused meanwhile.
         self.made: OrderedDict[int, tuple[Sequence[Any], list[str]]] = OrderedDict()
 
     def of(self, rows: Sequence[Any]) -> list[str]:
@@ -228,9 +232,8 @@ texts_of = RowTexts().of
 
 
 def positions(feed: str, *, t: int | None, entities: Sequence[Any], box: Box | None = None) -> str:
-    """The text of a sample: where things in `box` are now, each as [id, x, y, t]; those heard of last where one message does not hold all.
-
-    It is a text because a sample goes to many readers, and most of the work is the rows' texts.
+    """The text of a sample: where things in `box` are now, each as [id, x, y, t]; the latest ones where they do not all fit. Encoded once, because a
+    sample goes to many readers.
     """
     head = encoded({"type": "positions", "feed": feed, "t": t})[:-1]
     texts, inside = texts_of(entities), _inside(box, entities)
@@ -251,9 +254,10 @@ def resync(feed: str) -> dict[str, Any]:
     return {"type": "resync", "feed": feed}
 
 
-def error(code: str, message: str) -> dict[str, Any]:
-    """The client's last frame was refused."""
-    return {"type": "error", "code": code, "message": message}
+def error(code: str, message: Message, language: str) -> dict[str, Any]:
+    """The client's last frame, or its socket, was refused."""
+    with translation.override(language):
+        return {"type": "error", "code": code, "message": spoken(message)}
 
 
 def within(box: Box | None, entities: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:

@@ -15,11 +15,11 @@ from channels_redis.utils import _wrap_close
 DECODED = 16
 """Messages that are kept decoded for the sockets that have not fetched them yet."""
 CAPACITY = 500
-"""Messages that wait for one socket at most."""
+"""The most messages that wait for one socket."""
 
 
 class Inbox(asyncio.Queue[bytes]):
-    """The messages that one socket has not fetched yet. What comes when it is full is dropped: readers ask again for a number that is missing."""
+    """The messages that one socket has not fetched yet. When it is full, messages are dropped: readers request missing numbers again."""
 
     def put_nowait(self, item: bytes) -> None:
         if not self.full():
@@ -37,11 +37,11 @@ class _LoopLayer(RedisPubSubLoopLayer):  # type: ignore[misc]
 
 
 class SharedMessagesLayer(RedisPubSubChannelLayer):  # type: ignore[misc]
-    """Sockets of a process share the decoded message, and must not change it. `capacity`: messages that wait for a socket at most."""
+    """Sockets of a process share the decoded message, and must not change it. `capacity`: the most messages that wait for a socket."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Sockets are handed the same bytes, whose hash is computed once.
+        # Sockets get the same bytes object, whose hash is computed once.
         self.deserialize = functools.lru_cache(DECODED)(super().deserialize)
 
     def _get_layer(self) -> _LoopLayer:

@@ -13,11 +13,13 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
+from engine.model.messages import Message
+from webapp.accounts.language import language_of_socket
 from webapp.audit.sockets import socket_refused
 from webapp.live import frames
 
 PORTS = {"http": 80, "https": 443}
-WANTED = (
+WANTED = Message(
     "Sockets are opened by this site's own pages (the header Origin names the address that the handshake is sent to) or with the header "
     "Authorization: Bearer <token>, whose token has the scope read."
 )
@@ -28,7 +30,7 @@ Origin = tuple[str, str, int | None]
 class SameOrigin:
     """Passes on handshakes with a token, and those whose `Origin` has the scheme, the host and the port that they were sent to.
 
-    Others get what is wanted, in one `error` frame, and closed.
+    Others get an `error` frame that says what is required, and are closed.
     """
 
     def __init__(self, application: Any) -> None:
@@ -40,13 +42,13 @@ class SameOrigin:
             await self.application(scope, receive, send)
         else:
             await database_sync_to_async(socket_refused)(scope, status=403)
-            await _refuse(receive, send)
+            await _refuse(scope, receive, send)
 
 
-async def _refuse(receive: Any, send: Any) -> None:
+async def _refuse(scope: Any, receive: Any, send: Any) -> None:
     await receive()
     await send({"type": "websocket.accept"})
-    await send({"type": "websocket.send", "text": frames.encoded(frames.error("wrong-origin", WANTED))})
+    await send({"type": "websocket.send", "text": frames.encoded(frames.error("wrong-origin", WANTED, language_of_socket(scope)))})
     await send({"type": "websocket.close", "code": frames.NOT_PERMITTED})
 
 

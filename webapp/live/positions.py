@@ -1,4 +1,4 @@
-"""The latest positions of each feed, kept in Redis for pages that are opened: a convenience that may be lost at any time."""
+"""The latest positions of each feed, cached in Redis for pages that are opened; may be lost at any time."""
 
 from __future__ import annotations
 

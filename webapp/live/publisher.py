@@ -1,7 +1,6 @@
-"""The publisher: the only one that sends to the channel layer. What it sends is a copy; whatever gets lost is asked for again by number.
-
-Reads the outbox by (feed, seq), woken by NOTIFY and looking by itself every POLL_S; tails the event logs for positions; says once a second how
-each feed stands. PostgreSQL and Redis may go and come back.
+"""The publisher: the only sender to the channel layer. Its messages are copies; readers request lost ones again by number. Reads the outbox by
+(feed, seq), woken by NOTIFY and polling every POLL_S; tails the event logs for positions; sends each feed's status once a second. Survives outages
+of PostgreSQL and Redis.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from channels.layers import get_channel_layer
 from django.db import DatabaseError, close_old_connections, connection
 
 from webapp.detections.services import OUTBOX_CHANNEL
-from webapp.feeds.damage import feeds_set_aside, kept_apart
+from webapp.feeds.damage import damage_isolated, feeds_set_aside
 from webapp.feeds.heads import feed_statuses
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
@@ -41,9 +40,9 @@ FEEDS_S = 2.0
 MESSAGE_ROWS = 20
 """Outbox rows that are read at once, and in one message at most."""
 MESSAGE_ANSWERS = 1_000
-"""Answers and alerts in one message, unless one outbox row has more: a frame holds about two thousand, and a page that is sent more starts again."""
+"""Answers and alerts in one message, unless one outbox row has more: a frame holds about two thousand; beyond that the page resynchronises."""
 BEHIND_ROWS = 200_000
-"""A reader of positions that is further behind than this goes on at the end of the log: positions are for looking at."""
+"""When positions lag further behind than this, they skip to the end of the log: only current ones matter."""
 POSITION_COLUMNS = ("event", "entity", "t", "x", "y", "seq")
 
 
@@ -78,7 +77,7 @@ class Publisher:
         for feed_id in self.feeds:
             self._send_changes(feed_id)
         for feed_id, tail in list(self.tails.items()):
-            with kept_apart(self.feeds[feed_id]):
+            with damage_isolated(self.feeds[feed_id]):
                 message = tail.due(now)
                 if message is not None:
                     self._send(feed_id, message)
@@ -89,10 +88,10 @@ class Publisher:
     def _look_for_feeds(self) -> None:
         close_old_connections()
         self.feeds = {feed.pk: feed for feed in Feed.objects.only("id", "name")}
-        # A log that is damaged has no end to look at until it is repaired; what its queries found before is sent all the same.
+        # The end of a damaged log is unknown until it is repaired; answers found before are still sent.
         whole = self.feeds.keys() - feeds_set_aside()
         for feed_id in whole - self.tails.keys():
-            with kept_apart(self.feeds[feed_id]):
+            with damage_isolated(self.feeds[feed_id]):
                 self.tails[feed_id] = PositionTail(self.feeds[feed_id])
         for feed_id in self.tails.keys() - whole:
             del self.tails[feed_id]
@@ -105,7 +104,7 @@ class Publisher:
         while rows := chunks_after(feed_id=feed_id, seq=self.sent[feed_id], limit=MESSAGE_ROWS):
             for chunks in messages(rows):
                 self._send(feed_id, {"type": "feed.changes", "feed": self.feeds[feed_id].name, "chunks": chunks})
-                # Whether it arrived or not: readers notice a missing number, and a stuck channel layer must not hold up the others.
+                # Without checking that it arrived: readers notice a missing number, and a stuck channel layer must not block the others.
                 self.sent[feed_id] = chunks[-1]["seq"]
 
     def _send_statuses(self) -> None:
@@ -125,16 +124,16 @@ class Publisher:
             logger.warning("the channel layer does not answer: %s", error)
 
     def _wait(self) -> None:
-        """Until someone wrote to an outbox, or positions are due."""
+        """Waits until an outbox has new rows, or positions are due."""
         raw = self._listen()
         select.select([raw], [], [], min(POLL_S, POSITIONS_S))
         raw.poll()
         if any(notice.channel == access.CHANNEL for notice in raw.notifies):
-            self._let_look()
+            self._recheck_sockets()
         raw.notifies.clear()
 
     def _listen(self) -> Any:
-        """The connection that hears notices. Django replaces it now and then, and LISTEN holds for one connection alone."""
+        """The connection that listens. Django replaces it now and then, and LISTEN applies to one connection only."""
         connection.ensure_connection()
         raw = connection.connection
         if raw is not self._listening:
@@ -142,12 +141,12 @@ class Publisher:
                 cursor.execute(f"LISTEN {OUTBOX_CHANNEL}")
                 cursor.execute(f"LISTEN {access.CHANNEL}")
             self._listening = raw
-            # What was said between the two connections was heard by nobody.
-            self._let_look()
+            # Notifications between the two connections were lost.
+            self._recheck_sockets()
         return raw
 
-    def _let_look(self) -> None:
-        """Has all sockets look again at what their readers may see."""
+    def _recheck_sockets(self) -> None:
+        """Makes all sockets check permissions again."""
         self._send_to(access.GROUP, {"type": "access.changed"})
 
 

@@ -26,7 +26,8 @@ from webapp.live.chunks import Chunk, chunks_after
 from webapp.queries.selectors import queries_visible
 
 SNAPSHOT_ROWS = 500
-"""Answers in a snapshot: the newest. A page asks the API for what else its window shows; a hundred pages that open at once wait for each other."""
+"""The most answers in a snapshot, the newest ones. A page requests the rest of its window from the API; larger snapshots made a hundred pages that
+open at once wait."""
 RESUMED_ROWS = 500
 """A reader that missed more outbox rows than this gets a snapshot instead."""
 
@@ -52,7 +53,7 @@ def logged_in(scope: Mapping[str, Any]) -> bool:
     if "bearer" in scope:
         token = token_authenticate(scope["bearer"], Scope.READ)
         return token is not None and token.user_id == scope["user"].pk
-    # The scope's session is the one of the handshake: the store is asked again.
+    # The scope's session is that of the handshake: it is read again from the store.
     fresh = import_module(settings.SESSION_ENGINE).SessionStore(scope["session"].session_key)
     request = HttpRequest()
     request.session = fresh
@@ -92,7 +93,7 @@ def missed(*, feed_id: int, since: int) -> list[Chunk] | None:
 
 
 def places(*, feed_id: int) -> dict[str, Any]:
-    """Where everything was seen last: as the publisher keeps it, else read from the log."""
+    """The last positions: from the publisher's cache, else from the log."""
     kept = positions.latest(feed_id)
     if kept["entities"]:
         return kept

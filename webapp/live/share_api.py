@@ -74,7 +74,7 @@ class ShareView(GenericViewSet[SharedView]):
         if feed is None:
             raise NotFound
         if not getattr(feed, "editable", False):
-            raise PermissionDenied(Message("Only who may change the feed shares it by a link."))
+            raise PermissionDenied(Message("Only users who may change the feed can share it by a link."))
         return feed
 
     def get_queryset(self) -> QuerySet[SharedView]:

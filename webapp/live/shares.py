@@ -1,4 +1,4 @@
-"""Links to a live view: made and revoked by who may change the feed, and what they show."""
+"""Links to a live view: made and revoked by users who may change the feed, and what they show."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from webapp.queries.selectors import queries_visible, query_list
 SHARED = "shared"
 """The kind of these links, in sessions."""
 SIGNER = Signer(salt="webapp.live.shares")
-"""What is made up is refused before the database is asked."""
+"""Forged links are refused before the database is read."""
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from webapp.live.chunks import Chunk
 from webapp.live.frames import Box
 
 UNACKED_BYTES = 8_000_000
-"""A reader that has this much before it unread is asked to start again: what is kept for it stays bounded."""
+"""A reader with this much unread has to resynchronise: its queue stays bounded."""
 UNACKED_FRAMES = 400
 POSITION_BYTES = 1_500_000
-"""Beyond this much unread, positions come seldom: they are samples, and the next one replaces the last."""
+"""Beyond this much unread, positions are sent rarely: they are samples, and the next one replaces the last."""
 SELDOM_SECONDS = 2.0
 
 
@@ -98,7 +98,7 @@ class Subscription:
         self.positions_at = now
 
     def acked(self, seq: int) -> None:
-        """The reader has caught up with what was sent when it said so. Raises nothing for a number it was never sent."""
+        """The reader has received everything up to `seq`. Raises nothing for a number it was never sent."""
         if seq <= self.last_sent:
             self.unread_bytes = self.unread_frames = self.unread_positions = 0
 

@@ -14,7 +14,7 @@ from webapp.live.origin import bearer
 class TokenLogin:
     """Puts the token's user into the scope, what the token begins with, and its text as `bearer`.
 
-    The text is looked at again for as long as the socket is open.
+    The token is checked again as long as the socket is open.
     """
 
     def __init__(self, application: Any) -> None:

@@ -37,7 +37,7 @@ def base_map_choices(*, logged_in: bool) -> list[dict[str, Any]]:
 
 
 def _of_archive(number: int, own: Archive, attribution: str | None) -> dict[str, Any]:
-    """What the settings say about it counts for more than what the archive does."""
+    """The settings take precedence over the archive's metadata."""
     return {
         "attribution": own.attribution if attribution is None else attribution,
         "tiles": f"/api/v1/base-maps/{number}/{{z}}/{{x}}/{{y}}",

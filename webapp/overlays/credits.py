@@ -6,7 +6,7 @@ from html import escape
 from html.parser import HTMLParser
 
 SILENT = ("script", "style")
-"""What is inside these is no text."""
+"""The content of these elements is not text."""
 
 
 def safe_credits(markup: str) -> str:

@@ -1,4 +1,4 @@
-"""Checking and keeping overlays."""
+"""Checks and stores overlays."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _positions(value: Any, depth: int) -> list[Any]:
 
 
 def _is_number(value: Any) -> bool:
-    """A whole number of four hundred digits is none that anything can draw."""
+    """A whole number of four hundred digits cannot be drawn."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= GREATEST
 
 

@@ -77,7 +77,7 @@ def _header(path: str, reader: Any) -> Mapping[str, Any]:
     except SpecVersionUnsupported as error:
         raise ArchiveError(f"{path} is a PMTiles archive of another version: `pmtiles convert` makes one of version 3 of an earlier one") from error
     except Exception as error:
-        # The library raises its own kinds, and whatever comes of a header that is cut short.
+        # The library raises its own errors, and arbitrary ones for a truncated header.
         raise ArchiveError(f"{path} is no PMTiles archive of version 3") from error
     return header
 
@@ -111,7 +111,7 @@ def _checked(path: str, reader: Any, header: Mapping[str, Any]) -> Archive:
 
 
 def _metadata(reader: Any, header: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the archive says about itself. Raises whatever comes of one that is damaged, or says very much."""
+    """What the archive says about itself. Raises arbitrary errors for a damaged archive or too much metadata."""
     length = header["metadata_length"]
     if length > METADATA_BYTES:
         raise ValueError(f"metadata of {length} bytes")

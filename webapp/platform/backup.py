@@ -27,10 +27,10 @@ from webapp.platform.postgres import program
 FORMAT = 1
 DATABASE, MANIFEST, LOG = "database.dump", "manifest.json", "log"
 TRIES = 20
-"""A state snapshot that was replaced between the look at the database and the look at the folder is looked for again."""
+"""Retries when a state snapshot was replaced between reading the database and the folder."""
 HEAD_LINES = 40
 NEW_SETTINGS = {b"SET transaction_timeout = 0;\n"}
-"""What pg_restore of PostgreSQL 17 and newer begins with, to the same effect as without it."""
+"""The first line of a script by pg_restore of PostgreSQL 17 and newer; without it the effect is the same."""
 
 
 class BackupError(RuntimeError):
@@ -93,7 +93,7 @@ def _link_state(folder: Path, name: str, target: Path) -> None:
     try:
         parts = parsed(name, (target / name).read_bytes()).parts
     except SnapshotUnusable:
-        # Who restores it builds the state from the log, as a job would here.
+        # A restored installation builds the state from the log, as a job does here.
         return
     for part in parts:
         _link(folder / part, target / part)
@@ -172,9 +172,9 @@ def load(server: Mapping[str, Any], source: Path) -> None:
         with subprocess.Popen(writes, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said, env=environment(server)) as writing:
             assert reading.stdout is not None and writing.stdin is not None
             try:
-                _hand_on(reading.stdout, writing.stdin)
+                _copy_script(reading.stdout, writing.stdin)
                 if reading.wait() != 0:
-                    # At the end of its input psql would commit what it has got.
+                    # At the end of a truncated input psql would commit what it has read.
                     writing.kill()
                 writing.stdin.close()
             except BrokenPipeError:
@@ -184,7 +184,7 @@ def load(server: Mapping[str, Any], source: Path) -> None:
             raise BackupError(f"the database was not restored: {said.read().decode(errors='replace')[-2000:]}")
 
 
-def _hand_on(script: IO[bytes], target: IO[bytes]) -> None:
+def _copy_script(script: IO[bytes], target: IO[bytes]) -> None:
     """The script as it is, without the settings at its head that servers before PostgreSQL 17 do not know."""
     for _ in range(HEAD_LINES):
         line = script.readline()

@@ -1,7 +1,7 @@
-"""Several machines' worth of processes on this machine with one command: `python -m webapp.platform.cluster [--feeds] [--verbose]` (`make cluster`).
+"""The processes of several machines on this one, with one command: `python -m webapp.platform.cluster [--feeds] [--verbose]` (`make cluster`).
 
 The form of `docker/compose.yaml` without Docker: PostgreSQL, Valkey, Kafka, a store of S3's protocol for the logs, a Spark master with four workers,
-and two of what takes rows in: web servers and `manage.py ingest`. Whatever is killed starts again. With `--join` it is one more Spark worker for the
+and two of what takes rows in: web servers and `manage.py ingest`. A killed process is restarted. With `--join` it is one more Spark worker for the
 cluster that runs on the same VEDETTE_VAR.
 """
 
@@ -45,7 +45,7 @@ class SparkCluster:
         return f"spark://127.0.0.1:{self.port}"
 
     def master(self) -> Process:
-        """A master that is killed knows its workers and jobs again."""
+        """A master that was killed recovers its workers and jobs."""
         return self._process("spark-master", "master.Master", "--host", "127.0.0.1", "--port", str(self.port), "--webui-port", "0")
 
     def worker(self, number: int) -> Process:

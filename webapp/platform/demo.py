@@ -24,12 +24,12 @@ from webapp.platform.redis import EmbeddedRedis, RedisError
 LOGIN = "analyst"
 PLAYERS = ("city", "strait", "plaza", "ocean", "warehouse")
 AS_ROOT = (
-    "Warning: this runs as root, and so does everything but PostgreSQL: whoever breaks into one process owns the machine. "
+    "Warning: this runs as root, and so does everything but PostgreSQL: an attacker in one process owns the machine. "
     "Run it as a user of its own, who owns the project's folder, for anything but a trial."
 )
 HEALTH_SECONDS = 90.0
 DELIVERIES = ("--queues=deliveries", "--pool=threads", "--concurrency=8", "--hostname=deliveries@%h", "--without-gossip", "--without-mingle")
-"""Sending waits for others most of the time: threads of one process do, and the tasks of the other worker go on meanwhile."""
+"""Sending mostly waits for others: threads of one process are enough, and the other worker's tasks are not delayed."""
 
 
 def manage(*arguments: str) -> tuple[str, ...]:
@@ -51,7 +51,7 @@ def environment(var: Path, *, port: int, database_url: str, redis_url: str) -> d
         "DATABASE_URL": database_url,
         "REDIS_URL": redis_url,
         "PYTHONUNBUFFERED": "1",
-        # One process of many on few cores: more threads than that only get in each other's way.
+        # Many processes share few cores: more threads only compete with each other.
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         # Each thread of the JVM and of a Python process would get a heap of its own from the C library, and keep it.
@@ -67,9 +67,9 @@ def environment(var: Path, *, port: int, database_url: str, redis_url: str) -> d
 
 
 def owner_environment(postgres: EmbeddedPostgres | None) -> dict[str, str]:
-    """What a process needs besides that changes the schema: the owner's address, and who is to read. Given servers have their own."""
+    """The extra variables of a process that changes the schema: the owner's address and the reader's role. External servers have their own."""
     if postgres is None:
-        # Taken out: what this process has in its environment, all others get.
+        # Removed from the environment, because all other processes inherit it.
         given = {name: os.environ.pop(name, "") for name in ("DATABASE_OWNER_URL", "DATABASE_READER_ROLE")}
         return {name: value for name, value in given.items() if value}
     return {"DATABASE_OWNER_URL": postgres.owner_url, "DATABASE_READER_ROLE": READER}
@@ -100,7 +100,7 @@ def processes(var: Path, port: int, *, feeds: bool) -> Iterator[Process]:
 
 
 def web(name: str, port: int) -> Process:
-    """A web server on loopback. A browser that has to wait for its socket is no reason to let it ask again."""
+    """A web server on loopback. A slow handshake must not make browsers retry."""
     daphne = (sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "--websocket_connect_timeout", "20")
     return Process(name, (*daphne, "webapp.config.asgi:application"))
 
@@ -129,7 +129,7 @@ def healthy(port: int) -> bool:
 
 
 def say(text: str) -> None:
-    """Prints it for the person at the terminal."""
+    """Prints it for the user at the terminal."""
     print(text, flush=True)  # noqa: T201
 
 

@@ -45,7 +45,7 @@ class EmbeddedServer(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """What comes before each start; frees the port for the server. Raises `error`."""
+        """Preparation before each start; frees the port for the server. Raises `error`."""
 
     def ready(self) -> bool:
         """Whether the server takes connections."""

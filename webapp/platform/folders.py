@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def var_folder() -> Path:
-    """The folder for everything that running leaves behind: VEDETTE_VAR, else `var/` in the project. Created when missing."""
+    """The folder for all data of a running installation: VEDETTE_VAR, else `var/` in the project. Created when missing."""
     folder = Path(os.environ.get("VEDETTE_VAR") or ROOT / "var").resolve()
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -18,7 +18,7 @@ from webapp.platform.java import java_home
 LOCKS = Path(__file__).parent / "jar_locks"
 CENTRAL = "https://repo1.maven.org/maven2"
 AT_ONCE, TRIES, STALL_S = 8, 3, 30.0
-"""So many files are fetched at the same time, each so often; a connection that brings nothing for so long has failed."""
+"""How many files are fetched at the same time, how often each is tried, and how long a connection may be idle."""
 
 
 def java_program() -> str:
@@ -34,7 +34,7 @@ def jars(program: str) -> Path:
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / "lock").open("w") as turn:
-        # Two halves of the tests ask at the same time.
+        # The two halves of the tests may call this at the same time.
         fcntl.flock(turn, fcntl.LOCK_EX)
         if not folder.is_dir():
             _fetch_all(lock, folder)

@@ -1,7 +1,7 @@
 """How long this process waits for PostgreSQL: as long as the server lives. One that hangs is noticed within about two seconds.
 
-libpq waits for ever for the answer to a statement. Here each wait that lasts asks whether the server still answers anybody; a statement that
-merely takes long goes on, up to PostgreSQL's own limits. Not for processes that COPY: psycopg2 cannot do both.
+libpq waits for ever for the answer to a statement. Here each long wait checks whether the server still answers new clients; a statement that merely
+takes long goes on, up to PostgreSQL's own limits. Not for processes that COPY: psycopg2 cannot do both.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import psycopg2
 from psycopg2 import extensions
 
 QUIET_S, PROBE_S = 0.7, 0.5
-"""Without an answer for so long the server is asked whether it lives, and has so long to say so."""
+"""After this long without an answer the server is probed, and has the other time to respond."""
 KNOWN_S = 1.0
-"""For so long a server that did not answer is taken to hang still."""
+"""How long a server that did not answer is assumed to hang."""
 SSL_REQUEST = struct.pack("!ii", 8, 80877103)
-"""What any client may begin with; the server answers with one byte, before it asks for anything."""
+"""A request that any client may begin with; the server answers with one byte, before authentication."""
 
 LONG_AGO = -60.0
 _hung_at = LONG_AGO
 
 
 class ServerHangs(psycopg2.OperationalError):
-    """PostgreSQL takes connections and says nothing."""
+    """PostgreSQL accepts connections but does not answer."""
 
 
 def limit_waits() -> None:
@@ -73,5 +73,5 @@ def _tcp(host: str, port: int) -> socket.socket:
     try:
         return socket.create_connection((host, port), timeout=PROBE_S)
     except OSError:
-        # Code that uses it fails, which is the answer.
+        # Code that uses the connection fails, which reports it.
         return socket.socket()

@@ -1,4 +1,4 @@
-"""Queries in the admin: for looking and for changing hands. They are edited on their page, which checks and makes versions."""
+"""Queries in the admin: read-only, except for owner and team. They are edited on their page, which checks and makes versions."""
 
 from django.contrib import admin
 

@@ -53,7 +53,7 @@ FAULT = inline_serializer("Fault", {"pointer": serializers.CharField(allow_blank
 
 
 class Unavailable(APIException):
-    """The server cannot do this now."""
+    """The server cannot do this at present."""
 
     status_code = 503
 
@@ -199,7 +199,7 @@ class QueryView(OfFeedView):
 
     def partial_update(self, request: Request, pk: int) -> Response:
         query = self.get_editable()
-        given = self.changes(query, request, moved="A query stays on its feed: register a new one there.")
+        given = self.changes(query, request, moved=Message("A query stays on its feed: register a new one there."))
         channels = given.pop("channels", None)
         with transaction.atomic():
             query = services.query_edit(query=query, user=person(request), **given)
@@ -291,7 +291,7 @@ class CheckView(APIView):
         return Response({"faults": [], **found})
 
 
-def ready_to_try(feed: Feed, specification: Any, user: User) -> dict[str, Any]:
+def checked_for_trial(feed: Feed, specification: Any, user: User) -> dict[str, Any]:
     """A checked specification with its regions, and with what it derives from by id."""
     upstream = upstream_of(feed=feed, document=specification, user=user)
     ready: dict[str, Any] = with_upstream(frozen(specification, regions_of_feed(feed, user=user)), upstream)
@@ -313,7 +313,7 @@ class PreviewView(APIView):
         faults = specification_faults(feed=feed, specification=specification, user=person(request))
         if faults:
             raise Refused(faults)
-        ready = ready_to_try(feed, specification, person(request))
+        ready = checked_for_trial(feed, specification, person(request))
         try:
             answer = preview(
                 log_root=folder_of_logs(feed),

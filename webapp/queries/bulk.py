@@ -1,6 +1,6 @@
 """Many queries in one step: one specification as the template, one query for each region of a file; and the removal of many.
 
-The region goes where the template says `{"region": "$feature"}`; a border or transition template that says nowhere gets it as its region.
+The region goes where the template says `{"region": "$feature"}`; a border or transition template without a place for it gets it as its region.
 Running the same file again registers nothing: names that the feed has are reported, not changed.
 """
 
@@ -50,7 +50,7 @@ class Planned:
 
 @dataclass
 class Registered:
-    """What a file came to. `queries` are in the order of `made`, and empty when nothing was stored."""
+    """The result for a file. `queries` are in the order of `made`, and empty when nothing was stored."""
 
     made: list[Planned] = field(default_factory=list)
     existing: list[tuple[int, Query, bool]] = field(default_factory=list)
@@ -95,7 +95,7 @@ def queries_register(
 
 @dataclass
 class Removed:
-    """What a removal came to. `removed` are ids, by name; `missing` ids and names that the feed does not have, or not for this user."""
+    """The result of a removal. `removed` are ids, by name; `missing` ids and names that the feed does not have, or not for this user."""
 
     removed: list[int] = field(default_factory=list)
     refused: list[Query] = field(default_factory=list)
@@ -232,7 +232,7 @@ def _check_kinds(template: Any, alert_kinds: Sequence[str]) -> None:
 
 
 def _split(owner: User, feed: Feed, planned: Sequence[Planned], refused: list[Refusal], lock: bool = False) -> Registered:
-    """The planned queries parted by whether the feed has one of that name. Of one that `owner` may not see only the name is known to be taken."""
+    """The planned queries, split by whether the feed has one of that name. Of a query that `owner` may not see only the taken name is shown."""
     if lock:
         # Under the row's lock no other registration can take one of the names meanwhile.
         Feed.objects.select_for_update(of=("self",), no_key=True).only("pk").get(pk=feed.pk)

@@ -48,7 +48,7 @@ class Document(serializers.JSONField):
         try:
             return json.loads(data)
         except ValueError as error:
-            raise ValidationError(Message("This is no JSON: {error}", error=error)) from error
+            raise ValidationError(Message("This is not JSON: {error}", error=error)) from error
 
 
 class BulkQueriesSerializer(ChannelsOfUser, OwnedSerializer):

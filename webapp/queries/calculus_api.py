@@ -1,4 +1,4 @@
-"""What the rule editor asks beside `queries/check`: the gallery of templates, and a program tried on a stretch of history."""
+"""Endpoints of the rule editor beside `queries/check`: the gallery of templates, and a program tried on a stretch of history."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webapp.config.related import BoundedListField
 from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import Region
 from webapp.feeds.of_feed import FeedNameField
-from webapp.queries.api import MINUTE, SpecificationSerializer, Unavailable, read, ready_to_try
+from webapp.queries.api import MINUTE, SpecificationSerializer, Unavailable, checked_for_trial, read
 from webapp.queries.caged import PreviewFailed
 from webapp.queries.derivation import documents_above
 from webapp.queries.gallery import fill, gallery
@@ -28,7 +28,7 @@ from webapp.queries.selectors import specification_faults
 
 
 class OfFeedSerializer(serializers.Serializer[Any]):
-    """A feed that the asker may see."""
+    """A feed that the user may see."""
 
     feed = FeedNameField()
 
@@ -95,7 +95,7 @@ class SandboxView(APIView):
             faults = [Fault("/family", Message("Only rule programs have inner fluents to show: the family calculus."))]
         if faults:
             raise Refused(faults)
-        ready = ready_to_try(feed, specification, person(request))
+        ready = checked_for_trial(feed, specification, person(request))
         try:
             answer = sandbox(
                 log_root=folder_of_logs(feed),

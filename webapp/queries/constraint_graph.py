@@ -1,4 +1,4 @@
-"""A constraint query as a graph editor shows it: as a document and as text, with what follows from what was said, or why nothing can satisfy it."""
+"""A constraint query as a graph editor shows it: as a document and as text, with its closure, or why nothing can satisfy it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Queries that derive from others: what stands in the way of it, and what a change of one query means for those that derive from it.
+"""Queries that derive from others: what prevents it, and what a change of one query means for those that derive from it.
 
 A query runs under a version of its own set of upstream versions: whatever changes an upstream query gives all that derive from it new versions, which
-answer for the history again. One that can no longer derive is stopped with the reason, and goes on when it can again. What its owner may not see, or
-not any more, it does not derive from: else it would go on showing what is no longer shared.
+answer for the history again. One that can no longer derive is stopped with the reason, and goes on when it can again. A query derives only from
+queries that its owner may see: otherwise it would go on showing answers that are no longer shared.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from webapp.feeds.models import Feed
 from webapp.queries.models import Query, QueryStop, QueryVersion
 
 SUGGESTED = 500
-"""Names that are looked through for the one that was meant."""
+"""At most so many names are searched for a suggestion."""
 CANDIDATE = ""
 """The key of a query that has no id yet."""
 
 
 def upstream_of(*, feed: Feed, document: Any, user: AnyUser | None, kept: Query | None = None) -> dict[str, Query]:
     """The live queries that a document derives from, by what it calls them. A name goes before an id, but for an id that `kept` derived from before:
-    nobody takes its place by a name.
+    a query of that name does not replace it.
 
     Of those that `user` may see, and those that `kept` derived from before; null: of all. The owner of `kept` has to see them too.
     """
@@ -47,10 +47,10 @@ def upstream_of(*, feed: Feed, document: Any, user: AnyUser | None, kept: Query 
         live = live.filter(Q(pk__in=Query.objects.visible_to(user).filter(feed=feed).values("pk")) | Q(pk__in=before))
     if kept is not None:
         live = live.filter(pk__in=seen_by_owner(kept).values("pk"))
-    return chosen(live.filter(called_so(called)), called, before)
+    return chosen(live.filter(named_by(called)), called, before)
 
 
-def called_so(called: Collection[str]) -> Q:
+def named_by(called: Collection[str]) -> Q:
     """The queries that documents call by one of these names or ids."""
     return Q(name__in=called) | Q(pk__in=[int(one) for one in called if one.isascii() and one.isdigit() and len(one) < 19])
 
@@ -106,7 +106,7 @@ class Graph:
         return list(found)
 
     def stopped(self, query: Query) -> QueryStop | None:
-        """Why it does not run, though it is switched on."""
+        """Why an enabled query does not run."""
         return self.stops.get(query.pk) or query.stopped
 
 
@@ -126,7 +126,7 @@ def derive_faults(
         pointer = f"/derive/{escaped(source.event)}/query"
         found = upstream.get(source.query)
         if found is None:
-            faults.append(Fault(pointer, _why_not(source.query, feed, user)))
+            faults.append(Fault(pointer, _fault_of_reference(source.query, feed, user)))
         elif not found.enabled:
             faults.append(Fault(pointer, Message("{name} is switched off: switch it on first", name=repr(found.name))))
         elif (stop := graph.stopped(found)) is not None:
@@ -134,7 +134,7 @@ def derive_faults(
     return faults or _graph_faults(document, upstream, user, query, graph)
 
 
-def _why_not(called: str, feed: Feed, user: AnyUser | None) -> Message:
+def _fault_of_reference(called: str, feed: Feed, user: AnyUser | None) -> Message:
     """Why a query cannot be derived from under this name."""
     if user is None:
         return Message("{name} is not there any more, or no longer shared with this query's owner", name=repr(called))
@@ -204,7 +204,7 @@ def out_of_sight(among: Sequence[int] | None = None) -> dict[Feed, list[int]]:
     return found
 
 
-def refuse_to_strand(*, queries: Sequence[int], user: AnyUser | None, what: Message) -> None:
+def refuse_if_derived_from(*, queries: Sequence[int], user: AnyUser | None, what: Message) -> None:
     """Raises Refused when running queries derive from these; it names those that `user` may see."""
     running = [query for query in dependents(queries) if query.enabled and query.stopped is None]
     if not running:

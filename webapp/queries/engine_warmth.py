@@ -1,6 +1,5 @@
-"""What a process that is to evaluate queries calls once before it is asked: kernels are read from their cache at their first call.
-
-Forks of it keep what they compile to themselves: other processes load the cache as code, and forks run what users wrote.
+"""Warm-up of a process that evaluates queries: kernels are read from their cache at their first call. Its forks do not write to that cache: other
+processes load it as code, and forks run what users wrote.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from typing import Any
 
 
 def warm_up() -> None:
-    """A row goes through the commonest families."""
+    """One row passes through the most common families."""
     import pyarrow as pa
     from numba.core import caching
 
@@ -38,4 +37,4 @@ def warm_up() -> None:
 
 
 def _nothing(*_: object) -> None:
-    """In place of writing."""
+    """Replaces writing to the cache."""

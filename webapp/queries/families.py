@@ -20,6 +20,6 @@ def kinds_of(specification: Mapping[str, Any]) -> list[str]:
 
 
 def notices_of(specification: Mapping[str, Any]) -> list[str]:
-    """What of a checked specification changes no answer, in sentences."""
+    """The parts of a checked specification that change no answer, in sentences."""
     family = FAMILIES.get(specification.get("family", ""))
     return [] if family is None else family.notices_of(specification)

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from engine.derive import sources_of
 from webapp.accounts.models import User
-from webapp.queries.derivation import Graph, called_so, chosen, dependents, derive_faults, out_of_sight, seen_by_owner, with_upstream
+from webapp.queries.derivation import Graph, chosen, dependents, derive_faults, named_by, out_of_sight, seen_by_owner, with_upstream
 from webapp.queries.models import Query, QueryStop
 from webapp.queries.references import frozen
 from webapp.queries.versions import add_versions, end_versions
@@ -30,13 +30,13 @@ def dependents_follow(*, changed: Sequence[int], feed_version: int, user: User |
 
 
 def follow_sharing(*, query: Query, feed_version: int, user: User) -> None:
-    """The query is shared with others than before: what derives from it stops, or goes on. To be called like `dependents_follow`."""
+    """The sharing of the query changed: queries that derive from it stop, or go on. To be called like `dependents_follow`."""
     blind = [pk for found in out_of_sight([query.pk]).values() for pk in found]
     waiting = [one.pk for one in query.derived_by.filter(deleted_at=None, enabled=True).prefetch_related("stops") if one.stopped is not None]
-    begin_anew([*blind, *waiting], feed_version, user)
+    versions_renew([*blind, *waiting], feed_version, user)
 
 
-def begin_anew(queries: Sequence[int], feed_version: int, user: User | None) -> None:
+def versions_renew(queries: Sequence[int], feed_version: int, user: User | None) -> None:
     """New versions of queries that derive from others, and of all that derives from them. To be called like `dependents_follow`."""
     above = Links.objects.filter(from_query__in=queries).values_list("to_query", flat=True)
     meant = {*queries, *(one.pk for one in dependents(queries))}
@@ -67,7 +67,7 @@ class _Following:
     def __init__(self, queries: Sequence[Query]) -> None:
         self.called = {query.pk: {source.query for source in sources_of(query.specification)} for query in queries}
         live = Query.objects.filter(feed=queries[0].feed, deleted_at=None)
-        named = live.filter(called_so(set().union(*self.called.values()))).prefetch_related("stops")
+        named = live.filter(named_by(set().union(*self.called.values()))).prefetch_related("stops")
         candidates = {query.pk: query for query in [*named, *queries]}
         self.graph = Graph.above(candidates.values())
         self.by_name: dict[str, list[Query]] = {}
@@ -95,7 +95,7 @@ class _Following:
         called, before = self.called[query.pk], set(self.graph.sources[query.pk])
         seen = self.seen[query.owner_id]
         upstream = chosen([one for pk, one in self._named(called).items() if pk in seen], called, before)
-        # One that is removed or hidden is remembered: one of its name may come, or it may be shared again.
+        # A removed or hidden query is remembered: one of its name may be added, or it may be shared again.
         gone = [pk for pk in before if self.graph.queries[pk].name not in upstream and str(pk) not in upstream]
         self.upstream[query.pk] = upstream
         self.graph.sources[query.pk] = list(dict.fromkeys([*(one.pk for one in upstream.values()), *gone]))

@@ -33,8 +33,8 @@ class Calls(models.TextChoices):
 class Query(Owned):
     """A registered query as its owner wrote it; what jobs run are its versions.
 
-    `alert_kinds` are the kinds of answers that open an alert; empty: none does. `calls_per_hour`: so many messages about its alerts reach a
-    channel within an hour at most; what is beyond that goes together in the next one.
+    `alert_kinds` are the kinds of answers that open an alert; empty: none does. `calls_per_hour`: the most messages about its alerts to a channel
+    within an hour; further alerts go together in the next one.
     """
 
     edit_role = Role.ANALYST
@@ -82,7 +82,7 @@ class Query(Owned):
 class QueryVersion(models.Model):
     """One generation of a query: what a job runs while the feed's query version v is in [from_feed_version, to_feed_version).
 
-    Switched off and on again it goes on: the span is then the last one.
+    A version that is disabled and enabled again continues: the span is then the last one.
 
     `document` is the specification as written, `specification` the same with stored regions put in their place: it needs no
     region table to be checked and compiled. `left_at` is the event time at which the job left it, where its open answers end
@@ -115,7 +115,7 @@ class QueryVersion(models.Model):
 class QueryStop(models.Model):
     """A version that the job could not go on evaluating: it is left out for good; the next version starts again.
 
-    Written in the transaction of the batch that found it out, and a table of its own: the batch then waits for nobody who edits the query.
+    Written in the transaction of the batch that found it out, and in a separate table: the batch then does not wait for users who edit the query.
     """
 
     query = models.ForeignKey(Query, models.CASCADE, related_name="stops")

@@ -13,9 +13,9 @@ from webapp.queries.caged import SECONDS, answer_of
 from webapp.queries.progress import accepted_rows
 
 STEPS = 5_000
-"""So many steps are shown, the newest."""
+"""At most so many steps are shown, the newest."""
 LEAST_BEFORE = 600_000
-"""In the feed's unit: so long before the stretch reports are read at least, to know who was there at its beginning."""
+"""In the feed's unit: reports are read at least from this long before the stretch, to know who was inside at its beginning."""
 
 
 def occupancy_course(*, log_root: str, feed: dict[str, Any], specification: Any, begin: int | None, end: int | None, span: int) -> dict[str, Any]:

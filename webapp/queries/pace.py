@@ -1,6 +1,5 @@
-"""At what pace a feed's rows come: its newest ones, read once for all that is asked within a short time.
-
-A form asks at each pause in the typing, and reading the rows takes a second where the log has many small segments.
+"""The arrival rate of a feed, from its newest rows, which are cached for a short time: a form checks at each pause in the typing, and reading the
+rows takes a second where the log has many small segments.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from webapp.feeds.recent import POSITION_ROWS, log_of, newest_rows
 
 KEPT_S = 60.0
 KEPT_FEEDS = 2
-"""As many feeds' rows are kept: those of one take about 25 MB."""
+"""The most feeds whose rows are cached: those of one take about 25 MB."""
 OUTGROWN = 1.5
-"""A log so many times as long as it was is read again: of a young feed the first rows say little."""
+"""A log that has grown by this factor is read again: the first rows of a new feed say little."""
 Key = tuple[int, str]
 
 
@@ -34,7 +33,7 @@ class _Read:
 
 
 class Paces:
-    """The newest rows of the feeds that were asked for last. Safe to be used by several threads; no one waits while another reads."""
+    """The newest rows of the feeds that were asked for last. Safe to be used by several threads; threads do not wait for each other's reads."""
 
     def __init__(self, read: Callable[[Feed], pa.Table], clock: Callable[[], float] = time.monotonic) -> None:
         self._read, self._clock = read, clock

@@ -1,4 +1,4 @@
-"""What the editors of motion patterns, occupancy, constraint and composite queries ask beyond a check and a preview."""
+"""Endpoints of the editors of motion patterns, occupancy, constraint and composite queries, beside check and preview."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class OccupancyView(APIView):
 
 
 class OfFamilyView(APIView, ABC):
-    """What one family's editor asks about a specification that is being written, faults and all."""
+    """Base of endpoints for one family's editor; the specification may have faults."""
 
     throttle_action = "check"
     family: str
@@ -144,7 +144,7 @@ class OfFamilyView(APIView, ABC):
 
     @abstractmethod
     def answer(self, specification: Mapping[str, Any], feed: EngineFeed, regions: Mapping[str, Any]) -> dict[str, Any]:
-        """What the page gets; faults of the specification are part of it."""
+        """The response; faults of the specification are part of it."""
 
     @extend_schema(request=SpecificationSerializer, responses=OpenApiTypes.OBJECT)
     def post(self, request: Request) -> Response:

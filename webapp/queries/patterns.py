@@ -1,4 +1,4 @@
-"""The pattern of a composite event as its editor shows it: as a tree, in words, with what sets off its evaluation."""
+"""The pattern of a composite event as its editor shows it: as a tree, in words, with what triggers its evaluation."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _names(written: Any) -> Iterator[str]:
 
 
 def _leaves(pattern: Pattern) -> list[dict[str, Any]]:
-    """`trigger`: an event of it may complete the pattern; `needed`: no occurrence is without it; `negative`: it must not come."""
+    """`trigger`: an event of it may complete the pattern; `needed`: every occurrence contains it; `negative`: it must not occur."""
     from engine.complex_events.needs import held
     from engine.complex_events.pattern import described
 

@@ -50,10 +50,10 @@ def _areas(node: Mapping[str, Any]) -> set[str]:
     """The regions that only the text of a rule program names: not among its `areas`."""
     if node.get("family") != "calculus":
         return set()
-    from engine.event_calculus.specification import areas_spoken_of
+    from engine.event_calculus.specification import areas_named_in
 
     given = node.get("areas", {})
-    return areas_spoken_of(node) - (set(given) if isinstance(given, dict) else set())
+    return areas_named_in(node) - (set(given) if isinstance(given, dict) else set())
 
 
 def frozen(document: Any, regions: Mapping[str, Any]) -> Any:

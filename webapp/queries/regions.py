@@ -19,10 +19,10 @@ from webapp.feeds.models import Region
 from webapp.feeds.selectors import vertices_held
 from webapp.feeds.services import trimmed_tags
 from webapp.queries.derivation import dependents
-from webapp.queries.following import begin_anew, dependents_follow
+from webapp.queries.following import dependents_follow, versions_renew
 from webapp.queries.models import Query
 from webapp.queries.references import frozen
-from webapp.queries.selectors import names_in_the_way
+from webapp.queries.selectors import blocking_names
 from webapp.queries.services import checked_specification
 from webapp.queries.versions import add_versions, end_version, next_version
 
@@ -66,7 +66,7 @@ def region_update(*, region: Region, user: User, **changes: Any) -> Region:
 @transaction.atomic
 def region_delete(*, region: Region, user: User) -> None:
     """Removes a region. Raises Refused while queries that `user` may change name it; those of others keep its shape in its place."""
-    names = names_in_the_way(region.queries, user=user)
+    names = blocking_names(region.queries, user=user)
     if names:
         raise InUse([Fault("", Message("Queries use this region: {names}.", names=", ".join(names)))])
     queries_keep_shape(region=region)
@@ -103,7 +103,7 @@ def queries_follow_region(*, region: Region, user: User) -> list[Query]:
             add_versions([(query, ready)], feed_version, user)
         dependents_follow(changed=[query.pk for query in alone], feed_version=feed_version, user=user)
         # The others may be unable to derive: that is found out again.
-        begin_anew(sorted(deriving - {query.pk for query in dependents([query.pk for query in alone])}), feed_version, user)
+        versions_renew(sorted(deriving - {query.pk for query in dependents([query.pk for query in alone])}), feed_version, user)
     return using
 
 

@@ -15,11 +15,11 @@ from engine.model.messages import Message
 from webapp.queries.caged import ROWS, answer_of
 
 SECONDS = 60.0
-"""Twice a preview's: who tries rules on a busy machine would rather wait."""
+"""Twice a preview's: on a busy machine users rather wait."""
 INTERVALS = 8_000
 """Shown at most, over all lanes; of a stretch that holds more, those of a few entities are."""
 FEW = (60, 20, 6)
-"""So many entities are tried, one number after the other, when all of them have too many intervals."""
+"""The numbers of entities to try, in this order, when all entities have too many intervals."""
 REASONS = 8
 """Sentences for one edge."""
 TOO_LONG, TOO_MUCH = 3, 4

@@ -44,14 +44,14 @@ def with_nothing_beside(query: Query, **related: QuerySet[Any]) -> Query:
     return query
 
 
-def names_in_the_way(queries: Any, *, user: AnyUser) -> list[str]:
+def blocking_names(queries: Any, *, user: AnyUser) -> list[str]:
     """Names of those live ones of `queries` (a related manager) that `user` may change, and so can remove; twenty at most."""
     found = Query.objects.editable_by(user).filter(pk__in=queries.filter(deleted_at=None).values("pk"))
     return list(found.order_by("name").values_list("name", flat=True)[:20])
 
 
 def query_names(*, feed: Feed) -> set[str]:
-    """The names of all queries that the feed ever had, removed ones too: what a seed has made before."""
+    """The names of all queries that the feed ever had, removed ones too, so that seeding does not make them again."""
     return set(Query.objects.filter(feed=feed).values_list("name", flat=True))
 
 
@@ -101,7 +101,7 @@ def specification_faults(*, feed: Feed, specification: Any, user: AnyUser) -> li
     """All that is wrong with a specification on this feed with the stored regions that `user` may see; empty: it can be registered."""
     regions = regions_of_feed(feed, user=user)
     if is_long(specification):
-        # Programs of rules keep a window, at whatever pace rows come.
+        # Programs of rules keep a window at any arrival rate.
         return faults_of(specification, feed.engine_feed(), regions) or _between(feed, specification, user)
     try:
         checked = check(specification, feed.engine_feed(), regions)
@@ -125,7 +125,7 @@ def _between(feed: Feed, specification: Any, user: AnyUser) -> list[Fault]:
 
 
 def pace_faults(*, feed: Feed, checked: Any) -> list[Fault]:
-    """What speaks against a checked specification at the pace at which the feed's rows come; empty while there is no history.
+    """Warnings about a checked specification at the feed's arrival rate; empty while there is no history.
 
     May read many rows: not to be asked under the feed's lock.
     """

@@ -1,4 +1,4 @@
-"""What registers, edits and removes queries. The running job takes each change up at its next batch boundary.
+"""Services that register, edit and remove queries. The running job applies each change at its next batch boundary.
 
 A feed's set of queries has a version; every change takes the next one under the feed's row lock, so sets follow one another.
 """
@@ -24,9 +24,9 @@ from webapp.audit.services import record, record_all
 from webapp.config.faults import OverQuota
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import regions_of_feed
-from webapp.queries.derivation import derive_faults, out_of_sight, refuse_to_strand, seen_by_owner, upstream_of, with_upstream
+from webapp.queries.derivation import derive_faults, out_of_sight, refuse_if_derived_from, seen_by_owner, upstream_of, with_upstream
 from webapp.queries.families import kinds_of
-from webapp.queries.following import begin_anew, dependents_follow, follow_sharing
+from webapp.queries.following import dependents_follow, follow_sharing, versions_renew
 from webapp.queries.models import Calls, Query, QueryStop, Severity
 from webapp.queries.references import frozen, named_regions, stands_alone
 from webapp.queries.selectors import names_used, pace_faults, queries_held
@@ -40,7 +40,7 @@ NAME_TAKEN = Message("Another query of this feed has this name.")
 ENDED_AT_ONCE = 10_000
 """Ids in one statement."""
 PROGRAM_CHARACTERS = 300_000
-"""Of all programs of one request: each is checked by itself, within a few seconds together."""
+"""Of all programs in one request together: checking them takes a few seconds."""
 
 
 @transaction.atomic
@@ -70,7 +70,7 @@ def query_register(
     feed_version = next_version(feed)
     is_alone = stands_alone(specification)
     if not is_alone:
-        # Again: what it names may have changed before the lock was taken.
+        # Checked again: what it names may have changed before the lock was taken.
         ready, _ = checked_specification(feed, specification, owner)
     _check_name(feed, name)
     _check_kinds(specification, alert_kinds)
@@ -96,7 +96,7 @@ def query_register(
         query.regions.set(names_used(feed, named_regions(specification), user=owner))
         query.derives_from.set(upstream_of(feed=feed, document=specification, user=owner).values())
     add_versions([(query, ready)], feed_version, owner)
-    # What derived from a removed query of this name derives from this one.
+    # Queries that derived from a removed query of this name derive from this one.
     namesakes = Query.objects.filter(feed=feed, name=name, deleted_at__isnull=False, derived_by__isnull=False).values_list("pk", flat=True)
     dependents_follow(changed=list(namesakes), feed_version=feed_version, user=owner)
     # In this transaction: one of its own would be written to disk by itself.
@@ -188,7 +188,7 @@ def query_edit(*, query: Query, user: User, stop_dependents: bool = False, **cha
     before = (query.specification, query.enabled)
     called, shared = query.name, (query.team_id, query.public)
     if query.enabled and changes.get("enabled") is False and not stop_dependents:
-        refuse_to_strand(queries=[query.pk], user=user, what=Message("is switched off"))
+        refuse_if_derived_from(queries=[query.pk], user=user, what=Message("is switched off"))
     if "name" in changes:
         _check_name(query.feed, changes["name"], query)
     if (team := changes.get("team")) is not None and team != query.team:
@@ -243,7 +243,7 @@ def queries_end(*, feed: Feed, query_ids: Sequence[int], user: User | None, stop
     """Stops queries of one feed in one version of its set. To be called within a transaction. Raises Refused as query_remove."""
     feed_version = next_version(feed)
     if not stop_dependents:
-        refuse_to_strand(queries=query_ids, user=user, what=Message("is removed"))
+        refuse_if_derived_from(queries=query_ids, user=user, what=Message("is removed"))
     for begin in range(0, len(query_ids), ENDED_AT_ONCE):
         ids = query_ids[begin : begin + ENDED_AT_ONCE]
         end_versions(ids, feed_version)
@@ -255,18 +255,18 @@ def queries_end(*, feed: Feed, query_ids: Sequence[int], user: User | None, stop
 
 
 def query_stop(*, query_id: int, version: int, reason: str) -> None:
-    """Writes down that the job goes on without this version. Nothing when the query is gone, or was stopped before."""
+    """Records that the job goes on without this version. Does nothing when the query was removed or stopped before."""
     if Query.objects.filter(pk=query_id).exists():
         QueryStop.objects.bulk_create([QueryStop(query_id=query_id, version=version, reason=reason[:2000])], ignore_conflicts=True)
 
 
-def queries_stop_unseeing() -> None:
-    """Stops queries that derive from what their owner may no longer see: members leave, and queries change hands."""
+def queries_stop_without_access() -> None:
+    """Stops queries that derive from queries which their owner may no longer see, since members leave and owners change."""
     for feed in out_of_sight():
         with transaction.atomic():
             feed_version = next_version(feed)
             # Again, under the lock.
-            begin_anew(out_of_sight().get(feed, []), feed_version, None)
+            versions_renew(out_of_sight().get(feed, []), feed_version, None)
 
 
 def checked_specification(feed: Feed, specification: Any, user: User, kept: Query | None = None, *, derives: bool = True) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""What is wrong with a specification, said without holding up the web process: long programs of rules are checked in a caged process.
+"""Checks specifications without blocking the web process: long programs of rules are checked in a caged process.
 
 Reading a rule takes about a millisecond, so a program of thousands would take the interpreter from all other requests for seconds.
 """
@@ -19,7 +19,7 @@ from engine.specification import check
 from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
 
 LONG = 20_000
-"""Characters of a program that is checked elsewhere: about 300 rules."""
+"""Programs with more characters are checked in a caged process: about 300 rules."""
 SECONDS = 4.0
 MEMORY_BYTES = 2 << 30
 KEPT = 64
@@ -45,7 +45,7 @@ def is_long(specification: Any) -> bool:
 
 
 class _Verdicts:
-    """The newest verdicts of the other process, by what was asked. Safe to be used by several threads."""
+    """The newest results of the caged process, by request. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -38,7 +38,7 @@ def next_version(feed: Feed) -> int:
 def add_versions(queries: Sequence[tuple[Query, Any]], feed_version: int, user: User | None) -> None:
     """The next generation of each (query, frozen specification).
 
-    Of a query that is switched off it is none that runs: its span is empty of sets until it is switched on.
+    The version of a disabled query does not run: its span is empty until the query is enabled.
     """
     QueryVersion.objects.bulk_create(
         [
@@ -68,7 +68,7 @@ def end_versions(query_ids: Sequence[int], feed_version: int) -> None:
 
 
 def version_resume(query: Query, ready: Any, feed_version: int) -> bool:
-    """Runs the version again that was switched off, from the set `feed_version` on. False when another has to be made.
+    """Runs the disabled version again, from the set `feed_version` on. False when a new version has to be made.
 
     That is so when its regions have changed meanwhile, or the job could not go on with it.
     """

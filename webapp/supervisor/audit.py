@@ -1,4 +1,4 @@
-"""Is everything that is stored of a feed what its log says, no more and no less? The whole log is evaluated again and compared."""
+"""Checks that the stored data of a feed are exactly what its log says: evaluates the whole log again and compares."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Query = tuple[int, int]
 
 @dataclass(frozen=True)
 class StoredState:
-    """What is stored of a feed, read at one moment."""
+    """The stored data of a feed, read in one snapshot."""
 
     head: FeedHead
     stored: Mapping[bytes, tuple[int, int | None]]
@@ -39,7 +39,7 @@ class StoredState:
 
 @dataclass
 class Audit:
-    """What was found: `faults` is empty when everything is exact."""
+    """The result: `faults` is empty when everything is exact."""
 
     rows: int = 0
     facts: int = 0

@@ -16,6 +16,7 @@ from django.db import transaction
 from engine.model.changes import ANSWERS
 from engine.model.columns import CLOCK, SEQ, TIME
 from engine.model.events import plain_row
+from engine.model.messages import Message
 from engine.runtime.derived import GraphEvaluator
 from engine.sinks.facts import Fact, facts_of
 from engine.sources.amending import amend, later_rows, without_later
@@ -30,13 +31,13 @@ from webapp.supervisor import sink
 from webapp.supervisor.store import FeedStore
 
 LETTERS = 1_000
-"""So many of the rows that leave the log are kept one by one; the others are counted."""
+"""At most so many of the rows that leave the log are stored one by one; the others are counted."""
 COUNTED = ("processed", "duplicates", "late")
 
 
 @dataclass(frozen=True)
 class SetBack:
-    """What setting a clock back did: rows that left the log, facts retracted, facts asserted."""
+    """The result of setting a clock back: rows that left the log, facts retracted, facts asserted."""
 
     rows: int
     retracted: int
@@ -74,10 +75,16 @@ def clock_set_back(*, feed: Feed, to: int, reason: str) -> SetBack:
         DeadLetter.objects.filter(feed=feed, reason="late", source="job").delete()
         sink.store(_correction(head, after, before, [*(replace(fact, weight=0) for fact in gone), *new]))
         _dead(feed, removed, to, rows)
-        text = f"{feed}: the clock was set back to {to}; {rows} rows beyond it are dead letters ({reason})."
+        text = Message(
+            "{feed}: the clock was set back to {to}; {rows} rows beyond it are dead letters ({reason}).",
+            feed=feed,
+            to=str(to),
+            rows=rows,
+            reason=reason,
+        )
         job_event_add(head.job, JobEvent.Kind.REQUESTED, text)
         record("feed.clock", feed, to=to, rows=rows, withdrawn=len(gone), stated=len(new), reason=reason)
-        # Whatever remembers the old clock goes: the job builds its state from the log.
+        # States that contain the old clock are removed: the job builds its state from the log.
         states_forget(feed.name)
         amend(log, to)
     return SetBack(rows, len(gone), len(new))
@@ -120,14 +127,15 @@ def _dead(feed: Feed, removed: Iterable[pa.Table], to: int, rows: int) -> None:
     counter = IngestCounter.objects.select_for_update().get(feed=feed)
     counter.dead += rows
     counter.save(update_fields=["dead"])
-    detail = f"the feed's clock was set back to {to}"
+    detail = Message("the feed's clock was set back to {to}", to=str(to))
     letters = [
         DeadLetter(feed=feed, reason="future", detail=detail, row=plain_row(row), source="clock")
         for table in removed
         for row in table.drop_columns([SEQ, CLOCK]).to_pylist()
     ]
     if len(letters) > LETTERS:
-        letters = [*letters[:LETTERS], DeadLetter(feed=feed, reason="future", detail=f"and {rows - LETTERS} more rows: {detail}", source="clock")]
+        more = Message("and {count} more rows: {why}", count=rows - LETTERS, why=detail)
+        letters = [*letters[:LETTERS], DeadLetter(feed=feed, reason="future", detail=more, source="clock")]
     DeadLetter.objects.bulk_create(letters, batch_size=1_000)
 
 

@@ -1,4 +1,4 @@
-"""The process behind `manage.py run_job`: one Spark session, one stream for all feeds of the job, and someone who watches all of it.
+"""The process behind `manage.py run_job`: one Spark session, one stream for all feeds of the job, and a loop that watches them.
 
 It ends when it is asked to (TERM, or the job is wanted stopped), when a newer start has taken over, when the JVM dies, when a feed
 cannot go on, or when a batch hangs. It never repairs itself by starting Spark again: a new process does that.
@@ -36,7 +36,7 @@ from webapp.feeds.logs import event_log, listen, states_of
 from webapp.feeds.models import Feed
 from webapp.jobs import services
 from webapp.jobs.models import DesiredState, FeedHead, Job, ObservedState
-from webapp.platform.memory import keep_what_is_loaded
+from webapp.platform.memory import freeze_loaded_objects
 from webapp.supervisor import processes
 from webapp.supervisor.sink import TIMEOUT_S, Fenced
 from webapp.supervisor.store import FeedStore
@@ -51,7 +51,7 @@ FEEDS_AT_ONCE = 4
 LOOK_S = 0.01
 """How often the job looks whether a log has grown."""
 SURE_S = 1.0
-"""So often it looks into the log itself, whatever the folder's time says: clocks of shared folders differ."""
+"""How often it reads the log itself, whatever the folder's modification time says: clocks of shared folders differ."""
 BATCH_LIMIT_S = 300.0
 """A batch hangs that takes longer, or a part of it: what takes longer to be stored than VEDETTE_STORE_SECONDS is stored in smaller parts."""
 DONE, FAILED, FENCED = 0, 1, 3
@@ -59,7 +59,7 @@ DONE, FAILED, FENCED = 0, 1, 3
 
 
 class JobFailed(RuntimeError):
-    """Why the job cannot go on, in words for its users."""
+    """Why the job cannot go on, for its users."""
 
 
 class FeedRun:
@@ -103,16 +103,16 @@ class FeedRun:
         return now > self._may_begin + SURE_S or self.processor.log.grown_since(self._looked_ns)
 
     def take(self) -> None:
-        """Takes one batch of the feed's rows, if there are any. What ends the feed is for `check` to raise."""
+        """Processes one batch of the feed's rows, if there are any. An error that ends the feed is raised by `check`."""
         self._may_begin = time.monotonic() + settings.VEDETTE_TRIGGER_MS / 1000
         looked_ns = time.time_ns()
         try:
             took = self.processor.process()
-            # There may be more than one batch takes.
+            # There may be more rows than one batch takes.
             self._looked_ns = 0 if took else looked_ns
             if took and self.processor.batches == 1:
                 # Kernels are loaded when they are first called.
-                keep_what_is_loaded()
+                freeze_loaded_objects()
         except BaseException as error:
             self.error = error
 
@@ -159,7 +159,7 @@ class JobDriver:
         """Runs until something ends it; the exit status."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
-        # Until here they waited (`processes.start_job`): a start that is asked to end at once ends as such.
+        # Signals were blocked until here (`processes.start_job`): a start that is asked to end at once ends in order.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, processes.HELD_BACK)
         me = psutil.Process()
         job = services.job_claim(
@@ -182,7 +182,7 @@ class JobDriver:
             return FENCED
         except Exception as error:
             if self.end_requested:
-                # What breaks while it ends, Spark's start among it, is no failure.
+                # Errors while it ends, such as an interrupted start of Spark, are not failures.
                 logger.warning("asked to end: %s", error)
                 self._write_down(lambda: services.job_left(job_id=job.pk, epoch=job.epoch))
                 return DONE
@@ -233,7 +233,7 @@ class JobDriver:
                 spark.stop()
 
     def _take(self, seconds: float) -> None:
-        """One micro-batch: for so long each feed is evaluated as soon as its log grows, without waiting for another's batch.
+        """One micro-batch: during it each feed is evaluated as soon as its log grows, without waiting for another's batch.
 
         Feeds with a backlog take turns, a batch each.
         """
@@ -257,7 +257,7 @@ class JobDriver:
                     self._under_way[run] = self.hands.submit(run.take)
 
     def _look_after_feeds(self) -> None:
-        """Raises what ended a feed, unless it was deleted or given to another job in the middle of its work: then it alone ends."""
+        """Raises the error that ended a feed, unless it was deleted or moved to another job meanwhile: then only this feed ends."""
         for feed_id, run in list(self.runs.items()):
             try:
                 run.check()
@@ -291,7 +291,7 @@ class JobDriver:
         return run.is_at_work() or (batch is not None and not batch.done())
 
     def _open_new_feeds(self, job: Job, spark: Any) -> None:
-        """Takes up feeds that were added, leaves those that were deleted."""
+        """Starts feeds that were added and leaves those that were deleted."""
         feed_heads_ensure()
         heads = {head.feed_id: head for head in FeedHead.objects.filter(job=job, feed__damage=None).select_related("feed").order_by("feed__name")}
         for gone in self.runs.keys() - heads.keys():
@@ -313,7 +313,7 @@ class JobDriver:
                 logger.info("%s goes on after row %d", feed, run.processor.head.last_seq)
 
     def _set_aside(self, feed: Feed, damage: LogDamaged) -> None:
-        """Goes on without a feed whose log is damaged; it is taken up again when the log has been repaired."""
+        """Goes on without a feed whose log is damaged; the feed is started again when the log has been repaired."""
         logger.error("%s", damage)
         if feed.pk in self.runs:
             self._leave(feed.pk)
@@ -329,7 +329,7 @@ class JobDriver:
     # -- signs of life ------------------------------------------------------------------------------------------------------------
 
     def _heartbeat(self, job: Job) -> None:
-        """Says that the job lives; ends the process when it was fenced, or cannot ask for too long."""
+        """Writes heartbeats; ends the process when it was fenced, or cannot reach the database for too long."""
         heard = time.monotonic()
         while True:
             # First a pause: the claim has just said that the job lives, and Spark's JVM is forked meanwhile. A fork while another thread
@@ -350,7 +350,7 @@ class JobDriver:
                     self.stopping.set()
 
     def _write_down(self, last: Callable[[], None]) -> None:
-        """The last that this process has to say of the job; the database may be away."""
+        """The last update of the job by this process; the database may be away."""
         try:
             connection.close()
             last()
@@ -367,6 +367,6 @@ def _cluster(name: str) -> tuple[str | None, dict[str, str]]:
 
 
 def _leave(status: int, why: str) -> None:
-    """Ends the process at once: threads of Spark's may hang, and nothing is owed to a zombie."""
+    """Ends the process at once: Spark's threads may hang, and a zombie has nothing to clean up."""
     logger.error("%s; this process ends", why)
     os._exit(status)

@@ -1,4 +1,4 @@
-"""The operating system's side of jobs: which processes belong to one, how one is started, how all of one are ended.
+"""Processes of jobs: which ones belong to a job, how a job is started, and how all its processes are ended.
 
 Every process of a job carries the token of its start in its environment, whatever group or session it has put itself into (Spark's
 Python workers make a group of their own), so none can be overlooked.
@@ -24,7 +24,7 @@ JOB, TOKEN = "VEDETTE_JOB", "VEDETTE_JOB_TOKEN"
 """Environment variables of every process of a job: its name, and the token of its start."""
 LOG_BYTES = 10_000_000
 HELD_BACK = (signal.SIGTERM, signal.SIGINT)
-"""Signals that wait until the started process can heed them."""
+"""Signals that are blocked until the started process can handle them."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def start_job(name: str, epoch: int, token: str, environment: Mapping[str, str])
     if log_path.exists() and log_path.stat().st_size > LOG_BYTES:
         log_path.replace(log_path.with_suffix(".log.1"))
     variables = {**os.environ, **environment, "VEDETTE_VAR": str(var_folder()), JOB: name, TOKEN: token, "PYTHONUNBUFFERED": "1"}
-    # A new process inherits what this thread blocks.
+    # A new process inherits this thread's blocked signals.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
     try:
         return _start(name, epoch, log_path, variables)

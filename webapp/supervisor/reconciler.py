@@ -1,4 +1,4 @@
-"""Compares what is wanted of each job with the process table and does one step: start, adopt, stop, end by force, wait, give up.
+"""Compares the desired state of each job with the process table and takes one step: start, adopt, stop, kill, wait, give up.
 
 Everything it knows is in the job's row, so any worker may do the next step; a transaction-level advisory lock lets one at a time. A
 process is started inside the transaction that raises the epoch: if that never commits, the process finds another epoch in the row
@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from django.db import connection, transaction
 from django.utils import timezone
 
+from engine.model.messages import Message, message_of
 from webapp.feeds.heads import feed_heads_ensure
 from webapp.jobs.models import DesiredState, Job, JobEvent, ObservedState
 from webapp.jobs.services import job_default, job_event_add
@@ -24,19 +25,19 @@ from webapp.supervisor.processes import JobProcess
 LOCK = 0x76646A62
 """Advisory lock of the one reconciler at work."""
 LEASE = timedelta(seconds=20)
-"""Without a renewal for so long, another machine may take a job over."""
+"""Without a renewal for this long, another machine may take over a job."""
 SILENT = timedelta(seconds=20)
-"""A job that has given no sign of life for so long is suspected, and ended by force if it stays silent for SUSPECT more."""
+"""A job without a heartbeat for this long is suspect, and is killed if it stays silent for SUSPECT more."""
 UNCLAIMED = timedelta(seconds=120)
-"""The same for a process that has not said yet that the job is its own: until then it reads its modules, which takes minutes on a machine with much
-other work. Ended and started again, it would never get through."""
+"""The same for a process that has not claimed the job yet: it still imports its modules, which takes minutes on a busy machine. Killed and
+restarted, it would never finish."""
 SUSPECT = timedelta(seconds=6)
 STOP_TIMEOUT = timedelta(seconds=15)
 BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 CRASH_LIMIT = 5
 CRASH_SPAN = timedelta(minutes=10)
 CRASH_LOOP_S = 120
-"""A job that failed so often waits so long between two starts: what it needs may be back by then, and nobody has to be awake for that."""
+"""A job that failed this often waits this long between two starts: what it needs may be back by then, without an operator's help."""
 
 
 def reconcile(*, owner: str) -> None:
@@ -62,7 +63,7 @@ def _end_orphans(token: str, leftovers: list[JobProcess]) -> None:
     killed = processes.kill_token(token)
     job = Job.objects.filter(name=leftovers[0].job).first()
     if killed and job is not None:
-        job_event_add(job, JobEvent.Kind.ORPHAN, f"Ended {killed} leftover {'process' if killed == 1 else 'processes'} of an earlier start.")
+        job_event_add(job, JobEvent.Kind.ORPHAN, Message("Ended leftover processes of an earlier start: {count}.", count=killed))
 
 
 class _Step:
@@ -89,7 +90,7 @@ class _Step:
     def _lease(self) -> None:
         job = self.job
         if self.found and job.lease_owner and job.lease_owner != self.owner and (job.lease_until is None or job.lease_until < self.now):
-            job_event_add(job, JobEvent.Kind.ADOPTED, "The running job was taken over by another supervisor. It went on running.")
+            job_event_add(job, JobEvent.Kind.ADOPTED, Message("The running job was taken over by another supervisor. It went on running."))
         if job.lease_owner == self.owner or job.lease_until is None or job.lease_until < self.now:
             job.lease_owner, job.lease_until = self.owner, self.now + LEASE
 
@@ -99,20 +100,21 @@ class _Step:
         job = self.job
         if not self.found:
             if job.observed_state != ObservedState.STOPPED:
-                job_event_add(job, JobEvent.Kind.STOPPED, "Stopped.")
+                job_event_add(job, JobEvent.Kind.STOPPED, Message("Stopped."))
             self._gone(ObservedState.STOPPED)
         elif job.observed_state != ObservedState.STOPPING or job.suspect_since is None:
             job.observed_state, job.suspect_since = ObservedState.STOPPING, self.now
             processes.ask_to_end(self.found, job.pid)
         elif self.now - job.suspect_since > STOP_TIMEOUT:
             killed = processes.kill_token(job.token)
-            job_event_add(job, JobEvent.Kind.KILLED, f"It did not stop within {STOP_TIMEOUT.seconds} s; {killed} processes were ended by force.")
+            text = Message("It did not stop within {seconds} s; {count} processes were ended by force.", seconds=STOP_TIMEOUT.seconds, count=killed)
+            job_event_add(job, JobEvent.Kind.KILLED, text)
             self._gone(ObservedState.STOPPED)
 
     # -- wanted running -----------------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """The root process lives: is it well?"""
+        """The root process lives: is it healthy?"""
         job = self.job
         if job.observed_state == ObservedState.STOPPING:
             # Stopped and started again before it had ended: it ends, then a new one is started.
@@ -122,11 +124,11 @@ class _Step:
         if self.now - seen <= (SILENT if job.pid_started is not None else UNCLAIMED):
             job.suspect_since = None
         elif job.suspect_since is None:
-            # Not at once: after an outage of the database the job needs a moment to say that it lives.
+            # Not at once: after an outage of the database the job needs a moment to send a heartbeat.
             job.suspect_since = self.now
         elif self.now - job.suspect_since > SUSPECT:
             processes.kill_token(job.token)
-            self._crashed(f"It gave no sign of life for {(self.now - seen).seconds} s and was ended by force.")
+            self._crashed(Message("It gave no sign of life for {seconds} s and was ended by force.", seconds=(self.now - seen).seconds))
 
     def _bring_up(self) -> None:
         """The root process does not live."""
@@ -134,7 +136,7 @@ class _Step:
         if self.found:
             processes.kill_token(job.token)
         if job.observed_state in (ObservedState.RUNNING, ObservedState.STARTING):
-            self._crashed(job.last_error or processes.log_tail(job.name, 1) or "The process ended.")
+            self._crashed(job.last_error or processes.log_tail(job.name, 1) or Message("The process ended."))
         if job.start_after is not None and job.start_after > self.now:
             return
         self._start()
@@ -148,11 +150,18 @@ class _Step:
         self._gone(ObservedState.BACKOFF)
         if job.failures >= CRASH_LIMIT:
             job.observed_state, wait = ObservedState.CRASH_LOOP, CRASH_LOOP_S
-            text = f"Failed {job.failures} times within {CRASH_SPAN.seconds // 60} minutes; from now on it is tried every {wait} s. {reason}"
+            text = Message(
+                "Failed {count} times within {minutes} minutes; from now on it is tried every {wait} s. {reason}",
+                count=job.failures,
+                minutes=CRASH_SPAN.seconds // 60,
+                wait=wait,
+                reason=reason,
+            )
             job_event_add(job, JobEvent.Kind.CRASH_LOOP, text)
         else:
             wait = BACKOFF_S[min(job.failures, len(BACKOFF_S)) - 1]
-            job_event_add(job, JobEvent.Kind.CRASHED, f"Ended unexpectedly; starts again in {wait} s, from where it was. {reason}")
+            text = Message("Ended unexpectedly; starts again in {wait} s, from where it was. {reason}", wait=wait, reason=reason)
+            job_event_add(job, JobEvent.Kind.CRASHED, text)
         job.start_after = self.now + timedelta(seconds=wait)
 
     def _gone(self, state: ObservedState) -> None:
@@ -172,6 +181,6 @@ class _Step:
         try:
             job.pid = processes.start_job(job.name, job.epoch, job.token, spark_environment())
         except (JavaError, OSError) as error:
-            self._crashed(str(error))
+            self._crashed(message_of(error))
             return
-        job_event_add(job, JobEvent.Kind.STARTED, f"Starting (start number {job.epoch}).")
+        job_event_add(job, JobEvent.Kind.STARTED, Message("Starting (start number {number}).", number=job.epoch))

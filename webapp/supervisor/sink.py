@@ -71,7 +71,7 @@ ON CONFLICT (feed_id, key, start) DO UPDATE SET
 
 
 class Fenced(RuntimeError):
-    """A newer start of the job writes for this feed: this process is a zombie and must end without a trace."""
+    """A newer start of the job writes for this feed: this process is a zombie and must end without writing."""
 
 
 class DatabaseAway(RuntimeError):
@@ -85,7 +85,7 @@ class FencedWrite:
     `facts` are what the changes leave behind; `late` are the late rows as they came. `progress` are new values of the head row's columns,
     `added` what its counters grow by. A `backfill` opens no alert. `stopped`: queries (id, version, reason) that are given up.
     `left` and `joined`: versions of queries that the job has left, and runs from now on.
-    `job`: whose epoch it is; null where no job's process writes.
+    `job`: the job of the epoch; null where another process writes.
     """
 
     feed_id: int
@@ -146,7 +146,7 @@ def store(work: FencedWrite) -> bool:
     """One attempt to store `work`. Raises Fenced, and what the database raises."""
     partitions_ensure({span_of(fact.start) for fact in work.facts})
     with transaction.atomic():
-        # Its queries are neither read nor, unless they are others now, written.
+        # The column `queries` is not read, and written only when it changed.
         head = FeedHead.objects.select_for_update().defer("queries").get(feed_id=work.feed_id)
         if not work.is_of(head.job_id, head.epoch):
             raise Fenced(f"feed {work.feed_id} belongs to epoch {head.epoch}; this is {work.epoch}")
@@ -186,7 +186,9 @@ def _write(work: FencedWrite, head: FeedHead) -> None:
         _dead_letters(work.feed_id, work.late)
     for query_id, version, reason in work.stopped:
         query_stop(query_id=query_id, version=version, reason=reason)
-        job_event_add(head.job, JobEvent.Kind.QUERY, f"Query {query_id} was stopped and the others go on: {reason}.")
+        job_event_add(
+            head.job, JobEvent.Kind.QUERY, Message("Query {query} was stopped and the others go on: {reason}.", query=query_id, reason=reason)
+        )
     _advance(head, work)
 
 
@@ -216,7 +218,7 @@ def _upsert(cursor: Any, work: FencedWrite, facts: Sequence[Fact], seq: int, now
     """Brings `facts` into the table; positions of those that were there, not retracted, before (unless what is found opens no alerts)."""
     cursor.execute(_INCOMING)
     cursor.copy_expert("COPY incoming FROM STDIN", _Lines(_copy_line(i, fact) for i, fact in enumerate(facts)))
-    # The columns that plans are made by: looking at all texts and evidence took a seventh of the whole.
+    # Statistics only for the columns that the planner uses: analysing all texts and evidence took a seventh of the time.
     cursor.execute("ANALYZE incoming (key, start, weight)")
     # The bounds let PostgreSQL leave out the partitions that cannot hold these rows.
     low, high = min(fact.start for fact in facts), max(fact.start for fact in facts)

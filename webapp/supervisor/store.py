@@ -9,6 +9,7 @@ import pyarrow as pa
 from django.db import close_old_connections, transaction
 from django.utils import timezone
 
+from engine.model.messages import Message
 from engine.operator import RegisteredQuery
 from engine.runtime.store import Commit, Head, QueryKey
 from engine.sinks.facts import Fact, facts_of
@@ -30,7 +31,7 @@ class FeedStore:
         self._stored_queries: tuple[QueryKey, ...] = ()
 
     def open(self) -> Head:
-        """Takes the feed over. Raises sink.Fenced when a newer start has it, or another job."""
+        """Takes over the feed. Raises sink.Fenced when a newer start has it, or another job."""
         with transaction.atomic():
             head = FeedHead.objects.select_for_update(of=("self",)).get(feed=self.feed)
             if self.job not in (None, head.job_id):
@@ -72,7 +73,7 @@ class FeedStore:
 
     def commit(self, commit: Commit) -> bool:
         head = commit.head
-        # A hundred thousand keys are more than most batches find: written down only when they are others.
+        # A hundred thousand keys are more than most batches find: written only when they changed.
         queries = {} if head.queries is self._stored_queries else {"queries": [list(key) for key in head.queries]}
         stored = sink.commit(
             sink.FencedWrite(
@@ -106,7 +107,7 @@ class FeedStore:
     def catching_up(self, report: Mapping[str, Any]) -> None:
         FeedHead.objects.filter(feed=self.feed, epoch=self.epoch).update(catching_up=dict(report))
 
-    def report_event(self, kind: str, text: str) -> None:
+    def report_event(self, kind: str, text: Message) -> None:
         feed_event_add(self.feed, kind, text)
 
 

@@ -1,4 +1,4 @@
-"""What becomes of answers when the job leaves a version of a query, or takes one up again (decision 20)."""
+"""What happens to answers when the job leaves a version of a query, or resumes one (decision 20)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def answers_end(head: FeedHead, keys: Sequence[Key]) -> tuple[list[dict[str, Any
 
 
 def answers_forget(head: FeedHead, keys: Sequence[Key]) -> list[dict[str, Any]]:
-    """Retracts what versions asserted before the job left them and have not asserted again from the log: it had depended on rows to come.
+    """Retracts answers that versions asserted before the job left them and did not assert again from the log: they depended on later rows.
 
-    What began before the log's oldest row stays, for it can no longer be found again. The retracted answers, as frames carry them.
+    Answers that began before the log's oldest row stay, because they cannot be found again. The retracted answers, as frames carry them.
     """
     left = versions_back(keys)
     if not left:

@@ -1,7 +1,6 @@
 """Answers on their way out: one contract for all protocols, the counterpart of `engine.sources.live` (decision 35).
 
-A sink writes records under keys that stay: the last record of each key is the answer as it is stored. What is written and how
-far that is, is none of its business.
+A sink writes records under keys that stay: the last record of each key is the answer as it is stored. It does not know what is written, or how far.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from engine.sources.live import Field, FieldType, Network, Settings
 
 @dataclass(frozen=True)
 class Keyed:
-    """What is so of `key` from the outbox's number `seq` on: a JSON text, or null where the answer was taken back."""
+    """The value of `key` from the outbox number `seq` on: a JSON text, or null where the answer was retracted."""
 
     key: str
     value: str | None
@@ -29,10 +28,10 @@ class Sink(Protocol):
         """Returns when the other side has all of them, in their order. Raises Away and OSError; then all are written again, later."""
 
     def description(self) -> str:
-        """What was found there, in a sentence for the user who sets it up."""
+        """A sentence about the other side, for the user who sets it up."""
 
     def close(self) -> None:
-        """Lets go of the other side. May be called twice."""
+        """Closes the connection. May be called twice."""
 
 
 WANTED = (

@@ -1,7 +1,7 @@
-"""Files in the forms in which people have recordings, read as tables with the file's own columns, a bounded piece at a time.
+"""Recordings in common file formats, read as tables with the file's own columns, a bounded piece at a time.
 
-What the columns mean is said by a `Reading` (engine/sources/reading.py). These readers run libraries on files of unknown: in the web
-application they run in a caged process (webapp/imports/reader.py).
+What the columns mean is said by a `Reading` (engine/sources/reading.py). These readers run libraries on untrusted files: in the web application they
+run in a caged process (webapp/feeds/uploads/reader.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What static messages of AIS (5, 19, 21, 24) say of who sends them: name, type, size, call sign, IMO number (ITU-R M.1371-5, annex 8)."""
+"""The facts in static AIS messages (5, 19, 21, 24) about their sender: name, type, size, call sign, IMO number (ITU-R M.1371-5, annex 8)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def type_of(code: int) -> str:
 
 
 def text_of(value: Any) -> str:
-    """A text without the signs that fill it up."""
+    """A text without padding characters."""
     return value.partition("@")[0].strip() if isinstance(value, str) else ""
 
 

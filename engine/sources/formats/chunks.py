@@ -16,9 +16,9 @@ from engine.sources.files import Unreadable
 
 Ints = npt.NDArray[np.int64]
 CHUNK_ROWS = 20_000
-"""A piece of a file has about so many rows."""
+"""About the number of rows of a piece."""
 HEAD_BYTES = 262_144
-"""What a file is, and how its text is written, is guessed from so many bytes."""
+"""The format and encoding of a file are guessed from this many bytes."""
 SHOWN = 200
 """Characters of an unreadable line that are shown."""
 

@@ -1,4 +1,4 @@
-"""CSV as people have it: any delimiter, encoding and header, all columns as text."""
+"""CSV as found in practice: any delimiter, encoding and header, all columns as text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def guess_layout(head: bytes) -> Layout:
     text = head.decode(encoding, "replace")
     lines = [line for line in _joined(text.splitlines()[:200]) if line.strip()]
     lines = lines[1:] if lines and _SEP.fullmatch(lines[0].encode()) else lines
-    # The last line may be cut off.
+    # The last line may be incomplete.
     lines = lines[:-1] if len(head) == HEAD_BYTES and len(lines) > 1 else lines
     delimiter = delimiter_of(lines)
     return Layout(Kind.CSV, encoding, delimiter, has_header(lines, delimiter))
@@ -50,7 +50,7 @@ def _joined(lines: list[str]) -> Iterator[str]:
         if held.count('"') % 2 == 0:
             yield held
             held = ""
-    # A quote that nobody closes holds no lines together.
+    # An unclosed quote joins no lines.
     yield from held.splitlines()
 
 
@@ -99,7 +99,7 @@ def lines_not_utf8(stream: BinaryIO, most_bytes: int) -> Iterator[Broken]:
 
 
 def delimiter_of(lines: list[str]) -> str:
-    """The sign that divides most lines into the same number of cells, the more the better."""
+    """The character that divides most lines into the same number of cells, the more the better."""
 
     def worth(delimiter: str) -> tuple[float, int]:
         widths = [len(cells(line, delimiter)) for line in lines] or [1]

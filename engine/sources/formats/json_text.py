@@ -52,7 +52,7 @@ def _of_lines(lines: Iterator[bytes]) -> Records:
         try:
             found = json.loads(line.decode("utf-8-sig") if number == 1 else line)
             if not isinstance(found, dict):
-                raise ValueError(Message("the line is no JSON object"))
+                raise ValueError(Message("the line is not a JSON object"))
         except (ValueError, RecursionError) as error:
             yield (
                 number,
@@ -71,7 +71,7 @@ def _of_document(data: bytes) -> Records:
     try:
         document = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise Unreadable(Message("This is no JSON, neither as a whole nor with an object on each line: {error}", error=error)) from error
+        raise Unreadable(Message("This is not JSON, neither as a whole nor with an object on each line: {error}", error=error)) from error
     yield from _entries(document)
 
 
@@ -92,7 +92,7 @@ def _entries(document: Any) -> Records:
             for record in _records(entry, number):
                 yield number, record
         else:
-            yield number, Broken(number, Message("the entry is no object"), str(entry)[:SHOWN])
+            yield number, Broken(number, Message("the entry is not an object"), str(entry)[:SHOWN])
 
 
 def _records(entry: dict[str, Any], number: int) -> Iterator[dict[str, Any] | Broken]:
@@ -114,7 +114,7 @@ def _records(entry: dict[str, Any], number: int) -> Iterator[dict[str, Any] | Br
         elif kind in ("LineString", "MultiPoint", "MultiLineString"):
             yield from _corners(properties, places if kind == "MultiLineString" else [places], kind == "MultiLineString", number)
         else:
-            yield Broken(number, Message("a {kind} is no place of a moving thing: points, and lines with times, are read", kind=kind), "")
+            yield Broken(number, Message("a {kind} is not a position: points, and lines with times, are read", kind=kind), "")
     except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
         yield Broken(number, Message("its coordinates cannot be read: {error}", error=error), str(places)[:SHOWN])
 

@@ -1,6 +1,6 @@
 """Logs of AIS receivers: NMEA 0183 sentences of several parts, with the time of reception in tag blocks, $PGHP sentences or beside them.
 
-`Messages` keeps what is to be remembered between lines; files and sockets use it alike.
+`Messages` keeps the state between lines; files and sockets use it alike.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ COLUMNS = ("mmsi", "time", "lon", "lat", "msg_type", "speed", "course", "heading
 
 @dataclass
 class Known:
-    """What the receivers of one stream have heard together. A message that came in again within `merge_ms` was heard by another of them."""
+    """The messages of all receivers of one stream. A message that came in again within `merge_ms` was heard by another of them."""
 
     merge_ms: int = 0
     merged: int = 0
@@ -51,7 +51,7 @@ class Known:
     _heard: OrderedDict[bytes, int] = field(default_factory=OrderedDict)
 
     def vessel(self, mmsi: int) -> dict[str, str]:
-        """What static messages said of a vessel."""
+        """The facts from a vessel's static messages."""
         known = self._vessels.setdefault(mmsi, {})
         self._vessels.move_to_end(mmsi)
         if len(self._vessels) > VESSELS_KEPT:
@@ -71,7 +71,7 @@ class Known:
         return {mmsi: dict(facts) for mmsi, facts in found.items()}
 
     def is_new(self, content: bytes, at: int) -> bool:
-        """Whether nobody reported the message lately. A vessel says the same again in time, so it is no repetition for ever."""
+        """Whether the message was not received lately. A vessel repeats itself in time, so old ones do not count."""
         if not self.merge_ms:
             return True
         before = self._heard.get(content)
@@ -181,7 +181,7 @@ def _broken(problem: Message, line: bytes) -> Broken:
 
 
 def _content(parts: list[bytes]) -> bytes:
-    """What was sent over the air, which is the same from every receiver, in few bytes, whatever its length."""
+    """A short digest of the payload, which is the same from every receiver."""
     return hashlib.blake2b(b"".join(part.split(b",")[5] for part in parts), digest_size=12).digest()
 
 

@@ -23,11 +23,11 @@ from engine.sources.formats.delimited_text import column_names
 from engine.sources.places import WKB
 
 BUFFER_BYTES = 1 << 20
-"""So much of a column is read at once: a row group may be as large as the file."""
+"""The part of a column that is read at once: a row group may be as large as the file."""
 UNPACKED_BYTES = 500_000_000
 """What a workbook may unpack to."""
 TITLE_ROWS = 10
-"""So many rows above the names may be titles."""
+"""At most so many rows above the names may be titles."""
 LIST_VALUES = 4
 YEARS = (-62_135_596_800, 253_402_300_799)
 """The years 1 to 9999, as seconds: those of Python's calendar."""
@@ -112,7 +112,7 @@ def _numbered(batches: Any) -> Iterator[Chunk]:
     for batch in batches:
         for begin in range(0, batch.num_rows, CHUNK_ROWS):
             part = batch.slice(begin, CHUNK_ROWS)
-            # Offsets that point outside of the file would be followed.
+            # The library would follow offsets that point outside the file.
             part.validate(full=True)
             table = _flat(pa.Table.from_batches([part]))
             yield Chunk(table, np.arange(row, row + table.num_rows))
@@ -165,7 +165,7 @@ def read_excel(path: Path, layout: Layout) -> Iterator[Chunk]:
 
     _check_archive(path)
     try:
-        # By its name the library would judge what it is, and an uploaded file has none.
+        # The library would judge the format by the name, and an uploaded file has none.
         with path.open("rb") as raw:
             book = openpyxl.load_workbook(raw, read_only=True, data_only=True, keep_links=False)
             sheet = book[layout.sheet] if layout.sheet in book.sheetnames else _first_filled(book.worksheets)
@@ -176,7 +176,7 @@ def read_excel(path: Path, layout: Layout) -> Iterator[Chunk]:
     except Unreadable:
         raise
     except Exception as error:
-        # The library raises whatever its parts raise.
+        # The library raises the errors of its parts.
         raise Unreadable(Message("The workbook cannot be read: {error}", error=str(error).partition(chr(10))[0])) from error
 
 
@@ -236,7 +236,7 @@ def _check_archive(path: Path) -> None:
     if sum(entry.file_size for entry in entries) > UNPACKED_BYTES:
         raise Unreadable(Message("The workbook unpacks to more than {most} MB: save it as CSV.", most=UNPACKED_BYTES // 1_000_000))
     if not any(entry.filename == "xl/workbook.xml" for entry in entries):
-        raise Unreadable(Message("The archive is no Excel workbook: unpack it, and choose the file in it."))
+        raise Unreadable(Message("The archive is not an Excel workbook: unpack it, and choose the file in it."))
 
 
 def _value(cell: Any) -> Any:

@@ -16,7 +16,7 @@ from engine.sources.formats.chunks import Broken, Chunk, chunks_of
 Record = dict[str, Any] | Broken
 MOST_DEPTH = 100
 TIMELESS = ("LineString", "Polygon", "Model")
-"""Shapes of KML that are no place at a time."""
+"""KML geometries that are not a position at a time."""
 
 
 def read_gpx(stream: BinaryIO) -> Iterator[Chunk]:
@@ -30,7 +30,7 @@ def read_kml(stream: BinaryIO) -> Iterator[Chunk]:
 
 
 def _elements(stream: BinaryIO, reader: _Gpx | _Kml) -> Iterator[Record]:
-    """What `reader` makes of each element that ends; what it has used is let go."""
+    """The results of `reader` for each element that ends; used elements are freed."""
     above: list[Element] = []
     try:
         for event, element in iterparse(stream, ("start", "end"), forbid_dtd=True):
@@ -167,7 +167,7 @@ def _lon_lat(place: list[str]) -> dict[str, Any]:
 
 
 def _besides(values: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
-    """Values under names that the row has none of: who, when and where stand in elements of their own."""
+    """Values whose names the row does not have: entity, time and place have elements of their own."""
     return {name: value for name, value in values.items() if name not in row}
 
 

@@ -1,7 +1,7 @@
 """Streams from outside: one contract for all protocols (decision 29).
 
-A source yields batches of raw records and says where it goes on behind each. What records mean is said by a `Reading`
-(engine/sources/reading.py); feeds, the log and databases are none of its business. `docs/connectors.md` shows how to write one.
+A source yields batches of raw records, each with the offset to continue from. A `Reading` (engine/sources/reading.py) says what records mean; a
+source knows nothing of feeds, the log and databases. `docs/connectors.md` shows how to write one.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, Protocol
 from engine.sources.formats import Broken
 
 BATCH_ROWS = 4_000
-"""A batch has at most about so many records."""
+"""A batch has at most about this many records."""
 BATCH_BYTES = 4 << 20
-"""And is made of about so many bytes: as records they take many times the room."""
+"""And is made of at most about this many bytes: as records they take many times the memory."""
 LINGER_S = 0.2
-"""A source gives other work its turn after so long, with what has come by then: a batch may be empty."""
+"""A source yields after at most this long, with what has arrived: a batch may be empty."""
 RECEIVED = "received"
 """Every record has the time of its reception under this name, in ms since 1970."""
 
@@ -28,14 +28,14 @@ Settings = Mapping[str, Any]
 
 
 class Away(Exception):
-    """The other side cannot be reached, refuses us, or broke off: it is tried again later. The text is for the user who set the connector up."""
+    """The other side cannot be reached, refuses the connection, or closed it: retried later. The text is for the user who set up the connector."""
 
 
 @dataclass(frozen=True)
 class Batch:
     """Records in the order of their arrival. `offset`: where to begin after them, as JSON; null where the protocol cannot repeat anything.
 
-    `messages` counts what came over the wire, `merged` those of them that said again what another had said. `facts`: of entities of which the
+    `messages` counts received messages, `merged` those that repeated another one. `facts`: of entities of which the
     stream newly says something that is no event (a name, a size), all that it said so far, as texts.
     """
 
@@ -53,14 +53,14 @@ class Source(Protocol):
         """From `offset` on (null: from now, or from what the other side kept), one at least every LINGER_S or so. Raises Away and OSError."""
 
     def acknowledge(self, offset: Any) -> None:
-        """All up to the batch with this offset is safe: the other side may forget it."""
+        """Everything up to the batch with this offset is stored: the other side may delete it."""
 
     def close(self) -> None:
-        """Lets go of the other side. May be called twice."""
+        """Closes the connection. May be called twice."""
 
 
 class Network(Protocol):
-    """The way out, and in: it decides which addresses may be reached."""
+    """Network access: decides which addresses may be reached."""
 
     def address(self, host: str, port: int) -> str:
         """The numeric address to connect to for `host`. Raises Away when it may not be reached, OSError when there is none."""
@@ -111,7 +111,7 @@ HOST = Field("host", "Host", required=True, hint="A name or an address.", direct
 
 @dataclass(frozen=True)
 class SourceKind:
-    """A protocol. `guarantee` says in a sentence or two what is lost or doubled when something dies.
+    """A protocol. `guarantee` says in a sentence or two what is lost or doubled after a failure.
 
     `open(settings, network, identity)`: the identity is the same whenever a connector is opened, and empty in a test, which must not disturb it.
     `reading` is how its records are to be read, for protocols that say it themselves: the columns of RECORDS that a feed has become attributes.

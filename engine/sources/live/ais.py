@@ -1,4 +1,4 @@
-"""AIS: NMEA 0183 sentences of receivers, over a TCP connection that we make, over ones that they make, or in datagrams."""
+"""AIS: NMEA 0183 sentences of receivers, over TCP connections in either direction, or in datagrams."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.sources.live import HOST, PORT, RECEIVED, Batch, Field, FieldType, N
 from engine.sources.live.arrivals import Arrivals, Lines, Part
 
 PEERS_KEPT = 256
-"""Senders of datagrams whose incomplete messages are remembered: addresses can be made up."""
+"""Senders of datagrams whose incomplete messages are remembered: addresses can be forged."""
 MERGE_S = 10
 MERGE = Field(
     "merge_seconds",

@@ -1,6 +1,6 @@
-"""Bytes that come over sockets, taken as fast as they come by a thread for each socket, while another works on them.
+"""Receives bytes from sockets, in one thread per socket, while another thread processes them.
 
-What has not been worked on is bounded: a stream of bytes waits then (TCP slows its sender down), datagrams are counted and dropped.
+The unprocessed bytes are bounded: beyond that a stream waits (TCP slows down its sender), datagrams are counted and dropped.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 """A peer that is gone is known after two minutes (in seconds, seconds, and questions)."""
 MOST_PEERS = 64
 IDLE_S = 60.0
-"""When there are so many peers, one that said nothing for so long gives place to a new one."""
+"""At the limit of peers, one that has been silent for this long is replaced by a new one."""
 BUFFER_BYTES = 4 << 20
-"""What the kernel is asked to hold for a socket of datagrams."""
+"""The kernel's receive buffer for a socket of datagrams."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Arrivals:
         self._start(receiver, self._receive, receiver)
 
     def taken(self) -> Iterator[list[Part]]:
-        """What came within LINGER_S, again and again. Raises Away when the peer has ended and all of it was taken."""
+        """Yields what arrived within LINGER_S, repeatedly. Raises Away when the peer has ended and all of it was taken."""
         while True:
             parts = self._some()
             if not parts and self.failure is not None and self._queue.empty():
@@ -157,20 +157,20 @@ class Arrivals:
     def _serve(self, server: socket.socket) -> None:
         chosen = selectors.DefaultSelector()
         chosen.register(server, selectors.EVENT_READ)
-        peers: OrderedDict[socket.socket, _Heard] = OrderedDict()
+        peers: OrderedDict[socket.socket, _Peer] = OrderedDict()
         try:
             while not self._over.is_set():
                 for key, _ in chosen.select(QUIET_S):
                     if key.fileobj is server:
-                        self._welcome(server, chosen, peers)
+                        self._accept_peer(server, chosen, peers)
                     elif key.fileobj in peers:
-                        self._hear(key.fileobj, chosen, peers)  # type: ignore[arg-type]
+                        self._receive_from(key.fileobj, chosen, peers)  # type: ignore[arg-type]
         finally:
             chosen.close()
             for one in peers:
                 one.close()
 
-    def _welcome(self, server: socket.socket, chosen: selectors.BaseSelector, peers: OrderedDict[socket.socket, _Heard]) -> None:
+    def _accept_peer(self, server: socket.socket, chosen: selectors.BaseSelector, peers: OrderedDict[socket.socket, _Peer]) -> None:
         try:
             peer, _ = server.accept()
         except OSError:
@@ -180,14 +180,14 @@ class Arrivals:
             if time.monotonic() - heard.at < IDLE_S:
                 peer.close()
                 return
-            self._farewell(quiet, chosen, peers)
+            self._remove_peer(quiet, chosen, peers)
         peer.setblocking(False)
         _keep_alive(peer)
         self._numbers += 1
-        peers[peer] = _Heard(self._numbers, time.monotonic())
+        peers[peer] = _Peer(self._numbers, time.monotonic())
         chosen.register(peer, selectors.EVENT_READ)
 
-    def _hear(self, peer: socket.socket, chosen: selectors.BaseSelector, peers: OrderedDict[socket.socket, _Heard]) -> None:
+    def _receive_from(self, peer: socket.socket, chosen: selectors.BaseSelector, peers: OrderedDict[socket.socket, _Peer]) -> None:
         try:
             data = peer.recv(RECEIVE_BYTES)
         except BlockingIOError:
@@ -195,7 +195,7 @@ class Arrivals:
         except OSError:
             data = b""
         if not data:
-            self._farewell(peer, chosen, peers)
+            self._remove_peer(peer, chosen, peers)
             return
         heard = peers[peer]
         self._put(Part(heard.number, data, _now()))
@@ -203,14 +203,14 @@ class Arrivals:
         heard.at = time.monotonic()
         peers.move_to_end(peer)
 
-    def _farewell(self, peer: socket.socket, chosen: selectors.BaseSelector, peers: OrderedDict[socket.socket, _Heard]) -> None:
+    def _remove_peer(self, peer: socket.socket, chosen: selectors.BaseSelector, peers: OrderedDict[socket.socket, _Peer]) -> None:
         self._put(Part(peers.pop(peer).number, b"", _now(), ended=True))
         chosen.unregister(peer)
         peer.close()
 
 
 @dataclass
-class _Heard:
+class _Peer:
     """A peer that connected to us: its number, and when it was heard last."""
 
     number: int
@@ -218,7 +218,7 @@ class _Heard:
 
 
 def _keep_alive(connection: socket.socket) -> None:
-    """Asks now and then whether the other side is still there: one that lost its power says no farewell, and would be waited for without end."""
+    """Probes now and then whether the other side is alive: one that lost power closes no connection, and would be waited for forever."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in KEEP_ALIVE.items():
         if hasattr(socket, option):

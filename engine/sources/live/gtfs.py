@@ -38,7 +38,7 @@ def vehicles(answer: bytes) -> Iterator[Record | Broken]:
             if entity.HasField("vehicle") and entity.vehicle.HasField("position"):
                 yield _row(entity.id, entity.vehicle, written)
     except (DecodeError, IndexError) as error:
-        raise ValueError(Message("it is no FeedMessage of GTFS-realtime: {error}", error=error)) from error
+        raise ValueError(Message("it is not a FeedMessage of GTFS-realtime: {error}", error=error)) from error
 
 
 def _parts(answer: bytes) -> tuple[bytes, list[memoryview]]:

@@ -1,7 +1,7 @@
 """Kafka: the messages of a topic, JSON or CSV, the key as entity where the message names none.
 
-Offsets of all partitions lie in the log beside the rows, so each message is stored exactly once. No consumer group decides what we read: we assign
-the partitions, those that are added later too.
+Offsets of all partitions lie in the log beside the rows, so each message is stored exactly once. Partitions are assigned without a consumer group,
+including those that are added later.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class KafkaSource:
         self._assign(stored)
         while True:
             try:
-                # What the last batch had no room for comes first.
+                # Messages that did not fit into the last batch come first.
                 self._came.extend([] if self._came else self._consumer.consume(BATCH_ROWS, LINGER_S))
             except KafkaException as error:
                 raise Away(reason(error)) from error
@@ -91,7 +91,7 @@ class KafkaSource:
         if stored is not None and found.keys() == self._next.keys():
             return
         self._next = {one: at if at is not None else OFFSET_BEGINNING for one, at in found.items()}
-        # Of what waits nothing was counted: it comes again.
+        # Waiting messages were not counted: they come again.
         self._came.clear()
         self._consumer.assign([TopicPartition(self._settings["topic"], one, at) for one, at in self._next.items()])
 
@@ -141,7 +141,7 @@ class Problems:
         self.last: str | None = None
 
     def __call__(self, error: KafkaError) -> None:
-        """What the client mends by itself, one broker of several that is away, is no failure."""
+        """Errors that the client recovers from, such as one of several brokers being away, are not failures."""
         if error.fatal() or error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION):
             self.last = error.str()
 
@@ -171,7 +171,7 @@ def partitions_of(client: Consumer | Producer, topic: str, network: Network) -> 
         listed = client.list_topics(topic, ANSWER_S)
     except KafkaException as error:
         raise Away(Message("The brokers do not answer: {error}", error=reason(error))) from error
-    # Where messages are fetched from and go to is said by the brokers: those addresses are checked like any that a user typed in.
+    # The brokers say where messages are: these addresses are checked like those that users type in.
     for broker in listed.brokers.values():
         network.address(broker.host, broker.port)
     found = listed.topics[topic]
@@ -181,7 +181,7 @@ def partitions_of(client: Consumer | Producer, topic: str, network: Network) -> 
 
 
 def reason(error: KafkaException) -> str:
-    """What the client says in words."""
+    """The client's error as text."""
     inner = error.args[0] if error.args else error
     return inner.str() if isinstance(inner, KafkaError) else str(inner)
 
@@ -234,7 +234,7 @@ CONNECTION = (
         when=("security", ("ssl", "sasl_ssl")),
     ),
 )
-"""How brokers are reached, whichever way messages go."""
+"""The connection settings of brokers, for both directions."""
 FIELDS = (
     BROKERS,
     TOPIC,

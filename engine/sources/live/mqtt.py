@@ -31,7 +31,7 @@ from engine.sources.values import Cell
 
 CONNECT_S, KEEP_ALIVE_S = 10.0, 30
 SESSION_S = 7 * 86_400
-"""For so long a broker keeps what comes while we are away (MQTT 5; in 3.1.1 it decides itself)."""
+"""How long a broker keeps messages while the connector is away (MQTT 5; in 3.1.1 the broker decides)."""
 IN_FLIGHT = 2_000
 """Messages that a broker of MQTT 5 sends before the first of them is acknowledged."""
 RECEIVE_BYTES, PACKETS_AT_ONCE = 65_536, 500
@@ -40,7 +40,7 @@ WAITING = 50_000
 """Messages that wait to be stored; then nothing is read, and the broker waits."""
 WAITING_BYTES = 64 << 20
 PACKET_BYTES = 4 * PAYLOAD_BYTES
-"""A broker that announces a longer packet is not listened to any more: the client would make room for all of it."""
+"""The connection to a broker that announces a longer packet is closed: the client would allocate all of it."""
 LEVEL = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]{0,99})\}")
 PUBLISH, PUBACK = 0x30, 0x40
 
@@ -77,7 +77,7 @@ class _Buffered:
         return len(self._data) - self._at + (self._inner.pending() if isinstance(self._inner, ssl.SSLSocket) else 0)
 
     def messages(self, *, is_5: bool) -> list[_Message]:
-        """Takes the messages that have come as a whole and stand first. What else stands first, or is malformed, is left to the client."""
+        """Takes the messages that have come as a whole and stand first. Other or malformed packets are left to the client."""
         found = []
         while (packet := _whole_publish(self._data, self._at)) is not None:
             flags, begin, end = packet
@@ -128,12 +128,12 @@ def _message_in(flags: int, body: bytes, *, is_5: bool) -> _Message | None:
 
 
 def _room(message: _Message) -> int:
-    """Bytes that a message takes up while it waits: a topic may be as long as a payload."""
+    """Bytes of a waiting message: a topic may be as long as a payload."""
     return len(message.payload) + len(message.topic)
 
 
 class NetworkClient(paho.Client):
-    """Connects to the address that was checked, under the name that was asked for."""
+    """Connects to the checked address, under the requested host name."""
 
     network: Network
 
@@ -173,7 +173,7 @@ class _Client(NetworkClient):
         super()._sock_close()
 
     def loop_read(self, max_packets: int = 1) -> Any:
-        # Not without end: between two calls it shows the broker that we are alive.
+        # Bounded: between two calls the client sends its keep-alive.
         for _ in range(PACKETS_AT_ONCE):
             result = super().loop_read(max_packets)
             if result != paho.MQTT_ERR_SUCCESS or not isinstance(self._sock, _Buffered):
@@ -305,7 +305,7 @@ class MqttSource:
         self._client.loop_stop()
 
     def _linger(self) -> None:
-        """Lets messages come for LINGER_S. Looked for now and then: a thread that is woken for each message costs more than the message."""
+        """Waits for messages for LINGER_S. Polls: waking a thread for each message costs more than the message."""
         end, before = time.monotonic() + LINGER_S, 0
         while (count := len(self._waiting)) < BATCH_ROWS and self._waiting_bytes < BATCH_BYTES and time.monotonic() < end:
             if count and count == before and self._waiting[-1].qos:
@@ -360,7 +360,7 @@ class TopicTemplate:
         self.filters = ["/".join("+" if LEVEL.fullmatch(level) else level for level in levels) for levels in self._levels]
 
     def columns(self, topic: str) -> dict[str, str]:
-        """What the levels of a topic say, by the first template that fits."""
+        """The columns from a topic's levels, by the first template that matches."""
         given = topic.split("/")
         for levels in self._levels:
             if _fits(levels, given):

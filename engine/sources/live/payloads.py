@@ -1,4 +1,4 @@
-"""What one message of a broker, a socket or an address holds: JSON (an object, a list of them, GeoJSON) or CSV, as records."""
+"""The contents of one message of a broker, a socket or an address: JSON (an object, a list of them, GeoJSON) or CSV, as records."""
 
 from __future__ import annotations
 

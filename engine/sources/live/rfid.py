@@ -25,7 +25,7 @@ _SHIPMENT_BITS, _SHIPMENT_DIGITS = 58, 17
 
 
 def records_of_reader(document: Any) -> Iterator[Mapping[str, Any] | Broken]:
-    """A record for each tag report of a message; what a reader says of itself is left out."""
+    """A record for each tag report of a message; reports about the reader itself are left out."""
     for event in records_of(document):
         if isinstance(event, Broken):
             yield event
@@ -49,7 +49,7 @@ def _report(event: Mapping[str, Any]) -> Mapping[str, Any] | Broken:
 
 
 def _dbm(hundredths: Any) -> float | None:
-    """Of a power in hundredths of a dBm; null for what is none."""
+    """A power given in hundredths of a dBm; null if it is not a number."""
     try:
         return float(hundredths) / 100 if isinstance(hundredths, int | float) else None
     except OverflowError:
@@ -70,7 +70,7 @@ def _code(tag: Mapping[str, Any]) -> bytes | None:
 
 
 def epc_parts(code: bytes) -> dict[str, str]:
-    """What a code says: `gtin` (14 digits) and `serial` of a thing, `sscc` (18 digits) of a shipment; empty for any other code.
+    """The parts of a code: `gtin` (14 digits) and `serial` of a thing, `sscc` (18 digits) of a shipment; empty for any other code.
 
     >>> epc_parts(bytes.fromhex("3074257BF7194E4000001A85"))
     {'gtin': '80614141123458', 'serial': '6789'}

@@ -20,7 +20,7 @@ REMEMBERED = {"flight": CALLSIGN, "altitude": ALTITUDE, "speed": SPEED, "track":
 
 
 class Aircraft:
-    """What lines of one receiver said about each aircraft."""
+    """The latest values from one receiver's lines, by aircraft."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, dict[str, str]] = OrderedDict()
@@ -46,7 +46,7 @@ class Aircraft:
 
 
 class SbsSource:
-    """Messages with a position; what others said about an aircraft is on its later rows."""
+    """Messages with a position; values of other messages are added to the aircraft's later rows."""
 
     def __init__(self, settings: Settings, network: Network, identity: str) -> None:
         self._arrivals = Arrivals()

@@ -1,6 +1,6 @@
 """Records of web addresses: polled over HTTP (with a JMESPath, ADS-B receivers and GTFS-realtime as they write it), or sent over a WebSocket.
 
-What an address still shows comes once: the offset holds the contents of the last answer, so a record that was there before is known again.
+A record that an address keeps showing is delivered once: the offset holds the last response, so repeated records are recognised.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ ANSWER_BYTES = 20_000_000
 ANSWER_VALUES = 1_000_000
 ANSWER_S, TOTAL_S = 10.0, 30.0
 KNOWN = 20_000
-"""Records of an answer that are known again in the next; of a larger answer all come each time."""
+"""Records of a response that are recognised in the next; of a larger response all are delivered each time."""
 OK, MOVED = 200, 300
 Read = Callable[[bytes], Iterator[Record | Broken]]
 """The records of an answer. Raises ValueError, TypeError, RecursionError."""
 
 
 class _Pinned(http.client.HTTPConnection):
-    """A connection to the address that was checked, under the name that was asked for."""
+    """A connection to the checked address, under the requested host name."""
 
     def __init__(self, parts: SplitResult, network: Network) -> None:
         super().__init__(parts.hostname or "", port_of(parts), timeout=ANSWER_S)
@@ -67,7 +67,7 @@ class _Pinned(http.client.HTTPConnection):
 
 
 class PollingSource:
-    """One address, asked again and again; `read` finds the records in an answer."""
+    """One polled address; `read` finds the records in a response."""
 
     def __init__(self, settings: Settings, network: Network, read: Read) -> None:
         self._settings, self._network, self._read = settings, network, read
@@ -93,7 +93,7 @@ class PollingSource:
                 yield Batch(part, offset, messages=len(part))
 
     def acknowledge(self, offset: Any) -> None:
-        """Nobody waits for it."""
+        """Nothing waits for it."""
 
     def close(self) -> None:
         """Each answer has a connection of its own."""
@@ -134,7 +134,7 @@ class PollingSource:
 
 @contextmanager
 def _answering_within(seconds: float, connection: _Pinned) -> Iterator[None]:
-    """Raises Away when it takes longer altogether: a byte of a header now and then, or a body that drips, keeps nobody waiting for ever."""
+    """Raises Away when it takes longer altogether: a server that sends a byte now and then must not block it forever."""
     late = threading.Event()
 
     def give_up() -> None:
@@ -183,7 +183,7 @@ def _values_in(records: list[Record | Broken]) -> int:
 
 
 def _digest(record: Record | Broken) -> str:
-    """What a record is known by; when it came does not count."""
+    """The identity of a record, without its time of reception."""
     content = record.text if isinstance(record, Broken) else {name: value for name, value in record.items() if name != RECEIVED}
     return hashlib.blake2b(json.dumps(content, sort_keys=True, default=str).encode("utf-8", "backslashreplace"), digest_size=6).hexdigest()
 
@@ -216,7 +216,7 @@ def aircraft(document: Any) -> Iterator[Record | Broken]:
     now = float(document["now"]) if "now" in document else time.time()
     for one in document["aircraft"]:
         if not isinstance(one, Mapping):
-            yield Broken(0, Message("the aircraft is no object"), str(one)[:200])
+            yield Broken(0, Message("the aircraft is not an object"), str(one)[:200])
         elif one.get("lat") is not None and one.get("lon") is not None:
             seen = one.get("seen_pos", one.get("seen", 0))
             age = float(seen) if isinstance(seen, int | float) else 0.0

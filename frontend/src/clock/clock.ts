@@ -21,7 +21,7 @@ export interface ClockSources {
 
 /** Share of the live window that is left free after the present. */
 const AHEAD = 0.04;
-/** So much of the window stays visible at both sides of the instant when it was moved into the window. */
+/** The share of the window that stays visible on both sides of the instant after it was moved into the window. */
 const MARGIN = 0.02;
 
 export class Clock {
@@ -73,7 +73,7 @@ export class Clock {
     return [now - this.spanShown * before, now + this.spanShown * (1 - before)];
   }
 
-  /** Ends a playback that has come to the present or to the beginning of the history. To be called at each beat. */
+  /** Ends a playback that has reached the present or the beginning of the history. Called at each beat. */
   tick(): void {
     if (this.mode.kind !== "playing") return;
     const now = this.now();

@@ -22,7 +22,7 @@ export interface PlaybackSources {
 const [SPAN_WALL_MS, LEAST_SPAN_MS] = [8000, 60_000];
 /** After a jump the first span is shorter, so that the map has it soon. */
 const FIRST_WALL_MS = 2000;
-/** Of a span that the server cut short, so much is asked for from then on: times differ in how many rows they hold. */
+/** After the server cut a span short, only this much is requested: the density of rows varies over time. */
 const SURE = 0.8;
 /** One sample of each entity for so many milliseconds on the wall clock. */
 const SAMPLE_WALL_MS = 200;
@@ -39,7 +39,7 @@ interface Span {
 const covers = (one: Span, t: number, step: number): boolean => one.from <= t && t < one.to && one.step <= COARSER * step;
 
 export class Playback {
-  /** The one used last stands last; the first goes when a new one comes. */
+  /** In order of use: the least recently used one is first, and is removed when a new one comes. */
   private spans: (Span & { span: Movements })[] = [];
   private shown: { span: Movements; count: number; t: number } | null = null;
   private asked: AbortController | null = null;
@@ -69,7 +69,7 @@ export class Playback {
     return this.put(found.span, t);
   }
 
-  /** Forgets what was fetched: the clock is live, and the next playback begins with what is stored then. */
+  /** Drops the fetched spans: the clock is live, and the next playback reads the data of its time. */
   close(): void {
     this.asked?.abort();
     this.asked = null;
@@ -92,7 +92,7 @@ export class Playback {
     return Math.max(LEAST_SPAN_MS, wallMs * Math.abs(rate)) * this.sources.unitsPerMs;
   }
 
-  /** Asks for the span that the clock comes to next, once half of this one is over. */
+  /** Requests the next span once half of this one has been played. */
   private ahead(span: Movements, t: number, rate: number): void {
     if (rate === 0 || this.wanted !== null) return;
     const [length, step] = [Math.min(this.lengthOf(rate, SPAN_WALL_MS), this.longest), this.stepOf(rate)];

@@ -4,7 +4,7 @@ import { SEVERITIES, type Alert } from "../lib/shapes";
 
 export type Order = "newest" | "oldest" | "severity" | "event" | "-event";
 
-/** What the server sorts by; none of it changes while an alert lives, so a row keeps its place. */
+/** The sort keys of the server; they never change for an alert, so a row keeps its place. */
 function keys(row: Alert, order: Order): readonly [number, number] {
   const id = Number(row.id);
   if (order === "newest") return [-id, 0];
@@ -20,7 +20,7 @@ export function compare(a: Alert, b: Alert, order: Order): number {
 
 export class AlertList {
   private readonly rows = new Map<string, Alert>();
-  /** By id of what waits for `release`: whether it would come into sight then. */
+  /** Waiting rows by id: whether each would become visible at `release`. */
   private readonly held = new Map<string, boolean>();
   private waiting = 0;
   private sorted: Alert[] = [];

@@ -1,4 +1,4 @@
-/** Who is about to arrive: the entries of the editor, and the document they mean, both ways. Pure. */
+/** The editor of the family `arrival`: its entries and their document, both ways. Pure. */
 
 import type { Fault } from "../lib/api";
 import { asList, asSpan, missingKey, othersOf, type Span } from "./document_data";
@@ -9,7 +9,7 @@ import { t } from "../lib/texts";
 export interface ArrivalEntries extends Watched {
   /** So far ahead. */
   within: Span;
-  /** Course and speed are those of so much time before the last report. */
+  /** Course and speed are averaged over this time before the last report. */
   over: Span;
   /** How long a report counts. */
   gap: Span;

@@ -1,11 +1,11 @@
-/** What a file of regions comes to: a row for each feature, faults first. Pure. */
+/** The result for a file of regions: a row for each feature, faults first. Pure. */
 
 import { faultList } from "../lib/api";
 import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
 import { asGeometry } from "../lib/regions";
 import { t } from "../lib/texts";
 
-/** Stands in a template where each region goes. */
+/** The placeholder in a template for each region. */
 export const FEATURE = "$feature";
 
 export const bulkAnswer = record({
@@ -27,7 +27,7 @@ export interface BulkRow {
 
 const ORDER = { refused: 0, other: 1, new: 2, same: 3 } as const;
 
-/** One row a feature: what is wrong first, then what differs, then what is new, then what is there already. */
+/** One row per feature: faults first, then changed, new and unchanged queries. */
 export function bulkRows({ queries, existing, refused }: BulkAnswer): BulkRow[] {
   const rows: BulkRow[] = [
     ...refused.map(({ row, name, faults }) => ({
@@ -39,7 +39,7 @@ export function bulkRows({ queries, existing, refused }: BulkAnswer): BulkRow[] 
     ...existing.map(({ row, name, same }) =>
       same
         ? { row, name, state: "same" as const, text: t("Is registered already.") }
-        : { row, name, state: "other" as const, text: t("A query of this name asks something else; it stays as it is.") },
+        : { row, name, state: "other" as const, text: t("A query of this name has another specification; it is not changed.") },
     ),
     ...queries.map(({ row, name }) => ({ row, name, state: "new" as const, text: "" })),
   ];

@@ -1,4 +1,4 @@
-/** What a rule editor reads from a program's text without the server: tokens, names and what they are, places of faults. Pure. */
+/** Analysis of a program's text for the rule editor, without the server: tokens, names and their kinds, places of faults. Pure. */
 
 import type { Fault } from "../lib/api";
 
@@ -61,7 +61,7 @@ export interface Token {
   at: number;
 }
 
-/** In this order: of two kinds that fit, the first one is meant. */
+/** In this order: of two matching kinds the first one applies. */
 const PATTERNS: readonly [TokenKind, RegExp][] = [
   ["comment", /%[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/],
   ["quoted", /'[^'\n]*'?/],
@@ -98,7 +98,7 @@ export interface Names {
   inputs: (Used & { points: boolean })[];
   /** Names of regions in `inside(...)`. */
   regions: string[];
-  /** What `outputEntity(...)` declares. */
+  /** The names declared by `outputEntity(...)`. */
   outputs: string[];
   variables: string[];
 }

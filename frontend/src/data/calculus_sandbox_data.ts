@@ -1,4 +1,4 @@
-/** What the sandbox found: lanes of fluents and events with the rules of their edges; which are shown, and what lies where. Pure. */
+/** The results of the sandbox: lanes of fluents and events with the rules of their edges; which are shown, and their layout. Pure. */
 
 import type { Answer } from "./stretch";
 import { boolean, integer, list, nullable, number, oneOf, otherwise, record, string } from "../lib/parse";
@@ -56,7 +56,7 @@ export function groundings(lanes: readonly Lane[]): string[][] {
 }
 
 export interface LaneFilter {
-  /** Lanes that speak of nobody else than these; null for everybody. */
+  /** Lanes about these entities only; null for all. */
   grounding: readonly string[] | null;
   /** Words that a lane's name must all hold. */
   words: string;

@@ -1,4 +1,4 @@
-/** Channels in words, and what was sent to them. */
+/** Channels and their deliveries in words. */
 
 import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
 import { moment, type Channel } from "../lib/shapes";

@@ -11,7 +11,7 @@ export interface Cluster {
   py: number;
   /** Positions in EntitiesData. */
   members: number[];
-  /** All stand on one spot: no zoom takes them apart. */
+  /** All are at one point: no zoom separates them. */
   isStack: boolean;
 }
 
@@ -58,7 +58,7 @@ function cells(visible: Int32Array, { px, py }: Places, k: number): Gathered {
   }));
 }
 
-/** What stands on exactly one spot, such as tags at a reader. */
+/** Entities at exactly one point, such as tags at a reader. */
 function stacks(visible: Int32Array, places: Places): Gathered {
   const { px, py } = places;
   const found = new Map<string | number, number[]>();

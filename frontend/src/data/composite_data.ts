@@ -1,4 +1,4 @@
-/** A composite query as its editor holds it, the document it means, both ways, and what the server says of its pattern. Pure. */
+/** The editor of the family `composite`: its entries and their document, both ways, and the server's analysis of the pattern. Pure. */
 
 import { placedFault } from "../lib/api";
 import { anything, boolean, isObject, list, nullable, oneOf, record, string } from "../lib/parse";
@@ -35,7 +35,7 @@ export interface CompositeEntries {
   root: PatternNode | null;
   /** The document's `pattern`: a text, or a JSON tree if it was written as one. */
   written: unknown;
-  /** Also those that the pattern does not name at present: a name that comes back means what it meant. */
+  /** Also those that the pattern does not name at present: a name that is used again keeps its meaning. */
   primitives: ReadonlyMap<string, PrimitiveEntry>;
   /** Primitives of the stored document that its pattern does not name: they stay in it. */
   spare: ReadonlySet<string>;
@@ -203,7 +203,7 @@ export function undefinedNames({ root, primitives }: CompositeEntries): string[]
 
 // ---- Words
 
-/** What an event must be, in short. */
+/** The conditions on an event, in short. */
 export function primitiveWords(entry: PrimitiveEntry, feed: Feed): string {
   const said = entry.where.map((row) => (Array.isArray(row) ? `${String(row[0])} ${String(row[1])} ${shownRight(row[2])}` : ""));
   said.push(...entry.prefix.map(([column, beginning]) => t("{column} begins {beginning}", { column, beginning })));

@@ -1,4 +1,4 @@
-/** How what the page shows stands to what happens: the one word of its bar, from all that is known of connection, publisher and job. */
+/** How current the page is: the one word in its bar, from the state of connection, publisher and job. */
 
 import type { ConnectionState } from "../live/socket";
 
@@ -10,7 +10,7 @@ export interface Known {
   isLoaded: boolean;
   /** The page's clock is live, not paused or playing. */
   isClockLive: boolean;
-  /** Milliseconds since the server last said how the feed stands; it does so every second. */
+  /** Milliseconds since the server's last status of the feed; it sends one every second. */
   silentMs: number;
   /** The state of the feed's job. */
   job: unknown;
@@ -25,7 +25,7 @@ const BEHIND_MS = 15_000;
 export const SILENT_MS = 6_000;
 const WORKING = new Set<unknown>(["running", "starting"]);
 
-/** The first that is true, of what keeps new answers away: no connection, then a silent server, then a job that is down. */
+/** The first cause that applies: no connection, then a silent server, then a job that is down. */
 export function connectionStatus(known: Known): ConnectionStatus {
   if (known.connection !== "open") return known.connection;
   if (!known.isLoaded) return "loading";

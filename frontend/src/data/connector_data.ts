@@ -1,4 +1,4 @@
-/** Connectors of a feed as the API tells and takes them. */
+/** Connectors of a feed as the API reads and writes them. */
 
 import { boolean, dictionary, id, integer, list, nullable, number, object, oneOf, otherwise, record, string, anything } from "../lib/parse";
 import { formatNumber } from "../lib/time";
@@ -84,7 +84,7 @@ export function counted(one: Connector, direction: "in" | "out", ago: string | n
   ];
 }
 
-/** The fields that mean something beside what is chosen in the others. */
+/** The fields that apply, given the choices in the others. */
 export function shownFields(fields: readonly ConnectorField[], typed: ReadonlyMap<string, string | boolean>): ConnectorField[] {
   return fields.filter(({ when }) => when === null || when.values.includes(typed.get(when.field)));
 }
@@ -106,7 +106,7 @@ export function queriesWords(count: number): string {
   return tn("1 query is chosen.", "{count} queries are chosen.", count);
 }
 
-/** What stands in the form, as the API takes it: numbers where numbers are asked for, secrets only when they were typed in. */
+/** The form's values for the API: numbers where numbers are required, secrets only when they were typed in. */
 export function settingsOf(fields: readonly ConnectorField[], typed: ReadonlyMap<string, string | boolean>): Record<string, unknown> {
   const found: Record<string, unknown> = {};
   for (const one of fields) {

@@ -35,7 +35,7 @@ export interface ConstraintEntry {
   /** Of this page alone. */
   readonly id: number;
   between: string[];
-  /** The second's time minus the first's; null: nothing is said about times. */
+  /** The second's time minus the first's; null: unconstrained. */
   dt: [SignedSpan, SignedSpan] | null;
   distance: DistanceEntry | null;
   /** Null inside the pair: a region is wanted but not there yet. */
@@ -130,7 +130,7 @@ function limit(key: string, value: string): Record<string, unknown> {
   return read === null ? {} : { [key]: read };
 }
 
-/** What may be a column of a variable within a side of a comparison. */
+/** Matches a column of a variable in a side of a comparison. */
 const NAMED = /(?<![\w.])([A-Za-z_]\w*)\.([A-Za-z_]\w*)/g;
 
 /** The variables of `names` whose columns a side of a comparison names, each once. */

@@ -1,4 +1,4 @@
-/** The drawn graph of a constraint query: nodes and edges with what stands on them, and what the server adds to them. Pure. */
+/** The drawn graph of a constraint query: nodes and edges with their labels, and what the server adds to them. Pure. */
 
 import { placedFault } from "../lib/api";
 import { boolean, integer, list, nullable, number, object, record, string, type Parser } from "../lib/parse";
@@ -39,7 +39,7 @@ export interface GraphEdge {
   isInConflict: boolean;
   /** Which of the two comes first matters: the edge has an arrow. */
   isOrdered: boolean;
-  /** Another edge says the same by the same constraint: one of them is enough to read. */
+  /** Another edge shows the same constraint: one of them is enough. */
   isRepeated: boolean;
 }
 
@@ -143,7 +143,7 @@ function regionWords(region: Geometry | Reference | null, feed: Feed): string {
   return isReference(region) ? region.region : describe(region, feed.crs === "geographic").toLowerCase();
 }
 
-/** What a node's events must be, a line each. */
+/** The conditions on a node's events, one per line. */
 export function nodeLines(entries: ConstraintEntries, name: string, feed: Feed): string[] {
   const variable = entries.variables.find((one) => one.name === name);
   const names = entries.variables.map((one) => one.name);

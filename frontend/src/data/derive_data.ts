@@ -1,4 +1,4 @@
-/** Answers of other queries as events: what a document's `derive` says, as rows of a form, both ways. Pure. */
+/** Answers of other queries as events: a document's `derive` as rows of a form, both ways. Pure. */
 
 import { familyOf } from "../lib/families";
 import { ABOUT_SEVERAL } from "../lib/families/family";
@@ -12,7 +12,7 @@ export const MOMENTS = ["start", "end"] as const;
 export type Moment = (typeof MOMENTS)[number];
 
 export interface DerivedEvent {
-  /** What the event is called. */
+  /** The event's name. */
   event: string;
   /** Of the other query: its name or id. */
   query: string;

@@ -79,7 +79,7 @@ export interface DeskView {
 
 const PLAIN = ["search", "feed", "query", "region", "entity", "assignee"] as const;
 
-/** The view that an address names; what it does not know is left out. */
+/** The view in an address; unknown parameters are ignored. */
 export function viewFrom(search: string): DeskView {
   const given = new URLSearchParams(search);
   const text = (name: string): string => given.get(name) ?? "";
@@ -102,7 +102,7 @@ export function viewFrom(search: string): DeskView {
   };
 }
 
-/** The parameters of the page's address: only what is not usual. */
+/** The parameters of the page's address: only those that differ from the default. */
 export function addressOf(view: DeskView): string {
   const search = new URLSearchParams();
   if (view.tab !== TABS[0]) search.set("state", view.tab.name);

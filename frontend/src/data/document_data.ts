@@ -1,4 +1,4 @@
-/** What editors of all families share about documents. Pure. */
+/** Document functions shared by the editors of all families. Pure. */
 
 import type { Fault } from "../lib/api";
 
@@ -13,7 +13,7 @@ export function asList(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A bound that is no number goes as it was typed: the server says what is wrong with it. */
+/** A bound that is not a number is sent as typed: the server reports the fault. */
 export function bound(text: string): number | string | null {
   const trimmed = text.trim().replace("−", "-");
   if (trimmed === "") return null;

@@ -1,4 +1,4 @@
-/** Who meets whom: the entries of the editor, and the document they mean, both ways. Pure. */
+/** The editor of the family `encounter`: its entries and their document, both ways. Pure. */
 
 import type { Fault } from "../lib/api";
 import { isObject } from "../lib/parse";
@@ -11,7 +11,7 @@ export const POSITIONS = ["last", "interpolated"] as const;
 export type Position = (typeof POSITIONS)[number];
 
 export interface EncounterEntries {
-  /** Both are of one kind: what is said of `a` is said of `b`. */
+  /** Both have the same role: the conditions on `a` also apply to `b`. */
   isAlike: boolean;
   a: unknown[];
   b: unknown[];

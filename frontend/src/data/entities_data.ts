@@ -5,14 +5,14 @@ import { GONE_PERIODS, median, SILENT_PERIODS } from "./silence";
 
 /** Samples kept of an entity's way. */
 export const TRAIL = 16;
-/** Of each entity's gaps between reports so many are kept, and of all gaps of the feed. */
+/** How many gaps between reports are kept for each entity, and for the feed. */
 const OWN_GAPS = 5;
 const FEED_GAPS = 64;
 /** As many must have been seen for a usual one: of an entity, and of the feed before anybody counts as silent. */
 const LEAST_OWN_GAPS = 3;
 const LEAST_GAPS = 20;
 
-/** `silent`: it should have reported long ago; `gone`: it will hardly come back. */
+/** `silent`: its report is long overdue; `gone`: it will hardly report again. */
 export type Presence = "here" | "silent" | "gone";
 
 /** How the map shows an entity that is in an answer that holds. */
@@ -53,7 +53,7 @@ export class EntitiesData {
   /** Average of its last speeds, in pixels at zoom 0 for each unit of time; NaN before the second report. */
   private speed = new Float64Array(0);
 
-  /** `slowest`: what moves slower at the base coordinate y stands still; it has no heading then. */
+  /** `slowest`: below this speed at the base coordinate y an entity is at rest, without a heading. */
   constructor(
     private readonly project: (x: number, y: number) => [number, number],
     private readonly slowest: (py: number) => number = () => 0,
@@ -137,7 +137,7 @@ export class EntitiesData {
     this.speed[i] = Number.isNaN(this.speed[i]) ? speed : (speed + this.speed[i]!) / 2;
   }
 
-  /** Nobody knows which way it took while it was silent: its trail starts again. */
+  /** Its way while it was silent is unknown: its trail starts again. */
   private heardAgain(i: number, t: number): void {
     const gap = t - this.t[i]!;
     if (gap > SILENT_PERIODS * this.periodOf(i)) {

@@ -1,4 +1,4 @@
-/** What an entity reported last, in words: its attributes, and speed and course where two places say them. Pure. */
+/** An entity's last report in words: its attributes, and speed and course from its last two places. Pure. */
 
 import { t } from "../lib/texts";
 import { dictionary, nullable, number, otherwise, record, string, type Parser } from "../lib/parse";
@@ -17,7 +17,7 @@ const report: Parser<Report> = (value, path = "") => ({
 });
 export const entityReports: Parser<EntityReports> = record({ last: nullable(report), before: nullable(report) });
 
-/** Columns that say how fast and where to, under the names that feeds commonly give them. */
+/** Columns of speed and course, under their common names. */
 const SPEEDS = ["speed", "sog", "velocity"];
 const COURSES = ["course", "cog", "heading", "bearing"];
 const KNOWN = new Set(["event", "entity", "t", "t_end", "x", "y"]);
@@ -42,7 +42,7 @@ interface FeedKind {
   time: TimeUnit;
 }
 
-/** Rows of (name, text): attributes as reported, then what its last two places say that no attribute does. */
+/** Rows of (name, text): attributes as reported, then values from its last two places that no attribute has. */
 export function entityFacts({ last, before }: EntityReports, feed: FeedKind, now: number): [string, string][] {
   if (last === null) return [];
   const ago = Math.max(0, now - last.t);

@@ -51,7 +51,7 @@ export function attributesFrom(text: string): { attributes: Record<string, strin
     const at = line.indexOf("=");
     const [name, value] = [line.slice(0, at).trim(), line.slice(at + 1).trim()];
     if (at <= 0 || name === "" || value === "") return { fault: t("“{line}”: write name = value.", { line }) };
-    if (name in attributes) return { fault: t("“{name}” stands there twice.", { name }) };
+    if (name in attributes) return { fault: t("“{name}” appears twice.", { name }) };
     attributes[name] = value;
   }
   return { attributes };

@@ -18,7 +18,7 @@ export function orderedEvidence(rows: readonly Pick<Detection, "evidence">[]): E
   return [...seen.values()].sort((a, b) => a.t - b.t).map((item, i) => ({ ...item, number: i + 1 }));
 }
 
-/** All who take part: the answer's entities, then those that only its evidence names. */
+/** All participants: the answer's entities, then those that only its evidence names. */
 export function participants(entities: readonly string[], evidence: readonly EvidenceItem[]): string[] {
   return [...new Set([...entities, ...evidence.map((item) => item.entity).filter((entity) => entity !== "")])];
 }

@@ -1,6 +1,6 @@
-/** What is typed into the form of a feed, as the API takes it. */
+/** The entries of a feed's form, for the API. */
 
-/** "speed: float" a line, as an object; a line without a type goes as it is, for the server to say what is wrong. */
+/** "speed: float" a line, as an object; a line without a type is sent as it is: the server reports the fault. */
 export function columnsOf(text: string): Record<string, string> {
   const lines = text
     .split("\n")

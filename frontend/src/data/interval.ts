@@ -41,7 +41,7 @@ export function fluentName(kind: string, value: unknown, entities: readonly stri
   return `${kind}${entities.length === 0 ? "" : `(${entities.join(", ")})`}${said}`;
 }
 
-/** What is open ends where the job left its query's version, at `leftAt`. */
+/** An open answer ends where the job left its query's version, at `leftAt`. */
 export function cutAt(interval: Interval, leftAt: number | null): Interval {
   return leftAt === null || interval.end !== null ? interval : { ...interval, end: Math.max(interval.start, leftAt), isCut: true };
 }

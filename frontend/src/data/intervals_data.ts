@@ -1,5 +1,5 @@
 /**
- * From detections to what a timeline draws: stays paired from in and out, marks, and intervals; grouped by query and grounding.
+ * From detections to the timeline's items: stays paired from in and out, marks, and intervals; grouped by query and grounding.
  *
  * Pure and incremental: a change lays out again only its own lane, and the columns of a query are merged from the old ones
  * and those lanes when they are asked for, so that hundreds of changes a second cost little beside tens of thousands of answers.

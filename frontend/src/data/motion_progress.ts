@@ -1,4 +1,4 @@
-/** Which steps of a motion pattern entities have done, as the server tells it; and the witnesses of a match. Pure. */
+/** Which steps of a motion pattern entities have done, as the server reports it; and the witnesses of a match. Pure. */
 
 import { boolean, integer, list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { formatNumber } from "../lib/time";
@@ -46,7 +46,7 @@ export function missingSteps({ steps }: EntityProgress): number[] {
   return steps.flatMap((step, i) => (step === null ? [i] : []));
 }
 
-/** Begun, and not yet an answer. Who is merely outside of something, or at some distance, has begun nothing: most are. */
+/** Begun, and not yet an answer. Being outside of something, or at some distance, does not count as begun: most entities are. */
 export function isHalfDone({ done, of, steps }: EntityProgress, pattern: readonly MotionStep[]): boolean {
   return done < of && steps.some((step, i) => step !== null && pattern[i]?.sense === "inside");
 }

@@ -10,7 +10,7 @@ export interface Movements {
   /** The oldest time in the log; null in an empty one. */
   begin: number | null;
   entities: string[];
-  /** Sorted; samples before `from` say where things were then. */
+  /** Sorted; samples before `from` give the positions at `from`. */
   t: Float64Array;
   x: Float64Array;
   y: Float64Array;

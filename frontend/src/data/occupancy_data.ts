@@ -24,7 +24,7 @@ export interface OccupancyEntries extends Watched {
 
 const OWN_KEYS = new Set(["family", "version", "region", "ranges", "count", "stale", "lasting", "where"]);
 
-/** A new query asks for five; who is silent for long no longer counts. */
+/** A new query asks for five; entities that are silent for long no longer count. */
 export function fromDocument(document: Record<string, unknown>, feed: Feed): OccupancyEntries {
   const { count, stale, lasting, where } = document;
   const isNew = count === undefined;

@@ -15,13 +15,13 @@ export function collectionFrom(text: string): { collection: GeoJSON.FeatureColle
   try {
     value = JSON.parse(text);
   } catch {
-    return { fault: t("it is no JSON") };
+    return { fault: t("it is not JSON") };
   }
   if (isObject(value) && value["type"] === "Feature") value = { type: "FeatureCollection", features: [value] };
   if (isObject(value) && "coordinates" in value)
     value = { type: "FeatureCollection", features: [{ type: "Feature", properties: {}, geometry: value }] };
   if (!isObject(value) || value["type"] !== "FeatureCollection" || !Array.isArray(value["features"]))
-    return { fault: t("it is no GeoJSON") };
+    return { fault: t("it is not GeoJSON") };
   return { collection: value as unknown as GeoJSON.FeatureCollection };
 }
 

@@ -27,7 +27,7 @@ export interface ConditionEntry {
   operator: string;
   value: string;
 }
-/** What the form for `border` and `transition` holds. */
+/** The entries of the form for `border` and `transition`. */
 export interface CrossingEntries extends Watched {
   family: string;
   within: string | number | null;
@@ -200,7 +200,7 @@ export function fromSpecification(document: Record<string, unknown>, time: TimeU
   return readOptions(document, entries);
 }
 
-/** A new document keeps the entries a form begins with; one that says what it wants is taken at its word. */
+/** A new document keeps the form's defaults; an existing one is shown as it is. */
 function readTransition(document: Record<string, unknown>, entries: CrossingEntries): void {
   const { within, types } = document;
   if (within === undefined && types === undefined) return;
@@ -219,7 +219,7 @@ function readOptions(document: Record<string, unknown>, entries: CrossingEntries
   return entries;
 }
 
-/** Rows of a form for the conditions of a document; what is no condition is left out. */
+/** Rows of a form for the conditions of a document; other values are left out. */
 export function fromConditions(conditions: unknown): ConditionEntry[] {
   return Array.isArray(conditions) ? conditions.flatMap(condition) : [];
 }

@@ -1,4 +1,4 @@
-/** What a new query may ask: one question for each family, and those forms of a family that an empty editor does not show. Pure. */
+/** The questions for a new query: one for each family, and forms of a family that an empty editor does not show. Pure. */
 
 import { numericColumns } from "./query_form_data";
 import type { Feed } from "../lib/shapes";
@@ -7,7 +7,7 @@ export interface Question {
   /** In the address, and for what was written of it. */
   readonly key: string;
   readonly family: string;
-  /** What its document begins with, besides family and version. */
+  /** The initial document, besides family and version. */
   readonly begin: (feed: Feed) => Record<string, unknown>;
 }
 

@@ -1,4 +1,4 @@
-/** Routing rules as the API tells them, and in words. */
+/** Routing rules as the API returns them, and in words. */
 
 import { SEVERITY_NAMES } from "../lib/words";
 import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";

@@ -4,9 +4,9 @@
  * Pure. Times are in the feed's unit.
  */
 
-/** After so many of its usual periods without a report a thing may be anywhere: its trail breaks, and it fades. */
+/** After this many of its usual periods without a report an entity may be anywhere: its trail breaks, and it fades. */
 export const SILENT_PERIODS = 12;
-/** After so many it has gone. */
+/** After this many it is removed. */
 export const GONE_PERIODS = 48;
 
 /** The upper one of the two in the middle; NaN of nothing. One exception among three moves it to a value that is there. */

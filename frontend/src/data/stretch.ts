@@ -21,11 +21,11 @@ export interface Answer {
 /** A stretch that rules are tried on at once, and the answer that is looked at first. */
 export interface Wish extends Stretch {
   answer: Answer | null;
-  /** The version of the query whose rules are meant; null: the newest. */
+  /** The version of the query whose rules apply; null: the newest. */
   version: number | null;
 }
 
-/** What the server counts as a minute on a feed of ticks. */
+/** The length of a minute on a feed of ticks, as on the server. */
 const MINUTE = { ms: 60_000, ticks: 1500 } as const;
 /** Busy feeds bring more rows in a longer time than are tried at once. Ticks may be as long as they like. */
 const MOST_BEFORE = { ms: 15 * MINUTE.ms, ticks: Infinity } as const;

@@ -1,4 +1,4 @@
-/** Teams, members, invitations and people as the API tells them. */
+/** Teams, members, invitations and people as the API returns them. */
 
 import { boolean, id, list, nullable, oneOf, otherwise, record, string } from "../lib/parse";
 import { moment } from "../lib/shapes";
@@ -8,7 +8,7 @@ export const ROLES = ["viewer", "analyst", "operator", "admin"] as const;
 export type Role = (typeof ROLES)[number];
 const role = oneOf(...ROLES);
 
-/** What a member of each role may do. */
+/** The permissions of each role. */
 export const ROLE_WORDS: Record<Role, string> = {
   viewer: t("Viewer: sees everything of the team"),
   analyst: t("Analyst: also queries, regions and alerts"),
@@ -45,7 +45,7 @@ const KINDS: Record<string, (count: number) => string> = {
   channel: (count) => tn("1 channel", "{count} channels", count),
 };
 
-/** What was transferred, in words: "2 queries, 1 feed". */
+/** The transferred objects in words: "2 queries, 1 feed". */
 export function countsText(counts: Record<string, number>): string {
   const parts = Object.entries(counts).map(([kind, count]) => KINDS[kind]?.(count) ?? `${count} ${kind}`);
   return parts.length === 0 ? t("nothing") : parts.join(", ");

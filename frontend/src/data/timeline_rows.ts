@@ -9,7 +9,7 @@ export interface TimelineRow {
   label: string;
   /** Indices into the query's columns, by start; those of a query row are all that pass the filter. */
   items: Int32Array;
-  /** Of the items, those that are answers still: what was taken back is shown, but not counted. */
+  /** The items that still hold: retracted ones are shown, but not counted. */
   count: number;
   /** For each item the greatest end up to it, so that the first visible one is found by bisection. */
   reach: Float64Array;
@@ -23,7 +23,7 @@ export interface TimelineRow {
 
 export const QUERY_ROW_PX = 28;
 export const LANE_ROW_PX = 20;
-/** Above so many lanes a query is packed into shared lanes instead of one for each grounding. */
+/** With more lanes than this a query is packed into shared lanes instead of one for each grounding. */
 const MOST_OWN_LANES = 40;
 const MOST_PACKED_LANES = 24;
 

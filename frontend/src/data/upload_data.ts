@@ -1,4 +1,4 @@
-/** What the server says of an uploaded file, and what the reader changed of how it is read. */
+/** The server's analysis of an uploaded file, and the user's changes to its reading. */
 
 import { anything, boolean, four, integer, list, nullable, number, oneOf, otherwise, record, string, type Parser } from "../lib/parse";
 import { t } from "../lib/texts";
@@ -129,7 +129,7 @@ const LAYOUT = ["kind", "encoding", "delimiter", "header", "sheet"] as const;
 const PLACES = ["time", "entity", "x", "y", "event", "place_format", "crs"] as const;
 export type Chosen = Partial<Reading>;
 
-/** What is chosen after `change`: the server guesses the rest again. */
+/** The choices after `change`: the server guesses the rest again. */
 export function afterChange(chosen: Chosen, change: Chosen): Chosen {
   const keys = Object.keys(change) as (keyof Reading)[];
   if (keys.some((key) => (LAYOUT as readonly string[]).includes(key))) {
@@ -139,7 +139,7 @@ export function afterChange(chosen: Chosen, change: Chosen): Chosen {
     return { ...kept, ...change };
   }
   const next = { ...chosen, ...change };
-  // A column that tells the time is no attribute any more: that list is guessed again.
+  // A column chosen as the time is no longer an attribute: the list is guessed again.
   if (keys.some((key) => (PLACES as readonly string[]).includes(key)) && !keys.includes("attributes")) delete next.attributes;
   if ((keys.includes("x") || keys.includes("y")) && !keys.includes("place_format")) delete next.place_format;
   if (keys.includes("time") && !keys.includes("time_format")) delete next.time_format;
@@ -167,7 +167,7 @@ export function differences(
     sentences.push(
       to < first
         ? t("The sample is older than the feed: rows before {first} are left out. Make a new feed of older files.", { first: clock(first) })
-        : t("Rows before {first} are left out: the feed has gone past them.", { first: clock(first) }),
+        : t("Rows before {first} are left out: the feed's clock has passed them.", { first: clock(first) }),
     );
   if (!into.wall_clock && first !== null && from !== null && into.ahead !== null && from > first + into.ahead)
     sentences.push(

@@ -1,4 +1,4 @@
-/** What the reader has chosen on the live page, and its form in the address: a link shows the same to the next one. */
+/** The user's choices on the live page, and their form in the address: a link shows the same view to others. */
 
 export interface ViewState {
   feed: string | null;

@@ -1,4 +1,4 @@
-/** What a query watches: one region, or a range of values for each of some columns. Pure. */
+/** The watched object of a query: one region, or a range of values for each of some columns. Pure. */
 
 import { isObject } from "../lib/parse";
 import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";

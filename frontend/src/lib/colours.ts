@@ -63,7 +63,7 @@ const SHADES: readonly { with: number; share: number }[] = [
   { with: 0, share: 0.35 },
   { with: 255, share: 0.35 },
 ];
-/** So many queries of a feed have colours of their own. */
+/** How many queries of a feed get distinct colours. */
 export const PLACES = LIGHT.length * SHADES.length;
 
 const places = new Map<string, number>();

@@ -94,12 +94,12 @@ export function linkButton(text: string, href: string, name?: string, kind = "")
   return h("a", { class: `button ${kind}`.trim(), href }, name ? icon(name) : null, text);
 }
 
-/** What to show where there is nothing yet, and what to do next. */
+/** An empty state: what is missing, and what to do next. */
 export function empty(name: string, title: string, text: string, ...actions: Child[]): HTMLElement {
   return h("div", { class: "empty" }, icon(name), h("h2", {}, title), h("p", {}, text), ...actions);
 }
 
-/** What stands where an answer of the server will be. */
+/** A placeholder for an answer of the server. */
 export function awaiting(): HTMLElement {
   return h(
     "div",
@@ -118,7 +118,7 @@ export function isTyping(event: KeyboardEvent): boolean {
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement || target.isContentEditable;
 }
 
-/** Of a long name so many characters at its end are always shown. */
+/** How many characters at the end of a long name are always shown. */
 const END_CHARACTERS = 12;
 
 /** A name that loses its middle where it is too long: names often differ in their ends alone. */

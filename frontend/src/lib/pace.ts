@@ -1,4 +1,4 @@
-/** When the messages of a rule or a channel may come: as the API tells it, and in words. */
+/** When the messages of a rule or a channel may come: as the API returns it, and in words. */
 
 import { boolean, integer, nullable, oneOf, otherwise, string } from "./parse";
 import { t } from "./texts";

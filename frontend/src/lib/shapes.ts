@@ -78,7 +78,7 @@ export const alert = record({
   acknowledged_by: nullable(string),
   acknowledged_at: nullable(moment),
   assignee: nullable(string),
-  /** When what it tells of ended, by the wall clock; null while it goes on, and for what has no end. */
+  /** When the alert's answer ended, by the wall clock; null while it is open, and for answers without an end. */
   over_at: nullable(moment),
   resolved_by: nullable(string),
   resolved_at: nullable(moment),

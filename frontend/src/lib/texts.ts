@@ -25,7 +25,7 @@ export function t(text: string, values: Values = {}): string {
   return filled(catalogue?.texts[text]?.[0] ?? text, values);
 }
 
-/** A text that English has two meanings of: `context` tells translators which. */
+/** A text with two meanings in English: `context` says which, for translators. */
 export function tc(context: string, text: string, values: Values = {}): string {
   return filled(catalogue?.texts[`${context}\u0004${text}`]?.[0] ?? text, values);
 }

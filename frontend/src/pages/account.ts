@@ -389,7 +389,7 @@ function newToken(): void {
     h(
       "div",
       { class: "field", "data-pointer": "/feed" },
-      h("label", { for: "token-feed" }, t("It is good for")),
+      h("label", { for: "token-feed" }, t("Valid for")),
       feed,
       h("span", { class: "hint" }, t("A token for one feed can do nothing but send events to it.")),
     ),
@@ -465,7 +465,7 @@ const rules = new RulesView(
 body.append(
   panel(
     t("Rules"),
-    t("Which alerts go to which channels, besides those that a channel carries by itself."),
+    t("Which alerts go to which channels, besides those that a channel subscribes to."),
     h(
       "div",
       { class: "row" },
@@ -483,7 +483,7 @@ const shifts = new ShiftsView(shell.me);
 body.append(
   panel(
     t("Shifts"),
-    t("Who is on call when. Rules can send to a shift: to what those keep for themselves who are on call."),
+    t("Who is on call when. Rules can send to a shift: to the personal channels of the people on call."),
     button(t("New shift"), { icon: "plus", kind: "button-sm", onClick: () => shifts.openForm() }),
     "shifts",
     shifts.element,

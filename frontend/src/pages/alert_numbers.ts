@@ -51,7 +51,7 @@ function show(numbers: AlertNumbers): void {
     [t("Time to acknowledge, median"), howLong(numbers.seconds_to_acknowledge.median)],
     [t("Time to acknowledge, 90th percentile"), howLong(numbers.seconds_to_acknowledge.p90)],
     [t("Time to resolve by a person, median"), howLong(numbers.seconds_to_resolve.median)],
-    [t("Ended, taken by nobody"), formatNumber(numbers.ended_unattended)],
+    [t("Ended, not acknowledged"), formatNumber(numbers.ended_unattended)],
     [t("Judged right"), formatNumber(numbers.verdicts["right"] ?? 0)],
     [t("False alarms"), formatNumber(numbers.verdicts["false"] ?? 0)],
     [t("Right, but not useful"), formatNumber(numbers.verdicts["not_useful"] ?? 0)],

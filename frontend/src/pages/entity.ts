@@ -155,7 +155,7 @@ function showRegistry({ name, attributes }: Profile): void {
     h("div", { class: "field" }, h("label", { for: "entity-attributes" }, t("Attributes, one a line")), field),
     feed.editable
       ? h("div", { class: "row" }, button(t("Save"), { icon: "save", onClick: () => void save() }))
-      : h("p", { class: "hint" }, t("Who may change the feed may change its registry.")),
+      : h("p", { class: "hint" }, t("Users who may change the feed may change its registry.")),
   );
 }
 

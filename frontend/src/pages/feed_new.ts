@@ -390,7 +390,7 @@ function orderWords({ ordered, lateness, reading }: Inspection): string {
   const isTicks = reading.time_format === "ticks";
   const late =
     lateness === 0
-      ? t("it tells of one thing after the other")
+      ? t("it has one thing after the other")
       : t("rows come up to {lateness} late", { lateness: formatSpan(lateness, isTicks ? "ticks" : "ms") });
   return t("The sample is not in the order of time; {late}.", { late });
 }

@@ -11,7 +11,7 @@ function open(): void {
   if (form === null || field === null || field === undefined || message === null) throw new Error("the template has no form");
   const secret = secretOf(location.hash);
   if (secret === "") {
-    message.textContent = t("This link is not complete: the part behind # is missing. Copy the whole of it.");
+    message.textContent = t("This link is incomplete: the part after # is missing. Copy the whole link.");
     return;
   }
   history.replaceState(null, "", location.pathname);

@@ -417,7 +417,7 @@ async function open(): Promise<void> {
   const name = (stored ?? original)?.feed ?? parameters.get("feed");
   const feed = shell.feeds.find((one) => one.name === name) ?? shell.feeds[0];
   if (feed === undefined) {
-    replace(shell.root, h("div", { class: "page" }, linkButton(t("There is no feed yet: make one first"), "/feeds/", "activity")));
+    replace(shell.root, h("div", { class: "page" }, linkButton(t("There are no feeds yet: create one first"), "/feeds/", "activity")));
     return;
   }
   const earlier = await askedVersion();

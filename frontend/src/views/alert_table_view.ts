@@ -141,7 +141,7 @@ export class AlertTableView {
   }
 }
 
-/** The state in words, with who has it, and whether what the alert tells of is over. */
+/** The state in words, with who has it, and whether its answer has ended. */
 function stateOf(row: Alert): HTMLElement[] {
   const kind = row.state === "resolved" ? "badge-good" : UNATTENDED.includes(row.state) ? "badge-accent" : "";
   const who =

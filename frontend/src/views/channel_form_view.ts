@@ -90,7 +90,7 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
     recipientField,
     field("min_severity", t("Alerts of"), severity),
     field("all_queries", t("Of which queries"), scope),
-    field("per_minute", t("Messages a minute, at most"), rate, t("What is beyond that goes together in one.")),
+    field("per_minute", t("Messages a minute, at most"), rate, t("Alerts beyond that go in one message.")),
     pace.element,
   );
   const body = (): Record<string, unknown> => ({

@@ -111,7 +111,7 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
     h(
       "div",
       { class: "field", "data-pointer": "/public" },
-      h("label", { class: "row", for: "feed-public" }, isPublic, t("Everybody who is logged in may read it")),
+      h("label", { class: "row", for: "feed-public" }, isPublic, t("All logged-in users may read it")),
     ),
     feed.crs === "planar" ? field(t("Plan below the map"), plan, "/plan_image", t("PNG, JPEG or WebP. Empty: it stays as it is.")) : null,
   );
@@ -254,7 +254,7 @@ function latenessField(time: TimeUnit, value: unknown): DurationField {
     time,
     value,
     pointer: "/lateness",
-    hint: t("Answers wait so long for rows that were held up."),
+    hint: t("Answers wait this long for delayed rows."),
     onChange: () => undefined,
   });
 }

@@ -115,7 +115,7 @@ function openForm(me: Me, targets: readonly Target[], usual: string, onDone: () 
     h(
       "p",
       { class: "small muted" },
-      t("Alerts that are muted are kept and can be looked at; nobody is called for them. Those that still hold when it ends come back."),
+      t("Muted alerts are stored and can be viewed, but send no notifications. Those that still hold when the mute ends come back."),
     ),
   );
   const save = (): void => {

@@ -37,7 +37,7 @@ export class RulesView {
             empty(
               "git-branch",
               t("No rule yet"),
-              t("A rule sends alerts to channels by query, tag, severity, region, feed or hour, and further if nobody answers."),
+              t("A rule sends alerts to channels by query, tag, severity, region, feed or hour, and escalates if nobody acknowledges."),
             ),
           ]),
     );

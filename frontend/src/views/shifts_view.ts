@@ -88,7 +88,7 @@ export class ShiftsView {
             )
           : h("div", { class: "badge badge-high" }, row.warning),
         row.unknown.length > 0
-          ? h("div", { class: "small faint" }, t("Nobody of your teams: {unknown}", { unknown: row.unknown.join(", ") }))
+          ? h("div", { class: "small faint" }, t("Not in your teams: {unknown}", { unknown: row.unknown.join(", ") }))
           : null,
       ),
       row.editable ? button(t("Edit"), { kind: quiet, onClick: () => this.openForm(row) }) : null,

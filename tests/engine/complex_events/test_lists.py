@@ -214,7 +214,8 @@ def test_a_start_that_is_not_the_latest_counts_before_a_bound() -> None:
 @pytest.mark.parametrize("by_lists", [True, False])
 @pytest.mark.parametrize("pattern", ["(A :[1,1] C) AND (B : C)", "(B : C) AND (A :[1,1] C)"])
 def test_an_event_that_completes_both_parts_has_the_latest_events_beside_it(pattern: str, by_lists: bool) -> None:
-    """The C at 6 ends both parts. The A at 5 is told: with the B at 2 the one at 2 and the C at 3 would make an occurrence of the same start."""
+    """The C at 6 ends both parts. The A at 5 is the evidence: with the B at 2, the A at 2 and the C at 3 would make an occurrence of the same
+    start."""
     primitives = {name: {"where": [["reader", "=", name.lower()]]} for name in "ABC"}
     document = {"family": "composite", "pattern": pattern, "primitives": primitives, "within": 9, "per": None}
     placed = [("a", 2), ("b", 2), ("c", 3), ("a", 5), ("c", 6)]

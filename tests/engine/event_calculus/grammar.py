@@ -1,7 +1,7 @@
 """Programs from the language's own grammar: every kind of clause, condition and construct, put together at random.
 
 A program is made from the lowest level up; what a rule defines may be read by those after it. Some are refused (an unsafe variable, a cycle):
-whoever draws them assumes that they are not.
+tests that draw them assume that they are not.
 """
 
 from __future__ import annotations

@@ -59,7 +59,8 @@ def test_late_rows_revise_to_the_same_answer(text: str, stream: list[Row], data:
 
 
 def test_a_window_looked_at_before_its_time_is_not_passed_over() -> None:
-    """After a long silence a row comes, the clock stands still, so its window is told before the clock has passed it; then the clock goes far on."""
+    """After a long silence a row comes and the clock stands still, so its window is evaluated before the clock has passed it; then the clock moves
+    far ahead."""
     program = compiled("initiatedAt(seen(X)=true, T) :- happensAt(ev(X), T).")
     engine = ByEngine(program, Settings(window=6, step=3))
     for moment, name in ((1, "a"), (100, ""), (200, "b"), (905, ""), (1000, "c")):

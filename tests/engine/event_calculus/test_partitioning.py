@@ -159,7 +159,7 @@ def test_queries_come_and_go(asked: RegisteredQuery, other: RegisteredQuery, str
 
 
 def test_what_is_over_leaves_the_lists_that_are_reported() -> None:
-    """A partition that has fallen silent passes over no query time before what it told is out of the window: it was asserted again and again."""
+    """A silent partition skips no query time until its facts have left the window: they used to be asserted again and again."""
     asked = query("initiatedAt(f(X)=on, T) :- happensAt(ev(X), T). fi(f(X)=on, f(X)=off, 4).", outputs=["f"], step=1, window=2)
     stream: list[Row] = [("ev", ("c",), 0, 1), ("near", ("b", "b"), 16, 20), ("beat", ("a",), 27, 28)]
     assert answer(asked, table(stream), 9, 3) == answer(asked, table(stream), 9, 1)
@@ -226,7 +226,7 @@ def own(text: str, **changed: Any) -> set[str]:
 
 
 def test_caviar_is_cut_as_the_paper_cuts_it() -> None:
-    """People are told from objects apart; whoever is close to whom, and all that follows, together."""
+    """`person` is evaluated separately for each entity; `close` and everything that depends on it, together."""
     found = cut_of(query_of("caviar", "rtec_2025").specification)
     assert found is not None
     assert {node.name for node in found.keyed.nodes} == {"person", "activeOrInactivePerson"}
@@ -275,7 +275,7 @@ RULE = "initiatedAt(f(X)=true, T) :- happensAt(ev(X), T)"
         (f"{RULE}. initiatedAt(g(X)=true, T) :- initiatedAt(f(X)=true, _, T, _).", {"f", "g"}),
         (f"{RULE}. initiatedAt(g(X)=true, T) :- initiatedAt(f(Y)=true, _, T, _), happensAt(tie(X, Y), T).", set()),
         (f"{RULE}. initiatedAt(g(X)=true, T) :- happensAt(tie(Y, X), T), \\+ initiatedAt(f(Y)=true, _, T, _).", set()),
-        # A complement holds for whoever is declared, rows or not.
+        # A complement holds for all declared entities, with or without rows.
         ("grounding(f(X)=true) :- kind(X, _). holdsFor(f(X)=true, I) :- holdsFor(iv(X)=true, J), complement_all([J], I).", set()),
         ("holdsFor(f(X)=true, I) :- holdsFor(iv(X)=true, J), holdsFor(pt(X)=true, K), complement_all([J], C), intersect_all([C, K], I).", {"f"}),
         # A domain: what brings its own row, carries on in its own answer and ends by rows.

@@ -266,7 +266,7 @@ holdsFor(apart(X, Y)=true, I) :- holdsFor(near(X, Y)=true, A), complement_all([A
         ({}, ["near", "apart"], {("id", 1): 2}),
         ({"apart(X, Y)=true) :- id(X), id(Y), X @< Y": "apart(X, Y)=true) :- id(X), id(Y)"}, ["near", "apart"], {("id", 1): 1}),
         ({"(apart(X, Y)=true) :- id(X), id(Y), X @< Y": "(apart(X, Y)=true) :- id(Y), id(X), Y \\= X"}, ["near", "apart"], {("id", 1): 2}),
-        # While a pair is near it has no answer that is asserted, and whoever is in it is forgotten.
+        # While a pair is near it has no asserted answer, and its members are forgotten.
         ({}, ["apart"], {}),
         ({}, ["near"], {}),
         # Not all pairs are apart or near.

@@ -110,7 +110,7 @@ def test_planes_tell_what_index_points_tell(entities, restart):
 def test_any_cut_into_batches(seed, batch):
     rows = wanderers(20, 100, seed)
     whole, cut = (answered(rows, 128, size, False) for size in (130, batch))
-    # A match that is told while it is open is retracted when it ends.
+    # A match that is reported while it is open is retracted when it ends.
     assert set(whole) <= set(cut)
 
 

@@ -22,7 +22,7 @@ def heard(at, *asserted):
     events = AnswerEvents(with_answers(FEED), [Source("full", "crowd", "occupied", at, "crowd")], {"crowd": check(CROWD, FEED)}, per_entity=False)
     whole = {"query": "crowd", "version": 1, "kind": "occupied", "entities": [], "evidence": []}
     rows = [{**whole, "start": start, "end": end, "weight": weight} for start, end, weight in asserted]
-    events.hear(pa.Table.from_pylist(rows, schema=ANSWERS))
+    events.take_answers(pa.Table.from_pylist(rows, schema=ANSWERS))
     return events
 
 

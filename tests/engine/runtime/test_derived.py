@@ -227,7 +227,7 @@ def test_a_chain_of_queries_has_an_end():
     chain = {f"q{n}": DERIVING | {"derive": {"a": {"query": f"q{n - 1}", "kind": "detection", "at": "end"}}} for n in range(1, 60)}
     found = graph_faults({"q0": DERIVING, **chain})
     assert "q20" not in found
-    assert [(fault.pointer, fault.message) for fault in found["q21"]] == [("/derive", "more than 20 queries would stand one above another")]
+    assert [(fault.pointer, fault.message) for fault in found["q21"]] == [("/derive", "the derivation would be more than 20 queries deep")]
 
 
 def test_families_without_a_use_for_events_refuse_them():

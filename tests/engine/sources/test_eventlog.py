@@ -1,4 +1,4 @@
-"""The event log: nothing lost, nothing twice, nothing half, whoever dies and whoever reads meanwhile."""
+"""The event log: no row is lost, doubled or incomplete, whichever process dies or reads meanwhile."""
 
 import os
 import random

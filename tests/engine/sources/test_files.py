@@ -1,4 +1,4 @@
-"""Files of every kind give the same rows; what cannot be read is told with its line, the rest goes on."""
+"""Files of every kind give the same rows; unreadable rows are reported with their line, the others are read."""
 
 from __future__ import annotations
 

@@ -292,7 +292,7 @@ def test_a_place_is_no_time(tmp_path: Path) -> None:
     assert found["reading"]["time"] == ["time"] and rows == []
     assert "column 'time' holds no time" in found["faults"][0]["problem"]
     found, _ = looked(written(tmp_path / "b.csv", "id,seen,lon,lat\n" + "a,never,1,2\n" * 5))
-    assert found["reading"]["time"] == [] and "no column tells the time: choose one" in found["faults"][0]["problem"]
+    assert found["reading"]["time"] == [] and "no column has the time: choose one" in found["faults"][0]["problem"]
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_a_file_with_another_name_and_one_with_other_rows_are_damage(log: EventL
     assert not stray.exists() and len(read(log)) == 24
     path = files(log)[-1]
     path.rename(path.with_name(path.name.split(".")[0].replace("-3-", "-4-") + ".parquet"))
-    with pytest.raises(LogDamaged, match="it has 3 rows"):
+    with pytest.raises(LogDamaged, match="the file has 3 rows"):
         read(log)
 
 
@@ -130,7 +130,7 @@ def test_repair_keeps_what_can_be_read_and_counts_the_rest(log: EventLog, harm: 
     assert [row for row in after if row["seq"] not in lost] == [row for row in before if row["seq"] not in lost]
     stand_ins = [row for row in after if row["seq"] in lost]
     assert all(row["entity"] == LOST and row["event"] == "$heartbeat" for row in stand_ins)
-    # The clock of later rows is what it was: whoever was late stays late.
+    # The clock of later rows is what it was: late rows stay late.
     assert (
         [max(row["t"] for row in after[:n]) for n in range(1, 24) if n not in lost]
         == [  # type: ignore[type-var]

@@ -91,7 +91,7 @@ def test_an_invitation_makes_an_account_in_the_team_and_is_used_up(team: str, pe
     link, path = path, page_of(newcomer, path)
     assert b"Join harbour" in newcomer.get(path).content and Client().get(path).status_code == 404
     assert b"too short" in newcomer.post(path, {"username": "newcomer", "password": "short"}).content
-    assert b"has that name" in newcomer.post(path, {"username": "Owner", "password": "a phrase of its own"}).content
+    assert b"already taken" in newcomer.post(path, {"username": "Owner", "password": "a phrase of its own"}).content
     assert newcomer.post(path, {"username": "newcomer", "password": "a phrase of its own"}).status_code == 302
     assert newcomer.get("/account/").status_code == 200
     member = Membership.objects.get(user__username="newcomer")

@@ -412,7 +412,7 @@ def test_an_alert_comes_with_what_explains_it(query: Query, people: SimpleNamesp
     shown_alert = client_of(people.viewer).get(f"/api/v1/alerts/{Alert.objects.get().pk}/").json()
     assert shown_alert["evidence"]["detection"]["evidence"] == evidence
     assert [point[0] for point in shown_alert["evidence"]["tracks"][0]["points"]] == [1, 5, 10, 20]
-    assert shown_alert["sentence"].startswith("Tells when")
+    assert shown_alert["sentence"].startswith("Reports when")
 
 
 def test_an_alert_is_explained_by_the_version_that_gave_it(query: Query, people: SimpleNamespace, region: Any, client_of: Any) -> None:
@@ -423,7 +423,7 @@ def test_an_alert_is_explained_by_the_version_that_gave_it(query: Query, people:
     client = client_of(people.viewer)
     of = [client.get(f"/api/v1/alerts/{alert.pk}/").json() for alert in Alert.objects.order_by("pk")]
     assert [(one["version"], one["shapes"]) for one in of] == [(1, [region.geometry]), (2, [circle])]
-    assert of[0]["sentence"] == "Tells when something enters square or leaves square." != of[1]["sentence"]
+    assert of[0]["sentence"] == "Reports when something enters square or leaves square." != of[1]["sentence"]
     query_remove(query=edited)
     gone = client.get(f"/api/v1/alerts/{of[0]['id']}/").json()
     assert (gone["sentence"], gone["shapes"]) == (of[0]["sentence"], of[0]["shapes"])

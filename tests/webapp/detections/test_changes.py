@@ -133,5 +133,5 @@ def test_a_number_that_is_not_kept_or_not_reached_is_refused_with_the_remedy(
     Outbox.objects.filter(seq=1).update(created_at=timezone.now() - timedelta(hours=2))
     outbox_expire()
     gone = changes(client, 0)
-    assert (gone.status_code, "begin again after 2" in gone.json()["faults"][0]["message"]) == (410, True)
+    assert (gone.status_code, "continue after 2" in gone.json()["faults"][0]["message"]) == (410, True)
     assert changes(client, 1).json()["seq"] == 2

@@ -19,10 +19,10 @@ def geojson(**properties: str) -> str:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (geojson(entity="9" * 5_000), "is no GeoJSON"),
+        (geojson(entity="9" * 5_000), "is not GeoJSON"),
         (geojson(entity='"\\ud800"'), "halves of characters"),
         (geojson(entity='"a"', k='"\\u0000"'), "control characters"),
-        (geojson(entity='"a"', k="[" * 20_000 + "]" * 20_000), "is no GeoJSON"),
+        (geojson(entity='"a"', k="[" * 20_000 + "]" * 20_000), "is not GeoJSON"),
         ("entity" + ",a" * 500_000 + "\n" + "e\n" * 40_000, "at most 200 columns"),
     ],
 )

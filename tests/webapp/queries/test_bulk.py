@@ -53,7 +53,7 @@ def test_each_region_of_a_file_becomes_a_query_in_one_version_of_the_set(send: C
     body = answer.json()
     assert answer.status_code == 201 and body["registered"] == 3 and body["stored"]
     assert [(row["row"], row["name"]) for row in body["queries"]] == [(n + 1, f"Stays in area {n}") for n in range(3)]
-    assert body["sentence"] == "Tells when something enters the area drawn with 4 corners and stays for more than 3 minutes."
+    assert body["sentence"] == "Reports when something enters the area drawn with 4 corners and stays for more than 3 minutes."
     feed.refresh_from_db()
     assert feed.query_version == 1
     queries = list(Query.objects.order_by("pk"))

@@ -18,7 +18,7 @@ from webapp.feeds.models import Feed
 from webapp.queries.models import Query, QueryVersion
 from webapp.queries.regions import region_update
 from webapp.queries.selectors import versions_running
-from webapp.queries.services import queries_stop_unseeing, query_edit, query_register, query_remove
+from webapp.queries.services import queries_stop_without_access, query_edit, query_register, query_remove
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -190,13 +190,13 @@ def test_a_region_that_changes_wakes_nobody_who_cannot_derive(people: SimpleName
 
 def test_who_leaves_the_team_derives_from_its_queries_no_longer(people: SimpleNamespace, feed: Feed, query: Query, graph: SimpleNamespace) -> None:
     other = of_others(people, feed, query)
-    queries_stop_unseeing()
+    queries_stop_without_access()
     assert other.name in running(feed)
     Membership.objects.filter(user=people.analyst).delete()
-    queries_stop_unseeing()
+    queries_stop_without_access()
     assert running(feed) == {"In and out": 1, "twice": 1, "four times": 1}, "only that one stops"
     set_version = feed.query_version
-    queries_stop_unseeing()
+    queries_stop_without_access()
     feed.refresh_from_db()
     assert feed.query_version == set_version, "once"
 

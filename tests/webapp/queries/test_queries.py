@@ -170,7 +170,7 @@ def test_a_name_is_taken_once_in_a_feed(people: SimpleNamespace, query: Query, c
 
 def test_a_query_is_shown_with_its_sentence_kinds_and_regions(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
     shown = client_of(people.viewer).get(f"/api/v1/queries/{query.pk}/").json()
-    assert shown["sentence"] == "Tells when something enters square or leaves square."
+    assert shown["sentence"] == "Reports when something enters square or leaves square."
     assert shown["kinds"] == ["in", "out"] and shown["regions"][0]["name"] == "square" and shown["editable"] is False
     assert client_of(people.viewer).get(f"/api/v1/queries/{query.pk}/shapes").json() == {"shapes": [SQUARE]}
 

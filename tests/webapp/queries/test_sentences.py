@@ -23,61 +23,61 @@ PORT = {"region": {"region": "port A"}}
 @pytest.mark.parametrize(
     ("specification", "feed", "sentence"),
     [
-        ({"family": "border", **PORT}, MS, "Tells when something enters port A or leaves port A."),
+        ({"family": "border", **PORT}, MS, "Reports when something enters port A or leaves port A."),
         (
             {"family": "occupancy", **PORT, "count": [">=", 5], "lasting": "PT10M", "stale": "PT6M"},
             MS,
-            "Tells while at least 5 are in port A for 10 minutes or longer. A report counts for 6 minutes.",
+            "Reports while at least 5 are in port A for 10 minutes or longer. A report counts for 6 minutes.",
         ),
-        ({"family": "occupancy", **PORT, "count": ["<=", 0]}, MS, "Tells while nothing is in port A."),
+        ({"family": "occupancy", **PORT, "count": ["<=", 0]}, MS, "Reports while nothing is in port A."),
         (
             {"family": "encounter", "a": {"where": [["kind", "=", "tug"]]}, "distance": 300, "every": "PT10S", "gap": "PT3M", "lasting": "PT5M"},
             EARTH_WITH_COLUMNS,
-            "Tells while something whose kind is tug and something are within 300 m of each other for 5 minutes or longer. It looks every "
+            "Reports while something whose kind is tug and something are within 300 m of each other for 5 minutes or longer. It looks every "
             "10 seconds; a report counts for 3 minutes.",
         ),
         (
             {"family": "arrival", **PORT, "where": [["kind", "=", "bus"]], "within": "PT10M", "over": "PT1M", "gap": "PT2M"},
             EARTH_WITH_COLUMNS,
-            "Tells while something whose kind is bus is on its way into port A: it would be inside within 10 minutes, if it went straight on as it "
+            "Reports while something whose kind is bus is on its way into port A: it would be inside within 10 minutes, if it went straight on as it "
             "did over the last 1 minute. A report counts for 2 minutes.",
         ),
-        ({"family": "border", **PORT, "segments": True}, MS, "Tells when something enters port A or leaves port A, also between two reports."),
+        ({"family": "border", **PORT, "segments": True}, MS, "Reports when something enters port A or leaves port A, also between two reports."),
         (
             {"family": "border", **PORT, "where": [["speed", ">", 3], ["kind", "in", ["bus", "car"]]]},
             MS,
-            "Tells when something whose speed is above 3 and kind is one of bus or car enters port A or leaves port A.",
+            "Reports when something whose speed is above 3 and kind is one of bus or car enters port A or leaves port A.",
         ),
         (
             {"family": "border", "ranges": {"price": [10, 20.5]}},
             MS,
-            "Tells when something comes to have price from 10 to below 20.5 or no longer has price from 10 to below 20.5.",
+            "Reports when something comes to have price from 10 to below 20.5 or no longer has price from 10 to below 20.5.",
         ),
         (
             {"family": "border", "region": {"center": [1, 2], "radius": 30}},
             MS,
-            "Tells when something enters the circle of radius 30 around (1, 2) or leaves the circle of radius 30 around (1, 2).",
+            "Reports when something enters the circle of radius 30 around (1, 2) or leaves the circle of radius 30 around (1, 2).",
         ),
         (
             {"family": "transition", **PORT, "within": "PT3M", "types": ["stayed_in"]},
             MS,
-            "Tells when something enters port A and stays for more than 3 minutes.",
+            "Reports when something enters port A and stays for more than 3 minutes.",
         ),
         (
             {"family": "transition", **PORT, "within": 50, "types": ["passed", "returned", "stayed_out"]},
             TICKS,
-            "Tells when something enters port A and leaves again within 50 ticks, leaves port A and comes back within 50 ticks "
+            "Reports when something enters port A and leaves again within 50 ticks, leaves port A and comes back within 50 ticks "
             "or leaves port A and stays away for more than 50 ticks.",
         ),
         (
             {"family": "transition", **PORT, "within": 90061000, "types": ["stayed_in"]},
             MS,
-            "Tells when something enters port A and stays for more than 1 day 1 hour 1 minute 1 second.",
+            "Reports when something enters port A and stays for more than 1 day 1 hour 1 minute 1 second.",
         ),
         (
             {"family": "transition", **PORT, "within": 1500, "types": ["stayed_in"]},
             MS,
-            "Tells when something enters port A and stays for more than 1500 ms.",
+            "Reports when something enters port A and stays for more than 1500 ms.",
         ),
         (
             {
@@ -90,8 +90,9 @@ PORT = {"region": {"region": "port A"}}
                 "while": [["speed", "<", 2]],
             },
             EARTH,
-            "Tells when something enters port A or leaves port A. It has left only when it is more than 25 m away. Positions are trusted "
-            "to within accuracy_m. What is inside at its first report has entered. A visit counts only when it lasts for more than 30 seconds. "
+            "Reports when something enters port A or leaves port A. It has left only when it is more than 25 m away. Positions are trusted "
+            "to within accuracy_m. An entity that is inside at its first report has entered. A visit counts only when it lasts for more than "
+            "30 seconds. "
             "It is inside only while speed is below 2.",
         ),
         ({"family": "unheard-of"}, MS, None),
@@ -253,7 +254,7 @@ MEANT = "A means reader is dock-1, B means any event and C means kind begins wit
 )
 def test_a_composite_event_is_read_back(pattern: Any, expected: str) -> None:
     specification = {"family": "composite", "version": 1, "pattern": pattern, "primitives": PRIMITIVES, "per": "entity", "within": "PT10M"}
-    assert sentence_of(specification, feed=MS) == f"Tells of {expected}, all of one entity and within 10 minutes. {MEANT}"
+    assert sentence_of(specification, feed=MS) == f"Reports {expected}, all of one entity and within 10 minutes. {MEANT}"
 
 
 @pytest.mark.parametrize(
@@ -267,7 +268,7 @@ def test_a_composite_event_is_read_back(pattern: Any, expected: str) -> None:
 )
 def test_what_must_not_come_is_read_back(pattern: str, expected: str) -> None:
     specification = {"family": "composite", "version": 1, "pattern": pattern, "primitives": PRIMITIVES, "per": "entity", "within": "PT10M"}
-    assert sentence_of(specification, feed=MS) == f"Tells of {expected}, all of one entity and within 10 minutes. {MEANT}"
+    assert sentence_of(specification, feed=MS) == f"Reports {expected}, all of one entity and within 10 minutes. {MEANT}"
 
 
 def test_sums_are_read_back() -> None:
@@ -286,12 +287,12 @@ def test_sums_are_read_back() -> None:
     [
         (
             {"family": "occupancy", "region": {"region": "A"}, "count": [">=", 5], "lasting": "PT10M", "stale": "PT1M"},
-            "Tells while at least 5 are in A for 10 minutes or longer. A report counts for 1 minute.",
+            "Reports while at least 5 are in A for 10 minutes or longer. A report counts for 1 minute.",
         ),
-        ({"family": "occupancy", "ranges": {"air": [None, 0]}, "count": ["<=", 0]}, "Tells while nothing is at air below 0."),
+        ({"family": "occupancy", "ranges": {"air": [None, 0]}, "count": ["<=", 0]}, "Reports while nothing is at air below 0."),
         (
             {"family": "encounter", "a": {"where": [["air", "<", 2]]}, "distance": 1500, "every": "PT10S", "gap": "PT1M", "position": "interpolated"},
-            "Tells while something whose air is below 2 and something are within 1.5 km of each other. It looks every 10 seconds, also on the way "
+            "Reports while something whose air is below 2 and something are within 1.5 km of each other. It looks every 10 seconds, also on the way "
             "between two reports; a report counts for 1 minute.",
         ),
     ],

@@ -1,4 +1,4 @@
-"""How a message leaves: a module a kind of channel, behind one small interface. A new kind is one module and one line in `TRANSPORTS`."""
+"""How messages are sent: one module for each kind of channel, behind one small interface. A new kind is one module and one line in `TRANSPORTS`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from engine.model.messages import Message
 from webapp.alerts.models import ChannelKind, Delivery
 from webapp.alerts.transports import apprise, kafka, mail, mqtt, push, webhook
 from webapp.alerts.webhooks import Answer
 
 
 class Transport(Protocol):
-    """`LONGEST`: what one attempt takes at most; so long nobody else tries."""
+    """`LONGEST`: the longest that one attempt takes; the claim on the message lasts as long."""
 
     LONGEST: timedelta
 
-    def refuse(self, given: Mapping[str, Any]) -> dict[str, str]:
+    def refuse(self, given: Mapping[str, Any]) -> dict[str, Message]:
         """What is wrong with the fields of a channel of this kind, by field; checked when it is saved."""
 
     def send(self, delivery: Delivery, now: datetime) -> Answer:

@@ -15,6 +15,7 @@ from typing import Any
 
 from django.conf import settings
 
+from engine.model.messages import Message, as_it_is
 from webapp.alerts.models import Delivery
 from webapp.alerts.transports import mail
 from webapp.alerts.webhooks import Answer
@@ -40,14 +41,14 @@ SERVICES = frozenset({
 """Services of Apprise that are spoken to over HTTP and need no file; those that run programs, open sockets or read files are left out."""
 
 
-def refuse(given: Mapping[str, Any]) -> dict[str, str]:
+def refuse(given: Mapping[str, Any]) -> dict[str, Message]:
     """The address names one of the services."""
     address = given.get("url") or ""
     service, found, rest = address.partition("://")
     if not found or not rest or re.search(r"[\s\x00-\x1f\x7f]", address):
-        return {"url": "An address of Apprise, such as slack://TokenA/TokenB/TokenC or ntfys://ntfy.example.org/topic."}
+        return {"url": Message("An address of Apprise, such as slack://TokenA/TokenB/TokenC or ntfys://ntfy.example.org/topic.")}
     if service.lower() not in SERVICES:
-        return {"url": f"“{service[:40]}” is not one of the services: docs/api.md, Channels, lists them."}
+        return {"url": Message("“{service}” is not one of the services: docs/api.md, Channels, lists them.", service=service[:40])}
     return {}
 
 
@@ -70,10 +71,10 @@ def send(delivery: Delivery, now: datetime) -> Answer:
         )
         answer = json.loads(ended.stdout)
     except subprocess.TimeoutExpired:
-        return Answer(None, f"The service did not answer within {TOTAL_SECONDS:g} s.")
+        return Answer(None, Message("The service did not answer within {seconds} s.", seconds=f"{TOTAL_SECONDS:g}"))
     except ValueError:
-        return Answer(None, "The message could not be sent: its process ended early.")
-    return Answer(TAKEN) if answer["sent"] else Answer(None, without_secrets(answer["problem"], delivery.channel.url))
+        return Answer(None, Message("The message could not be sent: its process ended early."))
+    return Answer(TAKEN) if answer["sent"] else Answer(None, as_it_is(without_secrets(answer["problem"], delivery.channel.url)))
 
 
 def without_secrets(text: str, address: str) -> str:

@@ -1,4 +1,4 @@
-"""Messages to a topic of Kafka: sent is what all in-sync replicas have. The address is `kafka[s]://[user:password@]host[:port][,host...]/topic`.
+"""Messages to a topic of Kafka: a message is sent when all in-sync replicas have it. The address is `kafka[s]://[user:password@]host[:port][,host...]/topic`.
 
 At least once: the key of a message, its `id`, stays the same over all attempts, so a compacted topic keeps one, and within an attempt the brokers
 themselves drop what the client repeats (an idempotent producer).
@@ -16,9 +16,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from engine.model.messages import Message
+from engine.model.messages import Message, as_it_is, message_of
 from webapp.alerts.models import Delivery
-from webapp.alerts.reasons import reason_of
+from webapp.alerts.reasons import LONGEST_REASON, reason_of
 from webapp.alerts.webhooks import Answer
 from webapp.config.outside import RefusedAddress, check_host, is_named
 
@@ -65,13 +65,13 @@ class _Place:
         return found | ({"sasl.mechanism": self.mechanism, "sasl.username": self.user, "sasl.password": self.password} if self.user else {})
 
 
-def refuse(given: Mapping[str, Any]) -> dict[str, str]:
+def refuse(given: Mapping[str, Any]) -> dict[str, Message]:
     """The address names brokers and one topic."""
     try:
         for host, _ in _Place(given.get("url") or "").brokers:
             check_host(host)
     except ValueError as error:
-        return {"url": str(error)}
+        return {"url": message_of(error)}
     return {}
 
 
@@ -84,18 +84,19 @@ def send(delivery: Delivery, now: datetime) -> Answer:
     except (OSError, RefusedAddress) as error:
         return Answer(None, reason_of(error))
     except KafkaException as error:
-        return Answer(None, f"Kafka: {_text_of(error.args[0])}"[:300])
+        return Answer(None, _kafka_error(_text_of(error.args[0])))
 
 
 def _produce(place: _Place, delivery: Delivery) -> Answer:
     problems = list[str]()
     producer = Producer({**place.settings(), "error_cb": lambda error: problems.append(_text_of(error))})
     metadata = producer.list_topics(place.topic, ANSWER_S)
-    # Where messages go is said by the brokers: those addresses are checked like any that someone typed in.
+    # The brokers say where messages go: these addresses are checked like those that users type in.
     _check([(broker.host, broker.port) for broker in metadata.brokers.values()])
     found = metadata.topics[place.topic]
     if found.error is not None or not found.partitions:
-        return Answer(None, f"The topic {place.topic} cannot be written: {_text_of(found.error) if found.error else 'it has no partitions'}")
+        why = as_it_is(_text_of(found.error)) if found.error else Message("it has no partitions")
+        return Answer(None, Message("The topic {topic} cannot be written: {why}", topic=place.topic, why=why))
     answered, refused = threading.Event(), list[str]()
 
     def settled(error: KafkaError | None, _message: Any) -> None:
@@ -107,8 +108,13 @@ def _produce(place: _Place, delivery: Delivery) -> Answer:
     producer.produce(place.topic, key=key, value=body, headers={"webhook-id": key}, on_delivery=settled)
     producer.flush(TAKEN_S)
     if not answered.is_set():
-        refused.append(problems[-1] if problems else f"the brokers did not acknowledge the message within {TAKEN_S:g} s")
-    return Answer(None, f"Kafka: {refused[0]}"[:300]) if refused else Answer(TAKEN)
+        late = Message("the brokers did not acknowledge the message within {seconds} s", seconds=f"{TAKEN_S:g}")
+        refused.append(problems[-1] if problems else late)
+    return Answer(None, _kafka_error(refused[0])) if refused else Answer(TAKEN)
+
+
+def _kafka_error(why: str) -> Message:
+    return Message("Sending to Kafka failed: {why}", why=why if isinstance(why, Message) else why[:LONGEST_REASON])
 
 
 def _check(brokers: list[tuple[str, int]]) -> None:
@@ -124,9 +130,9 @@ def _host_and_port(text: str) -> tuple[str, int]:
         parts = urlsplit(f"//{text}")
         host, port = parts.hostname, parts.port or DEFAULT_PORT
     except ValueError as error:
-        raise RefusedAddress(Message("{found} is no broker: as broker.example.org:9092.", found=repr(text[:60]))) from error
+        raise RefusedAddress(Message("{found} is not a broker: write broker.example.org:9092.", found=repr(text[:60]))) from error
     if not host or any(ord(sign) <= 32 or ord(sign) > 126 for sign in host):
-        raise RefusedAddress(Message("{found} is no broker: as broker.example.org:9092.", found=repr(text[:60])))
+        raise RefusedAddress(Message("{found} is not a broker: write broker.example.org:9092.", found=repr(text[:60])))
     return host, port
 
 

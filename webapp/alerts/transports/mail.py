@@ -19,6 +19,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 
+from engine.model.messages import Message
 from webapp.accounts.language import language_of, language_of_address
 from webapp.alerts.links import acknowledging_link, alert_link
 from webapp.alerts.models import Alert, Delivery
@@ -37,11 +38,11 @@ SENT = 250
 BUTTON = "padding:8px 14px;background:#0b6b8a;color:#fff;border-radius:6px"
 
 
-def refuse(given: Mapping[str, Any]) -> dict[str, str]:
-    """Without a mail server nothing would ever leave."""
+def refuse(given: Mapping[str, Any]) -> dict[str, Message]:
+    """Without a mail server no message could be sent."""
     if not settings.EMAIL_GIVEN:
-        return {"kind": "This installation has no mail server: an operator names one in EMAIL_URL."}
-    return {} if given.get("recipient") else {"recipient": "The address that the alerts go to."}
+        return {"kind": Message("This installation has no mail server: an operator names one in EMAIL_URL.")}
+    return {} if given.get("recipient") else {"recipient": Message("The address that the alerts go to.")}
 
 
 def send(delivery: Delivery, now: datetime) -> Answer:
@@ -56,7 +57,7 @@ def send(delivery: Delivery, now: datetime) -> Answer:
 
 
 def words_of(delivery: Delivery) -> tuple[str, str]:
-    """Subject and plain text of the message in its owner's language, without a link that acknowledges: who reads a chat is not known."""
+    """Subject and plain text of the message in its owner's language, without a link that acknowledges: anybody may read a chat."""
     with translation.override(language_of(delivery.channel.owner.language)):
         message = message_of(delivery)
         alerts: list[dict[str, Any]] = message["data"].get("alerts", [])

@@ -1,4 +1,4 @@
-"""Messages to a topic of an MQTT broker (3.1.1), with quality 1: sent is what the broker has acknowledged.
+"""Messages to a topic of an MQTT broker (3.1.1), with QoS 1: a message is sent when the broker has acknowledged it.
 
 At least once; the `id` in each message stays the same over all attempts. The address is `mqtt[s]://[user:password@]host[:port]/topic`.
 """
@@ -18,7 +18,7 @@ import paho.mqtt.client as paho
 from django.conf import settings
 from paho.mqtt.enums import CallbackAPIVersion
 
-from engine.model.messages import Message
+from engine.model.messages import Message, message_of
 from webapp.alerts.models import Delivery
 from webapp.alerts.reasons import reason_of
 from webapp.alerts.webhooks import Answer
@@ -31,25 +31,25 @@ TOPIC_LENGTH = 200
 TAKEN = 200
 
 
-def refuse(given: Mapping[str, Any]) -> dict[str, str]:
+def refuse(given: Mapping[str, Any]) -> dict[str, Message]:
     """The address names a broker and one topic."""
     try:
         text = given.get("url") or ""
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        return {"url": f"The address cannot be read: {error}."}
+        return {"url": Message("The address cannot be read: {why}.", why=error)}
     topic = _topic(parts)
     if parts.scheme not in PORTS or not parts.hostname:
-        return {"url": "As mqtts://user:password@broker.example.org:8883/vedette/alerts."}
+        return {"url": Message("As mqtts://user:password@broker.example.org:8883/vedette/alerts.")}
     if not topic or set("+#?\0") & {*topic, *text.rpartition("@")[2]} or len(topic) > TOPIC_LENGTH:
-        return {"url": f"The path is the topic: 1 to {TOPIC_LENGTH} characters, without +, # and ?."}
+        return {"url": Message("The path is the topic: 1 to {most} characters, without +, # and ?.", most=TOPIC_LENGTH)}
     if port is not None and port not in PORTS.values() and not settings.WEBHOOK_NETWORKS:
-        return {"url": f"Port {port} is not one that brokers are reached at: {', '.join(map(str, PORTS.values()))}."}
+        return {"url": Message("Port {port} is not one that brokers are reached at: {known}.", port=port, known=", ".join(map(str, PORTS.values())))}
     try:
         check_host(parts.hostname)
     except RefusedAddress as error:
-        return {"url": str(error)}
+        return {"url": message_of(error)}
     return {}
 
 
@@ -59,17 +59,17 @@ def send(delivery: Delivery, now: datetime) -> Answer:
     body = json.dumps({"id": str(delivery.webhook_id), **json.loads(delivery.body)})
     client = _Client(CallbackAPIVersion.VERSION2, reconnect_on_failure=False)
     answered = threading.Event()
-    said: list[str] = []
+    problems: list[Message | None] = []
 
     def connected(_client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
         if reason.is_failure:
-            said.append(f"The broker refused the connection: {reason}")
+            problems.append(Message("The broker refused the connection: {why}", why=reason))
             answered.set()
             return
         client.publish(_topic(parts), body, qos=1)
 
     def published(_client: Any, _data: Any, _id: Any, _reason: Any, _properties: Any) -> None:
-        said.append("")
+        problems.append(None)
         answered.set()
 
     client.on_connect, client.on_publish = connected, published
@@ -86,12 +86,13 @@ def send(delivery: Delivery, now: datetime) -> Answer:
     finally:
         client.disconnect()
         client.loop_stop()
-    problem = said[0] if said else f"The broker did not acknowledge the message within {TOTAL_SECONDS:g} s."
-    return Answer(None, problem) if problem else Answer(TAKEN)
+    late = Message("The broker did not acknowledge the message within {seconds} s.", seconds=f"{TOTAL_SECONDS:g}")
+    problem = problems[0] if problems else late
+    return Answer(TAKEN) if problem is None else Answer(None, problem)
 
 
 class _Client(paho.Client):
-    """Connects to the address that was checked, under the name that was asked for."""
+    """Connects to the checked address, under the requested host name."""
 
     def _create_socket_connection(self) -> socket.socket:
         found = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)

@@ -24,6 +24,7 @@ from django.urls import reverse
 from django.utils import translation
 from py_vapid import Vapid02
 
+from engine.model.messages import Message, message_of
 from webapp.accounts.language import language_of
 from webapp.alerts.models import Delivery
 from webapp.alerts.transports import mail
@@ -42,18 +43,18 @@ GONE = (404, 410)
 """The browser, or its owner, has ended the subscription."""
 
 
-def refuse(given: Mapping[str, Any]) -> dict[str, str]:
+def refuse(given: Mapping[str, Any]) -> dict[str, Message]:
     """The subscription as the browser gave it: the address of its push service, and its keys."""
     if not settings.PUSH_KEY:
-        return {"kind": "This installation sends no push messages: an operator gives it a key in VEDETTE_PUSH_KEY."}
+        return {"kind": Message("This installation sends no push messages: an operator gives it a key in VEDETTE_PUSH_KEY.")}
     try:
         check_host(check_url(given.get("url") or "").hostname or "")
     except RefusedAddress as error:
-        return {"url": str(error)}
+        return {"url": message_of(error)}
     try:
         _keys(given.get("browser_keys") or "")
     except ValueError:
-        return {"browser_keys": "The subscription's keys p256dh and auth, with a space between them, as the browser gives them."}
+        return {"browser_keys": Message("The subscription's keys p256dh and auth, with a space between them, as the browser gives them.")}
     return {}
 
 
@@ -62,7 +63,7 @@ def send(delivery: Delivery, now: datetime) -> Answer:
     try:
         parts = check_url(delivery.channel.url)
     except RefusedAddress as error:
-        return Answer(None, str(error))
+        return Answer(None, message_of(error))
     public, auth = _keys(delivery.channel.browser_keys)
     written = json.dumps(content_of(delivery), ensure_ascii=False, separators=(",", ":")).encode()
     encrypted = http_ece.encrypt(written, private_key=ec.generate_private_key(ec.SECP256R1()), dh=public, auth_secret=auth, version="aes128gcm")
@@ -75,7 +76,7 @@ def send(delivery: Delivery, now: datetime) -> Answer:
         **_signed(parts),
     }
     answer = post_bytes(delivery.channel.url, encrypted, headers)
-    return Answer(410, "The browser has ended its subscription.") if answer.status in GONE else answer
+    return Answer(410, Message("The browser has ended its subscription.")) if answer.status in GONE else answer
 
 
 def public_key() -> str | None:
@@ -127,7 +128,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _signed(parts: SplitResult) -> dict[str, str]:
-    """Who sends, for this push service alone and for a short time."""
+    """The sender's signature, valid for this push service and for a short time."""
     contact = settings.PUBLIC_URL if settings.PUBLIC_URL.startswith("https://") else f"mailto:{parseaddr(settings.DEFAULT_FROM_EMAIL)[1]}"
     claims = {"aud": f"{parts.scheme}://{parts.netloc}", "exp": int(time.time()) + TOKEN_SECONDS, "sub": contact}
     signed: dict[str, str] = _vapid().sign(claims)
@@ -136,6 +137,6 @@ def _signed(parts: SplitResult) -> dict[str, str]:
 
 def _vapid() -> Any:
     vapid = Vapid02.from_raw(settings.PUSH_KEY.encode())
-    # Its pattern of a contact knows no port; ours is the operator's own address.
+    # The library's pattern for a contact has no port; the address is the operator's own.
     vapid.conf = {"no-strict": True}
     return vapid

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from engine.model.messages import Message, message_of
 from webapp.alerts.models import Channel, Delivery
 from webapp.alerts.webhooks import Answer, check_url, post
 from webapp.config.outside import RefusedAddress, check_host
@@ -13,12 +14,12 @@ from webapp.config.outside import RefusedAddress, check_host
 LONGEST = timedelta(seconds=30)
 
 
-def refuse(given: Mapping[str, Any]) -> dict[str, str]:
+def refuse(given: Mapping[str, Any]) -> dict[str, Message]:
     """The address must be one that messages may go to."""
     try:
         check_host(check_url(given.get("url") or "").hostname or "")
     except RefusedAddress as error:
-        return {"url": str(error)}
+        return {"url": message_of(error)}
     return {}
 
 

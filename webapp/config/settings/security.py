@@ -26,7 +26,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
-    {"NAME": "webapp.accounts.passwords.NoWordsOfThePlace"},
+    {"NAME": "webapp.accounts.passwords.NoCommonWords"},
     {"NAME": "webapp.accounts.passwords.NoBreachedPassword"},
     {"NAME": "webapp.accounts.passwords.TokensEnd"},
 ]

@@ -21,7 +21,11 @@ CELERY_TIMEZONE = "UTC"
 CELERY_TASK_ROUTES = {"webapp.alerts.tasks.send": {"queue": "deliveries"}}
 CELERY_BEAT_SCHEDULE = {
     "reconcile jobs": {"task": "webapp.supervisor.tasks.reconcile", "schedule": 3.0, "options": {"expires": 3.0}},
-    "stop what derives from what is hidden": {"task": "webapp.queries.tasks.stop_unseeing", "schedule": 5.0, "options": {"expires": 5.0}},
+    "stop what derives from what is hidden": {
+        "task": "webapp.queries.tasks.stop_queries_without_access",
+        "schedule": 5.0,
+        "options": {"expires": 5.0},
+    },
     "forget what is too old": {"task": "webapp.supervisor.tasks.expire", "schedule": 1800.0, "options": {"expires": 600.0}},
     "deliver notifications": {"task": "webapp.alerts.tasks.deliver", "schedule": 1.0, "options": {"expires": 2.0}},
     "warn of shifts that end": {"task": "webapp.alerts.tasks.warn_of_shifts", "schedule": 3600.0, "options": {"expires": 600.0}},

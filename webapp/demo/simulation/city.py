@@ -70,7 +70,7 @@ class City:
         """All reports with start <= t < end in order of time. `rate`: how many times faster than life cars move."""
         return self._reports(*self.schedule.reports(start, end), rate)
 
-    def everybody(self, t: int, *, rate: float = 1.0) -> pa.Table:
+    def snapshot(self, t: int, *, rate: float = 1.0) -> pa.Table:
         """One report of every car at `t`: puts all of them on a map at once."""
         return self._reports(np.arange(CARS, dtype=np.int64), np.full(CARS, t, np.int64), rate)
 
@@ -179,17 +179,17 @@ class City:
     def _journey(self, chance: np.random.Generator) -> Journey:
         """From home over a few errands, perhaps a garage, and home again."""
         home = self._node(chance)
-        journey, here, haste = Journey(self.roads.point(home)), home, chance.uniform(0.85, 1.15)
+        journey, here, speed_factor = Journey(self.roads.point(home)), home, chance.uniform(0.85, 1.15)
         errands: list[Node | Garage] = [self._node(chance) for _ in range(int(chance.integers(2, 5)))]
         if chance.random() < VISITORS:
             errands.insert(int(chance.integers(0, len(errands) + 1)), self.garages[int(chance.integers(GARAGES))])
         for errand in [*errands, home]:
             if isinstance(errand, Garage):
-                self._drive(journey, here, errand.a, haste, chance)
-                self._call_at(journey, errand, haste, chance)
+                self._drive(journey, here, errand.a, speed_factor, chance)
+                self._call_at(journey, errand, speed_factor, chance)
                 here = errand.b
             else:
-                self._drive(journey, here, errand, haste, chance)
+                self._drive(journey, here, errand, speed_factor, chance)
                 here = errand
                 if errand is not home:
                     journey.wait(int(chance.integers(10_000, 120_000)))
@@ -207,18 +207,18 @@ class City:
         journey.wait(30_000)
         return journey
 
-    def _drive(self, journey: Journey, a: Node, b: Node, haste: float, chance: np.random.Generator) -> None:
+    def _drive(self, journey: Journey, a: Node, b: Node, speed_factor: float, chance: np.random.Generator) -> None:
         before = a
         for node in self.roads.route(a, b, chance):
-            journey.go(self.roads.point(node), haste * self.roads.speed(before, node))
+            journey.go(self.roads.point(node), speed_factor * self.roads.speed(before, node))
             before = node
 
-    def _call_at(self, journey: Journey, garage: Garage, haste: float, chance: np.random.Generator) -> None:
+    def _call_at(self, journey: Journey, garage: Garage, speed_factor: float, chance: np.random.Generator) -> None:
         """In, a short call or a long one, and out to the street's other end."""
         kinds = ((5_000, 25_000), (40_000, 110_000), (150_000, 600_000))
         shortest, longest = kinds[int(chance.choice(3, p=(0.4, 0.3, 0.3)))]
         bay = (garage.centre[0] + chance.uniform(-4, 4), garage.centre[1] + chance.uniform(-4, 4))
-        speed = haste * self.roads.speed(garage.a, garage.b)
+        speed = speed_factor * self.roads.speed(garage.a, garage.b)
         journey.go(garage.door, speed)
         journey.go(bay, 3.0)
         journey.wait(int(chance.integers(shortest, longest)), garage.name)

@@ -76,7 +76,7 @@ class Ocean:
         """All readings with start <= t < end in order of time. Buoys do not hurry: `rate` changes nothing."""
         return self._readings(*self.schedule.reports(start, end))
 
-    def everybody(self, t: int, *, rate: float = 1.0) -> pa.Table:
+    def snapshot(self, t: int, *, rate: float = 1.0) -> pa.Table:
         return self._readings(np.arange(len(self.lon), dtype=np.int64), np.full(len(self.lon), t, np.int64))
 
     def history(self, end: int) -> pa.Table:

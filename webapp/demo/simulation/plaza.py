@@ -134,7 +134,7 @@ class Plaza:
         rows = pa.concat_tables(parts)
         return rows.take(pa.array(np.argsort(rows["t"].to_numpy(), kind="stable")))
 
-    def everybody(self, t: int, *, rate: float = 1.0) -> pa.Table:
+    def snapshot(self, t: int, *, rate: float = 1.0) -> pa.Table:
         """Nobody: the next frame shows them all, and rows between two frames would be no part of what anybody does."""
         return self.rows(t, t, rate=rate)
 

@@ -41,7 +41,7 @@ class Roads:
         return float(self.x[node]), float(self.y[node])
 
     def speed(self, a: Node, b: Node) -> float:
-        """Metres a second that are usual on the street between two neighbouring crossings."""
+        """The usual speed on the street between two neighbouring crossings, in metres a second."""
         line = a[0] if a[0] == b[0] else a[1]
         reach = max(abs(a[0] - CENTRE), abs(a[1] - CENTRE))
         if abs(line - CENTRE) in RINGS and reach == abs(line - CENTRE):

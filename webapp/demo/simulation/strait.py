@@ -87,7 +87,7 @@ class Strait:
     def rows(self, start: int, end: int, *, rate: float = 1.0) -> pa.Table:
         return self._reports(*self.schedule.reports(start, end), rate)
 
-    def everybody(self, t: int, *, rate: float = 1.0) -> pa.Table:
+    def snapshot(self, t: int, *, rate: float = 1.0) -> pa.Table:
         return self._reports(np.arange(VESSELS, dtype=np.int64), np.full(VESSELS, t, np.int64), rate)
 
     def _reports(self, vessel: Ints, t: Ints, rate: float) -> pa.Table:

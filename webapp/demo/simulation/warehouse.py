@@ -105,7 +105,7 @@ class Warehouse:
         reads = ((began + read.at, read.tag, read.reader) for course, thing, nth, began in rounds for read in course.reads(thing, nth))
         return _table(sorted(read for read in reads if start <= read[0] < end))
 
-    def everybody(self, t: int, *, rate: float = 1.0) -> pa.Table:
+    def snapshot(self, t: int, *, rate: float = 1.0) -> pa.Table:
         """Nothing: a read that no antenna made would be a lie that queries believe."""
         return _table([])
 

@@ -45,7 +45,7 @@ class World(Protocol):
         """All reports with start <= t < end in order of time."""
         ...
 
-    def everybody(self, t: int, *, rate: float = 1.0) -> pa.Table:
+    def snapshot(self, t: int, *, rate: float = 1.0) -> pa.Table:
         """One report of everything at `t`; empty in a world where only what happens is reported."""
         ...
 

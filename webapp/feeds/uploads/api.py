@@ -32,7 +32,7 @@ from webapp.feeds.uploads.inspection import inspect
 TUS = {"Tus-Resumable": "1.0.0"}
 OFFERED = {**TUS, "Tus-Version": "1.0.0", "Tus-Extension": "creation,termination", "Tus-Max-Size": str(store.GREATEST_BYTES)}
 PART_BYTES = 16_000_000
-"""One request brings at most so many bytes of a file."""
+"""At most so many bytes of a file per request."""
 TUS_VERSION = OpenApiParameter("Tus-Resumable", str, OpenApiParameter.HEADER, required=True, enum=["1.0.0"])
 
 
@@ -74,7 +74,7 @@ class UploadSerializer(OwnedSerializer):
 
 
 class LoadSerializer(serializers.Serializer[Any]):
-    """What is to be made of a file. The schema of a new feed follows from the reading."""
+    """How to load a file. The schema of a new feed follows from the reading."""
 
     feed = serializers.DictField(required=False, help_text="Settings of a new feed.")
     into = serializers.CharField(required=False, help_text="The name of a feed that is there, instead.")
@@ -213,7 +213,7 @@ class UploadView(OwnedView):
         """The feed of this name, to which the user may add. Raises Refused."""
         feed = Feed.objects.editable_by(person(self.request)).filter(name=str(name)).first()
         if feed is None:
-            raise refuse("/into", Message("There is no such feed to which you may add."))
+            raise refuse("/into", Message("There is no such feed that you may add rows to."))
         return feed
 
     def _feed_values(self, given: dict[str, Any], reading: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A file into a feed that is there (decision 32): read as the files before it were, as far as its columns allow, and checked against the feed."""
+"""Loads a file into an existing feed (decision 32): read like the files before it, as far as its columns allow, and checked against the feed."""
 
 from __future__ import annotations
 
@@ -46,14 +46,13 @@ def _last_reading(feed: Feed) -> dict[str, Any]:
 
 
 def _fixed(feed: Feed) -> dict[str, Any]:
-    """What follows from the feed alone."""
+    """The part of the reading that follows from the feed alone."""
     return {**({"crs": PLANE} if feed.crs == "planar" else {}), **({"time_format": TICKS} if feed.time == "ticks" else {})}
 
 
 def _as_before(before: Mapping[str, Any], found: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the earlier reading fits this file: how it is written, if it is of that kind, and columns that it has too.
-
-    What was `chosen` comes first.
+    """The part of the earlier reading that fits this file: its format, if the kind is the same, and the columns that it has too. `chosen` values
+    take precedence.
     """
     columns = {column["name"] for column in found["columns"]}
     kept = {key: before[key] for key in MEANT if _names(before[key]) and set(_names(before[key])) <= columns}
@@ -72,7 +71,7 @@ def _names(value: Any) -> Sequence[str]:
 
 
 def _attributes(feed: Feed, found: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """For each column of the feed the column of the file that it came from before, or that would become it now."""
+    """For each column of the feed the column of the file that it was read from before, or would be read from now."""
     columns = {column["name"] for column in found["columns"]}
     sources = {one["name"]: one["source"] for readings in (found["reading"], before) for one in readings.get("attributes", ())}
     for name, kind in feed.columns.items():
@@ -99,7 +98,7 @@ def _comparison(feed: Feed, found: Mapping[str, Any], remembered: bool) -> dict[
 
 
 def oldest_useful(feed: Feed) -> int | None:
-    """Rows before this time would be late, and count for nothing; null while the feed has no clock."""
+    """Rows before this time would be late, and ignored; null while the feed has no clock."""
     clock = log_of(feed).end[1]
     return None if clock is None else clock - feed.lateness
 

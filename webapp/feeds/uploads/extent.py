@@ -1,4 +1,4 @@
-"""Where the rows of a file lie, so that the map of a new feed opens there."""
+"""The extent of a file's rows: the map of a new feed opens there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.model.columns import X, Y
 from engine.model.feed import Crs
 
 MAP_PX = (900.0, 450.0)
-"""What a live map has at least on a desk."""
+"""The least size of a live map on a desktop screen."""
 MARGIN = 0.01
 """Of each piece's rows, on both sides: receivers without a fix report 0, 0."""
 WORLD_PX = 256.0

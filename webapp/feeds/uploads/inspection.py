@@ -1,4 +1,4 @@
-"""Uploaded files as a caged process reads them: nothing of them is parsed by the server itself but Arrow, which is counted and checked."""
+"""Reads uploaded files in a caged process: the server itself parses only the Arrow data that it returns, after counting and checking it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PIECE = Limits(rows=4_000_000, values=40_000_000, unpacked=200_000_000)
 
 
 def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """What the file at `path` holds, read as `chosen` says and else as is likely. Raises Refused."""
+    """The contents of the file at `path`, read as `chosen` says, with guesses for the rest. Raises Refused."""
     answer = _ask(INSPECTIONS, {"do": "inspect", "path": str(path), "name": name, "chosen": chosen}, path, INSPECT_S)
     found: dict[str, Any] = answer["found"]
     return found

@@ -1,4 +1,4 @@
-"""Uploaded files on their way into the log: read in order of time into a spool, then sent, as history at once or at the pace of life.
+"""Loads uploaded files into the log: reads them in order of time into a spool, then sends the rows, as history at once or in real time.
 
 Each row arrives once, whenever this process dies: the rows of one delivery, and what becomes of their times, are noted before it is sent, under
 a key made of their places. Reading starts again after a restart; nothing has been sent by then but dead letters, each under its own key.
@@ -31,7 +31,7 @@ from engine.model.faults import Refused, refuse
 from engine.model.feed import Crs
 from engine.model.messages import Message
 from engine.sources.reading import reading_of
-from webapp.feeds.damage import kept_apart
+from webapp.feeds.damage import damage_isolated
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import Feed, Upload, UploadState
 from webapp.feeds.playback import Move
@@ -67,7 +67,7 @@ class Loads:
         self._expired = time.monotonic()
 
     def serve(self, end: threading.Event) -> None:
-        """Works until `end`. A database or disk that is away is waited for."""
+        """Works until `end`. Waits for a database or disk that is away."""
         while not end.is_set():
             try:
                 wait = self.round()
@@ -78,7 +78,7 @@ class Loads:
             end.wait(wait)
 
     def round(self) -> float:
-        """A step of each upload whose turn it is; how long nothing is due."""
+        """One step of each upload that is due; returns how long until the next is."""
         self._expire()
         active = list(Upload.objects.filter(state__in=ACTIVE, feed__damage=None).values_list("pk", flat=True))
         paused = set(Upload.objects.filter(state=UploadState.PAUSED).values_list("pk", flat=True))
@@ -97,7 +97,7 @@ class Loads:
             return
         steps = self._steps.setdefault(pk, Loading(upload).steps())
         try:
-            with kept_apart(upload.feed):
+            with damage_isolated(upload.feed):
                 self._due[pk] = time.monotonic() + next(steps, 0.0)
                 return
         except Refused as refused:
@@ -136,7 +136,7 @@ class Loading:
         if self.upload.rows is None:
             yield from self._read()
         elif not self.spool.exists():
-            # Backups hold no files on their way.
+            # Backups contain no uploaded files.
             raise refuse("/file", Message("The file is not on this server any more: upload it again. What was loaded of it is in the feed."))
         yield from self._send()
         self._note(state=UploadState.DONE)
@@ -158,7 +158,7 @@ class Loading:
         for left in folder_of(self.upload).glob("vedette-sort-*"):
             shutil.rmtree(left, ignore_errors=True)
         read = rows = dead = late = 0
-        # Late rows would stand in the log for ever and count for nothing. A feed that is new has no clock yet.
+        # Late rows would stay in the log and never be evaluated. A new feed has no clock yet.
         first = None if self.upload.as_now else oldest_useful(self.feed)
         span: list[int] = []
         extent = Extent()
@@ -170,7 +170,7 @@ class Loading:
                     raise refuse("/file", Message("The file has more than {most:,} rows: load it in parts.", most=MOST_ROWS))
                 if piece.dead_count:
                     dead += piece.dead_count
-                    self._bury(number, piece.dead())
+                    self._store_dead_letters(number, piece.dead())
                 if useful.num_rows:
                     sort.add(completed(useful, self.feed))
                     extent.add(useful)
@@ -201,7 +201,7 @@ class Loading:
                 writer.write_table(table, max_chunksize=SPOOL_ROWS)
                 yield 0.0
 
-    def _bury(self, number: int, dead: list[DeadLetter]) -> None:
+    def _store_dead_letters(self, number: int, dead: list[DeadLetter]) -> None:
         nothing = row_schema(self.feed.engine_feed()).empty_table()
         ingest(self.feed, Delivery(nothing, dead, self._source, f"upload-{self.upload.pk}-dead-{self._attempt}-{number}", self.upload.pk.hex))
 
@@ -215,7 +215,7 @@ class Loading:
         return f"upload:{self.upload.name}"
 
     def _open_map_at(self, extent: Extent) -> None:
-        """Who has chosen where the map opens keeps it."""
+        """A view that the user chose is kept."""
         with transaction.atomic():
             feed = Feed.objects.select_for_update(of=("self",)).get(pk=self.feed.pk)
             if not feed.view and (view := extent.view(Crs(feed.crs))) is not None:
@@ -223,7 +223,7 @@ class Loading:
                 feed.save(update_fields=["view"])
 
     def _keep_all(self, span: list[int]) -> None:
-        """Retention counts back from the newest row: nothing of the file is to be dropped before anybody has looked at it."""
+        """Retention counts back from the newest row: no row of the file may be dropped before users have seen it."""
         if self.feed.time != "ms":
             return
         if not self.upload.as_now and (oldest := log_of(self.feed).first_t) is not None:
@@ -270,7 +270,7 @@ class Loading:
         now = time.time_ns() // 1_000_000
         first = rest.column(TIME)[0].as_py()
         behind = now - self._move.moved(rest.slice(0, 1)).column(TIME)[0].as_py()
-        # The wall clock went on while nothing was sent: the next row happens now, so that it is not late.
+        # The wall clock advanced while nothing was sent: the next row gets the present time, so that it is not late.
         if (begun_anew and behind > 0) or behind > max(SLACK_MS, self.feed.lateness // 2):
             self.upload.moved_since, self.upload.moved_to = first, now
         times = self._move.moved(rest).column(TIME).to_numpy()

@@ -1,4 +1,4 @@
-"""Where uploaded files lie, and what becomes of uploads that are not loaded."""
+"""Storage of uploaded files, and removal of uploads that are not loaded."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from webapp.feeds.uploads.existing import check_into
 
 GREATEST_BYTES = 4_000_000_000
 KEPT = timedelta(days=2)
-"""A file that nobody goes on with is removed after so long."""
+"""An abandoned file is removed after this long."""
 ACTIVE = (UploadState.READING, UploadState.SENDING)
 AT_REST = (UploadState.UPLOADING, UploadState.READY, UploadState.DONE, UploadState.CANCELLED, UploadState.FAILED)
 LEAST_RATE, GREATEST_RATE = 0.01, 10_000.0
 
 
 class WrongOffset(ValueError):
-    """The bytes do not follow on those that are there."""
+    """The bytes do not follow the stored ones."""
 
 
 def folder_of(upload: Upload) -> Path:
@@ -45,7 +45,7 @@ def folder_of(upload: Upload) -> Path:
 
 
 def file_of(upload: Upload) -> Path:
-    """The file as far as it has come."""
+    """The file with the bytes received so far."""
     return folder_of(upload) / "file"
 
 
@@ -54,7 +54,7 @@ def _root() -> Path:
 
 
 def offset_of(upload: Upload) -> int:
-    """How many of its bytes have come."""
+    """How many of its bytes have been received."""
     try:
         return file_of(upload).stat().st_size
     except FileNotFoundError:
@@ -74,7 +74,7 @@ def upload_create(*, owner: User, name: str, size: int) -> Upload:
 
 
 def upload_append(*, upload: Upload, offset: int, data: bytes) -> int:
-    """Puts bytes behind those that are there; how many there are now. Raises WrongOffset, Refused."""
+    """Appends bytes; returns the new size. Raises WrongOffset, Refused."""
     if upload.state != UploadState.UPLOADING:
         raise WrongOffset(Message("All of the file is there."))
     with file_of(upload).open("ab") as file:
@@ -94,7 +94,7 @@ def upload_append(*, upload: Upload, offset: int, data: bytes) -> int:
 
 @transaction.atomic
 def upload_delete(*, upload: Upload) -> None:
-    """Forgets an upload and its file. Raises InUse while it is being loaded."""
+    """Removes an upload and its file. Raises InUse while it is being loaded."""
     upload = Upload.objects.select_for_update().get(pk=upload.pk)
     if upload.state not in AT_REST:
         raise InUse([Fault("", Message("The file is being loaded: cancel that first."))])
@@ -116,7 +116,7 @@ def upload_load(
 ) -> Feed:
     """Has the file's rows loaded into the feed `into`, or into a new one of `user` with the settings `feed`. Raises Refused.
 
-    How a feed that is there takes files follows from its clock: `as_now` and `ordered` are those of new feeds (decision 32).
+    How an existing feed loads files follows from its clock: `as_now` and `ordered` are those of new feeds (decision 32).
     """
     upload = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
     if upload.state not in (UploadState.READY, UploadState.FAILED):
@@ -132,7 +132,7 @@ def upload_load(
         )
     read = reading_of(reading)
     if not read.time:
-        raise refuse("/reading/time", Message("Choose the column that tells the time."))
+        raise refuse("/reading/time", Message("Choose the column with the time."))
     if read.crs == UTM:
         raise refuse("/reading/crs", Message("The coordinates look like UTM, and the file does not say of which zone: choose the zone."))
     if as_now and read.time_format == TICKS:
@@ -154,7 +154,7 @@ def upload_load(
 def _feed_for(read: Reading, *, user: User, feed: Mapping[str, Any], as_now: bool) -> Feed:
     """A new feed for the rows that the reading makes. Raises Refused with pointers below /feed."""
     schema = read.feed("upload").to_json()
-    # Histories have gaps, and a row after one is not from the future.
+    # Histories have gaps, and a row after a gap is not from the future.
     guard = {} if as_now else {"ahead": None}
     try:
         return feed_create(
@@ -171,7 +171,7 @@ def _forget_progress(upload: Upload) -> None:
 
 @transaction.atomic
 def upload_steer(*, upload: Upload, action: str) -> Upload:
-    """Pauses, resumes or cancels the loading. What was sent stays in the feed. Raises InUse."""
+    """Pauses, resumes or cancels the loading. Rows already sent stay in the feed. Raises InUse."""
     upload = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
     if action == "pause" and upload.state in ACTIVE:
         upload.paused_in, upload.state = upload.state, UploadState.PAUSED
@@ -187,7 +187,7 @@ def upload_steer(*, upload: Upload, action: str) -> Upload:
 
 
 def uploads_expire() -> None:
-    """Removes files that nobody goes on with, and folders of uploads that are gone with their feeds."""
+    """Removes abandoned files, and folders of uploads that were removed with their feeds."""
     old = Upload.objects.filter(touched_at__lt=timezone.now() - KEPT, state__in=AT_REST)
     for upload in old[:100]:
         upload_delete(upload=upload)

@@ -9,9 +9,9 @@ from webapp.queries.sentences.words import Specification, duration, region_name,
 
 
 def arrival(specification: Specification, feed: Feed) -> str:
-    """`Tells while something is on its way into port A: it would be inside within 10 minutes.`"""
+    """`Reports while something is on its way into port A: it would be inside within 10 minutes.`"""
     return gettext(
-        "Tells while %(who)s is on its way into %(region)s: it would be inside within %(within)s, if it went straight on as it did over the last "
+        "Reports while %(who)s is on its way into %(region)s: it would be inside within %(within)s, if it went straight on as it did over the last "
         "%(over)s. A report counts for %(gap)s."
     ) % {
         "who": something(specification.get("where")),

@@ -22,13 +22,13 @@ SPANS: Mapping[str, str | Promise] = {
 
 
 def composite(specification: Specification, feed: Feed) -> str:
-    """`Tells when SHELF, then EXIT with no CHECKOUT in between, all of one entity and within 10 minutes.`"""
+    """`Reports when SHELF, then EXIT with no CHECKOUT in between, all of one entity and within 10 minutes.`"""
     tree = _tree(specification["pattern"])
     values = {"pattern": pattern_words(tree, feed), "within": span_of(specification["within"], feed)}
     if specification.get("per") == "entity":
-        text = gettext("Tells of %(pattern)s, all of one entity and within %(within)s.") % values
+        text = gettext("Reports %(pattern)s, all of one entity and within %(within)s.") % values
     else:
-        text = gettext("Tells of %(pattern)s, within %(within)s.") % values
+        text = gettext("Reports %(pattern)s, within %(within)s.") % values
     means = gettext("%(name)s means %(conditions)s")
     meanings = listed([means % {"name": name, "conditions": _primitive(entry)} for name, entry in specification["primitives"].items()], "and")
     return f"{text} {meanings}.{counting(specification)}"
@@ -61,7 +61,7 @@ def pattern_words(tree: Any, feed: Feed) -> str:
         phrase = listed([_part(part, feed) for part in _operands(tree, kind)], "and" if kind == "and" else "or")
         return phrase if kind == "or" else gettext("%(parts)s in any order") % {"parts": phrase}
     first, *others = tree[kind]
-    # What comes first comes first: brackets about it say nothing.
+    # Brackets around the first part change nothing.
     before = pattern_words(first, feed) if _is_chain(first) else _part(first, feed)
     parts = [_part(part, feed) for part in others]
     if kind in SPANS:

@@ -12,22 +12,22 @@ from webapp.queries.sentences.words import Specification, conditions, distance, 
 
 
 def border(specification: Specification, feed: Feed) -> str:
-    """`Tells when something enters or leaves port A.`"""
+    """`Reports when something enters or leaves port A.`"""
     place = place_of(specification)
     moves = gettext(", also between two reports") if specification.get("segments") else ""
-    return _tells(specification, [place.enters, place.leaves], moves) + options(specification, feed)
+    return _reports(specification, [place.enters, place.leaves], moves) + options(specification, feed)
 
 
 def transition(specification: Specification, feed: Feed) -> str:
-    """`Tells when something enters port A and does not leave it within 3 minutes.`"""
+    """`Reports when something enters port A and does not leave it within 3 minutes.`"""
     steps = _steps(place_of(specification), specification["within"], feed)
     wanted = specification.get("types") or list(steps)
-    return _tells(specification, [step for name, step in steps.items() if name in wanted], "") + options(specification, feed)
+    return _reports(specification, [step for name, step in steps.items() if name in wanted], "") + options(specification, feed)
 
 
-def _tells(specification: Specification, what: Sequence[str], moves: str) -> str:
+def _reports(specification: Specification, what: Sequence[str], moves: str) -> str:
     who = something(specification.get("where"))
-    return gettext("Tells when %(who)s %(what)s%(moves)s.") % {"who": who, "what": listed(what, "or"), "moves": moves}
+    return gettext("Reports when %(who)s %(what)s%(moves)s.") % {"who": who, "what": listed(what, "or"), "moves": moves}
 
 
 def options(specification: Specification, feed: Feed) -> str:
@@ -38,7 +38,7 @@ def options(specification: Specification, feed: Feed) -> str:
     if specification.get("accuracy"):
         parts.append(gettext("Positions are trusted to within %(column)s.") % {"column": specification["accuracy"]})
     if specification.get("first") == "enter":
-        parts.append(gettext("What is inside at its first report has entered."))
+        parts.append(gettext("An entity that is inside at its first report has entered."))
     if specification.get("dwell"):
         parts.append(gettext("A visit counts only when it lasts for more than %(span)s.") % {"span": duration(specification["dwell"], feed)})
     if specification.get("while"):

@@ -1,4 +1,4 @@
-"""What stands at a sentence's end for answers of other queries that are events of a query."""
+"""The end of a sentence about events that are answers of other queries."""
 
 from __future__ import annotations
 

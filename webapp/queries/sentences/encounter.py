@@ -11,10 +11,10 @@ from webapp.queries.sentences.words import Specification, conditions, counting, 
 
 
 def encounter(specification: Specification, feed: Feed) -> str:
-    """`Tells while something whose kind is tug and something whose kind is cargo are within 300 m of each other.`"""
+    """`Reports while something whose kind is tug and something whose kind is cargo are within 300 m of each other.`"""
     between = gettext(", also on the way between two reports") if specification.get("position") == "interpolated" else ""
     text = gettext(
-        "Tells while %(pair)s are within %(distance)s of each other%(place)s%(lasting)s. It looks every %(every)s%(between)s; a report counts for "
+        "Reports while %(pair)s are within %(distance)s of each other%(place)s%(lasting)s. It looks every %(every)s%(between)s; a report counts for "
         "%(gap)s."
     ) % {
         "pair": _pair(*((specification.get(role) or {}).get("where") for role in "ab")),

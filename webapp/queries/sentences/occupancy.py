@@ -9,7 +9,7 @@ from webapp.queries.sentences.words import Specification, conditions, duration, 
 
 
 def occupancy(specification: Specification, feed: Feed) -> str:
-    """`Tells while at least 5 are in the anchorage for 10 minutes or longer.`"""
+    """`Reports while at least 5 are in the anchorage for 10 minutes or longer.`"""
     op, n = specification["count"]
     is_none = op == "<=" and n == 0
     at_least, at_most = gettext("at least %(count)s"), gettext("at most %(count)s")
@@ -21,9 +21,9 @@ def occupancy(specification: Specification, feed: Feed) -> str:
         "lasting": lasting(specification, feed),
     }
     if values["conditions"]:
-        text = gettext("Tells while %(who)s whose %(conditions)s %(are)s %(where)s%(lasting)s.") % values
+        text = gettext("Reports while %(who)s whose %(conditions)s %(are)s %(where)s%(lasting)s.") % values
     else:
-        text = gettext("Tells while %(who)s %(are)s %(where)s%(lasting)s.") % values
+        text = gettext("Reports while %(who)s %(are)s %(where)s%(lasting)s.") % values
     if specification.get("stale") is None:
         return text
     return text + gettext(" A report counts for %(gap)s.") % {"gap": duration(specification["stale"], feed)}

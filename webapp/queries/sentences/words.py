@@ -1,4 +1,4 @@
-"""What the sentences of all families are made of, in the reader's language: regions, values, conditions, lengths of time."""
+"""Phrases that the sentences of all families share, in the reader's language: regions, values, conditions, lengths of time."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def conditions(triples: Any) -> str:
 
 
 def counting(specification: Specification) -> str:
-    """What stands at a sentence's end for the specification's own `where`."""
+    """The end of a sentence for the specification's own `where`."""
     phrase = conditions(specification.get("where"))
     return gettext(" Only events count whose %(conditions)s.") % {"conditions": phrase} if phrase else ""
 

@@ -1,4 +1,4 @@
-/** What the pages know of a family. One module a family; `index.ts` registers them, `views/editors/registry.ts` their editors. */
+/** The pages' knowledge of a family. One module a family; `index.ts` registers them, `views/editors/registry.ts` their editors. */
 
 import { distanceWords } from "../units";
 import { t } from "../texts";
@@ -40,6 +40,6 @@ export function distance(name: string): MeasureOf {
 }
 
 export const ABOUT_ONE = t("entity is the one it is about");
-/** An answer may name so many entities. */
+/** The most entities that an answer may name. */
 const MOST_ENTITIES = 32;
 export const ABOUT_SEVERAL = t("entity, entity2, … up to entity{MOSTENTITIES} are those it is about", { MOSTENTITIES: MOST_ENTITIES });

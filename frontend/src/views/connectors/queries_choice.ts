@@ -65,7 +65,7 @@ export class QueriesChoice {
     // What is chosen and gone, or not to be seen any more, can be taken out.
     const gone = [...this.chosen]
       .filter((id) => !this.rows!.some((row) => row.id === id))
-      .map((id) => ({ id, name: t("Query {id}, which is gone", { id }) }));
+      .map((id) => ({ id, name: t("Query {id}, removed", { id }) }));
     const sought = this.search.value.trim().toLowerCase();
     const shown = [...this.rows, ...gone].filter(({ name }) => name.toLowerCase().includes(sought));
     const nothing = this.rows.length === 0 ? t("The feed has no queries yet.") : t("No query has such a name.");

@@ -11,7 +11,7 @@ export function trialView(trial: Trial): HTMLElement[] {
   return [
     h("h3", { class: "section-title" }, t("As it came")),
     table(trial.records.slice(0, 5)),
-    h("h3", { class: "section-title" }, trial.rows.length === 0 ? t("No row could be made of it") : t("Rows of the feed")),
+    h("h3", { class: "section-title" }, trial.rows.length === 0 ? t("It could not be read as a row") : t("Rows of the feed")),
     ...(trial.rows.length === 0 ? [] : [table(trial.rows.slice(0, 5))]),
     ...trial.dead.slice(0, 5).map((one) => h("p", { class: "small muted" }, `${one.reason}: ${one.detail}`)),
   ];

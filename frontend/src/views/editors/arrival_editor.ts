@@ -16,9 +16,9 @@ const SPANS: Record<SpanKey, { label: string; hint: string }> = {
   within: { label: t("Inside within"), hint: t("So far ahead does the query look.") },
   over: {
     label: t("Course and speed over the last"),
-    hint: t("From where it was so long ago straight to its last report. Longer is steadier, shorter notices a turn sooner."),
+    hint: t("From its position this long ago straight to its last report. A longer time is steadier, a shorter one notices turns sooner."),
   },
-  gap: { label: t("A report counts for"), hint: t("Who is silent for so long is no longer expected.") },
+  gap: { label: t("A report counts for"), hint: t("An entity that is silent for this long is no longer expected.") },
 };
 
 export const open: OpenEditor = (document, context) => new ArrivalEditor(document, context);

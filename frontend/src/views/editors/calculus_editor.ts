@@ -61,7 +61,7 @@ class CalculusEditor {
         "div",
         { class: "panel-head" },
         h("h2", {}, t("Rules")),
-        h("span", { class: "hint" }, t("RTEC’s notation; Ctrl+Space lists what can stand here.")),
+        h("span", { class: "hint" }, t("RTEC’s notation; Ctrl+Space lists what can be written here.")),
       ),
       this.said,
       this.rules.element,

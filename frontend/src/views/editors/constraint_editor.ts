@@ -214,7 +214,7 @@ class ConstraintEditor implements FamilyEditor {
   private turn(view: View): void {
     if (view === this.view) return;
     if (this.view === "text" && (this.closure === null || this.closure.document === null)) {
-      toast(t("Put the text right first: the graph shows what it says."), "critical");
+      toast(t("Correct the text first: the graph shows its content."), "critical");
       return;
     }
     if (view === "text") {
@@ -231,7 +231,7 @@ class ConstraintEditor implements FamilyEditor {
         distance: "",
         where: this.entries.variables[0]?.where ?? [],
       });
-      toast(t("The short form says one thing about all events: what the graph said besides is gone."));
+      toast(t("The short form has the same constraints for all events: the graph's other constraints are removed."));
     }
     this.view = view;
     this.chosen = null;

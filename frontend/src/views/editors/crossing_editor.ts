@@ -201,7 +201,7 @@ class CrossingEditor implements FamilyEditor {
       { class: "field", "data-pointer": "/first" },
       h("span", { class: "label" }, t("First report already inside")),
       h("div", { class: "segmented", role: "group", "aria-label": t("First report already inside") }, ...buttons),
-      h("span", { class: "hint" }, t("Whatever stood inside before the feed knew of it.")),
+      h("span", { class: "hint" }, t("Also entities that were inside before their first report.")),
     );
   }
 
@@ -221,7 +221,7 @@ class CrossingEditor implements FamilyEditor {
 
   private during(): HTMLElement {
     const texts = {
-      none: t("Inside is inside, whatever else the report says."),
+      none: t("Every report inside counts, whatever its attributes."),
       some: t("Inside means: in there, and its report meets all of these."),
     };
     const conditions = new ConditionsField({

@@ -37,7 +37,7 @@ class EncounterEditor implements FamilyEditor {
       pointer: "/where",
       id: "where",
       texts: {
-        none: t("Every report tells a place."),
+        none: t("Every report has a place."),
         some: t("Only reports that meet all of these tell a place; the others are as if they were not there."),
       },
       onChange: () => this.set({ where: where.value() }),
@@ -48,7 +48,7 @@ class EncounterEditor implements FamilyEditor {
       section(
         t("Where is each?"),
         this.position(),
-        h("div", { class: "pair" }, this.duration("every", t("Look every")), this.duration("gap", t("A report tells the place for"))),
+        h("div", { class: "pair" }, this.duration("every", t("Look every")), this.duration("gap", t("A report counts for"))),
       ),
       h(
         "section",

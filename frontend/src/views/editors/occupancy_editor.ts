@@ -56,7 +56,7 @@ class OccupancyEditor implements FamilyEditor {
       value: this.entries.stale,
       pointer: "/stale",
       placeholder: t("ever"),
-      hint: t("Who reports nothing for so long is no longer there. Empty: who was there last is there."),
+      hint: t("An entity without a report for this long no longer counts. Empty: it counts until its next report."),
       onChange: () => this.set({ stale: stale.value() }),
     });
     const where: ConditionsField = new ConditionsField({

@@ -150,7 +150,7 @@ export class Overlays {
   }
 
   private async remove(one: Shown): Promise<void> {
-    const effect = t("“{name}” is removed for everybody.", { name: one.name });
+    const effect = t("“{name}” is removed for all users.", { name: one.name });
     if (!(await confirmDanger(t("Remove this overlay?"), effect, t("Remove overlay")))) return;
     try {
       await call(`${this.address}${one.id!}/`, { method: "DELETE" });

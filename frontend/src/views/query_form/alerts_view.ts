@@ -85,7 +85,7 @@ export class AlertsView {
         { class: "field", "data-pointer": "/calls_per_hour" },
         h("label", { for: "calls-per-hour" }, t("Messages an hour, at most")),
         this.perHour,
-        h("span", { class: "hint" }, t("What is beyond that comes together. All alerts are on the desk.")),
+        h("span", { class: "hint" }, t("Alerts beyond that arrive in one message. All alerts are on the desk.")),
       ),
     );
   }

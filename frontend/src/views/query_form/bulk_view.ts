@@ -146,7 +146,7 @@ export class BulkView {
 
   private failed(error: unknown): void {
     this.handlers.onReady(null);
-    replace(this.result, empty("circle-alert", t("Nothing can be made of it yet"), reason(error)));
+    replace(this.result, empty("circle-alert", t("It cannot be read yet"), reason(error)));
     if (error instanceof ApiError) this.handlers.onFaults(error);
   }
 

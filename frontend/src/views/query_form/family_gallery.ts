@@ -11,7 +11,7 @@ const FORMS: Record<string, { icon: string; title: string; text: string }> = {
   total: {
     icon: "hourglass",
     title: t("How long in all"),
-    text: t("It was there for so many of the last minutes, on and off, or for hardly any."),
+    text: t("It was there for a total time within the last minutes, or for hardly any."),
   },
   sums: { icon: "sigma", title: t("Differences and sums"), text: t("One reading is higher than another by so much, or twice as high.") },
   absence: {

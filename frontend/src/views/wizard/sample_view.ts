@@ -181,7 +181,7 @@ export class SampleView {
       );
     replace(
       this.table,
-      h("h2", { class: "section-title" }, t("The first rows, as they stand in the file")),
+      h("h2", { class: "section-title" }, t("The first rows, as they are in the file")),
       h("div", { class: "table-wrap" }, h("table", { class: "table" }, h("thead", {}, head), h("tbody", {}, ...rows))),
     );
   }

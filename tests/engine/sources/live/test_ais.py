@@ -1,4 +1,4 @@
-"""AIS over real sockets on loopback: what the recordings hold comes out, whoever sends it, in whatever pieces."""
+"""AIS over real sockets on loopback: the recordings' reports come out, from any sender and in any chunks."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def test_lines_of_csv(server: Broker, publisher: Publisher) -> None:
 
 @pytest.mark.parametrize("version", ["3", "5"])
 def test_what_was_not_acknowledged_comes_again_and_is_known_again(server: Broker, publisher: Publisher, version: str) -> None:
-    """The process dies after it stored and before it acknowledged: a new one is told the offset of what is stored."""
+    """The process dies after it stored and before it acknowledged: a new one gets the offset of what is stored."""
     given = {"topic": f"again{version}/{{entity}}", "version": version, "identity": f"again{version}"}
     with source_at(server, **given) as source:
         publisher.send(*[(f"again{version}/e", json.dumps({"n": n}).encode()) for n in range(10)])

@@ -45,14 +45,14 @@ def test_reports_do_not_depend_on_how_they_are_asked_for(name: str) -> None:
 def test_everybody_is_there_at_once_and_reports_soon(name: str) -> None:
     soon = NOW + SOON_MS.get(name, 10_000)
     silent = {one.entities[0] for one in of(name).truth(NOW, soon) if one.kind == "gap"}
-    for rows in (of(name).everybody(NOW), of(name).rows(NOW, soon)):
+    for rows in (of(name).snapshot(NOW), of(name).rows(NOW, soon)):
         assert len({*rows["entity"].to_pylist(), *silent}) == SIZES[name]
 
 
 @pytest.mark.parametrize("name", sorted({*WORLDS} - {*SIZES}))
 def test_nobody_is_where_no_antenna_read_it_and_no_camera_saw_it(name: str) -> None:
-    assert of(name).everybody(NOW).num_rows == 0
-    assert of(name).everybody(NOW).schema == of(name).rows(NOW, NOW + 10_000).schema
+    assert of(name).snapshot(NOW).num_rows == 0
+    assert of(name).snapshot(NOW).schema == of(name).rows(NOW, NOW + 10_000).schema
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -83,7 +83,7 @@ def test_who_truly_calls_at_a_place_reports_from_it(name: str) -> None:
 def test_the_pursuer_keeps_behind_the_one_that_flees() -> None:
     place = of("strait")
     pursuit = next(one for one in place.truth(NOW, NOW + 3_600_000) if one.kind == "pursuit")
-    later, now = place.everybody(pursuit.start + 25_000), place.everybody(pursuit.start)
+    later, now = place.snapshot(pursuit.start + 25_000), place.snapshot(pursuit.start)
     names = now["entity"].to_pylist()
     pursuer, fled = (names.index(name) for name in pursuit.entities)
     assert abs(later["x"][pursuer].as_py() - now["x"][fled].as_py()) < 0.001

@@ -1,4 +1,4 @@
-"""`manage.py demo_seed`: what a newcomer finds. May be run again: nothing is doubled, nothing that was changed is changed back."""
+"""`manage.py demo_seed`: the demo's users, feeds and queries. May be run again: nothing is duplicated, and changes are kept."""
 
 from __future__ import annotations
 

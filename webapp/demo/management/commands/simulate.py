@@ -108,15 +108,15 @@ def run(place: World, client: IngestClient, *, feed: str, rate: float = 1.0, sec
     end = None if seconds is None else sent_to + round(1000 * seconds)
     if isinstance(place, WithHistory):
         send_history(place, client, feed=feed, end=sent_to)
-    everybody = place.everybody(sent_to, rate=rate)
-    if everybody.num_rows:
-        client.send(feed, everybody, key=f"simulate-{run_id}-{sent_to}")
+    snapshot = place.snapshot(sent_to, rate=rate)
+    if snapshot.num_rows:
+        client.send(feed, snapshot, key=f"simulate-{run_id}-{sent_to}")
     # A report at the very time of the first picture would repeat it.
     sent_to += 1
     while end is None or sent_to < end:
         time.sleep(max(0.0, (sent_to + tick - now_ms()) / 1000))
         now = now_ms()
-        if everybody.num_rows and now - sent_to > FALLEN_BEHIND_MS:
+        if snapshot.num_rows and now - sent_to > FALLEN_BEHIND_MS:
             sent_to = now - tick
         rows = place.rows(sent_to, now, rate=rate)
         if rows.num_rows:

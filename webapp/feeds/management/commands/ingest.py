@@ -32,7 +32,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         with single_service(Path(settings.VAR), "ingest", self.stdout.write) as end:
-            # Files of people are read at their own pace: heartbeats do not wait for them.
+            # Users' files are read in a thread of their own: heartbeats must not wait for them.
             threading.Thread(target=Loads().serve, args=(end,), name="uploads", daemon=True).start()
             Service().serve()
 
@@ -46,7 +46,7 @@ class Service:
         self._feeds: list[Feed] = []
 
     def serve(self) -> None:
-        """Never returns. A database or disk that is away is waited for: nothing is lost meanwhile, files stay where they are."""
+        """Never returns. Waits for a database or disk that is away: nothing is lost meanwhile, files stay where they are."""
         while True:
             try:
                 self.round(time.monotonic(), time.time_ns() // 1_000_000)
@@ -60,7 +60,7 @@ class Service:
         """What is due at `now` (monotonic seconds)."""
         if self._is_due("feeds", now, FEEDS_EVERY_S):
             close_old_connections()
-            # What is set aside waits for its repair: its files stay in the inbox.
+            # Feeds set aside wait for their repair: their files stay in the inbox.
             self._feeds = list(Feed.objects.filter(damage=None))
         for feed in self._feeds:
             if feed.wall_clock:

@@ -50,7 +50,7 @@ def renames(text: str) -> dict[str, str]:
 
 
 LOST = 3
-"""Exit status when rows were lost: everything was sent, not all of it counts."""
+"""Exit status when rows were lost: everything was sent, but some rows were late or dead."""
 WHY = "The page Feeds lists them with their reasons; for `late` see the feed's lateness, for `future` its setting `ahead`."
 
 
@@ -125,7 +125,7 @@ class Command(BaseCommand):
         )
         if done.late or done.dead or unread:
             reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(done.reasons.items()))
-            named = f" Of the dead letters that were told: {reasons}." if reasons else ""
+            named = f" Of the dead letters that were listed: {reasons}." if reasons else ""
             raise CommandError(f"{done.late + done.dead + unread} rows are no events of the feed.{named} {WHY}", returncode=LOST)
 
 

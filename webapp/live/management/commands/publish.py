@@ -15,12 +15,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         from webapp.live.publisher import Publisher
-        from webapp.platform.memory import keep_what_is_loaded
+        from webapp.platform.memory import freeze_loaded_objects
         from webapp.platform.waits import limit_waits
 
         limit_waits()
         publisher = Publisher()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: publisher.stopping.set())
-        keep_what_is_loaded()
+        freeze_loaded_objects()
         publisher.run()

@@ -20,7 +20,8 @@ STOPS_WITHIN_S = 120.0
 
 
 class Command(BaseCommand):
-    """Shows the clock; with --to it says what would go; with --yes it is done: the job is stopped meanwhile and started again."""
+    """Shows the clock; with --to it lists the rows that would be removed; with --yes it removes them: the job is stopped meanwhile and started
+    again."""
 
     help = "Shows a feed's clock, or sets it back: rows beyond the time become dead letters, and what is stored is corrected."
 

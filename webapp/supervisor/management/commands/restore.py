@@ -35,7 +35,7 @@ class Command(BaseCommand):
             with backup.staged(here.var) as staging:
                 manifest = backup.unpack(options["file"], staging)
                 backup.check_empty(here)
-                # First what takes effect as a whole or not at all: who tries again finds everything empty.
+                # Atomic steps first: a second attempt then finds everything empty.
                 with as_owner(connection):
                     backup.load(connection.settings_dict, staging / backup.DATABASE)
                 backup.place(staging, here)

@@ -1,4 +1,4 @@
-"""`manage.py run_job NAME`: the process of one job. Started by the reconciler; by hand for looking into things."""
+"""`manage.py run_job NAME`: the process of one job. Started by the reconciler; by hand for debugging."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ class Command(BaseCommand):
         status = JobDriver(options["name"], options["epoch"]).run()
         sys.stdout.flush()
         sys.stderr.flush()
-        # Not sys.exit: threads that still talk to a JVM that is gone would hold the process.
+        # Not sys.exit: threads that still wait for a dead JVM would block the process.
         os._exit(status)

@@ -103,7 +103,7 @@ export class SandboxView {
     this.element = h(
       "section",
       { class: "panel calculus-sandbox", "aria-label": t("Sandbox") },
-      h("div", { class: "panel-head" }, h("h2", {}, t("Try it on what has happened")), this.stretch.select, this.run),
+      h("div", { class: "panel-head" }, h("h2", {}, t("Try it on past data")), this.stretch.select, this.run),
       this.stretch.ends,
       this.tools,
       this.body,
@@ -188,7 +188,7 @@ export class SandboxView {
     const isRefused = error instanceof ApiError && error.status === 400;
     replace(
       this.body,
-      empty("circle-alert", t("Not tried"), isRefused ? t("The rules are not right yet: see what is marked.") : reason(error)),
+      empty("circle-alert", t("Not tried"), isRefused ? t("The rules still have errors: see the marked places.") : reason(error)),
     );
     if (isRefused) this.options.onFaults(error);
   }

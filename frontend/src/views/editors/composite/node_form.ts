@@ -105,7 +105,7 @@ export class NodeForm {
     const others = root === null ? [] : namesIn(root).filter((one) => one !== name);
     const hint =
       count > 1
-        ? t("It stands here {count} times: a new name changes all of them.", { count })
+        ? t("It appears {count} times here: a new name changes all of them.", { count })
         : others.length > 0
           ? t("A new name, or that of another of the pattern.")
           : null;
@@ -266,7 +266,7 @@ export class NodeForm {
     const title =
       before !== undefined && before.op === "primitive"
         ? t("How long after {name}?", { name: before.name })
-        : t("How long after what is before it?");
+        : t("How long after the step before?");
     return h(
       "fieldset",
       { class: "pattern-bounds" },

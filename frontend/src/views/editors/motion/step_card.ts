@@ -244,7 +244,7 @@ export class StepCard {
         : ([
             ["exists", t("At some moment")],
             ["forall", t("All the time")],
-            ["at_least", t("At least so long in all")],
+            ["at_least", t("At least this long in total")],
             ["at_most", t("At most so long")],
           ] as const);
     const quantifier = choice(t("How long"), quantifiers, total !== null ? total.bound : isForAll ? "forall" : "exists", (kind) =>

@@ -104,6 +104,8 @@ def test_dragging_the_timeline_takes_map_and_clock_along_and_a_link_shows_the_sa
     other = Watched(watched.site)
     other.page = second
     watched.world.wait(lambda: other.state() == here, 20, f"the link shows the same as {here}")
+    assert second.get_by_role("button", name="Live", exact=True).get_attribute("aria-pressed") == "false"
+    second.get_by_role("button", name="Play (space)", exact=True).wait_for()
     second.close()
     assert watched.site.faults == []
 
@@ -147,6 +149,13 @@ def test_the_tabulator_key_reaches_the_map(watched: Watched) -> None:
     assert stops[-1] == "Skip to the map", stops
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.classList.contains('map-canvas')")
+
+
+def test_on_a_phone_nothing_hangs_over_the_edge(watched: Watched) -> None:
+    page = watched.page
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.evaluate("document.querySelector('.state').innerText = 'No news for 30 seconds'")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_the_marks_are_explained(watched: Watched) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.browser.accessibility import violations
 from tests.browser.forms import walked
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ def test_clusters_colours_and_heat_maps(site: Site) -> None:
     page.goto(f"{site.address}/?feed=yard")
     page.get_by_role("button", name="Map layers").wait_for()
     assert not legend.is_visible()
+    page.get_by_role("button", name="Map layers").click()
+    page.get_by_role("menu").wait_for()
+    assert violations(page) == []
+    page.keyboard.press("Escape")
 
     choose(site, "Colour by speed")
     legend.get_by_text("No value").wait_for()

@@ -309,8 +309,7 @@ export class LiveView {
   private opened(): void {
     if (this.isOpened) return;
     this.isOpened = true;
-    this.model.openClock();
-    this.timeChosen();
+    this.time.open();
     if (!this.model.clock.isLive) return;
     void this.showPresent().then(() => {
       this.frameUnknown();

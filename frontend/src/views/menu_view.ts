@@ -51,9 +51,10 @@ export function attachMenu(opener: HTMLButtonElement, items: () => MenuItem[]): 
         close();
       }
     });
-    document.body.append(menu);
+    // Within the page's landmark, as all content is.
+    (document.querySelector("main") ?? document.body).append(menu);
     const box = opener.getBoundingClientRect();
-    menu.style.top = `${box.bottom + 4 + scrollY}px`;
+    menu.style.top = `${box.bottom + 4}px`;
     menu.style.left = `${Math.max(8, Math.min(box.left, innerWidth - menu.offsetWidth - 8))}px`;
     opener.setAttribute("aria-expanded", "true");
     document.addEventListener("pointerdown", outside);

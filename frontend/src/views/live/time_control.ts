@@ -127,6 +127,12 @@ export class TimeControl {
     if (!isWhole && this.coverageNote.textContent !== text) this.coverageNote.textContent = text;
   }
 
+  /** The window and the instant of the address. */
+  open(): void {
+    this.model.openClock();
+    this.changed();
+  }
+
   /** The window, and in it the instant `at`. */
   show(window: [number, number], at?: number): void {
     this.model.clock.show(window, at);

@@ -184,3 +184,41 @@ describe("a recording that has ended", () => {
     expect(factorOf({}, later, { ...noChoice("yard"), span: 5000 })).toBe(1);
   });
 });
+
+describe("a step to an answer that is only counted", () => {
+  const page = (...results: Detection[]): unknown => ({ results, next: null });
+
+  it("asks for what begins next, of the queries that are shown, and knows it then", async () => {
+    const { model, asked } = await loaded({ "detections/": page(row("z", 1, 700, 800)) });
+    model.coverage.clear();
+    expect(model.knows(5, 700)).toBe(false);
+    await model.loadBeside(5.5, 1);
+    const after = "ff".repeat(16);
+    expect(asked).toEqual([`detections/?feed=yard&order=start&cursor=5.${after}&page_size=100`]);
+    expect(model.intervals.find("z")?.start).toBe(700);
+    model.state.hidden = ["1"];
+    model.queries.push({ ...model.queries[0]!, id: "2" });
+    model.chooseEntities(["a", "b"]);
+    asked.length = 0;
+    await model.loadBeside(700, -1);
+    expect(asked).toEqual(
+      ["a", "b"].map((entity) => `detections/?feed=yard&entity=${entity}&order=-start&cursor=700.&page_size=100&query=2`),
+    );
+  });
+
+  it("asks for the end of a stay whose entry alone is known, and not of one whose end is", async () => {
+    const entry = detection({ ...row("i", 1, 100, 100), kind: "in" });
+    const exit = detection({ ...row("o", 1, 900, 900), kind: "out" });
+    const { model, asked } = await loaded({ "detections/": page(exit) });
+    model.coverage.clear();
+    model.remember(entry);
+    const open = model.intervals.find("i")!;
+    expect(open.end).toBeNull();
+    await model.loadEnd(open);
+    expect(asked).toEqual([`detections/?feed=yard&entity=a&order=start&cursor=100.${"ff".repeat(16)}&page_size=100&query=1`]);
+    const closed = model.intervals.find("i")!;
+    expect(closed.end).toBe(900);
+    await model.loadEnd(closed);
+    expect(asked).toHaveLength(1);
+  });
+});

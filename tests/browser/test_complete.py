@@ -30,6 +30,12 @@ def shown_total(site: Site, query: str) -> int:
     return int(re.sub(r"\D", "", row.inner_text()) or 0)
 
 
+def chosen_start(site: Site) -> int | None:
+    """When the answer begins that the address names."""
+    found = re.search(r"[?&]detection=([0-9a-f]{32})", site.page.url)
+    return None if found is None else Detection.objects.get(key=bytes.fromhex(found[1])).start
+
+
 def test_a_long_window_counts_what_it_cannot_show_singly(site: Site) -> None:
     site.world.append(500)
     Answering(site.world).catch_up()
@@ -45,6 +51,12 @@ def test_a_long_window_counts_what_it_cannot_show_singly(site: Site) -> None:
     page.locator(".state-live, .state-behind").wait_for()
     page.get_by_text("Older answers are counted: zoom in for single ones").wait_for()
     site.world.wait(lambda: shown_total(site, "stays") == stored, 20, f"{stored} answers are counted")
+    # The next answer and the one before are found among those that are only counted.
+    page.goto(f"{site.address}/?feed=yard&window={-SPAN}~-1&t={-SPAN // 2 + 1}&at=5~5~5.5")
+    page.get_by_text("Older answers are counted: zoom in for single ones").wait_for()
+    for key, start in (("j", every), ("j", 2 * every), ("k", every), ("k", 0)):
+        page.keyboard.press(key)
+        site.world.wait(lambda start=start: chosen_start(site) == -SPAN // 2 + start, 20, f"the answer {start} ms later is chosen")
     # Ten minutes an hour ago: few enough to be shown one by one.
     page.goto(f"{site.address}/?feed=yard&window={-SPAN // 2}~{-SPAN // 2 + 600_000}&t={-SPAN // 2 + 300_000}&at=5~5~5.5")
     page.locator(".state-past").wait_for()

@@ -75,9 +75,10 @@ def _beyond(cursor: str, *, ascending: bool) -> Q:
             raise ValueError(cursor)
     except ValueError as error:
         raise ValidationError({"cursor": Message("Take it from `next` of the page before.")}) from error
+    # PostgreSQL begins to read an index at the first condition, not at an alternative.
     if ascending:
-        return Q(start__gt=start) | Q(start=start, key__gt=key)
-    return Q(start__lt=start) | Q(start=start, key__lt=key)
+        return Q(start__gte=start) & (Q(start__gt=start) | Q(key__gt=key))
+    return Q(start__lte=start) & (Q(start__lt=start) | Q(key__lt=key))
 
 
 class FormatOfFile(DefaultContentNegotiation):

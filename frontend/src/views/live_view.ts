@@ -97,6 +97,7 @@ export class LiveView {
         tracks: this.tracks,
         time: this.time,
         panels: () => this.panels(),
+        refresh: () => this.refresh(),
       }),
       () => this.chosen(),
     );
@@ -251,7 +252,7 @@ export class LiveView {
     }
     this.session.open();
     const { detection, window } = this.state;
-    if (detection !== null) void this.selection.open(detection, window !== null, () => this.refresh());
+    if (detection !== null) void this.selection.open(detection, window !== null);
     this.time.setMode(this.state.mode);
     if (this.state.range !== null) this.time.setRange(this.state.range);
   }

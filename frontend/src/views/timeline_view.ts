@@ -144,11 +144,15 @@ export class TimelineView {
     return all.sort((a, b) => a.start - b.start);
   }
 
-  /** The neighbour of the selected interval in time; the one nearest to the middle of the window when none is selected. */
-  neighbour(direction: 1 | -1): Interval | null {
+  /**
+   * The neighbour of the selected interval in time. When none is selected: the first that begins after `at`, or the last
+   * before it, and without `at` the one nearest to the middle of the window.
+   */
+  neighbour(direction: 1 | -1, at: number | null): Interval | null {
     const all = this.shown();
-    const at = all.findIndex((interval) => interval.key === this.selected?.key);
-    if (at >= 0) return all[at + direction] ?? null;
+    const chosen = all.findIndex((interval) => interval.key === this.selected?.key);
+    if (chosen >= 0) return all[chosen + direction] ?? null;
+    if (at !== null) return (direction === 1 ? all.find((one) => one.start > at) : all.findLast((one) => one.start < at)) ?? null;
     const middle = (this.t0 + this.t1) / 2;
     return all.reduce<Interval | null>(
       (best, one) => (best === null || Math.abs(one.start - middle) < Math.abs(best.start - middle) ? one : best),

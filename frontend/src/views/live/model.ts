@@ -24,7 +24,7 @@ import { answerCounts, countedStretches, countWithin, type AnswerCounts } from "
 import { Clock } from "../../clock/clock";
 import { Coverage } from "../../data/coverage";
 import { Latest } from "../../lib/latest";
-import { get, getAll, query as address } from "../../lib/api";
+import { get, getAll, page, query as address } from "../../lib/api";
 import { familyOf } from "../../lib/families";
 import { queryColour, spreadColours } from "../../lib/colours";
 import type { Geometry } from "../../lib/regions";
@@ -39,6 +39,9 @@ const MOST_SINGLE = 10_000;
 const COUNT_STRETCHES = 400;
 /** A window that is being dragged or zoomed asks for nothing. */
 const FILL_WAIT_MS = 150;
+/** So many answers are fetched for a step to the next one, of so many chosen entities. */
+const BESIDE = 100;
+const MOST_ASKED_FOR = 10;
 /** Queries asked for at once when their first answers come. */
 const MOST_UNKNOWN = 20;
 /** A history whose newest row is older is a recording that has ended; and how much more than it the window shows. */
@@ -294,6 +297,42 @@ export class LiveModel {
       this.coverage.add(a, b);
     }
     this.isDirty = true;
+  }
+
+  /** Whether all answers that begin between two times are known one by one. */
+  knows(one: number, other: number): boolean {
+    return this.coverage.gaps(Math.min(one, other), Math.max(one, other)).length === 0;
+  }
+
+  /** Fetches the answers that begin next after `t`, or last before it: those that are shown, where they are only counted too. */
+  async loadBeside(t: number, direction: 1 | -1): Promise<void> {
+    const entities = this.chosen === null ? [null] : this.state.entities.slice(0, MOST_ASKED_FOR);
+    const found = await Promise.all(entities.map((entity) => this.beside(t, direction, entity, this.shownQueries())));
+    for (const row of found.flat()) this.remember(row);
+  }
+
+  /** A stay that was fetched alone seems to last: what its query says of its entities later ends it. */
+  async loadEnd({ query, entities, start, end }: Interval): Promise<void> {
+    if (end !== null || this.knows(start, this.present())) return;
+    for (const row of await this.beside(start, 1, entities[0] ?? null, [query])) this.remember(row);
+  }
+
+  /** A page of answers beside `t`, nearest first. The server's cursor is a start and a key: this one is after, or before, all keys. */
+  private async beside(t: number, direction: 1 | -1, entity: string | null, queries: readonly string[]): Promise<Detection[]> {
+    const path = address("detections/", {
+      feed: this.feed.name,
+      entity,
+      order: direction === 1 ? "start" : "-start",
+      cursor: direction === 1 ? `${Math.floor(t)}.${"ff".repeat(16)}` : `${Math.ceil(t)}.`,
+      page_size: BESIDE,
+    });
+    return (await get([path, ...queries.map((id) => `query=${id}`)].join("&"), page(detection))).results;
+  }
+
+  /** None: all. */
+  private shownQueries(): string[] {
+    const hidden = new Set(this.state.hidden);
+    return hidden.size === 0 ? [] : this.queries.filter((row) => !hidden.has(row.id)).map((row) => row.id);
   }
 
   /** The answers that hold at `t`, of a time whose answers are too many to be known. */

@@ -23,12 +23,15 @@ export interface Linked {
   time: TimeControl;
   /** Where panels stand over the others. */
   panels: () => DOMRect[];
+  /** Shows at once what the model has learned. */
+  refresh: () => void;
 }
 
 export class Selection {
   hovered: Interval | null = null;
   selected: Interval | null = null;
   private regionUnderPointer: string | null = null;
+  private isStepping = false;
 
   constructor(
     private readonly model: LiveModel,
@@ -120,7 +123,7 @@ export class Selection {
    * A link from an alert may name an answer older than the snapshot: it is fetched and put among the others. Timeline and map
    * go there, unless `isPlaced`: the link says which window they show.
    */
-  async open(id: string, isPlaced: boolean, refresh: () => void): Promise<void> {
+  async open(id: string, isPlaced: boolean): Promise<void> {
     for (let tries = 0; tries < 100 && this.model.data.seq === null; tries++) await new Promise((resolve) => setTimeout(resolve, 150));
     try {
       if (this.model.intervals.find(id) === null)
@@ -131,7 +134,7 @@ export class Selection {
     }
     const interval = this.model.intervals.find(id);
     if (interval === null) return;
-    refresh();
+    this.linked().refresh();
     if (isPlaced) this.linked().tracks.stayAt(interval);
     this.select(interval, true);
     if (!isPlaced) this.show(interval);
@@ -146,12 +149,42 @@ export class Selection {
     tracks.fitTo(interval);
   }
 
-  step(direction: 1 | -1): void {
-    const { timeline, time } = this.linked();
-    const next = timeline.neighbour(direction);
-    if (next === null) return;
-    this.select(next, true);
-    const { t0, t1 } = timeline;
-    if (!this.model.clock.isLive || next.start < t0 || next.start > t1) time.seek(next.start);
+  /**
+   * Chooses the next answer, or the one before. When none is chosen: the one in the middle of the window, or beside the
+   * instant if the window's answers are only counted.
+   */
+  async step(direction: 1 | -1): Promise<void> {
+    if (this.isStepping) return;
+    this.isStepping = true;
+    try {
+      const next = await this.neighbour(direction);
+      if (next === null) return;
+      this.select(next, true);
+      const { timeline, time } = this.linked();
+      if (!this.model.clock.isLive || next.start < timeline.t0 || next.start > timeline.t1) time.seek(next.start);
+    } catch (error) {
+      fail(error);
+    } finally {
+      this.isStepping = false;
+    }
+  }
+
+  /** Answers that are only counted are fetched first. */
+  private async neighbour(direction: 1 | -1): Promise<Interval | null> {
+    const { model, selected } = this;
+    const { timeline, refresh } = this.linked();
+    const isSingle = model.clock.isLive || model.knows(timeline.t0, timeline.t1);
+    const at = selected?.start ?? (isSingle ? null : model.now());
+    const known = timeline.neighbour(direction, at);
+    if (at === null) return known;
+    if (!model.knows(at, known?.start ?? (direction === 1 ? model.present() : -Infinity))) {
+      await model.loadBeside(at, direction);
+      refresh();
+    }
+    const next = timeline.neighbour(direction, at);
+    if (next === null) return null;
+    await model.loadEnd(next);
+    refresh();
+    return model.intervals.find(next.key);
   }
 }

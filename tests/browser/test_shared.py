@@ -35,7 +35,7 @@ def test_a_link_shows_the_live_view_until_it_is_revoked(site: Site) -> None:
     # The page before this one asks for more while it stands.
     page.goto("about:blank")
     page.goto(f"{site.address}/shared/")
-    page.get_by_text("This link is not complete").wait_for()
+    page.get_by_text("This link is incomplete").wait_for()
     shot(page, "link-not-complete")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

@@ -32,7 +32,7 @@ def shown_total(site: Site, query: str) -> int:
 
 def chosen_start(site: Site) -> int | None:
     """When the answer begins that the address names."""
-    found = re.search(r"[?&]detection=([0-9a-f]{32})", site.page.url)
+    found = re.search(r"[?&]detection=([0-9a-f]{32})", site.page.evaluate("location.href"))
     return None if found is None else Detection.objects.get(key=bytes.fromhex(found[1])).start
 
 

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.model.messages import Message
 from webapp.platform.folders import package_folder, var_folder
 
 OLDEST = 17
@@ -61,13 +60,7 @@ def java_home(folder: Path | None = None, environment: Mapping[str, str] | None 
         if java_version(str(program), VECTOR_FLAG) is not None:
             return program.parent.parent
         return _without_vector_flag(program, folder or var_folder() / "java")
-    raise JavaError(
-        Message(
-            "Spark needs Java {oldest} or newer: set JAVA_HOME, or run: make setup. Tried: {tried}",
-            oldest=OLDEST,
-            tried="; ".join(seen) or Message("nothing found"),
-        )
-    )
+    raise JavaError(f"Spark needs Java {OLDEST} or newer: set JAVA_HOME, or run: make setup. Tried: {'; '.join(seen) or 'nothing found'}")
 
 
 def _without_vector_flag(program: Path, folder: Path) -> Path:

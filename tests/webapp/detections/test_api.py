@@ -146,7 +146,7 @@ def test_one_answer_comes_with_its_sentence_and_tracks(
     key = bytes(Detection.objects.get(start=10).key).hex()
     shown = client_of(people.viewer).get(f"/api/v1/detections/{key}/?feed=yard").json()
     assert (shown["query_name"], shown["feed"], shown["start"], shown["end"]) == ("In and out", "yard", 10, 20)
-    assert shown["sentence"].startswith("Tells") and shown["tracks"][0]["points"][0] == [5, 5.0, 0.0]
+    assert shown["sentence"].startswith("Reports") and shown["tracks"][0]["points"][0] == [5, 5.0, 0.0]
     query_edit(query=stored, user=people.owner, specification={"family": "border", "version": 1, "region": {"center": [5, 5], "radius": 2}})
     assert client_of(people.viewer).get(f"/api/v1/detections/{key}/?feed=yard").json()["sentence"] == shown["sentence"]
 

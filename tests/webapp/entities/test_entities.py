@@ -47,7 +47,7 @@ def test_a_registry_comes_from_a_file_whole_or_not_at_all(feed: Any, people: Sim
         ("", "is empty"),
         ("entity,name\n", "no row"),
         ('{"type": "Feature"}', "FeatureCollection is needed"),
-        ("[" * 100_000, "no GeoJSON"),
+        ("[" * 100_000, "not GeoJSON"),
     ):
         answer = send(text)
         assert answer.status_code == 400 and any(words in fault["message"] for fault in answer.json()["faults"]), (text[:40], answer.json())

@@ -145,7 +145,7 @@ def many(count: int) -> dict[str, bytes]:
         (zipped({"doc.txt": KML}), "neither a KML"),
         (zipped(many(1))[:-40], "cannot be read"),
         (zipped({"a.shp": b"no shapes", "a.dbf": b"no table"}), "Shapefile cannot be read"),
-        (b"<kml>" * 300_000, "no XML"),
+        (b"<kml>" * 300_000, "not XML"),
         (b'{"type":"Polygon","coordinates":[' + b",".join([b"[0,1]"] * 400_000) + b"]}", "300,000 corners"),
         (b'{"type":"Polygon","coordinates":[' + b",".join([b'""'] * 2_000_000) + b"]}", "1,500,000 values"),
         (b"name,wkt\n" + b'a,"POLYGON((0 0,1 0,1 1,0 0))"\n' * 5_001, "5,000 regions"),

@@ -173,7 +173,7 @@ export class Selection {
   private async neighbour(direction: 1 | -1): Promise<Interval | null> {
     const { model, selected } = this;
     const { timeline, refresh } = this.linked();
-    const isSingle = model.clock.isLive || model.knows(timeline.t0, timeline.t1);
+    const isSingle = model.clock.isLive || model.knows(...model.clock.window());
     const at = selected?.start ?? (isSingle ? null : model.now());
     const known = timeline.neighbour(direction, at);
     if (at === null) return known;

@@ -100,7 +100,7 @@ def test_geojson_of_an_address(site: Site) -> None:
     site.body = json.dumps({"type": "FeatureCollection", "features": [feature, 5]}).encode()
     with closing(POLL.open(settings_for(POLL, url=f"http://127.0.0.1:{site.port}/"), Loopback(), "")) as source:
         found, _ = taken(source, lambda records: len(records) == 2)
-    assert (found[0]["lon"], found[0]["lat"], found[0]["name"]) == (1.0, 2.0, "a") and "no object" in found[1].problem
+    assert (found[0]["lon"], found[0]["lat"], found[0]["name"]) == (1.0, 2.0, "a") and "not an object" in found[1].problem
 
 
 def test_aircraft_stand_where_they_were_when_they_were_seen(site: Site) -> None:

@@ -179,6 +179,8 @@ export class TimeControl {
     if (clock.isLive || clock.isPlaying) clock.pause();
     else clock.play(this.rate);
     this.changed();
+    // A link that is copied now names this instant: the clock shows it, too.
+    this.beat();
   }
 
   playBackwards(): void {

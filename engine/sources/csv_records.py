@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.model.messages import Message
-from engine.sources.lines import LINE_BYTES, TOO_LONG, has_longer_line, parts_of
+from engine.sources.lines import LINE_BYTES, TOO_LONG, has_longer_line, is_utf8, parts_of
 
 Ints = npt.NDArray[np.int64]
 MAX_LINES = 1000
@@ -83,7 +83,7 @@ def _plain_end(block: bytes, delimiter: str, most_lines: int) -> int | None:
         not delimiter.isascii()
         or (b"\r" in block and block.count(b"\r") != block.count(b"\r\n"))
         or has_longer_line(block)
-        or not (block.isascii() or _is_utf8(block))
+        or not (block.isascii() or is_utf8(block))
     ):
         return None
     if b'"' not in block:
@@ -121,14 +121,6 @@ def _are_plain(signs: npt.NDArray[np.uint8], quotes: Ints, delimiter: int, most_
         and np.diff(newlines[ends], prepend=-1, append=len(signs)).max() <= LINE_BYTES + 1
         and np.diff(ends, prepend=-1, append=len(newlines)).max() <= most_lines
     )
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def records_of(block: Block, delimiter: str) -> Sequence[Record]:
@@ -207,7 +199,7 @@ class _Reader:
             return Record(line, shown, problem=TOO_LONG), 1
         if b'"' not in lines[at]:
             # Splitting is several times faster than the general way.
-            return (Record(line, shown, shown.split(self.delimiter)) if _is_utf8(lines[at]) else Record(line, shown, problem=NOT_UTF8)), 1
+            return (Record(line, shown, shown.split(self.delimiter)) if is_utf8(lines[at]) else Record(line, shown, problem=NOT_UTF8)), 1
         texts = _Texts(lines, at, self.most_lines)
         reader = csv.reader(texts, delimiter=self.delimiter, strict=True)
         try:

@@ -76,3 +76,12 @@ def has_longer_line(block: bytes, most: int = LINE_BYTES) -> bool:
             return True
         begin = end + 1
     return False
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether the bytes are UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

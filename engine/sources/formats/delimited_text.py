@@ -18,7 +18,7 @@ from engine.model.messages import Message
 from engine.sources.csv_records import NOT_UTF8, Block, Record, blocks_of_records, lines_of, records_of
 from engine.sources.files import Unreadable
 from engine.sources.formats.chunks import HEAD_BYTES, SHOWN, Broken, Chunk, Kind, Layout
-from engine.sources.lines import UTF8_MARK, blocks
+from engine.sources.lines import UTF8_MARK, blocks, is_utf8
 
 DELIMITERS = (",", ";", "\t", "|", " ")
 MOST_COLUMNS = 500
@@ -73,24 +73,16 @@ def encoding_of(head: bytes) -> str:
 def _is_mostly_utf8(head: bytes) -> bool:
     """Whether of the lines with other signs than ASCII most are UTF-8: in other encodings hardly any is by chance."""
     lines = [line for line in head.split(b"\n") if not line.isascii()]
-    return 2 * sum(_is_utf8(line) for line in lines) >= len(lines)
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return 2 * sum(is_utf8(line) for line in lines) >= len(lines)
 
 
 def lines_not_utf8(stream: BinaryIO, most_bytes: int) -> Iterator[Broken]:
     """The lines of a text's first bytes that are no UTF-8."""
     line = 1
     for block in blocks(stream):
-        if not _is_utf8(block):
+        if not is_utf8(block):
             for at, one in enumerate(block.split(b"\n"), line):
-                if not _is_utf8(one):
+                if not is_utf8(one):
                     yield Broken(at, OTHER_ENCODING, one.decode("utf-8", "replace").rstrip("\r")[:SHOWN])
         line += block.count(b"\n")
         most_bytes -= len(block)

@@ -10,7 +10,7 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from engine.runtime.partitions import KeyedPartition, Name, Plan, RelationalPart
 from engine.sources.buckets import BUCKETS
 
 STATE_VERSION = 4
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 @dataclass(frozen=True)
@@ -141,18 +142,14 @@ class Evaluator:
     def _by_entity(self, rows: pa.Table) -> list[pa.Table]:
         if len(self._keyed) == 1:
             return [rows]
-        home = entity_partitions(rows.column(ENTITY), len(self._keyed))
-        return [rows.take(pa.array(np.flatnonzero(home == p))) for p in range(len(self._keyed))]
+        return divided(rows, entity_partitions(rows.column(ENTITY), len(self._keyed)), len(self._keyed))
 
     def _by_route(self, emitted: Mapping[Name, Sequence[pa.RecordBatch]]) -> list[Mapping[Name, Sequence[pa.RecordBatch]]]:
         count = len(self._relational)
         if count == 1:
             return [emitted]
-        homes = {name: [route_partitions(rows, count) for rows in batches] for name, batches in emitted.items()}
-        return [
-            {name: [rows.filter(pa.array(home == p)) for rows, home in zip(batches, homes[name], strict=True)] for name, batches in emitted.items()}
-            for p in range(count)
-        ]
+        shares = {name: [divided(rows, route_partitions(rows, count), count) for rows in batches] for name, batches in emitted.items()}
+        return [{name: [parts[p] for parts in batches] for name, batches in shares.items()} for p in range(count)]
 
     # -- queries that come and go -------------------------------------------------------------------------------------------------
 
@@ -273,6 +270,14 @@ def _crc_homes(data: Any, places: Any, table: Any, buckets: Any, partitions: Any
 def route_partitions(rows: pa.RecordBatch, partitions: int) -> npt.NDArray[np.int64]:
     """The relational partition of each emitted row."""
     return homes(rows.column(ROUTE).to_numpy(zero_copy_only=False), partitions)
+
+
+def divided(rows: Rows, homes: npt.NDArray[np.int64], partitions: int) -> list[Rows]:
+    """For each partition its rows, in their order; `homes` are their partitions."""
+    order = np.argsort(homes.astype(np.uint16), kind="stable")
+    ends = np.searchsorted(homes[order], np.arange(partitions + 1))
+    together = rows.take(pa.array(order))
+    return [together.slice(ends[p], ends[p + 1] - ends[p]) for p in range(partitions)]
 
 
 def same_homes(facts: Mapping[str, Any]) -> None:

@@ -29,7 +29,7 @@ from engine.operator import RegisteredQuery
 from engine.runtime import steps
 from engine.runtime.container import table_from
 from engine.runtime.evaluator import Evaluator, Outcome, same_homes
-from engine.runtime.executors_tasks import INLINE_BYTES, Message, Work, has_relational, keyed, pieces_of, raise_fault, relational
+from engine.runtime.executors_tasks import INLINE_BYTES, Message, Work, has_relational, keyed, pieces_of, raise_fault, relational, unfiled
 from engine.runtime.partitions import KeyedPartition, RelationalPartition, plan_of
 from engine.runtime.placement import placed
 from engine.runtime.processor import FeedProcessor
@@ -194,11 +194,11 @@ class ExecutorsEvaluator:
         A task costs some 10 ms of processor time, mostly of JVMs, however little it has to do.
         """
         if not self._places:
-            return self.tasks.run(act, [(None, [one]) for one in given])
+            return unfiled(self.states.files, self.tasks.run(act, [(None, [one]) for one in given]))
         together: dict[str, list[Any]] = {}
         for p, one in enumerate(given):
             together.setdefault(self._places[p], []).append(one)
-        return self.tasks.run(act, list(together.items()))
+        return unfiled(self.states.files, self.tasks.run(act, list(together.items())))
 
     def _outcome(self, messages: Sequence[Message], span: Span) -> tuple[Outcome, int | None]:
         """What the tasks say, and `last_t` after it. Raises QueryStopped, OperatorFailed."""

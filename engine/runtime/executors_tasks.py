@@ -29,7 +29,7 @@ from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.operator import OperatorFailed, QueryStopped
 from engine.runtime.container import pack, table_bytes, table_from, unpack
-from engine.runtime.evaluator import conformed, entity_partitions, route_partitions
+from engine.runtime.evaluator import conformed, divided, entity_partitions, route_partitions
 from engine.runtime.partitions import KeyedOutput, KeyedPartition, Plan, RelationalPartition, plan_of
 from engine.sources.buckets import BUCKETS, buckets_of_partition
 from engine.sources.eventlog import Address, EventLog, Span
@@ -40,7 +40,11 @@ INLINE_BYTES = 256_000
 the tasks' messages."""
 
 Message = tuple[str, str, bytes]
-"""What a task says: a kind (changes and late rows as Arrow streams, counts as JSON, emitted, dumped, missed, stopped, failed), a name, the rest."""
+"""What a task says: a kind (changes and late rows as Arrow streams, counts as JSON, emitted, dumped, missed, stopped, failed), a name, the rest.
+
+A large one lies in a file: its kind is FILED, its name the file's, and the rest says which kind and name it has.
+"""
+FILED = "filed"
 Queries = Broadcast[Any]
 """A broadcast of (a name for them, feed, queries, partitions)."""
 _Emitted = Mapping[int, Mapping[str, Sequence[pa.RecordBatch]]]
@@ -104,7 +108,7 @@ def keyed(queries: Queries, work: Work, tasks: Iterable[Sequence[int]]) -> Itera
     """The keyed stage of the partitions that one executor has; with one partition in all the relational stage too."""
     for mine in tasks:
         try:
-            yield from _keyed(queries, work, mine)
+            yield from _filed(work, _keyed(queries, work, mine))
         except (QueryStopped, OperatorFailed) as fault:
             yield _fault(fault)
 
@@ -114,9 +118,28 @@ def relational(queries: Queries, work: Work, tasks: Iterable[Sequence[tuple[int,
     for mine in tasks:
         try:
             for p, pieces in mine:
-                yield from _relational(queries, work, p, pieces)
+                yield from _filed(work, _relational(queries, work, p, pieces))
         except (QueryStopped, OperatorFailed) as fault:
             yield _fault(fault)
+
+
+def _filed(work: Work, messages: Iterable[Message]) -> Iterator[Message]:
+    """Large messages in files: two JVMs would take longer over them than the evaluation."""
+    for kind, name, payload in messages:
+        if len(payload) <= work.inline_bytes:
+            yield (kind, name, payload)
+            continue
+        file = _name(work, kind)
+        work.files.put_with_retries(file, payload, lasting=False)
+        yield (FILED, file, json.dumps([kind, name]).encode())
+
+
+def unfiled(files: Files, messages: Iterable[Message]) -> list[Message]:
+    """The messages, those in files too; the files are removed. Raises OSError."""
+    messages = list(messages)
+    found = [(*json.loads(payload), files.read(name)) if kind == FILED else (kind, name, payload) for kind, name, payload in messages]
+    files.remove_all([name for kind, name, _ in messages if kind == FILED])
+    return found
 
 
 def _keyed(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[Message]:
@@ -164,10 +187,8 @@ def _divided(rows: pa.Table, mine: Sequence[int], partitions: int) -> list[pa.Ta
     if len(mine) == 1 and bool((homes == mine[0]).all()):
         # What was read is one partition's: large segments are grouped for it.
         return [rows]
-    order = np.argsort(homes.astype(np.uint16), kind="stable")
-    ends = np.searchsorted(homes[order], np.arange(partitions + 1))
-    together = rows.take(pa.array(order))
-    return [together.slice(ends[p], ends[p + 1] - ends[p]) for p in mine]
+    parts = divided(rows, homes, partitions)
+    return [parts[p] for p in mine]
 
 
 def _by_step(outputs: Sequence[tuple[int, KeyedOutput]]) -> _Emitted:
@@ -212,9 +233,10 @@ def _emitted(work: Work, emitted: _Emitted) -> Iterator[Message]:
     for step, by_name in emitted.items():
         for name, batches in by_name.items():
             rows = pa.concat_batches(batches)
-            homes = route_partitions(rows, work.partitions)
-            for home in np.unique(homes).tolist():
-                data = table_bytes(pa.Table.from_batches([rows.filter(pa.array(homes == home))]))
+            for home, share in enumerate(divided(rows, route_partitions(rows, work.partitions), work.partitions)):
+                if not share.num_rows:
+                    continue
+                data = table_bytes(pa.Table.from_batches([share]))
                 pieces.append((step, home, name, offset, len(data)))
                 parts.append(data)
                 offset += len(data)

@@ -123,7 +123,12 @@ class OperatorFailed(RuntimeError):
 
 
 class Stage(ABC, Generic[Index, State]):
-    """One partition's worth of a family's work. Stateless itself: everything lives in index and state."""
+    """One partition's worth of a family's work. Stateless itself: everything lives in index and state.
+
+    `ordered`: whether a relational stage needs its rows sorted by (t, seq); if not, those of one entity come in the order they were emitted.
+    """
+
+    ordered: ClassVar[bool] = True
 
     @abstractmethod
     def initial(self, index: Index) -> State:
@@ -134,7 +139,7 @@ class Stage(ABC, Generic[Index, State]):
         """Take the rows of `batch`, fire the timers below `watermark`.
 
         May reuse the memory of `state` (its ownership passes to this call) but never that of `index` or `batch`. The relational
-        stage gets a Batch of emitted rows of its partition sorted by (t, seq), over a dictionary of its own.
+        stage gets a Batch of emitted rows of its partition, sorted by (t, seq) if it is `ordered`, over a dictionary of its own.
         """
 
     @abstractmethod

@@ -46,6 +46,7 @@ ARRIVED = "arrived"
 """Column (int64) of emitted rows: the feed's clock once the row had come."""
 LISTS = "lists"
 """Column (binary) of emitted rows: lists of the keyed stage at the query time `t`; their `event` says whether the clock has passed it."""
+_CODED = pa.dictionary(pa.int32(), pa.string())
 _SETTLED, _AHEAD = "settled", "ahead"
 _SMALLEST, _GREATEST = -(1 << 62), 1 << 62
 
@@ -168,7 +169,9 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
             self._take(state, compiled, batch, picked, arrived)
             lists = self._lists(index, state, compiled, watermark, silent=False)
             # The first row says where query times begin, in every partition.
-            picked = np.union1d(picked[:1], np.flatnonzero(_named(batch, compiled.passed, compiled)))
+            passed = _named(batch, compiled.passed, compiled)
+            passed[picked[:1]] = True
+            picked = np.flatnonzero(passed)
         return [*lists, _marked(index, batch, picked, arrived, compiled.route, begins if compiled.windows.settings.begin is None else -1)]
 
     @staticmethod
@@ -280,7 +283,7 @@ def _marked(
     empty = [begins, int(np.argmax(arrived))] if begins >= 0 else [int(np.argmax(arrived))]
     n = len(picked) + len(empty)
     positions = pa.array(np.append(picked, [0] * len(empty)), mask=np.arange(n) >= len(picked))
-    columns = {name: batch.rows.column(name).take(positions) for name in index.schema.names if batch.has(name)}
+    columns = {one.name: batch.rows.column(one.name).cast(one.type).take(positions) for one in index.schema if batch.has(one.name)}
     rows = np.append(picked, empty)
     columns[TIME], columns[SEQ], columns[ARRIVED] = pa.array(batch.t[rows]), pa.array(batch.seq[rows]), pa.array(arrived[rows])
     if EVENT not in columns:
@@ -297,6 +300,8 @@ def _conformed(index: CalculusIndex, columns: Mapping[str, pa.Array], n: int, ro
 
 class WindowStage(Stage[CalculusIndex, list[WindowState]]):
     """The windows of the queries whose route leads here; `state[i]` belongs to `index.queries[i]`."""
+
+    ordered: ClassVar[bool] = False
 
     def initial(self, index: CalculusIndex) -> list[WindowState]:
         return [compiled.windows.initial() for compiled in index.queries]
@@ -384,10 +389,12 @@ class CalculusOperator(Operator[CalculusIndex]):
         return self._index(tuple(_compiled(query) for query in queries), feed)
 
     def spread(self, index: CalculusIndex, feed: Feed, partitions: int) -> CalculusIndex:
-        """Programs are cut, and their pairs shared out; what cannot be spread is in one partition."""
+        """Distributed programs are cut, and their pairs shared out; the others, and what cannot be spread, are in one partition."""
         return self._index(tuple(_spread(compiled, partitions) for compiled in index.queries), feed)
 
     def parts(self, query: RegisteredQuery) -> Mapping[str, Any]:
+        if not query.specification.distributed:
+            return {}
         plan = query.specification.plan
         parts, sharing = _parts(query.specification)
         keyed = set() if parts is None or not _cut_off(query.specification) else {relation_of(node) for node in parts.keyed.nodes}
@@ -411,7 +418,9 @@ class CalculusOperator(Operator[CalculusIndex]):
             own[LISTS] = pa.binary()
         made = {AREA: pa.string(), SPEED: pa.float64(), COURSE: pa.float64(), HEADING: pa.float64()}
         types = {one.name: one.type for one in stamped_schema(feed)} | {EVENT: pa.string()} | made
-        schema = pa.schema([(name, types[name]) for name in sorted(columns - own.keys()) if name in types] + list(own.items()))
+        # Names once, codes for each row.
+        coded = {name: _CODED if pa.types.is_string(kind) else kind for name, kind in types.items()}
+        schema = pa.schema([(name, coded[name]) for name in sorted(columns - own.keys()) if name in coded] + list(own.items()))
         return CalculusIndex(compiled, schema, feed.lateness)
 
 
@@ -463,7 +472,9 @@ def _reason_whole(one: CalculusSpecification) -> str:
 
 
 def _spread(compiled: Compiled, partitions: int) -> Compiled:
-    """The query cut in two, with a share of its pairs for each partition, as far as they can be separated."""
+    """A distributed query cut in two, with a share of its pairs for each partition, as far as they can be separated."""
+    if not compiled.specification.distributed:
+        return compiled
     parts, sharing = _parts(compiled.specification)
     compiled = _cut(compiled, parts)
     if not sharing.keys:

@@ -34,7 +34,8 @@ class CalculusSpecification:
     """A checked program with its inputs, outputs and windows.
 
     `arrival` names the column with a row's time of arrival, or is null; `synopsis` says how critical points are made of positions, or is null;
-    `notices` say what of the program changes no answer.
+    `distributed`: the partitions of a job share the program's work; else it stays together in one of them. `notices` say what of the program changes
+    no answer.
     """
 
     name: str
@@ -48,6 +49,7 @@ class CalculusSpecification:
     areas: Mapping[str, Region] = field(default_factory=dict)
     arrival: str | None = None
     synopsis: SynopsisSpec | None = None
+    distributed: bool = False
     notices: tuple[str, ...] = ()
 
 
@@ -55,7 +57,7 @@ def check(document: Mapping[str, Any], context: Context) -> CalculusSpecificatio
     """The checked specification; faults of the program have the pointer /program and name line and column."""
     context.object(
         document, required=["program", "window", "step"],
-        optional=[*COMMON_KEYS, "outputs", "origin", "dialect", "edge", "grounding", "inputs", "arrival", "areas", "synopsis"],
+        optional=[*COMMON_KEYS, "outputs", "origin", "dialect", "edge", "grounding", "inputs", "arrival", "areas", "synopsis", "distributed"],
     )  # fmt: skip
     where = context.at("where").where(document["where"]) if "where" in document else Conditions()
     settings = _settings(document, context)
@@ -66,6 +68,7 @@ def check(document: Mapping[str, Any], context: Context) -> CalculusSpecificatio
         declared = {**INPUTS, **declared}
     if "grounding" in document:
         context.at("grounding").choice(document["grounding"], ("dynamic",))
+    distributed = context.at("distributed").boolean(document["distributed"]) if "distributed" in document else False
     arrival = context.at("arrival").column(document["arrival"], kinds=(ColumnType.INT,)) if "arrival" in document else None
     text = document.get("program")
     if not isinstance(text, str):
@@ -84,7 +87,19 @@ def check(document: Mapping[str, Any], context: Context) -> CalculusSpecificatio
     if settings is None:
         return None
     return CalculusSpecification(
-        str(document.get("name", "")), where, text, program, Plan(program), settings, inputs, outputs, areas, arrival, synopsis, tuple(notices)
+        str(document.get("name", "")),
+        where,
+        text,
+        program,
+        Plan(program),
+        settings,
+        inputs,
+        outputs,
+        areas,
+        arrival,
+        synopsis,
+        distributed,
+        tuple(notices),
     )
 
 

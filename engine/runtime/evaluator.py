@@ -28,6 +28,8 @@ from engine.runtime.partitions import KeyedPartition, Name, Plan, RelationalPart
 from engine.sources.buckets import BUCKETS
 
 STATE_VERSION = 4
+ROUTES = 2
+"""Which routes the queries of several partitions have; another number for another way to choose them."""
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
@@ -187,6 +189,7 @@ class Evaluator:
             "reached": self._reached,
             "queries": _digests(self.plan),
             "buckets": BUCKETS,
+            "routes": ROUTES,
         }
         keyed = {f"keyed {p}": part.dump() for p, part in enumerate(self._keyed)}
         return pack(facts, keyed | {f"relational {p}": part.dump() for p, part in enumerate(self._relational)})
@@ -281,9 +284,9 @@ def divided(rows: Rows, homes: npt.NDArray[np.int64], partitions: int) -> list[R
 
 
 def same_homes(facts: Mapping[str, Any]) -> None:
-    """Raises ValueError when a state is of partitions whose entities were others."""
-    if facts["partitions"] > 1 and facts.get("buckets") != BUCKETS:
-        raise ValueError("entities had other partitions when the state was written")
+    """Raises ValueError when a state is of partitions that had other entities or routes."""
+    if facts["partitions"] > 1 and (facts.get("buckets"), facts.get("routes")) != (BUCKETS, ROUTES):
+        raise ValueError("entities or routes had other partitions when the state was written")
 
 
 def _digests(plan: Plan) -> list[str]:

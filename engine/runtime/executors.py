@@ -28,7 +28,7 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime import steps
 from engine.runtime.container import table_from
-from engine.runtime.evaluator import Evaluator, Outcome, same_homes
+from engine.runtime.evaluator import ROUTES, Evaluator, Outcome, same_homes
 from engine.runtime.executors_tasks import INLINE_BYTES, Message, Work, has_relational, keyed, pieces_of, raise_fault, relational, unfiled
 from engine.runtime.partitions import KeyedPartition, RelationalPartition, plan_of
 from engine.runtime.placement import placed
@@ -107,7 +107,7 @@ class ExecutorsEvaluator:
             self._snapshot()
         self._keep()
         facts: dict[str, Any] = {"position": self.position, "last_t": self.last_t, "reached": self._reached, "partitions": self.partitions}
-        facts |= {"files": dict(self.snapshot), "buckets": BUCKETS, "queries": [list(query.key) for query in self._queries]}
+        facts |= {"files": dict(self.snapshot), "buckets": BUCKETS, "routes": ROUTES, "queries": [list(query.key) for query in self._queries]}
         return json.dumps(facts).encode()
 
     @property

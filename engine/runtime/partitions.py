@@ -174,7 +174,7 @@ class RelationalPartition:
         for name, run in self.plan.items():
             given = list(emitted.get(name, ()))
             # Rows of one entity come from one keyed partition, so rows with equal (t, seq) and route keep the order in which they were emitted.
-            rows = merged(given) if given else _NOTHING_EMITTED
+            rows = (merged(given) if run.relational.ordered else pa.concat_batches(given)) if given else _NOTHING_EMITTED
             with blamed(name):
                 result = run.relational.step(run.index, self.states[name], Batch(rows, self.dictionary), watermark)
             self.states[name] = result.state

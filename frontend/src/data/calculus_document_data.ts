@@ -23,6 +23,8 @@ export interface CalculusEntries {
   inputs: InputEntry[];
   /** Regions by the names that the program calls them. */
   areas: Record<string, unknown>;
+  /** Whether the partitions of a job share the work. */
+  distributed: boolean;
   /** Keys that the form does not show, as they came. */
   others: Record<string, unknown>;
   /** The document left its outputs to the program, and nobody has chosen since. */
@@ -49,7 +51,7 @@ export const MADE_BY_SYNOPSIS: readonly string[] = [
   "coord",
 ];
 
-const OWN = ["program", "outputs", "window", "step", "inputs", "areas"];
+const OWN = ["program", "outputs", "window", "step", "inputs", "areas", "distributed"];
 
 export function fromCalculus(document: Record<string, unknown>, feed: Feed): CalculusEntries {
   const isMs = feed.time === "ms";
@@ -60,6 +62,7 @@ export function fromCalculus(document: Record<string, unknown>, feed: Feed): Cal
     step: document["step"] ?? (isMs ? "PT10S" : 250),
     inputs: isObject(document["inputs"]) ? Object.entries(document["inputs"]).map(inputEntry) : [],
     areas: isObject(document["areas"]) ? { ...document["areas"] } : {},
+    distributed: document["distributed"] === true,
     others: Object.fromEntries(Object.entries(document).filter(([key]) => !OWN.includes(key))),
     leavesOutputs: typeof document["program"] === "string" && document["outputs"] === undefined,
   };
@@ -88,6 +91,7 @@ export function toCalculus(entries: CalculusEntries): Record<string, unknown> {
   if (outputs.length > 0 && !isLeft) document["outputs"] = outputs;
   if (entries.window !== null) document["window"] = entries.window;
   if (entries.step !== null) document["step"] = entries.step;
+  if (entries.distributed) document["distributed"] = true;
   return document;
 }
 

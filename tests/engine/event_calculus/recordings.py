@@ -30,8 +30,8 @@ def feed_of(folder: str) -> Feed:
     return Feed.from_json(json.loads((PROGRAMS / folder / "feed.json").read_text()))
 
 
-def query_of(folder: str, variant: str) -> RegisteredQuery:
-    document = json.loads((PROGRAMS / folder / f"query-{variant}.json").read_text())
+def query_of(folder: str, variant: str, *, distributed: bool = False) -> RegisteredQuery:
+    document = json.loads((PROGRAMS / folder / f"query-{variant}.json").read_text()) | {"distributed": distributed}
     return RegisteredQuery(variant, 1, check(document, feed_of(folder)))
 
 

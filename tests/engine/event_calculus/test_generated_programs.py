@@ -84,7 +84,7 @@ def test_windows_disorder_partitions_and_restarts_are_the_oracle(text: str, data
     """Windows that hold what can still come: as long as a step, the lateness and the longest interval together."""
     step, longer = data.draw(st.integers(1, 9)), data.draw(st.integers(LATENESS, LATENESS + 6))
     dialect, stream = data.draw(st.sampled_from(["rtec", "rtec", "rtec1"])), data.draw(disordered(longer))
-    query = asked(text, window=step + longer, step=step, origin=LAST % step, dialect=dialect)
+    query = asked(text, window=step + longer, step=step, origin=LAST % step, dialect=dialect, distributed=data.draw(st.booleans()))
     assert answered(query, stream, data) == by_oracle(KNOWLEDGE + text, stream, dialect), text
 
 
@@ -92,7 +92,7 @@ def test_windows_disorder_partitions_and_restarts_are_the_oracle(text: str, data
 @given(generated(), disordered(LAST), st.sampled_from(["rtec", "rtec1"]), st.data())
 def test_one_window_disorder_partitions_and_restarts_are_the_oracle(text: str, stream: list[Row], dialect: str, data: st.DataObject) -> None:
     """All constructs, also those of time: durations, complements, Allen's relations."""
-    query = asked(text, window=LAST + 30, step=LAST + 30, origin=LAST, dialect=dialect)
+    query = asked(text, window=LAST + 30, step=LAST + 30, origin=LAST, dialect=dialect, distributed=data.draw(st.booleans()))
     assert answered(query, stream, data) == by_oracle(KNOWLEDGE + text, stream, dialect), text
 
 

@@ -26,10 +26,10 @@ def end_text(end: int | None) -> str:
     return "inf" if end is None else str(end)
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize(("partitions", "distributed"), [(1, False), (3, False), (3, True)])
 @pytest.mark.parametrize(("variant", "count"), [("rtec_2025", 520), ("rtec_2025_allpairs", 932), ("rtec_v1", 517), ("rtec_v1_allpairs", 932)])
-def test_caviar_single_window(variant: str, count: int, partitions: int) -> None:
-    found = answers(query_of("caviar", variant), feed_of("caviar"), stream("caviar", "sde.csv.gz"), partitions=partitions)
+def test_caviar_single_window(variant: str, count: int, partitions: int, distributed: bool) -> None:
+    found = answers(query_of("caviar", variant, distributed=distributed), feed_of("caviar"), stream("caviar", "sde.csv.gz"), partitions=partitions)
     got = {(*caviar_name(kind, entities, value), str(start), end_text(end)) for kind, entities, value, start, end in found if shared_segment(start)}
     want = {tuple(row[name] for name in ("fluent", "args", "value", "threshold", "start", "end")) for row in golden("caviar", variant)}
     assert len(want) == count
@@ -49,19 +49,21 @@ def test_caviar_windows(variant: str, count: int) -> None:
     assert got == want
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
-def test_maritime_single_window(partitions: int) -> None:
-    found = answers(query_of("maritime", "rtec_2025"), feed_of("maritime"), stream("maritime", "sde.csv.gz"), partitions=partitions)
+@pytest.mark.parametrize(("partitions", "distributed"), [(1, False), (3, False), (3, True)])
+def test_maritime_single_window(partitions: int, distributed: bool) -> None:
+    found = answers(
+        query_of("maritime", "rtec_2025", distributed=distributed), feed_of("maritime"), stream("maritime", "sde.csv.gz"), partitions=partitions
+    )
     got = {(kind, ";".join(entities), value, str(start), end_text(end)) for kind, entities, value, start, end in found if int(entities[0]) % 2}
     want = {tuple(row[name] for name in ("fluent", "args", "value", "start", "end")) for row in golden("maritime", "rtec_2025")}
     assert len(want) == 2911
     assert got == want
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
-def test_maritime_events_of_drtec(partitions: int) -> None:
+@pytest.mark.parametrize(("partitions", "distributed"), [(1, False), (3, False), (3, True)])
+def test_maritime_events_of_drtec(partitions: int, distributed: bool) -> None:
     rows = stream("maritime", "sde_aminess.csv.gz")
-    found = answers(query_of("maritime", "aminess_rtec_2025"), feed_of("maritime"), rows, partitions=partitions)
+    found = answers(query_of("maritime", "aminess_rtec_2025", distributed=distributed), feed_of("maritime"), rows, partitions=partitions)
     events = ("illegalShipping", "fastApproach")
     got = {
         (kind, entities[0], value or "", str(start), "" if kind in events else end_text(end))
@@ -91,6 +93,7 @@ def test_batches_and_partitions_do_not_change_the_answer(folder: str, variant: s
     whole = answers(query, feed, rows)
     assert answers(query, feed, rows, batch_rows=9_001) == whole
     assert answers(query, feed, rows, batch_rows=30_000, partitions=3) == whole
+    assert answers(query_of(folder, variant, distributed=True), feed, rows, batch_rows=30_000, partitions=3) == whole
 
 
 def test_specifications_are_those_of_the_programs() -> None:

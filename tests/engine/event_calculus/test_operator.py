@@ -64,10 +64,10 @@ streams = st.lists(
 
 
 @settings(max_examples=40, deadline=None)
-@given(streams, st.integers(1, 9), st.integers(1, 3))
-def test_batches_and_partitions(rows: list[Row], batch_rows: int, partitions: int) -> None:
-    table = stamped(rows)
-    assert answers(query(), FEED, table, batch_rows=batch_rows, partitions=partitions) == answers(query(), FEED, table)
+@given(streams, st.integers(1, 9), st.integers(1, 3), st.booleans())
+def test_batches_and_partitions(rows: list[Row], batch_rows: int, partitions: int, distributed: bool) -> None:
+    table, asked = stamped(rows), query(distributed=distributed)
+    assert answers(asked, FEED, table, batch_rows=batch_rows, partitions=partitions) == answers(query(), FEED, table)
 
 
 @settings(max_examples=40, deadline=None)

@@ -46,7 +46,16 @@ ENTITIES = {name: {"args": ["entity", "entity2"][:arity]} | ({} if kind == "even
 
 
 def query(text: str, **changed: Any) -> RegisteredQuery:
-    document = {"family": "calculus", "version": 1, "program": FACTS + text, "inputs": ENTITIES, "window": 9, "step": 3, **changed}
+    document = {
+        "family": "calculus",
+        "version": 1,
+        "program": FACTS + text,
+        "inputs": ENTITIES,
+        "window": 9,
+        "step": 3,
+        "distributed": True,
+        **changed,
+    }
     return RegisteredQuery("q", 1, check(document, FEED))
 
 

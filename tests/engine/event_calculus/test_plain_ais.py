@@ -35,7 +35,8 @@ def recording(folder: str) -> tuple[pa.Table, str]:
 def test_as_rows_come_and_all_at_once(folder: str, least: int) -> None:
     stamped, facts = recording(folder)
     asked = RegisteredQuery("q", 1, check(document(facts, 7_200, 600), FEED))
-    whole = answers(asked, FEED, stamped, partitions=2)
+    distributed = RegisteredQuery("q", 1, check(document(facts, 7_200, 600) | {"distributed": True}, FEED))
+    whole = answers(distributed, FEED, stamped, partitions=2)
     evaluator = Evaluator.start(FEED, [asked])
     live: Counter[tuple[Any, ...]] = Counter()
     for start in range(0, len(stamped), 4_001):

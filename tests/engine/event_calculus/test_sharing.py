@@ -142,7 +142,7 @@ def questions(draw: st.DrawFn) -> RegisteredQuery:
         text = text.replace("ev(X)", "stop_start(X)").replace("ev(Y)", "stop_start(Y)").replace("go(X)", "gap_end(X)")
         inputs = {name: inputs[name] for name in ("tie", "place", "go")}
         more |= POINTS
-    document = {"family": "calculus", "version": 1, "program": FACTS + text, "inputs": inputs, **windows(draw), **more}
+    document = {"family": "calculus", "version": 1, "program": FACTS + text, "inputs": inputs, "distributed": True, **windows(draw), **more}
     return RegisteredQuery("q", 1, check(document, YARD))
 
 
@@ -206,12 +206,12 @@ PAIR = (0, 1)
 
 
 def test_what_two_do_is_spread_by_pair() -> None:
-    assert spread(query_of("maritime", "rtec_2025").specification) == (
+    assert spread(query_of("maritime", "rtec_2025", distributed=True).specification) == (
         dict.fromkeys(["pilotOps", "rendezVous", "tugging", "proximity"], PAIR), {},
     )  # fmt: skip
     names = ["closeSymmetric_30", "close_24", "close_25", "close_30", "close_34", "fighting", "greeting1", "greeting2", "leaving_object", "meeting"]
     # `close_34=false` is the complement over all pairs of members: all partitions know who they are.
-    assert spread(query_of("caviar", "rtec_2025").specification) == (dict.fromkeys([*names, "moving"], PAIR), {})
+    assert spread(query_of("caviar", "rtec_2025", distributed=True).specification) == (dict.fromkeys([*names, "moving"], PAIR), {})
     names = ["close", "fighting", "greeting", "leaving_object", "meeting", "moving"]
     assert spread(demo("plaza", "What people do")) == (dict.fromkeys(names, PAIR), {})
     # Critical points are made first; what is of one vessel (`withinArea(Vessel, Area)` too) all partitions know.
@@ -331,7 +331,16 @@ CROWD = pa.table(
 def test_each_partition_measures_its_own_pairs_alone(near: str, more: str, made: dict[str, Any]) -> None:
     """The distances that all partitions measure are those of one; of pairs known by one entity, those between two partitions twice."""
     inputs = {name: {"args": ["entity"]} for name in ("place", "ev", "go")}
-    document = {"family": "calculus", "version": 1, "program": near + (more or BASE), "inputs": inputs, "window": 9, "step": 3, **made}
+    document = {
+        "family": "calculus",
+        "version": 1,
+        "program": near + (more or BASE),
+        "inputs": inputs,
+        "distributed": True,
+        "window": 9,
+        "step": 3,
+        **made,
+    }
     asked = RegisteredQuery("q", 1, check(document, YARD))
     good, dead = check_rows(CROWD, YARD)
     assert not dead
@@ -353,7 +362,8 @@ def test_what_stays_together_is_computed_once() -> None:
     """Other partitions neither measure nor evaluate what the first alone states."""
     text = NEAR[0] + TOGETHER[1] + "\nholdsFor(x(X, Y)=true, I) :- holdsFor(iv(X)=true, A), holdsFor(iv(Y)=true, B), intersect_all([A, B], I)."
     inputs = {name: ENTITIES[name] for name in ("iv", "go")} | {"place": {"args": ["entity"]}}
-    asked = RegisteredQuery("q", 1, check({"family": "calculus", "version": 1, "program": text, "inputs": inputs, "window": 9, "step": 3}, YARD))
+    document = {"family": "calculus", "version": 1, "program": text, "inputs": inputs, "distributed": True, "window": 9, "step": 3}
+    asked = RegisteredQuery("q", 1, check(document, YARD))
     assert spread(asked.specification)[0] == {"x": PAIR}
     evaluator = Evaluator.start(YARD, [asked], 3)
     evaluator.process(Stamper().stamp(check_rows(CROWD, YARD)[0]))
@@ -363,10 +373,10 @@ def test_what_stays_together_is_computed_once() -> None:
 
 def test_what_runs_where_is_reported() -> None:
     """`--stats` lists the parts of a program."""
-    stages = CalculusOperator().parts(query_of("maritime", "rtec_2025"))
+    stages = CalculusOperator().parts(query_of("maritime", "rtec_2025", distributed=True))
     assert (stages["by_pair"], stages["in_each_partition"], stages["in_one_partition"]) == (["pilotOps", "rendezVous", "tugging"], [], {})
     assert "withinArea" in stages["by_entity"]
-    stages = CalculusOperator().parts(query_of("caviar", "rtec_2025"))
+    stages = CalculusOperator().parts(query_of("caviar", "rtec_2025", distributed=True))
     assert stages["by_entity"] == ["activeOrInactivePerson", "person"] and stages["in_one_partition"] == {}
     assert {"close_34", "meeting", "moving"} <= set(stages["by_pair"])
     stages = CalculusOperator().parts(query(BASE + DOMAIN))

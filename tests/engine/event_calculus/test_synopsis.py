@@ -94,7 +94,7 @@ reports_of = st.lists(
 def test_the_definition_for_any_batches_and_partitions(reports: list[Report], batch_rows: int, partitions: int) -> None:
     reports = sorted(reports, key=lambda report: report.t)
     table = stamped(reports)
-    assert answers(query(), feed(0), table, batch_rows=batch_rows, partitions=partitions) == expected(reports)
+    assert answers(query(distributed=partitions > 1), feed(0), table, batch_rows=batch_rows, partitions=partitions) == expected(reports)
 
 
 @settings(max_examples=40, deadline=None)

@@ -175,7 +175,9 @@ def test_a_template_is_chosen_filled_and_registered(people: SimpleNamespace, fee
     assert checked["faults"] == [] and checked["kinds"] == ["stoppedInside"]
     reason = "positions, constants, what holds initially and complements of all that is declared are not cut off"
     expected = f"Several partitions share its work: slow by entity. In one partition stay stoppedInside and within ({reason})."
-    assert checked["placement"] == expected
+    assert checked["placement"] is None
+    distributed = {"feed": "yard", "specification": specification | {"distributed": True}}
+    assert client.post("/api/v1/queries/check", distributed).json()["placement"] == expected
     made = client.post("/api/v1/queries/", {"feed": "yard", "name": "stops", "specification": specification, "alert_kinds": ["stoppedInside"]})
     assert made.status_code == 201, made.content
     query = Query.objects.get(name="stops")

@@ -146,7 +146,23 @@ class CalculusEditor {
       pointer: "/step",
       onChange,
     });
-    replace(this.times, this.window.element, this.step.element);
+    replace(this.times, this.window.element, this.step.element, this.distribution());
+  }
+
+  private distribution(): HTMLElement {
+    const box = h("input", { type: "checkbox", id: "calculus-distributed", checked: this.entries.distributed });
+    box.addEventListener("change", () => this.change({ distributed: box.checked }));
+    return h(
+      "label",
+      { class: "check", "data-pointer": "/distributed" },
+      box,
+      h(
+        "span",
+        {},
+        t("Several executors share its work"),
+        h("span", { class: "hint" }, t(" for a program that compares very many pairs; the answers are the same")),
+      ),
+    );
   }
 
   private showOutputs(): void {

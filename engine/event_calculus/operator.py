@@ -46,7 +46,6 @@ ARRIVED = "arrived"
 """Column (int64) of emitted rows: the feed's clock once the row had come."""
 LISTS = "lists"
 """Column (binary) of emitted rows: lists of the keyed stage at the query time `t`; their `event` says whether the clock has passed it."""
-_CODED = pa.dictionary(pa.int32(), pa.string())
 _SETTLED, _AHEAD = "settled", "ahead"
 _SMALLEST, _GREATEST = -(1 << 62), 1 << 62
 
@@ -283,7 +282,7 @@ def _marked(
     empty = [begins, int(np.argmax(arrived))] if begins >= 0 else [int(np.argmax(arrived))]
     n = len(picked) + len(empty)
     positions = pa.array(np.append(picked, [0] * len(empty)), mask=np.arange(n) >= len(picked))
-    columns = {one.name: batch.rows.column(one.name).cast(one.type).take(positions) for one in index.schema if batch.has(one.name)}
+    columns = {name: batch.rows.column(name).take(positions) for name in index.schema.names if batch.has(name)}
     rows = np.append(picked, empty)
     columns[TIME], columns[SEQ], columns[ARRIVED] = pa.array(batch.t[rows]), pa.array(batch.seq[rows]), pa.array(arrived[rows])
     if EVENT not in columns:
@@ -418,9 +417,7 @@ class CalculusOperator(Operator[CalculusIndex]):
             own[LISTS] = pa.binary()
         made = {AREA: pa.string(), SPEED: pa.float64(), COURSE: pa.float64(), HEADING: pa.float64()}
         types = {one.name: one.type for one in stamped_schema(feed)} | {EVENT: pa.string()} | made
-        # Names once, codes for each row.
-        coded = {name: _CODED if pa.types.is_string(kind) else kind for name, kind in types.items()}
-        schema = pa.schema([(name, coded[name]) for name in sorted(columns - own.keys()) if name in coded] + list(own.items()))
+        schema = pa.schema([(name, types[name]) for name in sorted(columns - own.keys()) if name in types] + list(own.items()))
         return CalculusIndex(compiled, schema, feed.lateness)
 
 

@@ -38,7 +38,7 @@ from webapp.jobs import services
 from webapp.jobs.models import DesiredState, FeedHead, Job, ObservedState
 from webapp.platform.memory import freeze_loaded_objects
 from webapp.supervisor import processes
-from webapp.supervisor.sink import TIMEOUT_S, Fenced
+from webapp.supervisor.sink import TIMEOUT_S, Fenced, with_retries
 from webapp.supervisor.store import FeedStore
 
 logger = logging.getLogger(__name__)
@@ -162,9 +162,9 @@ class JobDriver:
         # Signals were blocked until here (`processes.start_job`): a start that is asked to end at once ends in order.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, processes.HELD_BACK)
         me = psutil.Process()
-        job = services.job_claim(
-            name=self.name, epoch=self.epoch, pid=me.pid, pgid=os.getpgrp(), pid_started=me.create_time(), host=processes.hostname()
-        )
+        claim = partial(services.job_claim, name=self.name, epoch=self.epoch, pid=me.pid, pgid=os.getpgrp(), pid_started=me.create_time())
+        # A database that is away for a moment is no failure of the job: several of them within minutes would have it wait for long.
+        job = with_retries(lambda: claim(host=processes.hostname()))
         if job is None:
             logger.info("job %s is not to run here (stopped, or a newer start has it)", self.name)
             return DONE
@@ -210,7 +210,7 @@ class JobDriver:
         try:
             stream.start()
             threading.Thread(target=self._take_until_spark_begins, name="first rows", daemon=True).start()
-            self._open_new_feeds(job, spark)
+            with_retries(lambda: self._open_new_feeds(job, spark))
             services.job_ready(job_id=job.pk, epoch=job.epoch, seconds=time.monotonic() - self.started)
             looked = time.monotonic()
             while not self.stopping.wait(WATCH_S):

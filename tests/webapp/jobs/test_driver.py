@@ -7,12 +7,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from django.db import OperationalError, connection
 
 from webapp.feeds.heads import feed_place, feed_reopen
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead, Job, ObservedState
 from webapp.supervisor import driver as jobs_driver
-from webapp.supervisor.driver import FeedRun, JobDriver
+from webapp.supervisor.driver import DONE, FeedRun, JobDriver
 from webapp.supervisor.sink import Fenced
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
@@ -112,3 +113,18 @@ def test_a_feed_that_was_changed_ends_its_job(feed: Any) -> None:
     feed_reopen(feed=feed, why="another column")
     with pytest.raises(Fenced):
         driver._look_after_feeds()
+
+
+def test_a_start_waits_for_a_database_that_is_away_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counted as a failure, and several of them within minutes had the job wait for two."""
+    tries = iter([OperationalError("Connection refused"), OperationalError("the database system is starting up"), None])
+
+    def claim(**process: Any) -> None:
+        if (error := next(tries)) is not None:
+            raise error
+
+    monkeypatch.setattr("webapp.jobs.services.job_claim", claim)
+    monkeypatch.setattr("signal.signal", lambda number, act: None)
+    monkeypatch.setattr(connection, "close", lambda: None)
+    assert JobDriver("main", 1).run() == DONE
+    assert list(tries) == []

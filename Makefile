@@ -20,7 +20,7 @@ help:  ## this text
 	@echo
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-22s %s\n", $$1, $$2}'
 
-setup: $(VENV)/synced $(VENV)/kernels static/build/built  ## install everything the project needs into .venv and frontend/node_modules
+setup: $(VENV)/synced $(VENV)/kernels $(VENV)/classes static/build/built  ## install everything the project needs into .venv and frontend/node_modules
 
 demo: setup  ## run everything on this machine with live demo feeds; prints the address and a log-in
 	VEDETTE_PORT=$(PORT) $(PY) -m webapp.platform.demo
@@ -69,6 +69,11 @@ $(VENV)/synced: pyproject.toml uv.lock | $(UV)
 $(VENV)/kernels: $(ENGINE_SOURCES) $(VENV)/synced
 	@echo "Compiling the engine's kernels: two to four minutes, once."
 	@$(PY) -m webapp.demo.kernels
+	@touch $@
+
+$(VENV)/classes: engine/runtime/spark_classes.py webapp/demo/spark_classes.py $(VENV)/synced
+	@echo "Writing Spark's classes as jobs read them: half a minute, once."
+	@$(PY) -m webapp.demo.spark_classes
 	@touch $@
 
 frontend/node_modules/installed: frontend/package.json frontend/package-lock.json | $(VENV)/synced

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # Failpoints act in tests and in what they start, and nowhere else.
 os.environ["VEDETTE_TESTING"] = "1"
+# The tests' JVMs live for seconds: Java's second compiler would take half of their processor time and never earn it.
+os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1"
 
 WITHOUT_DJANGO = ("engine", "platform", "oracles")
 """Folders of tests whose runs load no settings."""
@@ -164,7 +166,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     os.environ.update(spark_environment(tmp_path_factory.mktemp("java")))
     from pyspark.sql import SparkSession
 
+    from engine.runtime import spark_classes
+
     options = {
+        "spark.driver.extraJavaOptions": " ".join(spark_classes.reading()),
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -19,6 +19,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from engine.runtime import spark_classes
+
 logger = logging.getLogger(__name__)
 
 MICRO_BATCH_S = 300.0
@@ -49,8 +51,8 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
         "spark.driver.memory": memory,
         # The heap is small and batches are short; the default would take a heap's share of every core for collecting.
         # What the heap does not need between batches goes back; code and threads are bounded too.
-        "spark.driver.extraJavaOptions": " ".join(DRIVER_OPTIONS),
-        "spark.executor.extraJavaOptions": " ".join(EXECUTOR_OPTIONS),
+        "spark.driver.extraJavaOptions": " ".join([*DRIVER_OPTIONS, *spark_classes.reading()]),
+        "spark.executor.extraJavaOptions": " ".join([*EXECUTOR_OPTIONS, *spark_classes.reading()]),
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.session.timeZone": "UTC",

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from django.db import OperationalError, connection
 
+from engine.model.messages import Message
 from webapp.feeds.heads import feed_place, feed_reopen
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead, Job, ObservedState
@@ -110,7 +111,7 @@ def test_a_feed_that_came_back_is_taken_up_when_its_former_run_has_ended(feed: A
 def test_a_feed_that_was_changed_ends_its_job(feed: Any) -> None:
     driver, _ = driver_of(feed, Fenced("epoch 0"))
     Job.objects.update(observed_state=ObservedState.RUNNING)
-    feed_reopen(feed=feed, why="another column")
+    feed_reopen(feed=feed, why=Message("another column"))
     with pytest.raises(Fenced):
         driver._look_after_feeds()
 

@@ -118,11 +118,11 @@ def post(address: str, feed: str, token: str, kind: str, bodies: Sequence[tuple[
     for key, body in bodies:
         by_round.setdefault(key.split("-")[0], []).append((key, body))
     connections = [http.client.HTTPConnection(host) for _ in range(max(map(len, by_round.values())))]
-    with ThreadPoolExecutor(len(connections)) as hands:
+    with ThreadPoolExecutor(len(connections)) as pool:
         start.recv()
         before = time.process_time()
         for parts in by_round.values():
-            list(hands.map(send, connections, [key for key, _ in parts], [body for _, body in parts]))
+            list(pool.map(send, connections, [key for key, _ in parts], [body for _, body in parts]))
         start.send((time.time(), time.process_time() - before))
 
 

@@ -16,7 +16,7 @@ from engine.event_calculus.shapes import called
 from engine.event_calculus.syntax import FluentPattern, Initially
 from engine.event_calculus.tables import symbol_name
 from engine.event_calculus.terms import Atom, Compound, Number, Place, Term, Variable
-from engine.model.messages import Message, all_of, as_it_is
+from engine.model.messages import Message, all_of, untranslated
 
 
 class Completion:
@@ -74,7 +74,7 @@ class Completion:
                     or any(f.indicator in self.reading.domains for f in facts)
                 ):
                     continue
-                over = all_of([as_it_is(written(f"{fact.name}({', '.join(map(str, fact.arguments))})")) for fact in facts])
+                over = all_of([untranslated(written(f"{fact.name}({', '.join(map(str, fact.arguments))})")) for fact in facts])
                 what = written(f"{indicator[0]}({', '.join(map(str, rule.terms))})")
                 self.reading.notice(
                     rule.place,

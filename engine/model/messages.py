@@ -1,4 +1,4 @@
-"""Sentences for people that can be said in another language: a text with named places, and the values that stand there.
+"""Sentences for people that can be translated: a text with named placeholders, and their values.
 
 A Message is the English sentence, and a `str` like any other for logs, files and the database. The web application looks the text up in
 the reader's language before it fills in the values. Texts are literals, so that the tool for translators finds them: no f-strings.
@@ -14,9 +14,9 @@ from typing import Any
 
 PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)(:,)?\}")
 _DEEPEST = 20
-"""Messages stand within each other at most so deep."""
+"""The greatest depth of messages within messages."""
 Value = str | int | float
-"""A Message among them is said in the reader's language, too."""
+"""A value that is a Message is translated, too."""
 
 
 class Message(str):
@@ -40,7 +40,7 @@ class Message(str):
 
     @classmethod
     def of(cls, text: str, values: Mapping[str, object]) -> Message:
-        """The message of a text that stands elsewhere as a literal."""
+        """The message of a text that is a literal elsewhere."""
         return cls(text, **values)
 
     def __str__(self) -> str:
@@ -57,26 +57,26 @@ class Message(str):
 def filled(text: str, values: Mapping[str, Value], grouped: Callable[[int | float], str] = "{:,}".format) -> str:
     """`text` with the values in their places. Not `str.format`: a text that comes back from a child process may say nothing else."""
 
-    def said(place: re.Match[str]) -> str:
+    def value_of(place: re.Match[str]) -> str:
         value = values.get(place[1], place[0])
         return grouped(value) if place[2] and isinstance(value, int | float) else str(value)
 
-    return PLACE.sub(said, text)
+    return PLACE.sub(value_of, text)
 
 
-def as_it_is(words: object) -> Message:
-    """Words that nobody translates: those of a library or of the operating system."""
+def untranslated(words: object) -> Message:
+    """A message that is shown as it is in every language: words of a library or of the operating system."""
     return Message.of("{words}", {"words": words})
 
 
 def message_of(error: BaseException) -> Message:
-    """What an error says."""
-    said = error.args[0] if error.args else None
-    return said if isinstance(said, Message) else as_it_is(error)
+    """The message of an error."""
+    message = error.args[0] if error.args else None
+    return message if isinstance(message, Message) else untranslated(error)
 
 
 def message_from_json(written: Any, depth: int = 0) -> Message:
-    """The message that `to_json` wrote. Raises ValueError for anything else: it may come from a process that nobody trusts."""
+    """The message that `to_json` wrote. Raises ValueError for anything else: it may come from a process that is not trusted."""
     if depth > _DEEPEST or not isinstance(written, list) or len(written) != 2:
         raise ValueError("no message")
     text, values = written
@@ -91,19 +91,19 @@ def either(names: Iterable[object]) -> Message:
     >>> either(["int", "float", "string"])
     'int or float or string'
     """
-    said: list[Message] = [name if isinstance(name, Message) else as_it_is(name) for name in names]
-    return reduce(lambda first, last: Message("{first} or {last}", first=first, last=last), said) if said else as_it_is("")
+    messages: list[Message] = [name if isinstance(name, Message) else untranslated(name) for name in names]
+    return reduce(lambda first, last: Message("{first} or {last}", first=first, last=last), messages) if messages else untranslated("")
 
 
 def all_of(parts: Sequence[Message]) -> Message:
     """All of the parts, joined by "and"."""
-    return reduce(lambda first, last: Message("{first} and {last}", first=first, last=last), parts) if parts else as_it_is("")
+    return reduce(lambda first, last: Message("{first} and {last}", first=first, last=last), parts) if parts else untranslated("")
 
 
 def listed(names: Iterable[object], nothing: Message | None = None) -> Message:
-    """The names with commas between them; `nothing` ("none") where there is none."""
+    """The names with commas between them; `nothing` (by default "none") if there are no names."""
     words = ", ".join(map(str, names))
-    return as_it_is(words) if words else nothing or Message("none")
+    return untranslated(words) if words else nothing or Message("none")
 
 
 def _plain(value: object) -> Value:

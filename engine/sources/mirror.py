@@ -22,8 +22,8 @@ def mirror(log: SharedLog, folder: EventLog, rows: int = ROWS) -> None:
     with folder.locked(LOCK):
         wanted = {_name(segment): segment for segment in log.newest(rows)}
         here = {segment.path.name: segment for segment in list_segments(folder.live)}
-        with ThreadPoolExecutor(AT_ONCE) as hands:
-            list(hands.map(lambda name: _fetch(wanted[name], folder.live / name), sorted(wanted.keys() - here.keys())))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda name: _fetch(wanted[name], folder.live / name), sorted(wanted.keys() - here.keys())))
         for name in sorted(here.keys() - wanted.keys()):
             with suppress(FileNotFoundError):
                 here[name].path.unlink()
@@ -34,8 +34,8 @@ def copy_whole(log: SharedLog, folder: Path) -> None:
     targets = [(segment, folder / segment.path.parent.name / _name(segment)) for segment in log.newest(log.end[0])]
     for parent in {target.parent for _, target in targets}:
         parent.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(AT_ONCE) as hands:
-        list(hands.map(lambda one: _fetch(*one), targets))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(lambda one: _fetch(*one), targets))
 
 
 def _name(segment: Segment) -> str:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from engine.model.events import CheckedRows, Reason
 from engine.model.faults import Faults, Refused, unknown_name
 from engine.model.feed import CORE_TYPES, ColumnType, Crs, Feed, TimeUnit
-from engine.model.messages import Message, as_it_is
+from engine.model.messages import Message, untranslated
 from engine.sources.files import JOINT
 from engine.sources.formats import Kind, Layout
 from engine.sources.places import FORMS, IN_ONE, NUMBERS, SCALED, WKB, WKT, is_bytes, places_in, texts_of
@@ -426,7 +426,7 @@ def _spoken(reading: Reading) -> Message:
     form = reading.time_format
     if form in EPOCHS:
         return Message("a number since 1970 ({unit})", unit=form.removeprefix("epoch_"))
-    return Message("a whole number") if form == TICKS else as_it_is("ISO 8601" if form == ISO else form)
+    return Message("a whole number") if form == TICKS else untranslated("ISO 8601" if form == ISO else form)
 
 
 @cache

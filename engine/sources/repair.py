@@ -182,7 +182,7 @@ def _fill(log: EventLog, first: int, stop: int, schema: pa.Schema, whole: Sequen
 def _readable(segment: Segment) -> tuple[list[pa.Table], list[Entry] | None]:
     """The intact row groups of a damaged file, and the deliveries that it lists (null: unreadable)."""
     try:
-        file = pq.ParquetFile(segment.as_it_is(), page_checksum_verification=True)
+        file = pq.ParquetFile(segment.unverified(), page_checksum_verification=True)
     except (pa.ArrowException, OSError, LogDamaged):
         return [], None
     pieces: list[pa.Table] = []

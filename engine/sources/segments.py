@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.model.messages import Message, as_it_is
+from engine.model.messages import Message, untranslated
 
 SUFFIX = ".parquet"
 WHOLE_BYTES = 4_000_000
@@ -104,7 +104,7 @@ class Segment:
                 raise self.damaged(Message("the file has {count} rows", count=file.metadata.num_rows))
             yield file
 
-    def as_it_is(self) -> Any:
+    def unverified(self) -> Any:
         """What to read of the file without looking at its check sum. Raises LogDamaged, OSError."""
         return self.path
 
@@ -142,7 +142,7 @@ class Segment:
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, MemoryError) or getattr(error, "errno", None) in _OUR_OWN:
                 raise
-            raise self.damaged(as_it_is(error)) from error
+            raise self.damaged(untranslated(error)) from error
 
 
 def _remember(path: Path, seen: tuple[int, ...]) -> None:

@@ -129,7 +129,7 @@ class SharedSegment(Segment):
     files: Files | None = None
     listing: Listing | None = None
 
-    def as_it_is(self) -> pa.NativeFile:
+    def unverified(self) -> pa.NativeFile:
         return self.content()
 
     def content(self) -> pa.NativeFile:

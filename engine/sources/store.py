@@ -106,8 +106,8 @@ class Files:
             for name in names:
                 self.remove(name)
             return
-        with ThreadPoolExecutor(AT_ONCE) as hands:
-            list(hands.map(self.remove, names))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(self.remove, names))
 
     def names(self) -> list[str]:
         """Of the files that lie in the folder itself. Raises StoreAway."""

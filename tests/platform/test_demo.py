@@ -176,7 +176,7 @@ def test_after_kill_9_it_starts_again_with_its_data_at_the_same_address(project:
     assert alive(second.tree) == []
 
 
-def test_what_runs_is_spoken_to_from_another_shell(tmp_path: Path) -> None:
+def test_another_shell_reaches_the_running_system(tmp_path: Path) -> None:
     kept = tmp_path / "environment"
     variables = {"SECRET_KEY": "it's $HOME; `x`", "DATABASE_URL": "postgres://a:b%20@127.0.0.1:5/c"}
     keep_environment(kept, {"SECRET_KEY": "of an earlier start, and longer than the next one"})

@@ -133,7 +133,7 @@ def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=variables, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_postgresql_is_spoken_to_over_tls_and_only_with_our_certificate(postgres_url: str, certificates: Path) -> None:
+def test_postgresql_is_reached_over_tls_and_only_with_our_certificate(postgres_url: str, certificates: Path) -> None:
     parts = urlsplit(postgres_url)
     assert parts.port is not None
     with behind_tls(parts.port, certificates, asked_first=True) as port:
@@ -144,7 +144,7 @@ def test_postgresql_is_spoken_to_over_tls_and_only_with_our_certificate(postgres
     assert refused.returncode != 0 and "certificate verify failed" in refused.stderr
 
 
-def test_redis_is_spoken_to_over_tls_by_cache_layer_broker_and_positions(redis_url: str, certificates: Path) -> None:
+def test_cache_layer_broker_and_positions_reach_redis_over_tls(redis_url: str, certificates: Path) -> None:
     parts = urlsplit(redis_url)
     assert parts.port is not None
     with behind_tls(parts.port, certificates) as port:

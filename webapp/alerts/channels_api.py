@@ -22,7 +22,7 @@ from webapp.alerts.selectors import channel_list, delivery_list
 from webapp.alerts.transports import TRANSPORTS, push
 from webapp.config.pagination import CURSOR, NewestFirst
 from webapp.config.related import ByKey
-from webapp.config.wording import SpokenField, spoken
+from webapp.config.wording import TranslatedField, translated
 from webapp.queries.models import Query
 
 
@@ -32,7 +32,7 @@ class ChannelSerializer(OwnedSerializer):
     queries = ByKey(many=True, required=False, queryset=Query.objects.none())
     last_sent_at = serializers.DateTimeField(read_only=True)
     waiting = serializers.IntegerField(read_only=True)
-    disabled_reason = SpokenField(read_only=True)
+    disabled_reason = TranslatedField(read_only=True)
 
     class Meta:
         model = Channel
@@ -87,7 +87,7 @@ class NewChannelSerializer(ChannelSerializer):
 class DeliverySerializer(serializers.ModelSerializer[Delivery]):
     """One message to a channel."""
 
-    error = SpokenField(read_only=True)
+    error = TranslatedField(read_only=True)
     alerts = serializers.SerializerMethodField()
 
     class Meta:
@@ -192,7 +192,7 @@ class ChannelView(OwnedView):
     )
     def test(self, request: Request, pk: int) -> Response:
         answer = deliveries.channel_test(channel=self.get_editable())
-        return Response({"ok": answer.ok, "status": answer.status, "error": spoken(answer.error)})
+        return Response({"ok": answer.ok, "status": answer.status, "error": translated(answer.error)})
 
     @extend_schema(summary="What was sent, newest first", parameters=CURSOR, responses=DeliverySerializer(many=True))
     def deliveries(self, request: Request, pk: int) -> Response:

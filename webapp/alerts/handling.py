@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext, gettext_lazy
 
 from engine.model.faults import Fault, refuse
-from engine.model.messages import Message, as_it_is
+from engine.model.messages import Message, untranslated
 from webapp.accounts.models import User
 from webapp.alerts.models import OPEN_STATES, Alert, AlertState, AlertStep, Feedback, Resolution, Step
 from webapp.alerts.selectors import handlers_of
@@ -63,7 +63,7 @@ def alert_decide(*, alert: Alert, decision: Decision, revision: int | None = Non
             last = _last_decision(present)
             if last is not None and last.author_id == decision.user.pk and last.action == decision.step and not fits:
                 return
-            raise Overtaken([Fault("", as_it_is(_overtaken(present, last)))])
+            raise Overtaken([Fault("", untranslated(_overtaken(present, last)))])
         _decide(alert.feed_id, [alert.pk], decision)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 
-from engine.model.messages import Message, as_it_is
+from engine.model.messages import Message, untranslated
 
 LONGEST_REASON = 300
 """Characters that a delivery keeps."""
@@ -23,4 +23,4 @@ def reason_of(error: Exception) -> Message:
         case TimeoutError():
             return Message("The receiver did not answer in time.")
         case _:
-            return as_it_is(f"{type(error).__name__}: {error}"[:LONGEST_REASON])
+            return untranslated(f"{type(error).__name__}: {error}"[:LONGEST_REASON])

@@ -13,7 +13,7 @@ from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser, users_who_may_change, visible
 from webapp.alerts.models import OPEN_STATES, UNATTENDED_STATES, Alert, AlertState, AlertStep, Channel, Delivery, RoutingRule
 from webapp.alerts.rows import alert_rows
-from webapp.config.wording import spoken
+from webapp.config.wording import translated
 from webapp.queries.models import Query, Severity
 
 
@@ -101,7 +101,7 @@ def deliveries_of(alert: Alert, *, user: AnyUser) -> list[dict[str, Any]]:
     rows = alert.notifications.filter(channel__in=Channel.objects.visible_to(user).values("pk")).annotate(
         name=F("channel__name"), sent_at=F("delivery__sent_at"), attempts=F("delivery__attempts"), error=F("delivery__error")
     )
-    return [{"channel": r.name, "sent_at": r.sent_at, "attempts": r.attempts or 0, "error": spoken(r.error or "")} for r in rows]
+    return [{"channel": r.name, "sent_at": r.sent_at, "attempts": r.attempts or 0, "error": translated(r.error or "")} for r in rows]
 
 
 def channels_held(whose: dict[str, Any]) -> int:

@@ -20,7 +20,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 
 from engine.model.faults import refuse
-from engine.model.messages import Message, as_it_is
+from engine.model.messages import Message, untranslated
 from webapp.accounts.language import language_of
 from webapp.accounts.models import Membership, Team, User
 from webapp.accounts.permissions import AnyUser
@@ -154,7 +154,7 @@ def _read(calendar: str, zone: str, now: datetime) -> list[tuple[datetime, datet
         raise refuse("/calendar", Message("Reading the calendar broke off: it is damaged, or too large."))
     answer = json.loads(written)
     if "faults" in answer:
-        raise refuse("/calendar", as_it_is(answer["faults"][0]))
+        raise refuse("/calendar", untranslated(answer["faults"][0]))
     return [(datetime.fromisoformat(begin), datetime.fromisoformat(end), names) for begin, end, names in answer["turns"]]
 
 

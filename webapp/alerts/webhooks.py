@@ -23,7 +23,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-from engine.model.messages import Message, as_it_is, message_of
+from engine.model.messages import Message, message_of, untranslated
 from webapp.alerts.reasons import reason_of
 from webapp.config.outside import RefusedAddress, is_named
 
@@ -34,7 +34,7 @@ LONGEST_WAIT = timedelta(days=1)
 """A receiver that asks for more is tried again then."""
 SECRET_PREFIX = "whsec_"  # noqa: S105  what secrets are recognised by
 
-NO_ERROR = as_it_is("")
+NO_ERROR = untranslated("")
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _exchange(parts: SplitResult, target: tuple[str, int], data: bytes, headers:
     finally:
         timer.cancel()
         connection.close()
-    return Answer(status) if 200 <= status < 300 else Answer(status, as_it_is(f"HTTP {status}"), wait_of(retry, datetime.now(UTC)))
+    return Answer(status) if 200 <= status < 300 else Answer(status, untranslated(f"HTTP {status}"), wait_of(retry, datetime.now(UTC)))
 
 
 def wait_of(retry_after: str | None, now: datetime) -> timedelta | None:

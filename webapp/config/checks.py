@@ -17,10 +17,10 @@ def secret_key_is_given(**_: Any) -> list[Error]:
 
 
 @register(Tags.security, deploy=True)
-def other_machines_are_spoken_to_over_tls(**_: Any) -> list[Warning]:
+def connections_to_other_machines_use_tls(**_: Any) -> list[Warning]:
     """Passwords, positions and mail pass through whatever lies between."""
     return [
-        Warning(f"{name} is on another machine and spoken to in clear.", hint=f"{remedy} (docs/settings.md).", id="vedette.W001")
+        Warning(f"{name} is on another machine and reached without TLS.", hint=f"{remedy} (docs/settings.md).", id="vedette.W001")
         for name, is_clear, remedy in (_postgresql(), _redis(), _mail())
         if is_clear
     ]

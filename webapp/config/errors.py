@@ -17,11 +17,11 @@ from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
 from engine.model.faults import Fault, Refused
-from engine.model.messages import Message, as_it_is
+from engine.model.messages import Message, untranslated
 from engine.sources.segments import LogDamaged
 from webapp.cage.places import Busy
 from webapp.config.faults import InUse, OverQuota, Overtaken
-from webapp.config.wording import spoken
+from webapp.config.wording import translated
 from webapp.platform.disk import is_full
 
 log = logging.getLogger(__name__)
@@ -68,14 +68,14 @@ def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
     if isinstance(error, exceptions.ValidationError):
         faults = serializer_faults(error.detail)
     else:
-        faults = [Fault("", as_it_is(response.data.get("detail", gettext("Refused."))))]
+        faults = [Fault("", untranslated(response.data.get("detail", gettext("Refused."))))]
     response.data = faults_body(faults)
     return response
 
 
 def faults_body(faults: Iterable[Fault]) -> dict[str, list[dict[str, str]]]:
     """The answer's body."""
-    return {"faults": [{"pointer": fault.pointer, "message": spoken(fault.message)} for fault in faults]}
+    return {"faults": [{"pointer": fault.pointer, "message": translated(fault.message)} for fault in faults]}
 
 
 def pointer_step(key: object) -> str:
@@ -96,19 +96,19 @@ def _nested(detail: Any, pointer: str) -> Iterator[Fault]:
         for position, inner in enumerate(detail):
             yield from _nested(inner, pointer + pointer_step(position) if isinstance(inner, dict | list) else pointer)
     else:
-        yield Fault(pointer, as_it_is(detail))
+        yield Fault(pointer, untranslated(detail))
 
 
 def _model_faults(error: ModelValidationError) -> list[Fault]:
     if hasattr(error, "error_dict"):
         fields = error.message_dict.items()
-        return [Fault("" if name == "__all__" else pointer_step(name), as_it_is(text)) for name, texts in fields for text in texts]
-    return [Fault("", as_it_is(text)) for text in error.messages]
+        return [Fault("" if name == "__all__" else pointer_step(name), untranslated(text)) for name, texts in fields for text in texts]
+    return [Fault("", untranslated(text)) for text in error.messages]
 
 
 def _plain(request: HttpRequest, status: int, message: str) -> HttpResponse:
     if request.path.startswith("/api/"):
-        return JsonResponse(faults_body([Fault("", as_it_is(message))]), status=status)
+        return JsonResponse(faults_body([Fault("", untranslated(message))]), status=status)
     return render(request, "error.html", {"status": status, "message": gettext(message)}, status=status)
 
 
@@ -139,4 +139,4 @@ def server_error(request: HttpRequest) -> HttpResponse:
         status, message, headers = 503, Message("The database does not answer. Try again in a moment."), {"Retry-After": "5"}
     if request.path.startswith("/api/"):
         return JsonResponse(faults_body([Fault("", message)]), status=status, headers=headers)
-    return HttpResponse(spoken(message), status=status, content_type="text/plain; charset=utf-8", headers=headers)
+    return HttpResponse(translated(message), status=status, content_type="text/plain; charset=utf-8", headers=headers)

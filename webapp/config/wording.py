@@ -1,7 +1,7 @@
 """The engine's sentences in the reader's language (decision 42).
 
-A Message knows its text and its values. One that was stored, or that came out of a child process, is an English sentence and no more: it is
-recognised by the texts that are translated.
+A Message knows its text and its values. One that was stored, or that came out of a child process, is only an English sentence: it is
+recognised by comparing it with the texts of the catalogue.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext
 from rest_framework import serializers
 
-from engine.model.messages import PLACE, Message, Value, as_it_is, filled
+from engine.model.messages import PLACE, Message, Value, filled, untranslated
 
 LONGEST = 4_000
-"""Longer sentences are left as they are."""
+"""Longer sentences are not translated."""
 DEEPEST = 4
-"""Stored sentences are looked for so deep within each other."""
+"""Stored sentences are looked for within each other up to this depth."""
 LETTERS = 10
-"""A text needs so many letters besides its values to be recognised by."""
+"""A stored sentence is recognised by a text that has at least this many letters besides its values."""
 MEANT = frozenset(["what", "known", "kind", "other", "expected", "needed", "remedy", "why", "reason", "entities", "form", "format"])
-"""Values of these names may be words of ours, of which no text is long enough to be recognised by."""
+"""Values of these names may be words of ours, too short to be recognised by their letters."""
 
 
-def spoken(sentence: str) -> str:
-    """The sentence in the reader's language; what nobody has translated stays as it is."""
+def translated(sentence: str) -> str:
+    """The sentence in the reader's language; unchanged if it has no translation."""
     language = translation.get_language() or settings.LANGUAGE_CODE
     if language.startswith("en"):
         # Of exactly this type: YAML knows no other.
         return str.__str__(sentence)
-    return _spoken(sentence, language, 0)
+    return _translated_at(sentence, language, 0)
 
 
-def _spoken(sentence: str, language: str, depth: int) -> str:
-    if isinstance(sentence, Message) and sentence.text != as_it_is("").text:
-        return _said(sentence, language, depth)
+def _translated_at(sentence: str, language: str, depth: int) -> str:
+    if isinstance(sentence, Message) and sentence.text != untranslated("").text:
+        return _translated_message(sentence, language, depth)
     return _of_words(str.__str__(sentence), language, depth) if depth < DEEPEST else sentence
 
 
-class SpokenField(serializers.CharField):
-    """A sentence that is stored in English."""
+class TranslatedField(serializers.CharField):
+    """A sentence that is stored in English and shown in the reader's language."""
 
     def to_representation(self, value: str) -> str:
-        return spoken(value)
+        return translated(value)
 
 
-def _said(message: Message, language: str, depth: int) -> str:
-    values = {name: _spoken(value, language, depth + 1) if isinstance(value, Message) else value for name, value in message.values.items()}
+def _translated_message(message: Message, language: str, depth: int) -> str:
+    values = {name: _translated_at(value, language, depth + 1) if isinstance(value, Message) else value for name, value in message.values.items()}
     return filled(gettext(message.text) if message.text else "", values, _grouped)
 
 
@@ -72,7 +72,7 @@ def _of_words(sentence: str, language: str, depth: int) -> str:
     found = next(filter(None, (one.read(sentence) for one in _forms(language))), None)
     if found is None:
         return sentence
-    return _said(Message.of(found[0], {name: _value(name, value) for name, value in found[1].items()}), language, depth)
+    return _translated_message(Message.of(found[0], {name: _value(name, value) for name, value in found[1].items()}), language, depth)
 
 
 def _value(name: str, value: str) -> Value:
@@ -80,12 +80,12 @@ def _value(name: str, value: str) -> Value:
     if digits.isdigit() and len(digits) < 20 and f"{int(digits):,}" == value:
         return int(digits)
     word = gettext(value) if name in MEANT and value else value
-    return word if word != value else as_it_is(value)
+    return word if word != value else untranslated(value)
 
 
 @dataclass(frozen=True)
 class _Form:
-    """A text with places: what stands between them, and their names."""
+    """A text with placeholders: the words between them, and their names."""
 
     text: str
     between: tuple[str, ...]
@@ -110,7 +110,7 @@ class _Form:
 def _forms(language: str) -> tuple[_Form, ...]:
     """The texts with places, those that say most first."""
     found = []
-    for text in _translated(Path(settings.LOCALE_PATHS[0]) / language.partition("-")[0] / "LC_MESSAGES" / "django.mo"):
+    for text in _catalogue_texts(Path(settings.LOCALE_PATHS[0]) / language.partition("-")[0] / "LC_MESSAGES" / "django.mo"):
         pieces = PLACE.split(text)
         between, names = tuple(pieces[::3]), tuple(pieces[1::3])
         if names and len(re.sub(r"\W", "", "".join(between))) >= LETTERS:
@@ -118,7 +118,7 @@ def _forms(language: str) -> tuple[_Form, ...]:
     return tuple(sorted(found, key=lambda form: -len("".join(form.between))))
 
 
-def _translated(path: Path) -> Iterator[str]:
+def _catalogue_texts(path: Path) -> Iterator[str]:
     """The texts of a compiled catalogue (the format: GNU gettext, "The Format of GNU MO Files")."""
     if not path.exists():
         return

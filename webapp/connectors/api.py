@@ -20,7 +20,7 @@ from engine.sinks.live import SinkKind
 from webapp.accounts.authentication import person
 from webapp.accounts.permissions import check_may_make
 from webapp.audit.services import record
-from webapp.config.wording import SpokenField, spoken
+from webapp.config.wording import TranslatedField, translated
 from webapp.connectors import services
 from webapp.connectors.words import said
 from webapp.feeds.models import Connector, ConnectorState, Feed
@@ -37,7 +37,7 @@ class ConnectorSerializer(serializers.ModelSerializer[Connector]):
     feed = FeedNameField()
     settings = serializers.DictField(required=False)
     reading = serializers.DictField(required=False)
-    last_error = SpokenField(read_only=True)
+    last_error = TranslatedField(read_only=True)
     editable = serializers.SerializerMethodField()
 
     class Meta:
@@ -60,7 +60,7 @@ class ConnectorSerializer(serializers.ModelSerializer[Connector]):
         if not shown["editable"]:
             shown |= {"settings": {}, "reading": {}}
         if connector.enabled and _is_silent(connector):
-            shown |= {"state": ConnectorState.STOPPED, "rate": 0.0, "last_error": spoken(NO_PROCESS)}
+            shown |= {"state": ConnectorState.STOPPED, "rate": 0.0, "last_error": translated(NO_PROCESS)}
         return shown
 
 

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from engine.failpoints import failpoint
 from engine.model.faults import Refused
-from engine.model.messages import Message, all_of, as_it_is, message_of
+from engine.model.messages import Message, all_of, message_of, untranslated
 from engine.sinks.live import SinkKind
 from engine.sources.files import Piece
 from engine.sources.live import LINGER_S, Away, Batch, Source, SourceKind
@@ -133,14 +133,14 @@ class Run(threading.Thread):
         except Refused as refused:
             return all_of([fault.message for fault in refused.faults])
         except (Away, OSError) as error:
-            return message_of(error) if str(error) else as_it_is(type(error).__name__)
+            return message_of(error) if str(error) else untranslated(type(error).__name__)
         except (DatabaseError, InterfaceError) as error:
             close_old_connections()
             return Message("The database is away: {why}", why=error)
         except Exception as error:
             # A third-party source may raise anything; only this connector is affected.
             log.exception("connector %s", self.connector.pk)
-            return as_it_is(f"{type(error).__name__}: {error}")
+            return untranslated(f"{type(error).__name__}: {error}")
 
     def _offset(self) -> Any:
         return Connector.objects.filter(pk=self.connector.pk, revision=self.connector.revision).values_list("offset", flat=True).first()

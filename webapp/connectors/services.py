@@ -13,7 +13,7 @@ from django.db import transaction
 
 from engine.model.faults import Fault, Faults, Refused, refuse, unknown_name
 from engine.model.feed import Crs
-from engine.model.messages import Message, as_it_is, message_of
+from engine.model.messages import Message, message_of, untranslated
 from engine.sinks.live import SinkKind
 from engine.sinks.live.kinds import sink_kinds
 from engine.sources.formats import Broken, Layout, flattened, table_of
@@ -23,7 +23,7 @@ from engine.sources.live import RECEIVED, Away, Field, FieldType, Record, Source
 from engine.sources.live.kinds import source_kinds
 from engine.sources.reading import PLANE
 from webapp.accounts.models import User
-from webapp.config.wording import spoken
+from webapp.config.wording import translated
 from webapp.connectors.answers import numbers_of
 from webapp.connectors.network import GuardedNetwork
 from webapp.connectors.rows import reading_for, rows_of
@@ -122,7 +122,7 @@ def kept_secrets(kind: Kind, before: Mapping[str, Any], given: Mapping[str, Any]
     directing = [one for one in kind.fields if one.directs] or [one for one in kind.fields if one.type is not FieldType.SECRET]
     if kept and any(given.get(one.name, one.default) != before.get(one.name, one.default) for one in directing):
         raise Refused(
-            Fault(f"/settings/{one.name}", Message("{label}: type it in again, it would be sent elsewhere now.", label=as_it_is(one.label)))
+            Fault(f"/settings/{one.name}", Message("{label}: type it in again, it would be sent elsewhere now.", label=untranslated(one.label)))
             for one in kept
         )
     return {one.name: value for one, value in kept.items()}
@@ -143,7 +143,7 @@ def checked_settings(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
         found[one.name] = value
     if not faults:
         for name, text in kind.check(found).items():
-            faults.note(f"/settings/{name}", text if isinstance(text, Message) else as_it_is(text))
+            faults.note(f"/settings/{name}", text if isinstance(text, Message) else untranslated(text))
     if faults:
         raise Refused(faults)
     return found
@@ -221,7 +221,7 @@ def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading
             return {**_NOTHING, "said": _description(chosen, checked)}
         records = _first_records(chosen, checked)
     except (Away, OSError) as error:
-        raise refuse("", message_of(error) or as_it_is(type(error).__name__)) from error
+        raise refuse("", message_of(error) or untranslated(type(error).__name__)) from error
     finally:
         _trials.release()
     return {**_NOTHING, **_meaning(records, reading, chosen, feed), "records": [_shown(one) for one in records[:TRIAL_RECORDS]]}
@@ -258,13 +258,14 @@ def _meaning(records: list[Record | Broken], reading: Mapping[str, Any], kind: S
     try:
         chosen = reading_for(document, kind, engine_feed)
     except Refused as refused:
-        return {"columns": columns, "reading": document, "rows": [], "dead": [], "faults": [[f.pointer, spoken(f.message)] for f in refused.faults]}
+        faults = [[fault.pointer, translated(fault.message)] for fault in refused.faults]
+        return {"columns": columns, "reading": document, "rows": [], "dead": [], "faults": faults}
     piece = rows_of(records, chosen, engine_feed)
     return {
         "columns": columns,
         "reading": document,
         "rows": piece.rows.slice(0, TRIAL_RECORDS).to_pylist(),
-        "dead": [{"reason": one.reason, "detail": spoken(one.detail)} for one in piece.dead()[:TRIAL_RECORDS]],
+        "dead": [{"reason": one.reason, "detail": translated(one.detail)} for one in piece.dead()[:TRIAL_RECORDS]],
         "faults": [],
     }
 
@@ -287,7 +288,7 @@ def _likely(whole: list[dict[str, Any]], columns: list[str], feed: Any) -> dict[
 
 def _shown(one: Record | Broken) -> dict[str, Any]:
     if isinstance(one, Broken):
-        return {"problem": spoken(one.problem), "text": one.text}
+        return {"problem": translated(one.problem), "text": one.text}
     return {
         name: value if value is None or isinstance(value, bool | int | float) else str(value)[:200] for name, value in flattened(dict(one)).items()
     }

@@ -24,7 +24,7 @@ from engine.model.faults import Fault, Refused, refuse, unknown_name
 from engine.model.messages import Message
 from webapp.accounts.models import Team, User
 from webapp.audit.services import record
-from webapp.config.wording import spoken
+from webapp.config.wording import translated
 from webapp.demo.simulation.scenarios import read_scenario
 from webapp.demo.simulation.world import Place
 from webapp.feeds.models import Feed, Upload, UploadState
@@ -65,8 +65,8 @@ class Sample:
 
     def in_words(self) -> Sample:
         """The same with title, description and queries in the present language. Names of regions stay: queries name them."""
-        queries = [query | {key: spoken(query[key]) for key in ("name", "description") if key in query} for query in self.queries]
-        return replace(self, title=spoken(self.title), about=spoken(self.about), queries=queries)
+        queries = [query | {key: translated(query[key]) for key in ("name", "description") if key in query} for query in self.queries]
+        return replace(self, title=translated(self.title), about=translated(self.about), queries=queries)
 
     @property
     def path(self) -> Path:

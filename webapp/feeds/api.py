@@ -25,7 +25,7 @@ from webapp.config.errors import serializer_faults
 from webapp.config.pagination import CURSOR, NewestFirst
 from webapp.config.related import BoundedListField
 from webapp.config.tables import csv_download
-from webapp.config.wording import SpokenField
+from webapp.config.wording import TranslatedField
 from webapp.detections.removal import feed_delete, feed_holdings
 from webapp.feeds import history, mending, recent, services
 from webapp.feeds.documents import read_schema
@@ -113,7 +113,7 @@ class FeedSerializer(OwnedSerializer):
 class DeadLetterSerializer(serializers.ModelSerializer[DeadLetter]):
     """One refused row."""
 
-    detail = SpokenField(read_only=True)
+    detail = TranslatedField(read_only=True)
 
     class Meta:
         model = DeadLetter

@@ -16,7 +16,7 @@ import pyarrow as pa
 from engine.model.columns import ENTITY, TIME
 from engine.model.events import CheckedRows
 from engine.model.feed import Feed
-from engine.model.messages import Message, as_it_is, message_of
+from engine.model.messages import Message, message_of, untranslated
 from engine.sources.file_rows import read_text
 from engine.sources.files import CSV as CSV_TEXT
 from engine.sources.files import JSON_LINES, Columns, Piece, Unreadable
@@ -119,7 +119,7 @@ class NamedAsTheFeed(Columns):
         raise Unreadable(
             Message(
                 "There is no column {names}. The header reads {seen}{between}. {remedy}",
-                names=reduce(lambda first, last: Message("{first} and no column {last}", first=first, last=last), map(as_it_is, missing)),
+                names=reduce(lambda first, last: Message("{first} and no column {last}", first=first, last=last), map(untranslated, missing)),
                 seen=seen,
                 between=between,
                 remedy=remedy,

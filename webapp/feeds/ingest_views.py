@@ -25,7 +25,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from engine.model.faults import Fault
-from engine.model.messages import as_it_is
+from engine.model.messages import untranslated
 from engine.sources.files import Unreadable
 from engine.sources.segments import LogDamaged
 from webapp.accounts.models import ApiToken, Scope
@@ -117,7 +117,7 @@ class EventsView(APIView):
             posted = read_request(request._request)
             receipt = in_pool(lambda: take(sender, posted))
         except Refused as refused:
-            return Response(faults_body([Fault("", as_it_is(refused.message))]), status=refused.status, headers=refused.headers)
+            return Response(faults_body([Fault("", untranslated(refused.message))]), status=refused.status, headers=refused.headers)
         return Response(as_answer(receipt), status=HTTPStatus.ACCEPTED)
 
 

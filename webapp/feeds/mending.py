@@ -22,7 +22,7 @@ from engine.model.feed import ColumnType
 from engine.model.feed import Feed as EngineFeed
 from engine.model.messages import Message
 from webapp.audit.services import record
-from webapp.config.wording import spoken
+from webapp.config.wording import translated
 from webapp.feeds.bodies import NDJSON, read_body
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import DeadLetter, Feed
@@ -115,7 +115,7 @@ def _send(feed: Feed, rows: Sequence[tuple[DeadLetter, dict[str, Any]]], how: st
     found = _finish(feed)
     dead = _faults(feed, [row for _, row in rows])
     found.wrong = len(dead)
-    found.problems = [{"id": rows[at][0].pk, "reason": one.reason, "detail": spoken(one.detail)} for at, one in list(dead.items())[:SHOWN]]
+    found.problems = [{"id": rows[at][0].pk, "reason": one.reason, "detail": translated(one.detail)} for at, one in list(dead.items())[:SHOWN]]
     good = [(letter, row) for at, (letter, row) in enumerate(rows) if at not in dead]
     if not good:
         return found

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from engine.model.feed import Crs, TimeUnit
 from engine.model.feed import Feed as EngineFeed
-from engine.model.messages import Message, as_it_is
+from engine.model.messages import Message, untranslated
 from webapp.accounts.models import Role
 from webapp.accounts.permissions import AnyUser, Owned, OwnedQuerySet
 from webapp.config.documents import DocumentField
@@ -256,7 +256,7 @@ class LogDamage(models.Model):
     @property
     def sentence(self) -> Message:
         """What users read about it."""
-        reason, feed = as_it_is(self.reason), self.feed.name
+        reason, feed = untranslated(self.reason), self.feed.name
         if not self.file:
             return Message(
                 "The log is damaged ({reason}). The feed is set aside until an operator runs: manage.py repair {feed}", reason=reason, feed=feed

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet, Sum
 from django.urls import reverse
 
 from webapp.accounts.permissions import AnyUser
-from webapp.config.wording import spoken
+from webapp.config.wording import translated
 from webapp.feeds.models import DeadLetter, Feed, Region, Upload, UploadState
 
 Box = tuple[float, float, float, float]
@@ -39,12 +39,12 @@ def feed_of(*, pk: int) -> Feed:
 def feed_damage(feed: Feed) -> str | None:
     """Why the feed is set aside, with the remedy; null when it is not."""
     damage = _related(feed, "damage")
-    return None if damage is None else spoken(damage.sentence)
+    return None if damage is None else translated(damage.sentence)
 
 
 def feed_events(feed: Feed, limit: int = 20) -> list[dict[str, Any]]:
     """What happened to the feed, newest first."""
-    return [{"at": event.at, "kind": event.kind, "text": spoken(event.text)} for event in feed.events.order_by("-id")[:limit]]
+    return [{"at": event.at, "kind": event.kind, "text": translated(event.text)} for event in feed.events.order_by("-id")[:limit]]
 
 
 def feed_counters(feed: Feed) -> dict[str, int]:

@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 
 from engine.model.faults import Fault
 from engine.model.faults import Refused as Unsuitable
-from engine.model.messages import as_it_is
+from engine.model.messages import untranslated
 from engine.sources.live.payloads import now_ms
 from engine.sources.segments import LogDamaged
 from engine.sources.trackers import COLUMNS, READING, reports_of
@@ -46,7 +46,7 @@ class TrackerView(APIView):
             query = {**{key: str(value) for key, value in request._request.GET.items()}, **_form(request, body)}
             receipt = in_pool(lambda: take(sender, query, body))
         except Refused as refused:
-            return Response(faults_body([Fault("", as_it_is(refused.message))]), status=refused.status, headers=refused.headers)
+            return Response(faults_body([Fault("", untranslated(refused.message))]), status=refused.status, headers=refused.headers)
         return Response(as_answer(receipt), status=HTTPStatus.ACCEPTED)
 
     @extend_schema(exclude=True)

@@ -17,7 +17,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.owned import TeamField
 from webapp.accounts.permissions import check_team
-from webapp.config.wording import spoken
+from webapp.config.wording import translated
 from webapp.feeds.heads import may_operate
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_list
@@ -59,7 +59,7 @@ def job_row(job: Job, *, user: User, events: int = 20) -> dict[str, Any]:
         "heartbeat": job.heartbeat,
         "restarts": job.restarts,
         "failures": job.failures,
-        "last_error": spoken(job.last_error) if editable else "",
+        "last_error": translated(job.last_error) if editable else "",
         "feeds": sorted(head.feed.name for head in job.heads.all() if head.feed_id in visible),
         "editable": editable,
         "events": [_event_row(event) for event in job_events(job=job, limit=events) if event.feed_id in (None, *visible)],
@@ -67,7 +67,7 @@ def job_row(job: Job, *, user: User, events: int = 20) -> dict[str, Any]:
 
 
 def _event_row(event: JobEvent) -> dict[str, Any]:
-    return {"at": event.at, "kind": event.kind, "text": spoken(event.text)}
+    return {"at": event.at, "kind": event.kind, "text": translated(event.text)}
 
 
 def jobs_for_page(*, user: User) -> list[dict[str, Any]]:

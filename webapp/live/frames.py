@@ -14,7 +14,7 @@ from typing import Any
 from django.utils import translation
 
 from engine.model.messages import Message
-from webapp.config.wording import spoken
+from webapp.config.wording import translated
 from webapp.feeds.models import NAME
 
 Box = tuple[float, float, float, float]
@@ -257,7 +257,7 @@ def resync(feed: str) -> dict[str, Any]:
 def error(code: str, message: Message, language: str) -> dict[str, Any]:
     """The client's last frame, or its socket, was refused."""
     with translation.override(language):
-        return {"type": "error", "code": code, "message": spoken(message)}
+        return {"type": "error", "code": code, "message": translated(message)}
 
 
 def within(box: Box | None, entities: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:

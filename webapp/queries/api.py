@@ -27,7 +27,7 @@ from webapp.alerts.selectors import choosing_channels
 from webapp.alerts.services import query_channels_set
 from webapp.config.errors import faults_body
 from webapp.config.related import BoundedListField, ByKey
-from webapp.config.wording import SpokenField, spoken
+from webapp.config.wording import TranslatedField, translated
 from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import NO_CONTROLS, Feed
 from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
@@ -61,7 +61,7 @@ class Unavailable(APIException):
 class StopSerializer(serializers.ModelSerializer[QueryStop]):
     """Why the job goes on without the query; it starts again when the query is edited, or switched off and on."""
 
-    reason = SpokenField(read_only=True)
+    reason = TranslatedField(read_only=True)
 
     class Meta:
         model = QueryStop
@@ -285,7 +285,7 @@ class CheckView(APIView):
         found = {
             "sentence": sentence_of(specification, feed=feed.engine_feed()),
             "kinds": kinds_of(specification),
-            "notices": [spoken(notice) for notice in notices_of(specification)],
+            "notices": [translated(notice) for notice in notices_of(specification)],
             "placement": placement_of(feed=feed, specification=specification, user=user),
         }
         return Response({"faults": [], **found})

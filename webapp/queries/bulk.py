@@ -14,7 +14,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from engine.model.faults import Fault, Refused, refuse
-from engine.model.messages import Message, as_it_is
+from engine.model.messages import Message, untranslated
 from engine.specification import check
 from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check
@@ -203,7 +203,7 @@ def _check_name(name: str, row: int | None) -> None:
     try:
         NO_CONTROLS(name)
     except ValidationError as error:
-        raise refuse("/name", as_it_is(" ".join(error.messages))) from error
+        raise refuse("/name", untranslated(" ".join(error.messages))) from error
     if row is not None:
         raise refuse("/name", Message("Row {row} of the file has this name, too.", row=row))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine.model.faults import Fault
-from webapp.config.wording import spoken
+from webapp.config.wording import translated
 from webapp.queries.references import named_regions
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def constraint_graph(specification: Mapping[str, Any], feed: Feed, regions: Mapp
         answer["edges"] = _edges(graph)
     else:
         pairs = [[graph.names[one], graph.names[other]] for one, other in wrong.cycle]
-        answer["conflict"] = {"constraints": list(wrong.sources), "cycle": pairs, "reason": spoken(wrong.reason)}
+        answer["conflict"] = {"constraints": list(wrong.sources), "cycle": pairs, "reason": translated(wrong.reason)}
     answer["text"] = _text(found, document, feed, regions)
     return answer
 
@@ -54,7 +54,7 @@ def placed(fault: Fault) -> dict[str, Any]:
     """A fault; one of a text says its line and column by themselves."""
     place = _PLACE.match(fault.message)
     where = {} if place is None else {"line": int(place[1]), "column": int(place[2])}
-    return {"pointer": fault.pointer, "message": spoken(fault.message), **where}
+    return {"pointer": fault.pointer, "message": translated(fault.message), **where}
 
 
 def _edges(graph: ConstraintGraph) -> list[dict[str, Any]]:

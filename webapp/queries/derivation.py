@@ -17,7 +17,7 @@ from engine.derive import graph_faults, resolved, sources_of
 from engine.model.faults import Fault, Refused, unknown_name
 from engine.model.feed import Feed as EngineFeed
 from engine.model.feed import escaped
-from engine.model.messages import Message, as_it_is, listed
+from engine.model.messages import Message, listed, untranslated
 from engine.operator import RegisteredQuery
 from engine.runtime.derived import in_order
 from engine.specification import check
@@ -130,7 +130,7 @@ def derive_faults(
         elif not found.enabled:
             faults.append(Fault(pointer, Message("{name} is switched off: switch it on first", name=repr(found.name))))
         elif (stop := graph.stopped(found)) is not None:
-            faults.append(Fault(pointer, Message("{name} was stopped: {reason}", name=repr(found.name), reason=as_it_is(stop.reason))))
+            faults.append(Fault(pointer, Message("{name} was stopped: {reason}", name=repr(found.name), reason=untranslated(stop.reason))))
     return faults or _graph_faults(document, upstream, user, query, graph)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.model.faults import refuse
-from engine.model.messages import Message, as_it_is
+from engine.model.messages import Message, untranslated
 from webapp.queries.caged import ROWS, SECONDS, answer_of
 
 STEP_ROWS = 65_536
@@ -40,7 +40,7 @@ def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: in
         broke_off=Message("The preview needed too much memory or broke off: choose a shorter span."),
     )
     if "stopped" in answer:
-        raise refuse("", Message("A job would stop this query: {reason}.", reason=as_it_is(answer["stopped"])))
+        raise refuse("", Message("A job would stop this query: {reason}.", reason=untranslated(answer["stopped"])))
     return {**answer, "seconds": round(time.monotonic() - started, 2)}
 
 

@@ -147,8 +147,8 @@ class JobDriver:
         self.job_id = 0
         self.runs: dict[int, FeedRun] = {}
         self._leaving: dict[int, FeedRun] = {}
-        self.hands = ThreadPoolExecutor(FEEDS_AT_ONCE, thread_name_prefix="feed")
-        # Threads of their own: those that evaluate wait for them.
+        self.evaluating = ThreadPoolExecutor(FEEDS_AT_ONCE, thread_name_prefix="feed")
+        # Not the same threads: those that evaluate wait for those that store.
         self.storing = ThreadPoolExecutor(FEEDS_AT_ONCE, thread_name_prefix="store")
         self._under_way: dict[FeedRun, Future[None]] = {}
         self._beginning = threading.Lock()
@@ -228,8 +228,8 @@ class JobDriver:
                 run.stop()
             if not spark_runtime.jvm_ended(spark):
                 stream.stop()
-                for hands in (self.hands, self.storing):
-                    hands.shutdown(wait=False, cancel_futures=True)
+                for pool in (self.evaluating, self.storing):
+                    pool.shutdown(wait=False, cancel_futures=True)
                 spark.stop()
 
     def _take(self, seconds: float) -> None:
@@ -254,7 +254,7 @@ class JobDriver:
             self._under_way = {run: batch for run, batch in self._under_way.items() if not batch.done()}
             for run in list(self.runs.values()):
                 if run not in self._under_way and run.is_due():
-                    self._under_way[run] = self.hands.submit(run.take)
+                    self._under_way[run] = self.evaluating.submit(run.take)
 
     def _look_after_feeds(self) -> None:
         """Raises the error that ended a feed, unless it was deleted or moved to another job meanwhile: then only this feed ends."""

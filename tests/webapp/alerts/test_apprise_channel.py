@@ -162,7 +162,7 @@ def test_inner_addresses_are_not_reached_directly_nor_by_a_redirect(query: Query
         ("", False),
     ],
 )
-def test_addresses_name_a_service_that_is_spoken_to_over_http(url: str, is_good: bool) -> None:
+def test_addresses_must_name_a_service_reached_over_http(url: str, is_good: bool) -> None:
     assert (apprise.refuse({"url": url}) == {}) is is_good
 
 

@@ -16,7 +16,7 @@ from django.contrib.staticfiles.finders import get_finder
 from django.test import Client
 from rest_framework.test import APIClient
 
-from webapp.config.checks import other_machines_are_spoken_to_over_tls
+from webapp.config.checks import connections_to_other_machines_use_tls
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -142,11 +142,11 @@ def test_production_settings_pass_the_deployment_check_without_a_warning() -> No
         ("EMAIL_HOST", "localhost", []),
     ],
 )
-def test_the_deployment_check_names_what_is_spoken_to_in_clear(variable: str, value: str, named: list[str], settings: Any) -> None:
+def test_the_deployment_check_names_connections_without_tls(variable: str, value: str, named: list[str], settings: Any) -> None:
     settings.EMAIL_GIVEN, settings.EMAIL_USE_TLS, settings.EMAIL_USE_SSL = True, False, False
     settings.EMAIL_HOST, settings.REDIS_URL = "localhost", ""
     setattr(settings, variable, value)
-    assert [one.msg.partition(" is on")[0] for one in other_machines_are_spoken_to_over_tls()] == named
+    assert [one.msg.partition(" is on")[0] for one in connections_to_other_machines_use_tls()] == named
 
 
 def test_settings_can_be_read_without_any_environment_but_nothing_is_served() -> None:

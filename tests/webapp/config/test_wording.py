@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 
 from engine.model.faults import unknown_name
 from engine.model.messages import PLACE, Message, either, message_from_json
-from webapp.config.wording import _forms, spoken
+from webapp.config.wording import _forms, translated
 
 
 @pytest.fixture
@@ -26,34 +26,34 @@ def german() -> Iterator[None]:
 def test_values_stand_where_the_language_puts_them(german: None) -> None:
     said = unknown_name("widht", ["width", "height"], what=Message("column"))
     assert said == "unknown column 'widht'; did you mean 'width'? Known: height, width"
-    assert spoken(said) == "Spalte 'widht' ist unbekannt; meinten Sie 'width'? Bekannt: height, width"
+    assert translated(said) == "Spalte 'widht' ist unbekannt; meinten Sie 'width'? Bekannt: height, width"
 
 
 def test_messages_within_messages_are_said_too(german: None) -> None:
     said = Message("unexpected {found}; expected {expected}", found="'x'", expected=either([Message("a number"), Message("a name")]))
-    assert spoken(said) == "'x' ist hier unerwartet; erwartet: eine Zahl oder ein Name"
+    assert translated(said) == "'x' ist hier unerwartet; erwartet: eine Zahl oder ein Name"
 
 
 def test_numbers_are_grouped_as_the_language_groups_them(german: None) -> None:
     said = Message("the text has {count:,} characters; at most {most:,} are allowed", count=1_234_567, most=200_000)
     assert said == "the text has 1,234,567 characters; at most 200,000 are allowed"
-    assert spoken(said) == spoken(str.__str__(said)) == "der Text hat 1.234.567 Zeichen; höchstens 200.000 sind erlaubt"
+    assert translated(said) == translated(str.__str__(said)) == "der Text hat 1.234.567 Zeichen; höchstens 200.000 sind erlaubt"
 
 
-def test_english_readers_get_the_sentence_as_it_is() -> None:
-    assert spoken(Message("must be a number")) == "must be a number"
+def test_english_readers_get_the_sentence_unchanged() -> None:
+    assert translated(Message("must be a number")) == "must be a number"
 
 
 @pytest.mark.parametrize(
     "given", ["{count:,} {what} {0} %s", "{self.__class__}", "{name!r:>99999999}", "}{", "unknown column {what}. Known: {known}"]
 )
 def test_what_users_write_is_no_text_with_places(german: None, given: str) -> None:
-    assert spoken(Message("the key {key} is missing", key=given)) == f"der Schlüssel {given} fehlt"
+    assert translated(Message("the key {key} is missing", key=given)) == f"der Schlüssel {given} fehlt"
 
 
 @pytest.mark.parametrize("given", ["{count:,} {what} {0} %s", "{self.__class__}", "{name!r:>99999999}", "}{"])
 def test_what_users_wrote_is_no_text_with_places_when_it_was_stored(german: None, given: str) -> None:
-    assert spoken(f"the key {given} is missing") == f"der Schlüssel {given} fehlt"
+    assert translated(f"the key {given} is missing") == f"der Schlüssel {given} fehlt"
 
 
 @pytest.mark.parametrize("written", [["{a.__class__} {a!r:>999999999}", {"a": "x"}], ["{a}" * 50, {}]])
@@ -72,7 +72,7 @@ def test_a_message_survives_the_way_out_of_a_process() -> None:
     again = message_from_json(json.loads(json.dumps(said.to_json())))
     assert again == said and again.values["what"] == Message("the length of a list")
     with translation.override("de"):
-        assert spoken(again) == "die Länge einer Liste muss eine Variable, ein Name oder eine Zahl sein, nicht f(X)"
+        assert translated(again) == "die Länge einer Liste muss eine Variable, ein Name oder eine Zahl sein, nicht f(X)"
 
 
 def test_stored_sentences_are_recognised(german: None) -> None:
@@ -81,14 +81,14 @@ def test_stored_sentences_are_recognised(german: None) -> None:
     for form in _forms("de"):
         values = {name: 7_000 + at if f"{{{name}:,}}" in form.text else f"<{at}>" for at, name in enumerate(form.names)}
         said = Message.of(form.text, values)
-        if spoken(str.__str__(said)) != spoken(said):
-            wrong.append((form.text, spoken(str.__str__(said))))
+        if translated(str.__str__(said)) != translated(said):
+            wrong.append((form.text, translated(str.__str__(said))))
     assert wrong == [] and len(_forms("de")) > 300
 
 
 def test_sentences_that_seem_to_stand_within_each_other_for_ever_are_left(german: None) -> None:
-    assert spoken("line 1, column 1: " * 200).startswith("Zeile 1, Spalte 1: Zeile 1, Spalte 1: ")
-    assert "must be " in spoken("must be " * 400)
+    assert translated("line 1, column 1: " * 200).startswith("Zeile 1, Spalte 1: Zeile 1, Spalte 1: ")
+    assert "must be " in translated("must be " * 400)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from rest_framework.test import APIClient
 from engine.failpoints import VARIABLE
 from engine.model.events import DeadLetter as Letter
 from engine.model.events import Reason
-from engine.model.messages import as_it_is
+from engine.model.messages import untranslated
 from tests.webapp.conftest import at_each_place
 from webapp.accounts.services import token_create
 from webapp.feeds import ingest as service
@@ -341,6 +341,6 @@ def test_settling_twice_counts_once_and_heartbeats_count_nothing(feed: Feed) -> 
     log = event_log(feed.name)
     log.append(pa.Table.from_pylist([{"event": "$heartbeat", "entity": "$heartbeat", "t": 5}], schema))
     rows = pa.Table.from_pylist([{"event": "position", "entity": "a", "t": 6}], schema)
-    ingest(feed, Delivery(rows, [Letter(Reason.MALFORMED, as_it_is("bad"))], "test"))
+    ingest(feed, Delivery(rows, [Letter(Reason.MALFORMED, untranslated("bad"))], "test"))
     assert settle(feed) == settle(feed) == 2
     assert counts(feed) == (2, 1)

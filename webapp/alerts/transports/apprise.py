@@ -15,7 +15,7 @@ from typing import Any
 
 from django.conf import settings
 
-from engine.model.messages import Message, as_it_is
+from engine.model.messages import Message, untranslated
 from webapp.alerts.models import Delivery
 from webapp.alerts.transports import mail
 from webapp.alerts.webhooks import Answer
@@ -74,7 +74,7 @@ def send(delivery: Delivery, now: datetime) -> Answer:
         return Answer(None, Message("The service did not answer within {seconds} s.", seconds=f"{TOTAL_SECONDS:g}"))
     except ValueError:
         return Answer(None, Message("The message could not be sent: its process ended early."))
-    return Answer(TAKEN) if answer["sent"] else Answer(None, as_it_is(without_secrets(answer["problem"], delivery.channel.url)))
+    return Answer(TAKEN) if answer["sent"] else Answer(None, untranslated(without_secrets(answer["problem"], delivery.channel.url)))
 
 
 def without_secrets(text: str, address: str) -> str:

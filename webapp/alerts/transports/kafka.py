@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from engine.model.messages import Message, as_it_is, message_of
+from engine.model.messages import Message, message_of, untranslated
 from webapp.alerts.models import Delivery
 from webapp.alerts.reasons import LONGEST_REASON, reason_of
 from webapp.alerts.webhooks import Answer
@@ -95,7 +95,7 @@ def _produce(place: _Place, delivery: Delivery) -> Answer:
     _check([(broker.host, broker.port) for broker in metadata.brokers.values()])
     found = metadata.topics[place.topic]
     if found.error is not None or not found.partitions:
-        why = as_it_is(_text_of(found.error)) if found.error else Message("it has no partitions")
+        why = untranslated(_text_of(found.error)) if found.error else Message("it has no partitions")
         return Answer(None, Message("The topic {topic} cannot be written: {why}", topic=place.topic, why=why))
     answered, refused = threading.Event(), list[str]()
 

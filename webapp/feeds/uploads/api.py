@@ -21,7 +21,7 @@ from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.audit.services import record
 from webapp.config.errors import faults_body
 from webapp.config.parsers import Json
-from webapp.config.wording import SpokenField
+from webapp.config.wording import TranslatedField
 from webapp.feeds.api import FeedSerializer
 from webapp.feeds.models import Feed, Upload, UploadState
 from webapp.feeds.selectors import upload_list
@@ -58,7 +58,7 @@ class UploadSerializer(OwnedSerializer):
     """An uploaded file: `offset` of its `size` bytes have come; `read` rows of it were read, `position` of `rows` rows are in the log."""
 
     offset = serializers.SerializerMethodField()
-    error = SpokenField(read_only=True)
+    error = TranslatedField(read_only=True)
     feed = serializers.SlugRelatedField[Any](slug_field="name", read_only=True)
 
     class Meta:

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.model.events import DeadLetter, Reason
 from engine.model.faults import Refused, fault_from_json, refuse
-from engine.model.messages import Message, as_it_is
+from engine.model.messages import Message, untranslated
 from engine.sources.files import Piece
 from engine.sources.reading import Reading
 from webapp.cage.warm_pool import INSPECTIONS, TookTooLong, WarmPool, Work
@@ -70,7 +70,7 @@ def _ask(process: WarmPool, request: Mapping[str, Any], path: Path, seconds: flo
 def _read(answer: Mapping[str, Any], reading: Reading) -> Piece:
     try:
         rows = read_stream(base64.b64decode(answer["rows"]), PIECE, reading.feed("upload").types)
-        dead = [DeadLetter(Reason(one["reason"]), as_it_is(one["detail"]), one["row"], one["line"]) for one in answer["dead"]]
+        dead = [DeadLetter(Reason(one["reason"]), untranslated(one["detail"]), one["row"], one["line"]) for one in answer["dead"]]
         for reason, count in answer["more"].items():
             dead += [DeadLetter(Reason(reason), Message("one of many rows of the file"))] * count
     except ValueError as error:

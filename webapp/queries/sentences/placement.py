@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext, ngettext
 
-from webapp.config.wording import spoken
+from webapp.config.wording import translated
 from webapp.queries.sentences.words import listed
 
 SHOWN = 4
@@ -26,7 +26,7 @@ def placement(parts: Mapping[str, Any]) -> str | None:
         return None
     whole: Mapping[str, str] = parts["in_one_partition"]
     # A reason that several have is given for the first of them.
-    reasons = f" ({'; '.join({reason.rpartition(': ')[2]: _said(reason) for reason in reversed([*whole.values()])}.values())})"
+    reasons = f" ({'; '.join({reason.rpartition(': ')[2]: _translated_reason(reason) for reason in reversed([*whole.values()])}.values())})"
     places = {
         "by_entity": gettext("%(names)s by entity"),
         "by_pair": gettext("%(names)s by pair"),
@@ -42,10 +42,10 @@ def placement(parts: Mapping[str, Any]) -> str | None:
     return f"{shared} {stays % {'names': _some([*whole]), 'reasons': reasons}}"
 
 
-def _said(reason: str) -> str:
-    """A reason, after the name of what has it, in the reader's language."""
+def _translated_reason(reason: str) -> str:
+    """`name: reason` with the reason in the reader's language."""
     name, colon, why = reason.rpartition(": ")
-    return f"{name}{colon}{spoken(why)}"
+    return f"{name}{colon}{translated(why)}"
 
 
 def _some(names: Sequence[str]) -> str:

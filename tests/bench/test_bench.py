@@ -29,7 +29,7 @@ def test_methods_that_disagree_are_never_timed():
         compared({"ours": lambda: [1, 2, 3], "other": lambda: [1, 2]}, list)
 
 
-def test_a_row_tells_what_it_misses():
+def test_a_row_names_the_target_that_it_misses():
     row = Row("w", Layer.KERNEL, 10.0, "ns", {"heap": 50.0}, {"heap": 6.0}, limit=9.0)
     assert row.missed == ["5x of 6x heap", "10 of 9 ns"]
     assert "MISSED 5x of 6x heap" in line(row)

@@ -53,7 +53,7 @@ cat printed; cp intervals "$results/log-swi-recognised-intervals.txt"; false
     return scripts
 
 
-def test_what_it_prints_is_read_window_by_window(rtec_home: Path) -> None:
+def test_the_output_of_rtec_is_parsed_window_by_window(rtec_home: Path) -> None:
     found = rtec.caviar(100, 100)
     assert found is not None
     assert found.times == [7.0, 9.0]
@@ -61,12 +61,12 @@ def test_what_it_prints_is_read_window_by_window(rtec_home: Path) -> None:
     assert not (rtec_home / "given").exists()
 
 
-def test_it_can_be_given_only_the_rows_its_rules_read(rtec_home: Path) -> None:
+def test_rtec_can_be_given_only_the_rows_that_its_rules_read(rtec_home: Path) -> None:
     assert rtec.caviar(100, 100, read_only=True) is not None
     assert (rtec_home / "given").read_text() == "appear|40|40|id0\ndisappear|120|120|id0\n"
 
 
-def test_other_answers_are_refused_by_fluent() -> None:
+def test_different_answers_are_reported_by_fluent() -> None:
     rtec.check_equal(FACTS, FACTS)
     later = {*FACTS, (200, "person", ("id0",), "true", 141, 160)}
     with pytest.raises(AssertionError, match="person=true ours 3 RTEC 4"):
@@ -76,37 +76,37 @@ def test_other_answers_are_refused_by_fluent() -> None:
         rtec.check_equal(moved, FACTS)
 
 
-def test_only_what_begins_before_time_0_may_begin_elsewhere() -> None:
+def test_only_intervals_from_before_time_0_may_begin_at_another_time() -> None:
     before = FACTS - {(100, "close_34", ("id0", "id1"), "false", 0, 101)} | {(100, "close_34", ("id0", "id1"), "false", -60, 101)}
     rtec.check_equal(before, FACTS)
     with pytest.raises(AssertionError, match="close_34=false ours 1 RTEC 1"):
         rtec.check_equal(FACTS, before)
 
 
-def test_without_it_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_rtec_nothing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RTEC_HOME", raising=False)
     assert rtec.caviar(100, 100) is None
 
 
-def test_a_wrong_home_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_wrong_rtec_folder_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RTEC_HOME", str(tmp_path / "nothing"))
     with pytest.raises(rtec.NotRun, match=r"nothing has no 'execution scripts/run_rtec.sh'"):
         rtec.caviar(100, 100)
 
 
-def test_without_prolog_it_is_reported(rtec_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_prolog_is_reported(rtec_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(rtec.NotRun, match="swipl is not on the path"):
         rtec.caviar(100, 100)
 
 
-def test_its_own_error_is_reported(rtec_home: Path) -> None:
+def test_an_error_of_rtec_is_reported(rtec_home: Path) -> None:
     (rtec_home / "run_rtec.sh").write_text("echo Compiling; echo 'compile.sh: line 61: dot: command not found' >&2; exit 1\n")
     with pytest.raises(rtec.NotRun, match="dot: command not found"):
         rtec.caviar(100, 100)
 
 
-def test_an_answer_that_is_not_understood_is_reported(rtec_home: Path) -> None:
+def test_output_that_cannot_be_parsed_is_reported(rtec_home: Path) -> None:
     (rtec_home / "intervals").write_text("recognitions(predictions,person,id0,true,40,60).\n\n")
     with pytest.raises(rtec.NotRun, match="not understood"):
         rtec.caviar(100, 100)

@@ -66,7 +66,7 @@ def watched(site: Site) -> Watched:
     return made
 
 
-def test_pausing_stops_everything_that_shows_time_and_live_goes_on(watched: Watched) -> None:
+def test_pausing_stops_every_clock_and_live_continues(watched: Watched) -> None:
     watched.button("Pause (space)")
     watched.page.locator(".state-past", has_text="Paused").wait_for()
     # Who stayed is known only when the stay is over: then also of instants long past.
@@ -86,7 +86,7 @@ def test_pausing_stops_everything_that_shows_time_and_live_goes_on(watched: Watc
     assert watched.site.faults == []
 
 
-def test_dragging_the_timeline_takes_map_and_clock_along_and_a_link_shows_the_same(watched: Watched) -> None:
+def test_dragging_the_timeline_moves_map_and_clock_and_a_link_restores_the_instant(watched: Watched) -> None:
     page = watched.page
     box = page.locator(".timeline-canvas").bounding_box()
     assert box is not None
@@ -110,7 +110,7 @@ def test_dragging_the_timeline_takes_map_and_clock_along_and_a_link_shows_the_sa
     assert watched.site.faults == []
 
 
-def test_zooming_out_stays_live_and_shows_little_of_the_future(watched: Watched) -> None:
+def test_zooming_out_keeps_the_view_live_and_shows_little_future(watched: Watched) -> None:
     for _ in range(4):
         watched.page.keyboard.press("s")
     watched.page.wait_for_timeout(500)
@@ -118,7 +118,7 @@ def test_zooming_out_stays_live_and_shows_little_of_the_future(watched: Watched)
     assert "window=" not in watched.page.url
 
 
-def test_the_past_is_played_forwards_until_it_is_the_present(watched: Watched) -> None:
+def test_playback_of_the_past_ends_in_the_present(watched: Watched) -> None:
     page = watched.page
     page.locator(".when").fill("-4 seconds")
     page.locator(".when").press("Enter")
@@ -132,7 +132,7 @@ def test_the_past_is_played_forwards_until_it_is_the_present(watched: Watched) -
     assert watched.site.faults == []
 
 
-def test_a_time_that_cannot_be_read_is_refused_with_examples(watched: Watched) -> None:
+def test_an_invalid_time_is_refused_with_examples(watched: Watched) -> None:
     watched.page.locator(".when").fill("some day")
     watched.page.locator(".when").press("Enter")
     watched.page.get_by_text("yesterday 14:00").wait_for()
@@ -151,13 +151,13 @@ def test_the_tabulator_key_reaches_the_map(watched: Watched) -> None:
     assert page.evaluate("document.activeElement.classList.contains('map-canvas')")
 
 
-def test_on_a_phone_nothing_hangs_over_the_edge(watched: Watched) -> None:
+def test_nothing_overflows_on_a_phone(watched: Watched) -> None:
     page = watched.page
     page.set_viewport_size({"width": 390, "height": 844})
     page.evaluate("document.querySelector('.state').innerText = 'No news for 30 seconds'")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_the_marks_are_explained(watched: Watched) -> None:
+def test_the_legend_explains_the_marks(watched: Watched) -> None:
     watched.button("What the marks mean")
     watched.page.get_by_role("dialog").get_by_text("hatched").wait_for()

@@ -36,7 +36,7 @@ def chosen_start(site: Site) -> int | None:
     return None if found is None else Detection.objects.get(key=bytes.fromhex(found[1])).start
 
 
-def test_a_long_window_counts_what_it_cannot_show_singly(site: Site) -> None:
+def test_a_long_window_shows_counts_instead_of_single_answers(site: Site) -> None:
     site.world.append(500)
     Answering(site.world).catch_up()
     partitions_ensure([-1])

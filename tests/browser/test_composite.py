@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.services, pytest.mark.slow]
 
 
-def test_a_theft_is_written_by_keyboard_and_saved(site: Site) -> None:
+def test_a_theft_pattern_can_be_entered_by_keyboard_and_saved(site: Site) -> None:
     site.log_in()
     page = site.page
     page.goto(site.address + "/queries/new?feed=yard&family=composite")

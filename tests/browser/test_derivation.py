@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.services, pytest.mark.slow]
 
 
-def test_both_directions_are_on_the_page_and_a_removal_names_what_would_stop(site: Site) -> None:
+def test_a_query_page_lists_upstream_and_downstream_queries_and_a_removal_warns_of_them(site: Site) -> None:
     visits = site.world.register("visits", VISITS)
     site.world.register("since", SINCE)
     site.log_in()
@@ -38,7 +38,7 @@ def test_both_directions_are_on_the_page_and_a_removal_names_what_would_stop(sit
     site.faults.clear()
 
 
-def test_a_duplicate_is_filed_and_the_list_finds_it(site: Site) -> None:
+def test_a_duplicate_is_put_into_a_folder_and_found_in_the_list(site: Site) -> None:
     original = Query.objects.get(name="crossings")
     site.log_in()
     page: Any = site.page

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.services, pytest.mark.slow]
 
 
-def test_who_is_there_who_meets_whom_and_for_how_long_in_all(site: Site) -> None:
+def test_occupancy_encounter_and_accumulated_time_are_registered_in_their_forms(site: Site) -> None:
     yard = walked(site)
     _cards_by_mouse(yard)
     _cards_by_keyboard(yard)

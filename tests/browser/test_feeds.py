@@ -46,7 +46,7 @@ NMEA = "".join(f"\\c:{1565218798 + n}*00\\!BSVDM,1,1,,A,13mb9U0P00PRk8fT5nw>4?wj
 FILES = [("Schiffe.csv", CSV.encode("windows-1252"), 400), ("walk.gpx", GPX.encode(), 200), ("ships.nmea", NMEA.encode(), 50)]
 
 
-def test_a_damaged_feed_says_the_file_and_the_remedy_and_goes_on_when_it_is_mended(site: Site) -> None:
+def test_a_damaged_feed_names_the_file_and_the_remedy_and_continues_after_repair(site: Site) -> None:
     from django.core.management import call_command
 
     site.world.append(50)
@@ -63,7 +63,7 @@ def test_a_damaged_feed_says_the_file_and_the_remedy_and_goes_on_when_it_is_mend
     assert site.faults == []
 
 
-def test_a_feed_is_made_and_its_guard_against_the_future_is_changed(site: Site) -> None:
+def test_a_feed_is_created_and_its_limit_for_future_rows_is_changed(site: Site) -> None:
     site.log_in()
     page = site.page
     page.goto(site.address + "/feeds/")
@@ -159,7 +159,7 @@ def no_recordings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("VEDETTE_DATA", str(tmp_path / "none"))
 
 
-def test_a_recording_that_is_not_included_is_made_of_the_file_that_is_chosen(no_recordings: None, site: Site, tmp_path: Path) -> None:
+def test_a_sample_without_its_recording_is_built_from_a_chosen_file(no_recordings: None, site: Site, tmp_path: Path) -> None:
     site.world.start(sys.executable, "manage.py", "ingest", name="ingest")
     file = tmp_path / "buses.csv"
     file.write_text("bus,t,lon,lat\n14,2026-01-26T16:00:00Z,-2.9779,53.4084\n14,2026-01-26T16:10:00Z,-2.9,53.5\n")
@@ -336,7 +336,7 @@ def test_dead_letters_are_mended_by_a_rule_and_by_hand(site: Site) -> None:
     assert site.faults == []
 
 
-def test_a_feed_is_shared_gets_a_plan_and_is_deleted_with_what_it_holds_counted(site: Site) -> None:
+def test_a_feed_is_shared_gets_a_plan_and_its_deletion_counts_its_contents(site: Site) -> None:
     from io import BytesIO
 
     from PIL import Image

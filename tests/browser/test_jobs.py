@@ -57,7 +57,7 @@ GROWTH_BYTES = 600_000_000
 
 
 @pytest.mark.spark
-def test_a_live_query_without_bounds_is_stopped_and_its_page_says_why(site: Site) -> None:
+def test_an_unbounded_query_is_stopped_and_its_page_shows_the_reason(site: Site) -> None:
     """The real job: it goes on with all other queries, without having become large."""
     world = site.world
     world.append(10)

@@ -102,7 +102,7 @@ def covered_by_messages(site: Site, part: str) -> list[str]:
     return found
 
 
-def test_messages_cover_no_button_of_an_open_alert(live: Site) -> None:
+def test_messages_do_not_cover_the_buttons_of_an_open_alert(live: Site) -> None:
     page = live.page
     alert = Alert.objects.order_by("pk").first()
     assert alert is not None
@@ -114,7 +114,7 @@ def test_messages_cover_no_button_of_an_open_alert(live: Site) -> None:
     assert live.faults == []
 
 
-def test_a_box_on_the_map_chooses_whose_answers_the_timeline_shows(live: Site) -> None:
+def test_a_box_on_the_map_filters_the_timeline_by_entity(live: Site) -> None:
     before = listed(live)
     everyone = {who for *_, who, _from, _until, _length in before}
     area = box_of(live, ".live-map .map-canvas")
@@ -137,7 +137,7 @@ def _address_with(site: Site, text: str) -> str:
     return str(site.page.url)
 
 
-def test_a_brushed_range_narrows_down_list_and_map_and_can_be_taken_away(live: Site) -> None:
+def test_a_brushed_range_filters_list_and_map_and_can_be_removed(live: Site) -> None:
     before = listed(live)
     show_list(live, False)
     canvas = box_of(live, ".timeline-canvas")
@@ -153,7 +153,7 @@ def test_a_brushed_range_narrows_down_list_and_map_and_can_be_taken_away(live: S
     assert live.faults == []
 
 
-def test_pointing_at_an_answer_shows_the_way_of_its_entity_and_choosing_it_its_events(live: Site) -> None:
+def test_hovering_an_answer_shows_the_entitys_track_and_selecting_it_shows_its_events(live: Site) -> None:
     page = live.page
     rows = listed(live)
     stay = next(i for i, row in enumerate(rows) if row[1] == "Inside" and row[4])
@@ -210,7 +210,7 @@ def _find_interval(site: Site, canvas: FloatRect) -> None:
     raise AssertionError("no interval under the pointer anywhere")
 
 
-def test_a_chosen_entity_says_what_it_reported_last_and_which_answers_it_is_in(live: Site) -> None:
+def test_a_selected_entity_shows_its_last_report_and_its_answers(live: Site) -> None:
     last = max(live.world.log.tail(0).to_pylist(), key=lambda row: row["t"])
     live.page.goto(f"{live.address}/?feed=yard&entity={last['entity']}&at=5~5~5.5")
     card = live.page.get_by_role("region", name="The chosen entity")
@@ -248,7 +248,7 @@ def point_at_an_entity(site: Site, aside: int) -> None:
     site.page.mouse.move(box["x"] + box["width"] / 2 + x * scale + aside, box["y"] + box["height"] / 2 - y * scale)
 
 
-def test_a_query_that_is_switched_off_leaves_no_answer_open(live: Site) -> None:
+def test_a_query_that_is_switched_off_has_no_open_answers(live: Site) -> None:
     world, page = live.world, live.page
     page.goto(f"{live.address}/?feed=yard&span={world.t + 500}&at=5~5~5.5")
     row = page.locator(".query-item", has_text="crossings")

@@ -26,7 +26,7 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield issuer
 
 
-def test_a_passkey_is_made_and_opens_the_account_alone_and_a_provider_opens_another(provider: str, site: Site) -> None:
+def test_a_passkey_or_a_provider_logs_a_user_in(provider: str, site: Site) -> None:
     # Passkeys belong to a name; browsers take an address of digits for none.
     site.address = site.address.replace("127.0.0.1", "localhost")
     page = site.page

@@ -77,7 +77,7 @@ def receiver(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receive
     found.server.server_close()
 
 
-def test_a_channel_is_changed_tried_and_looked_into_and_gathers_a_flood(receiver: Receiver, site: Site) -> None:
+def test_a_channel_is_edited_tested_inspected_and_groups_a_flood(receiver: Receiver, site: Site) -> None:
     """One message at once and a digest of the rest; what is muted is in neither."""
     world, page = site.world, site.page
     channel = channel_create(owner=world.feed.owner, name="desk", url=receiver.url)

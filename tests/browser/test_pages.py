@@ -83,7 +83,7 @@ def _look(site: Site, path: str, title: str, widths: tuple[int, ...] = (1280, 39
         assert violations(page, "color-contrast") == [], f"{path} at {width} pixels, dark"
 
 
-def test_every_page_is_whole_and_accessible_in_light_and_dark_wide_and_narrow(site: Site) -> None:
+def test_every_page_is_complete_and_accessible_in_both_themes_and_widths(site: Site) -> None:
     from webapp.accounts.models import User
     from webapp.alerts.models import Alert
     from webapp.feeds.models import Region
@@ -109,7 +109,7 @@ def test_every_page_is_whole_and_accessible_in_light_and_dark_wide_and_narrow(si
     assert site.faults == []
 
 
-def test_the_chosen_theme_is_in_the_page_as_it_comes(site: Site) -> None:
+def test_the_server_renders_the_chosen_theme(site: Site) -> None:
     site.log_in()
     site.page.goto(site.address + "/account/")
     site.page.get_by_role("button", name="Dark", exact=True).click()
@@ -127,7 +127,7 @@ def test_a_wrong_password_is_reported_and_nothing_else(site: Site) -> None:
     assert site.page.locator(".shell").count() == 0
 
 
-def test_a_stranger_address_says_so(site: Site) -> None:
+def test_an_unknown_address_shows_the_page_for_404(site: Site) -> None:
     site.log_in()
     site.page.goto(site.address + "/queries/999999")
     assert site.page.get_by_role("heading", name="Nothing to see here").is_visible()

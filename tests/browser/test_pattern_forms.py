@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.services, pytest.mark.slow]
 
 
-def test_sums_what_must_not_come_and_answers_as_events(site: Site) -> None:
+def test_forms_cover_sums_negation_and_derived_events(site: Site) -> None:
     yard = walked(site)
     _sum_by_mouse(yard)
     _sum_by_keyboard(yard)

@@ -109,7 +109,7 @@ def press_in(page: Page, part: str, text: str) -> None:
     raise AssertionError(f"{text} in {part} cannot be reached by Tab")
 
 
-def test_a_pursuit_of_ten_minutes_ago_is_found_followed_explained_and_shared_by_keyboard(site: Site) -> None:
+def test_a_pursuit_ten_minutes_ago_is_found_replayed_explained_and_shared_by_keyboard(site: Site) -> None:
     feed, pair = strait(site)
     page = site.page
     site.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -19,7 +19,7 @@ def shot(site: Site, name: str) -> None:
         site.page.screenshot(path=f"{folder}/{name}.png")
 
 
-def test_a_user_is_invited_promoted_relieved_and_removed(site: Site) -> None:
+def test_a_user_is_invited_promoted_demoted_and_removed(site: Site) -> None:
     from webapp.accounts.models import Membership, Role, Team, User
     from webapp.feeds.services import region_create
 

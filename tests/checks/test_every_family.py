@@ -69,22 +69,22 @@ def in_worlds(test: object) -> object:
 
 
 @in_worlds
-def test_small_batches_give_the_answer_of_one(world: World, chance: random.Random) -> None:
+def test_small_batches_give_the_answers_of_one_batch(world: World, chance: random.Random) -> None:
     assert answer(world, chance=chance) == answer(world)
 
 
 @in_worlds
-def test_partitions_give_the_answer_of_one(world: World, chance: random.Random) -> None:
+def test_several_partitions_give_the_answers_of_one(world: World, chance: random.Random) -> None:
     assert answer(world, chance=chance, partitions=4) == answer(world)
 
 
 @in_worlds
-def test_a_restored_snapshot_goes_on(world: World, chance: random.Random) -> None:
+def test_a_restored_snapshot_gives_the_same_answers(world: World, chance: random.Random) -> None:
     assert answer(world, chance=chance, partitions=2, reload=True) == answer(world)
 
 
 @in_worlds
-def test_events_out_of_order_within_the_lateness_give_the_answer_of_sorted_ones(world: World, chance: random.Random) -> None:
+def test_disorder_within_the_lateness_does_not_change_the_answers(world: World, chance: random.Random) -> None:
     rows = world.stamped()
     shuffle = Shuffle(world.feed, world.feed.lateness, chance.randint(0, 99))
     moved = pa.concat_tables(shuffle.shuffled([rows.select(rows.column_names[:-2])]), promote_options="default")
@@ -108,7 +108,7 @@ def test_input_is_not_changed(world: World, chance: random.Random) -> None:
 
 
 @in_worlds
-def test_a_query_that_joins_caught_up_answers_as_if_from_the_start(world: World, chance: random.Random) -> None:
+def test_a_query_registered_later_catches_up_from_history(world: World, chance: random.Random) -> None:
     rows, queries, partitions = world.stamped(), world.queries(), chance.randint(1, 3)
     first = queries[: chance.randint(0, len(queries) - 1)]
     middle = chance.randint(0, rows.num_rows)
@@ -124,7 +124,7 @@ def test_a_query_that_joins_caught_up_answers_as_if_from_the_start(world: World,
 
 
 @in_worlds
-def test_the_other_queries_do_not_notice_one_that_leaves(world: World, chance: random.Random) -> None:
+def test_deregistering_a_query_does_not_change_the_answers_of_the_others(world: World, chance: random.Random) -> None:
     rows, queries = world.stamped(), world.queries()
     staying = queries[1:]
     middle = chance.randint(0, rows.num_rows)
@@ -144,7 +144,7 @@ def of(answers: Counter[str], queries: list[RegisteredQuery]) -> Counter[str]:
 
 
 @in_worlds
-def test_without_queries_nothing_is_kept(world: World, chance: random.Random) -> None:
+def test_without_queries_the_state_is_empty(world: World, chance: random.Random) -> None:
     evaluator = Evaluator.start(world.feed, world.queries())
     for batch in cut(world.stamped(), chance):
         evaluator.process(batch)
@@ -154,14 +154,14 @@ def test_without_queries_nothing_is_kept(world: World, chance: random.Random) ->
 
 
 @in_worlds
-def test_counters_say_how_many_events_are_kept(world: World, chance: random.Random) -> None:
+def test_counters_report_the_number_of_events_kept(world: World, chance: random.Random) -> None:
     evaluator = Evaluator.start(world.feed, world.queries())
     for batch in cut(world.stamped(), chance):
         evaluator.process(batch)
     assert all(work["events_kept"] >= 0 for work in evaluator.counters().values())
 
 
-def test_worlds_hold_answers(family: str) -> None:
+def test_every_test_world_has_answers(family: str) -> None:
     """So that no check compares nothing with nothing."""
     found: list[int] = []
 

@@ -43,12 +43,12 @@ def test_only_the_spark_runtime_imports_pyspark(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", OPERATORS, ids=lambda path: str(path.relative_to(ENGINE)))
-def test_operators_have_no_clock_no_randomness_and_no_way_out(path: Path) -> None:
+def test_operators_use_no_clock_no_randomness_and_no_io(path: Path) -> None:
     assert not OUTSIDE & set(imported(path))
     assert not {"open", "print", "input", "eval", "exec"} & set(called(path))
 
 
-def test_the_checks_look_at_something() -> None:
+def test_the_layer_checks_see_imports() -> None:
     assert len(FILES) > 30
     assert any(path.name == "operator.py" for path in OPERATORS)
     assert SPARK
@@ -112,14 +112,14 @@ def apps_used(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("app", APPS)
-def test_apps_use_those_before_them(app: str) -> None:
+def test_apps_import_only_apps_of_lower_layers(app: str) -> None:
     later = set(APPS[APPS.index(app) + 1 :])
     back = {str(path.relative_to(ROOT)): apps_used(path) & later for path in files_of(app) if not is_page(path)}
     assert {path: apps for path, apps in back.items() if apps} == {}
 
 
 @pytest.mark.parametrize("package", sorted(BELOW))
-def test_what_is_below_the_apps_uses_none(package: str) -> None:
+def test_modules_below_the_apps_import_no_app(package: str) -> None:
     back = {str(path.relative_to(ROOT)): apps_used(path) & set(APPS) for path in files_of(package) if not is_page(path)}
     assert {path: apps for path, apps in back.items() if apps} == {}
 
@@ -139,14 +139,14 @@ OPEN_BESIDE = {
 
 
 @pytest.mark.parametrize("app", APPS)
-def test_other_apps_use_what_is_open_alone(app: str) -> None:
+def test_apps_import_only_the_public_modules_of_other_apps(app: str) -> None:
     modules = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files_of(app)}
     users = [path for other in APPS if other != app for path in files_of(other) if not is_page(path)]
     used = {name.removeprefix(f"webapp.{app}.") for path in users for name in modules_of_webapp(path) & modules}
     assert used - OPEN == OPEN_BESIDE.get(app, set())
 
 
-def test_pages_are_used_by_pages_alone() -> None:
+def test_pages_are_imported_by_pages_only() -> None:
     pages = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in WEBAPP.rglob("*.py") if is_page(path)}
     back = {
         str(path.relative_to(ROOT)): modules_of_webapp(path) & pages for package in (*APPS, *BELOW) for path in files_of(package) if not is_page(path)
@@ -159,7 +159,7 @@ def test_every_app_has_its_layer() -> None:
     assert found - BELOW == set(APPS)
 
 
-def test_nothing_of_the_product_needs_the_demo() -> None:
+def test_no_product_module_imports_the_demo() -> None:
     using = [str(path.relative_to(ROOT)) for app in APPS if app != "demo" for path in files_of(app) if "demo" in apps_used(path)]
     assert using == []
 
@@ -176,7 +176,7 @@ def folders_used(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_folders_of_the_front_end_use_those_before_them(folder: str) -> None:
+def test_front_end_folders_import_only_lower_layers(folder: str) -> None:
     later = set(FOLDERS[FOLDERS.index(folder) + 1 :])
     files = sorted((FRONTEND / folder).rglob("*.ts"))
     assert files

@@ -28,7 +28,7 @@ def places(text: str) -> set[str]:
     return {match[0] for match in PLACE.finditer(text)}
 
 
-def test_each_text_is_a_literal_and_names_its_values() -> None:
+def test_each_message_text_is_a_literal_and_names_its_values() -> None:
     wrong, count = [], 0
     for at, call in _messages():
         if "event_calculus/operator.py" in at:
@@ -42,7 +42,7 @@ def test_each_text_is_a_literal_and_names_its_values() -> None:
     assert wrong == [] and count > 700
 
 
-def test_translations_have_the_places_of_their_texts() -> None:
+def test_translations_have_the_placeholders_of_their_texts() -> None:
     wrong = []
     for path in CATALOGUES:
         for text, translated in re.findall(r'^msgid "(.+)"\nmsgstr "(.*)"$', path.read_text(encoding="utf-8"), re.M):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from webapp.platform.notices import SAMPLES, TARGET, node_parts, python_parts, recordings
 
 
-def test_every_package_that_is_delivered_is_named_with_its_licence() -> None:
+def test_notices_name_every_delivered_package_with_its_licence() -> None:
     page = TARGET.read_text()
     parts = {*python_parts(), *node_parts()}
     assert len(parts) > 60
@@ -13,7 +13,7 @@ def test_every_package_that_is_delivered_is_named_with_its_licence() -> None:
     assert not missing, "run python -m webapp.platform.notices"
 
 
-def test_every_recording_in_the_repository_is_named_with_its_licence_and_terms() -> None:
+def test_notices_name_every_recording_with_its_licence_and_terms() -> None:
     page, terms = TARGET.read_text(), (SAMPLES / "README.md").read_text()
     named = {file: licence for file, _, licence in recordings()}
     assert set(named) == {path.name for path in SAMPLES.iterdir()} - {"README.md", "samples.json"}

@@ -13,13 +13,13 @@ def block(language: str) -> str:
     return found[1]
 
 
-def test_nginx_is_given_nothing_that_the_versions_of_distributions_do_not_know() -> None:
+def test_the_nginx_configuration_works_with_the_versions_of_distributions() -> None:
     """`http2 on` is of 1.25.1; Debian 12 has 1.22."""
     assert "http2 on" not in block("nginx")
     assert all(f"proxy_set_header {name} " in block("nginx") for name in ("Host", "X-Forwarded-Proto", "X-Forwarded-For", "Upgrade", "Connection"))
 
 
-def test_the_environment_file_means_the_same_to_a_shell_and_to_systemd() -> None:
+def test_the_environment_file_reads_the_same_in_a_shell_and_in_systemd() -> None:
     """systemd takes a comment behind a value for a part of it."""
     lines = variables()
     assert all(line.startswith("# ") or re.fullmatch(r"[A-Z_]+=[^ #]+", line) for line in lines), lines
@@ -31,13 +31,13 @@ def variables() -> list[str]:
     return str(text).splitlines()
 
 
-def test_what_set_up_compiles_is_where_services_that_cannot_write_to_the_code_look_for_it() -> None:
+def test_services_without_write_access_find_the_kernels_that_set_up_compiled() -> None:
     (place,) = (line for line in variables() if line.startswith("NUMBA_CACHE_DIR="))
     set_ups = re.findall(r"(\S+) make setup'", PAGE)
     assert "ProtectSystem=strict" in PAGE and set_ups == [place, place]
 
 
-def test_root_runs_commands_as_the_user_that_owns_the_files() -> None:
+def test_the_page_runs_commands_of_root_as_the_owner_of_the_files() -> None:
     """git refuses root a folder of someone else's, and what root writes no service may change."""
     assert "setpriv --reuid=vedette" in PAGE and not re.search(
         r"^(\.venv|manage|python)", "\n".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)), re.M

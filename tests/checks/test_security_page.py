@@ -22,7 +22,7 @@ def names_in(path: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("path", "name"), NAMED, ids=lambda one: Path(one).stem)
-def test_a_test_that_is_named_exists(path: str, name: str) -> None:
+def test_every_test_that_the_page_names_exists(path: str, name: str) -> None:
     assert name in names_in(path)
 
 
@@ -32,7 +32,7 @@ def test_every_finding_of_the_review_has_a_test() -> None:
     assert all("::test_" in tests for _, tests in rows)
 
 
-def test_all_chapters_are_there_with_what_shows_or_what_misses() -> None:
+def test_every_chapter_names_its_evidence_or_what_is_missing() -> None:
     assert [int(re.match(r"V(\d+) ", chapter[0])[1]) for chapter in CHAPTERS] == list(range(1, 18))  # type: ignore[index]
     for name, fulfilled, _, tests, *missing in CHAPTERS:
         assert fulfilled in ("yes", "partly", "does not apply"), name

@@ -49,7 +49,7 @@ def read() -> set[str]:
     return (python | shell) - FOREIGN
 
 
-def test_every_way_of_reading_is_seen() -> None:
+def test_every_way_of_reading_a_variable_is_recognised() -> None:
     """The ways that the code knows; a name that only looks like one is none."""
     source = """
 A = env.db_url("ONE_URL")

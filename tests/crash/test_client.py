@@ -58,7 +58,7 @@ def walk(rounds: int, first: int) -> list[dict[str, Any]]:
     return [{"entity": "ada", "t": first + 1_000 * n, "x": 5.0 if n % 2 else 0.0, "y": 5.0} for n in range(rounds)]
 
 
-def test_rows_go_in_once_and_answers_come_out(plain_world: World) -> None:
+def test_the_client_stores_rows_once_and_reads_answers(plain_world: World) -> None:
     world, web = plain_world, Web(plain_world)
     token = token_create(user=a_user(), name="program", scopes=[Scope.INGEST, Scope.READ]).text
     vedette = Vedette(f"http://127.0.0.1:{web.port}", token, retry_for=120)

@@ -20,7 +20,7 @@ asked_for = pytest.mark.skipif(SECONDS not in os.environ, reason=f"takes minutes
 STARTED_FIRST = {"postgres", "valkey", "kafka", "store"}
 
 
-def test_it_runs_what_the_containers_run(tmp_path: Path) -> None:
+def test_the_cluster_runs_the_commands_of_the_containers(tmp_path: Path) -> None:
     started = [process.name for process in processes(tmp_path, SparkCluster(tmp_path), [8001, 8002])]
     assert len(set(started)) == len(started)
     services = set(yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())["services"]) - {"migrate"}
@@ -29,7 +29,7 @@ def test_it_runs_what_the_containers_run(tmp_path: Path) -> None:
     assert {*started} - workers | {"spark-worker"} | STARTED_FIRST == services
 
 
-def test_each_of_them_can_be_killed(tmp_path: Path) -> None:
+def test_any_process_of_the_cluster_can_be_killed(tmp_path: Path) -> None:
     commands = [process.command for process in processes(tmp_path, SparkCluster(tmp_path), [8001, 8002])]
     assert [command for command in commands if not part_of(" ".join(command))] == []
 
@@ -39,7 +39,7 @@ def test_each_of_them_can_be_killed(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_whatever_is_killed_in_the_end_all_is_exact(tmp_path: Path) -> None:
+def test_answers_are_exact_after_kills_of_any_process(tmp_path: Path) -> None:
     tmp_path.chmod(0o711)
     assert drive(float(os.environ[SECONDS]), tmp_path, print).count(": exact") == 2
 
@@ -49,6 +49,6 @@ def test_whatever_is_killed_in_the_end_all_is_exact(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_a_worker_that_joins_gets_partitions_and_gives_them_back(tmp_path: Path) -> None:
+def test_a_new_worker_gets_partitions_and_returns_them_when_it_leaves(tmp_path: Path) -> None:
     tmp_path.chmod(0o711)
     assert scale(tmp_path, print).count(": exact") == 2

@@ -31,7 +31,7 @@ RECEIVERS = 12
 CHIEF = "chief@example.org"
 
 
-def test_supervision_goes_on_while_all_receivers_hang(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_supervision_continues_while_all_receivers_hang(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """One worker with one process for the tasks: a single message sent by it would hold up everything for ten seconds."""
     monkeypatch.setenv("VEDETTE_WEBHOOK_NETWORKS", "127.0.0.0/8")
     job_stop(job=job_default())
@@ -66,7 +66,7 @@ while True:
 """What worker and beat do with messages, in one process that can be killed at any moment."""
 
 
-def test_every_alert_is_mailed_whenever_the_sender_is_killed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_alert_is_mailed_although_the_sender_is_killed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """KILL in the middle of a mail, before the server has said that it took it, and elsewhere: all arrive, a repeated one under the id it had.
 
     So it is with a digest of all of them, which another channel gathers.

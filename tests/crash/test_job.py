@@ -46,7 +46,7 @@ def recovers(world: World, pace: float, what: str) -> None:
     assert_within(RECOVERY_S, time.monotonic() - began, pace=pace, plain=PLAIN_START_S, what=f"processing again after {what}")
 
 
-def test_killed_at_each_step_of_a_batch_everything_is_stored_once(world: World) -> None:
+def test_a_job_killed_at_any_step_of_a_batch_stores_everything_once(world: World) -> None:
     """The whole group, at another step after each start: before and after the sink's commit among them."""
     world.append()
     for place in DEADLY:
@@ -60,7 +60,7 @@ def test_killed_at_each_step_of_a_batch_everything_is_stored_once(world: World) 
     world.check()
 
 
-def test_a_killed_jvm_a_damaged_snapshot_and_lost_checkpoints_cost_nothing_but_time(world: World) -> None:
+def test_a_killed_jvm_a_damaged_snapshot_and_lost_checkpoints_lose_nothing(world: World) -> None:
     """The JVM killed ends the job; then the state's snapshot is damaged, then all checkpoints are removed. The next start goes on each time."""
     world.append()
     pace = world.plain_start()
@@ -86,7 +86,7 @@ def test_a_killed_jvm_a_damaged_snapshot_and_lost_checkpoints_cost_nothing_but_t
     world.check()
 
 
-def test_a_stopped_job_that_wakes_up_after_another_took_over_writes_nothing(world: World) -> None:
+def test_a_job_that_resumes_after_a_takeover_writes_nothing(world: World) -> None:
     """The whole group stands still inside the sink's transaction, where it holds the head row."""
     world.append()
     # The queries' join and the first batch are let through.
@@ -119,7 +119,7 @@ def is_worker(process: psutil.Process) -> bool:
         return False
 
 
-def test_workers_killed_in_the_middle_of_their_tasks_lose_nothing(world: World) -> None:
+def test_workers_killed_during_their_tasks_lose_nothing(world: World) -> None:
     """The executors placement, in Python workers of Spark's: one dies before it has written its state, later all of them at once."""
     world.append()
     job = world.start_job("executor.before_state=kill@2", VEDETTE_PLACEMENT="executors", VEDETTE_PARTITIONS="2")
@@ -137,7 +137,7 @@ def test_workers_killed_in_the_middle_of_their_tasks_lose_nothing(world: World) 
     world.check()
 
 
-def test_the_database_goes_away_or_is_killed_and_comes_back(own_server: EmbeddedPostgres, world: World) -> None:
+def test_the_job_survives_an_outage_of_the_database(own_server: EmbeddedPostgres, world: World) -> None:
     """The job goes on by itself, whatever it was doing at that moment."""
     world.append()
     pace = world.plain_start()
@@ -162,7 +162,7 @@ def test_the_database_goes_away_or_is_killed_and_comes_back(own_server: Embedded
     world.check()
 
 
-def test_queries_come_and_go_while_the_job_runs_and_is_killed(world: World) -> None:
+def test_queries_are_registered_and_removed_while_the_job_runs_and_is_killed(world: World) -> None:
     world.append(2000)
     world.plain_start()
     pace = max(world.plain_batch() for _ in range(3))
@@ -217,7 +217,7 @@ def test_a_query_is_edited_while_others_derive_from_it(world: World) -> None:
     world.check(alerts=False, forgotten=reported)
 
 
-def test_every_form_of_query_goes_on_after_its_job_was_killed(world: World) -> None:
+def test_every_form_of_query_continues_after_its_job_was_killed(world: World) -> None:
     """In the job's own process and over executors; some have run from the beginning, the others join in mid-stream."""
     early, late = dict(list(FORMS.items())[:8]), dict(list(FORMS.items())[8:])
     for name, document in early.items():
@@ -253,7 +253,7 @@ def _stopped(pid: int) -> bool:
     return psutil.Process(pid).status() == psutil.STATUS_STOPPED
 
 
-def test_a_damaged_log_stops_its_own_feed_alone(world: World) -> None:
+def test_a_damaged_log_stops_only_its_own_feed(world: World) -> None:
     """The newest segment of one feed is cut off before the start, later one under the running job. The other feed goes on."""
     harmed = a_feed("quay", lateness=1000)
     feed_head_ensure(harmed)

@@ -35,7 +35,7 @@ def shared_world(transactional_db: None, tmp_path: Path, settings: Any) -> Itera
             os.environ["VEDETTE_VAR"] = before
 
 
-def test_a_job_goes_on_elsewhere_from_the_states_in_the_store(shared_world: World) -> None:
+def test_a_job_continues_on_another_machine_from_states_in_the_store(shared_world: World) -> None:
     """Killed between a snapshot and its name, then on another machine; each time in a folder of its own."""
     world, places = shared_world, iter(["one", "two", "three"])
 

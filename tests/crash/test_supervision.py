@@ -56,7 +56,7 @@ def world(transactional_db: None, tmp_path: Path, settings: Any, redis_url: str)
     os.environ["VEDETTE_VAR"] = before
 
 
-def test_a_job_under_celery_through_everything_that_can_happen(world: World) -> None:
+def test_a_supervised_job_survives_all_failures(world: World) -> None:
     world.append()
     workers = [start_worker(world, "one", beat=True), start_worker(world, "two", beat=True)]
     world.wait_caught_up()

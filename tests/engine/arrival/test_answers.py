@@ -66,7 +66,7 @@ def test_answers_are_those_of_the_definition(rows, asked, seed):
 
 @settings(max_examples=40)
 @given(rows=streams(west=178, scale=0.5), asked=documents(regions=(SQUARE, RING, TWO)), seed=st.integers(0, 2**16))
-def test_lines_over_the_antimeridian_go_on(rows, asked, seed):
+def test_predicted_lines_continue_over_the_antimeridian(rows, asked, seed):
     """The worlds' places lie around longitude 180, and so does the region, cut there."""
     moved = [row | ({} if row["x"] is None else {"x": row["x"] - 360 if row["x"] > 180 else row["x"]}) for row in rows]
     region = {"type": "MultiPolygon", "coordinates": [
@@ -78,7 +78,7 @@ def test_lines_over_the_antimeridian_go_on(rows, asked, seed):
 
 @settings(max_examples=40)
 @given(rows=streams(), asked=documents(), partitions=st.integers(1, 3))
-def test_the_record_counts_what_came_true(rows, asked, partitions):
+def test_the_statistics_count_predictions_that_came_true(rows, asked, partitions):
     assert counted(rows, asked, partitions) == record(rows, asked)
 
 
@@ -86,7 +86,7 @@ def row(entity, t, x, y=1.0):
     return {"entity": entity, "t": t, "x": x, "y": y}
 
 
-def test_an_answer_shows_the_course_the_entry_and_who_came():
+def test_an_answer_has_the_course_the_entry_and_the_entity():
     rows = [row("a", 0, -6), row("a", 2, -4), row("a", 3, -3), row("a", 4, 0)]
     (fact,) = facts_of(rows, [ASKED])
     assert (fact["start"], fact["end"], fact["score"]) == (2, 4, 6)
@@ -110,7 +110,7 @@ def test_an_answer_shows_the_course_the_entry_and_who_came():
         ([row("a", 0, -1, 3), row("a", 1, -0.5, 2.5)], [(1, None, 2)]),  # a corner that is touched
     ],
 )
-def test_borders_silence_and_standing_still(rows, wanted):
+def test_edge_cases_of_borders_silence_and_standing_still(rows, wanted):
     assert [(fact["start"], fact["end"], fact["score"]) for fact in facts_of(rows, [ASKED])] == wanted
 
 
@@ -119,7 +119,7 @@ def test_a_hole_is_outside():
     assert [fact["score"] for fact in facts_of(rows, [ASKED | {"region": RING}])] == [3]
 
 
-def test_a_geodesic_circle_is_entered_where_a_dense_walk_enters_it():
+def test_the_entry_into_a_geodesic_circle_agrees_with_dense_sampling():
     rng = np.random.default_rng(5)
     geod, (cx, cy), radius = Geod(ellps="WGS84"), (11.0, 54.0), 8000.0
     asked = ASKED | {"region": {"center": [cx, cy], "radius": radius}, "within": 600_000, "over": 60_000, "gap": 60_000}

@@ -14,7 +14,7 @@ FEED = Feed("ms", Crs.PLANAR, TimeUnit.MS, columns=COLUMNS)
 GOOD = {"family": "arrival", "region": SQUARE, "within": "PT10M", "over": "PT1M", "gap": 90_000}
 
 
-def test_a_document_is_read():
+def test_documents_are_read():
     specification = check(GOOD, FEED)
     assert (specification.within, specification.over, specification.gap) == (600_000, 60_000, 90_000)
     assert family_of(specification).operator().families == ("arrival",)
@@ -32,7 +32,7 @@ def test_a_document_is_read():
         ({"where": [["vv", "=", 1]]}, "/where/0/0", "'v'"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(change, pointer, word):
+def test_faults_have_pointers(change, pointer, word):
     with pytest.raises(Refused) as refused:
         check(GOOD | change, FEED)
     faults = {fault.pointer: fault.message for fault in refused.value.faults}

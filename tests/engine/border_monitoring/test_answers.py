@@ -29,7 +29,7 @@ seeds = st.integers(0, 1000)
 
 @given(st.lists(documents(), min_size=1, max_size=6), streams(), seeds)
 @settings(max_examples=300, deadline=None)
-def test_plane_answers_are_the_oracles_in_any_batches(queries, rows, seed):
+def test_answers_on_the_plane_are_the_oracles_in_any_batches(queries, rows, seed):
     expected = answers(rows, queries)
     assert run(queries, rows, PLANE) == expected
     assert run(queries, rows, PLANE, random.Random(seed)) == expected
@@ -37,25 +37,25 @@ def test_plane_answers_are_the_oracles_in_any_batches(queries, rows, seed):
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(scale=7))
 @settings(max_examples=150, deadline=None)
-def test_places_off_the_grid_and_passes_between_them(queries, rows):
+def test_answers_are_exact_off_the_grid(queries, rows):
     assert run(queries, rows, PLANE) == answers(rows, queries)
 
 
 @given(st.lists(documents(globe=True), min_size=1, max_size=4), streams(), seeds)
 @settings(max_examples=100, deadline=None)
-def test_globe_answers_are_the_oracles(queries, rows, seed):
+def test_answers_on_the_globe_are_the_oracles(queries, rows, seed):
     assert run(queries, rows, GLOBE, random.Random(seed)) == answers(rows, queries, geographic=True)
 
 
 @given(st.lists(documents(kinds=["ranges"]), min_size=1, max_size=8), streams())
 @settings(max_examples=200, deadline=None)
-def test_ranges_of_one_to_nine_columns(queries, rows):
+def test_answers_are_the_oracles_for_ranges_of_one_to_nine_columns(queries, rows):
     assert run(queries, rows, PLANE) == answers(rows, queries)
 
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(), st.sampled_from([2**53 - 1, 2**60 + 1, 1 - 2**61]), seeds)
 @settings(max_examples=100, deadline=None)
-def test_times_that_no_double_holds(queries, rows, begin, seed):
+def test_times_beyond_double_precision_are_exact(queries, rows, begin, seed):
     """As of a feed that counts nanoseconds; stays are decided by the clock, without an event beside them."""
     rows = [row | {"t": row["t"] + begin} for row in rows]
     expected = answers(rows, queries)
@@ -63,7 +63,7 @@ def test_times_that_no_double_holds(queries, rows, begin, seed):
     assert run(queries, rows, PLANE, random.Random(seed)) == expected
 
 
-def test_whole_numbers_that_no_double_holds_lie_in_ranges_by_their_exact_values():
+def test_integers_beyond_double_precision_are_compared_exactly():
     document = {"family": "border", "ranges": {"w": [2**53, 2**53 + 2]}}
     values = [0, 2**53 + 1, 2**53 + 3, 2**53, 2**63 - 1]
     rows = [{"entity": "a", "t": t, "seq": t, "w": w} for t, w in enumerate(values)]
@@ -72,7 +72,7 @@ def test_whole_numbers_that_no_double_holds_lie_in_ranges_by_their_exact_values(
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(), st.integers(2, 4))
 @settings(max_examples=100, deadline=None)
-def test_partitions_by_entity_together_give_the_answers(queries, rows, partitions):
+def test_partitions_by_entity_give_the_same_answers(queries, rows, partitions):
     total: Counter = Counter()
     last = max((row["t"] for row in rows), default=0)
     index = OPERATOR.compile(registered(queries, PLANE), PLANE)
@@ -83,7 +83,7 @@ def test_partitions_by_entity_together_give_the_answers(queries, rows, partition
     assert total == answers(rows, queries)
 
 
-def test_worlds_hold_what_they_should_test():
+def test_the_test_worlds_contain_every_case():
     """The strategies reach passes, stays, equal times: else the comparisons above would say little."""
     seen: Counter = Counter()
 
@@ -120,7 +120,7 @@ def steps(document, batches, feed=PLANE):
     return asserted
 
 
-def test_a_stay_is_reported_when_the_watermark_passes_its_time_though_the_entity_is_silent():
+def test_a_stay_of_a_silent_entity_is_reported_by_the_watermark():
     stay = {"family": "transition", "region": SQUARE, "within": 5}
     asserted = steps(stay, [([row(0, 0, 9.0), row(1, 1, 1.0)], 1), ([], 6), ([], 7), ([], 99)])
     assert asserted == [[], [], [("stayed_in", 1, 6)], []]
@@ -137,7 +137,7 @@ def test_an_out_one_tick_later_comes_after_the_stay():
     assert asserted == [[("stayed_in", 1, 6)]]
 
 
-def test_many_timers_of_many_entities_and_bounds_fire_in_their_watermarks():
+def test_many_timers_fire_at_their_watermarks():
     documents_ = [{"family": "transition", "region": SQUARE, "within": within, "types": ["stayed_in"]} for within in (3, 10, 3, 700)]
     rows = [row(2 * i + k, i + k, 9.0 if k == 0 else 1.0, entity=f"e{i}") for i in range(400) for k in (0, 1)]
     assert run(documents_, rows, PLANE, random.Random(3)) == answers(rows, documents_)

@@ -25,7 +25,7 @@ def star(rng: np.random.Generator, vertices: int, scale: float) -> shapely.Polyg
     return shapely.Polygon(np.round(np.c_[reach * np.cos(angle), reach * np.sin(angle)] * scale) / scale)
 
 
-def test_a_hundred_thousand_points_lie_where_geos_says():
+def test_a_hundred_thousand_points_are_located_as_by_geos():
     rng = np.random.default_rng(5)
     compared = on_border = 0
     while compared < 100_000:
@@ -46,7 +46,7 @@ def test_a_hundred_thousand_points_lie_where_geos_says():
     assert on_border > 20
 
 
-def test_orientation_is_that_of_rational_numbers_next_to_the_line():
+def test_orientation_near_a_line_agrees_with_rational_arithmetic():
     rng = np.random.default_rng(1)
     signs = set()
     for _ in range(3000):
@@ -157,7 +157,7 @@ def test_passes_through_geodesic_circles_are_found_by_sampling_too():
     assert met > 25
 
 
-def test_a_touch_gives_in_and_out_at_one_time_and_halves_round_to_even():
+def test_a_touch_gives_in_and_out_at_one_time_rounded_half_to_even():
     square = {"type": "Polygon", "coordinates": [[[2, 0], [4, 0], [4, 2], [2, 2], [2, 0]]]}
     circle = {"center": [5, 5], "radius": 5}
     documents = [{"family": "border", "region": region, "segments": True} for region in (square, circle)]
@@ -181,7 +181,7 @@ def test_a_touch_gives_in_and_out_at_one_time_and_halves_round_to_even():
     assert {(kind, start) for query, kind, entity, start, _, _ in found if entity == "through" and query == 0} == {("in", 0), ("out", 2)}
 
 
-def test_a_rectangle_is_found_whatever_way_it_is_drawn():
+def test_a_rectangle_is_recognised_in_any_order_of_vertices():
     ring = [(0, 0), (0, 3), (2, 3), (2, 0), (0, 0)]
     for turned in (ring, ring[::-1]):
         assert shapes_of([shapely.Polygon(turned)]) == shapes_of([shapely.box(0, 0, 2, 3)])

@@ -47,13 +47,13 @@ PLAIN = ("family", "region", "ranges", "where", "within", "types")
 
 @given(st.lists(optional(), min_size=1, max_size=5), streams(), st.integers(0, 1000))
 @settings(max_examples=100, deadline=None)
-def test_answers_are_the_oracles_in_any_batches(queries, rows, seed):
+def test_answers_with_options_are_the_oracles_in_any_batches(queries, rows, seed):
     expected = answers(rows, queries)
     assert run(queries, rows, PLANE) == expected
     assert run(queries, rows, PLANE, random.Random(seed)) == expected
 
 
-def test_the_worlds_hold_what_they_should_test():
+def test_the_test_worlds_with_options_contain_every_case():
     seen: Counter = Counter()
 
     @given(st.lists(optional(), min_size=1, max_size=4), streams())
@@ -76,12 +76,12 @@ def test_the_worlds_hold_what_they_should_test():
     assert seen["alone"] > 3
 
 
-def test_an_entity_leaves_beyond_the_buffer_only():
+def test_an_entity_leaves_only_beyond_the_buffer():
     rows = [row(0, 0, 9.0), row(1, 1, 2.0), row(2, 2, 3.0), row(3, 3, 2.5), row(4, 4, 3.0000000000000004), row(5, 5, 2.5), row(6, 6, 2.0)]
     assert crossings({"hysteresis": 1}, rows) == [(1, "in", 1, (0, 1)), (4, "out", 4, (3, 4)), (6, "in", 6, (5, 6))]
 
 
-def test_ties_at_the_buffers_round_corners_are_exact():
+def test_ties_at_round_corners_of_buffers_are_exact():
     near = Nearness(read_region(SQUARE, Crs.PLANAR), False)
     x, y = np.array([5.0, 5.0, 2.6, 2.6]), np.array([6.0, 6.000000000000001, 2.8, 2.8])
     assert near.near(x, y, np.zeros(4, np.bool_), np.array([5.0, 5.0, 1.0, 0.0])).tolist() == [True, False, True, False]
@@ -93,12 +93,12 @@ def test_an_inaccurate_fix_neither_enters_nor_leaves():
     assert crossings({"accuracy": "v"}, rows) == [(2, "in", 2, (1, 2)), (4, "out", 4, (3, 4))]
 
 
-def test_a_missing_or_negative_accuracy_is_none():
+def test_a_missing_or_negative_accuracy_is_ignored():
     rows = [row(0, 0, 9.0), row(1, 1, 1.0, v=-5.0), row(2, 2, 2.5, v=None)]
     assert crossings({"accuracy": "v"}, rows) == [(1, "in", 1, (0, 1)), (2, "out", 2, (1, 2))]
 
 
-def test_the_first_tuple_inside_counts_when_it_is_asked_for():
+def test_the_option_first_counts_the_first_tuple_inside():
     rows = [row(0, 5, 1.0), row(1, 6, 9.0)]
     assert crossings({}, rows) == [(6, "out", 6, (0, 1))]
     assert crossings({"first": "enter"}, rows) == [(5, "in", 5, (0,)), (6, "out", 6, (0, 1))]
@@ -113,7 +113,7 @@ def test_a_dwell_ends_after_its_last_moment():
     assert crossings({"dwell": 3}, rows) == [(8, "in", 8, (2, 3)), (9, "out", 9, (3, 4))]
 
 
-def test_a_dwell_that_goes_beyond_the_input_is_open():
+def test_a_dwell_that_exceeds_the_input_is_open():
     rows = [row(0, 0, 9.0), row(1, 1, 1.0), row(2, 3, 1.0)]
     assert crossings({"dwell": 2}, rows) == [(3, "in", 3, (0, 1))]
     assert crossings({"dwell": 3}, rows) == []
@@ -124,7 +124,7 @@ def test_a_condition_that_begins_to_hold_lets_an_entity_in():
     assert crossings({"while": [["v", ">", 5]]}, rows) == [(2, "in", 2, (1, 2)), (3, "out", 3, (2, 3))]
 
 
-def test_transitions_pair_the_events_that_count():
+def test_transitions_pair_only_counted_events():
     stay = {"family": "transition", "within": 2, "dwell": 3, "first": "enter"}
     rows = [row(0, 0, 1.0), row(1, 5, 9.0), row(2, 6, 1.0), row(3, 8, 9.0), row(4, 9, 1.0), row(5, 20, 1.0)]
     assert crossings(stay, rows) == [(3, "passed", 5, (0, 1)), (5, "stayed_out", 7, (1,)), (12, "stayed_in", 14, (4,))]
@@ -181,14 +181,14 @@ def test_a_document_without_options_has_none():
         ({"segments": True, "while": [["v", ">", 1]]}, "/while", "segments"),
     ],
 )
-def test_faults_of_options(change, pointer, word):
+def test_faults_of_options_have_pointers(change, pointer, word):
     with pytest.raises(Refused) as refused:
         check({"family": "border", "region": SQUARE} | change, PLANE)
     assert word in {fault.pointer: fault.message for fault in refused.value.faults}[pointer]
 
 
 @pytest.mark.parametrize("key", ["hysteresis", "accuracy"])
-def test_ranges_have_no_distances(key):
+def test_ranges_accept_no_distances(key):
     with pytest.raises(Refused, match="needs a region"):
         check({"family": "transition", "within": 1, "ranges": {"v": [0, 1]}, key: {"hysteresis": 1, "accuracy": "v"}[key]}, PLANE)
     check({"family": "transition", "within": 1, "ranges": {"v": [0, 1]}, "first": "enter", "dwell": 2, "while": [["k", "=", "p"]]}, PLANE)

@@ -97,7 +97,7 @@ TestRegistry = Registry.TestCase
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(), st.integers(0, 40))
 @settings(max_examples=100, deadline=None)
-def test_a_query_that_starts_here_tells_only_what_comes(queries, rows, cut):
+def test_a_new_query_reports_only_later_events(queries, rows, cut):
     """Without history a query joins the stream: it knows the last tuples others share with it, and no event before its start."""
     old = OPERATOR.compile(registered(queries, PLANE), PLANE)
     both = OPERATOR.compile(registered(queries, PLANE) + registered(queries, PLANE, first=len(queries)), PLANE)

@@ -69,7 +69,7 @@ def test_stored_regions_are_taken_by_name():
         ({"version": 2}, "/version", "1"),
     ],
 )
-def test_faults_of_border_documents(change, pointer, word):
+def test_faults_of_border_documents_have_pointers(change, pointer, word):
     found = faults({"family": "border", "region": SQUARE} | change)
     assert word in found[pointer]
 
@@ -86,11 +86,11 @@ def test_faults_of_border_documents(change, pointer, word):
         ({name: [0, 1] for name in "abcdefghi"} | {"v": [0, 1]}, "/ranges"),
     ],
 )
-def test_faults_of_ranges(ranges, pointer):
+def test_faults_of_ranges_have_pointers(ranges, pointer):
     assert pointer in faults({"family": "border", "ranges": ranges})
 
 
-def test_an_empty_document_is_reported_which_keys_it_needs():
+def test_an_empty_document_is_refused_with_the_keys_it_needs():
     # The form's own words for these (frontend/src/data/query_form_data.ts) are found by the first key in quotes.
     assert faults({"family": "border"}) == {"": "must have either 'region' or 'ranges'"}
     assert faults({"family": "transition", "region": SQUARE}) == {"": "the key 'within' is missing"}
@@ -100,7 +100,7 @@ def test_segments_need_a_region():
     assert "needs a region" in faults({"family": "border", "ranges": {"v": [0, 1]}, "segments": True})["/segments"]
 
 
-def test_all_faults_of_a_transition_come_together():
+def test_all_faults_of_a_transition_are_reported_together():
     found = faults({"family": "transition", "types": ["pased", "passed"], "segments": True, "where": [["nope", "=", 1]]})
     assert set(found) == {"", "/types/0", "/segments", "/where/0/0"}
     assert "did you mean 'passed'" in found["/types/0"]

@@ -83,7 +83,7 @@ def test_bounds_in_any_dimension_agree_with_plain_tests(d, n, seed):
 
 @pytest.mark.parametrize("leaf", [2, 24, 10**9])
 @pytest.mark.parametrize("spread", [1.0, 1e-7, 1e6])
-def test_finer_cells_change_nothing(leaf, spread, monkeypatch):
+def test_finer_cells_do_not_change_the_answers(leaf, spread, monkeypatch):
     """Polygons of many vertices, tiny ones in a crowd, a huge one around all: same meetings at every depth of the grid."""
     monkeypatch.setattr(borders, "_LEAF_ITEMS", leaf)
     rng = np.random.default_rng(7)
@@ -110,7 +110,7 @@ def test_finer_cells_change_nothing(leaf, spread, monkeypatch):
     assert meetings_of(index, before, after) == expected
 
 
-def test_a_move_over_more_borders_than_there_was_room_for():
+def test_a_move_over_more_borders_than_the_buffer_holds_is_complete():
     """Nested squares and triangles, and a few moves over all of them: the memory for meetings grows in between."""
     squares = [Rectangle(-k, -k, k, k) for k in range(1, 1001)]
     triangles = [polygon_of(shapely.Polygon([(-k, -k), (k, -k), (0, k)])) for k in range(1, 501)]
@@ -132,7 +132,7 @@ ROUND_THE_EARTH = [
 
 
 @pytest.mark.parametrize("leaf", [2, 24])
-def test_a_hundred_thousand_moves_round_antimeridian_and_poles(leaf, monkeypatch):
+def test_a_hundred_thousand_moves_near_antimeridian_and_poles_are_exact(leaf, monkeypatch):
     """Places on a grid of half degrees, so that many lie on borders and corners; every structure against GEOS."""
     monkeypatch.setattr(borders, "_LEAF_ITEMS", leaf)
     regions = [read_region({"type": "Polygon", "coordinates": [ring]}, Crs.GEOGRAPHIC).geometry for ring in ROUND_THE_EARTH]
@@ -154,7 +154,7 @@ def test_a_hundred_thousand_moves_round_antimeridian_and_poles(leaf, monkeypatch
     assert len(boxes) >= 3
 
 
-def test_memory_follows_the_borders_not_the_area():
+def test_index_memory_grows_with_borders_not_with_area():
     rng = np.random.default_rng(0)
     corners = rng.random((5000, 2)) * 15_000
     small = [Rectangle(x, y, x + 500, y + 500) for x, y in corners.tolist()]
@@ -165,7 +165,7 @@ def test_memory_follows_the_borders_not_the_area():
     assert build_borders(huge, [False] * 5001).nbytes / 5001 < 400
 
 
-def test_a_geodesic_circle_is_listed_where_its_border_runs_only():
+def test_a_geodesic_circle_is_indexed_only_in_cells_on_its_border():
     boxes = [Rectangle(4 + i / 50, 49.5, 4.01 + i / 50, 49.51) for i in range(100)]
     index = build_borders([Circle(5.0, 50.0, 20_000.0, True), *boxes], [False] * 101)
     rng = np.random.default_rng(3)

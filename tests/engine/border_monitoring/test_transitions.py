@@ -44,7 +44,7 @@ class Plain:
 
 
 @pytest.mark.parametrize(("seed", "entities"), [(1, 3), (2, 40), (3, 5000)])
-def test_facts_are_those_of_a_dictionary(seed: int, entities: int) -> None:
+def test_the_kernel_agrees_with_a_dictionary(seed: int, entities: int) -> None:
     rng = np.random.default_rng(seed)
     wanted = np.array([15, 15, 4, 11], np.int8)
     waiting, plain, seq = Waiting.empty(len(RINGS)), Plain(wanted), 0

@@ -21,7 +21,7 @@ def all_three(word):  # type: ignore[no-untyped-def]
 @example(0)
 @example(1 << 63)
 @example(2**64 - 1)
-def test_bits_of_signed_and_unsigned_words(number: int) -> None:
+def test_bits_of_signed_and_unsigned_words_are_found(number: int) -> None:
     lowest = (number & -number).bit_length() - 1 if number else 64
     expected = (lowest, number.bit_length() - 1, number.bit_count())
     unsigned: Any = np.uint64(number)

@@ -24,7 +24,7 @@ def bits(answers):
     return sum(1 << k for k, answer in enumerate(answers) if answer)
 
 
-def test_eight_entries_are_compared_from_any_place():
+def test_eight_entries_are_compared_from_any_offset():
     rng = np.random.default_rng(1)
     doubles, numbers = rng.choice(VALUES, 100 + LANES), rng.integers(-3, 3, 100 + LANES).astype(np.int32)
     for place in range(100):
@@ -33,7 +33,7 @@ def test_eight_entries_are_compared_from_any_place():
         assert asked(doubles, numbers, place, value, np.int32(number)) == expected
 
 
-def test_a_closed_box_holds_what_its_four_ends_say():
+def test_a_closed_box_contains_its_edges():
     rng = np.random.default_rng(2)
     ends = rng.integers(-2, 3, (200, 4)).astype(np.float64)
     boxes = ends * [1, 1, -1, -1]

@@ -16,7 +16,7 @@ BOUNDS = st.one_of(WHOLE.map(float), st.just(0.5))
 
 
 @given(st.lists(st.one_of(st.none(), WHOLE), max_size=6), BOUNDS)
-def test_whole_numbers_lie_to_a_double_as_they_do_exactly(values: list[int | None], bound: float) -> None:
+def test_integers_are_compared_with_doubles_exactly(values: list[int | None], bound: float) -> None:
     """Python compares a whole number with a double by their exact values."""
     batch = Batch(pa.RecordBatch.from_arrays([pa.array(values, pa.int64())], names=["n"]), EntityDictionary())
     found: list[Any] = [number >= bound if number == number else None for number in batch.numbers("n").tolist()]

@@ -39,7 +39,7 @@ def test_columns_compare_as_python_compares_values(data: st.DataObject, op: str,
     assert condition.mask(batch).tolist() == [condition.holds(value) for value in values]
 
 
-def test_a_column_that_is_not_there_satisfies_nothing() -> None:
+def test_a_missing_column_satisfies_no_condition() -> None:
     batch = Batch(pa.RecordBatch.from_arrays([pa.array([1, 2])], names=["t"]), EntityDictionary())
     assert not Condition("v", "!=", 3).mask(batch).any()
     assert np.array_equal(Condition("t", ">", 1).mask(batch), [False, True])
@@ -72,7 +72,7 @@ def faults_of(where: Any) -> dict[str, str]:
         ([["v", "=", 1], ["n", "in", [1, None]]], "/where/1/2/1"),
     ],
 )
-def test_a_condition_that_cannot_be_meant_is_refused(where: Any, pointer: str) -> None:
+def test_a_condition_without_meaning_is_refused(where: Any, pointer: str) -> None:
     assert list(faults_of(where)) == [pointer]
 
 

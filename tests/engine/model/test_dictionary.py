@@ -18,7 +18,7 @@ columns = st.lists(st.one_of(st.none(), texts), max_size=30)
 
 @given(st.lists(st.tuples(columns, st.integers(0, 5), st.sampled_from(["string", "large", "dictionary", "chunks"])), max_size=6))
 @settings(max_examples=150, deadline=None)
-def test_codes_are_those_of_a_dict(batches):
+def test_codes_agree_with_a_dict(batches):
     dictionary, model = EntityDictionary(), {}
     for names, skip, form in batches:
         column = pa.array(names, pa.large_string() if form == "large" else pa.string()).slice(skip)
@@ -32,7 +32,7 @@ def test_codes_are_those_of_a_dict(batches):
     assert dictionary.names == list(model)
 
 
-def test_many_and_long_names_make_it_grow():
+def test_the_dictionary_grows_with_many_and_long_names():
     names = [f"{'x' * (i % 97)}{i}" for i in range(5000)] + ["y" * 100_000]
     dictionary = EntityDictionary(names[:10])
     assert dictionary.encode(pa.array(names + names)).tolist() == [*range(5001)] * 2
@@ -40,7 +40,7 @@ def test_many_and_long_names_make_it_grow():
     assert len(dictionary) == 5001
 
 
-def test_names_survive_in_a_new_dictionary():
+def test_names_are_kept_in_a_new_dictionary():
     dictionary = EntityDictionary(["b", "", "a"])
     again = EntityDictionary(dictionary.names)
     assert again.encode(pa.array(["a", "", "b", "c"])).tolist() == [2, 1, 0, 3]
@@ -53,7 +53,7 @@ def test_missing_names_are_null(codes):
     names.validate(full=True)
 
 
-def test_threads_that_share_one_agree():
+def test_threads_that_share_a_dictionary_get_equal_codes():
     dictionary = EntityDictionary()
     columns_ = [pa.array([f"n{(i * step) % 3001}" for i in range(20_000)]) for step in (1, 7, 11, 13)]
     with ThreadPoolExecutor(4) as pool:

@@ -80,18 +80,18 @@ def test_a_refused_row_has_its_reason(values: dict[str, Any], reason: Reason) ->
         ({"colour": "red"}, "s", None),
     ],
 )
-def test_a_row_is_brought_into_the_feeds_types(values: dict[str, Any], name: str, value: Any) -> None:
+def test_a_row_is_converted_to_the_types_of_the_feed(values: dict[str, Any], name: str, value: Any) -> None:
     (row,), reasons = one(GLOBE, **values)
     assert (row[name], reasons) == (value, [])
     assert list(row) == row_schema(GLOBE).names
 
 
-def test_timestamps_are_no_ticks_and_the_plane_is_wide() -> None:
+def test_timestamps_are_refused_as_ticks_and_planes_have_wide_coordinates() -> None:
     assert one(PLANE, t=np.datetime64("2020-01-01", "ms"))[1] == [Reason.WRONG_TYPE]
     assert one(PLANE, x=1e6, y=-1e6)[1] == []
 
 
-def test_the_rest_of_the_batch_goes_on_in_order_and_letters_show_the_values_as_they_came() -> None:
+def test_valid_rows_stay_in_order_and_dead_letters_keep_the_original_values() -> None:
     table = pa.table(
         {"entity": ["a", None, "b", "c"], "t": [4, 3, 2, 1], "x": [1.0, 2, float("nan"), None], "y": [1.0, 2, 3, None], "more": ["i", "j", "k", "l"]}
     )
@@ -106,13 +106,13 @@ def test_a_column_of_the_wrong_type_refuses_the_rows_that_have_a_value_in_it() -
     assert (good.num_rows, dead[0].detail) == (1, "column 'v' must be of type float")
 
 
-def test_no_rows_have_the_feeds_columns() -> None:
+def test_an_empty_batch_has_the_columns_of_the_feed() -> None:
     good, dead = check_rows(pa.table({"entity": pa.array([], pa.string()), "t": pa.array([], pa.int64())}), PLANE)
     assert (good.schema, dead) == (row_schema(PLANE), [])
 
 
 @given(st.lists(st.lists(st.integers(-5, 5), max_size=4), max_size=6))
-def test_stamps_are_positions_and_the_greatest_time_before(batches: list[list[int]]) -> None:
+def test_rows_are_stamped_with_seq_and_clock(batches: list[list[int]]) -> None:
     stamper, stamped = Stamper(), []
     for times in batches:
         stamped += stamper.stamp(pa.table({"t": pa.array(times, pa.int64())})).to_pylist()
@@ -122,7 +122,7 @@ def test_stamps_are_positions_and_the_greatest_time_before(batches: list[list[in
     assert (stamper.next_seq, stamper.max_t) == (len(times), max(times, default=None))
 
 
-def test_bytes_that_are_no_text_are_a_wrong_type() -> None:
+def test_bytes_that_are_not_utf8_have_the_wrong_type() -> None:
     entity = pa.array([b"a", b"\xff", None]).cast(pa.binary()).view(pa.string())
     good, dead = check_rows(pa.table({"entity": entity, "t": [1, 2, 3]}), PLANE)
     assert (good.column("entity").to_pylist(), [letter.reason for letter in dead]) == (["a"], [Reason.WRONG_TYPE, Reason.MISSING_ENTITY])

@@ -23,7 +23,7 @@ def test_a_feed_is_read_and_written_back() -> None:
     assert Feed.from_json(GOOD).to_json() == GOOD
 
 
-def test_columns_every_feed_has_may_be_declared_with_their_own_type() -> None:
+def test_built_in_columns_may_be_declared_with_their_type() -> None:
     feed = Feed.from_json({**GOOD, "columns": {"entity": "string", "t": "int", "entity2": "string", "entity10": "string"}})
     assert feed.columns == {"entity2": ColumnType.STRING, "entity10": ColumnType.STRING}
 
@@ -49,22 +49,22 @@ def test_columns_every_feed_has_may_be_declared_with_their_own_type() -> None:
         ({"latness": 1}, "/latness"),
     ],
 )
-def test_what_is_wrong_is_named_by_its_pointer(change: dict[str, Any], pointer: str) -> None:
+def test_faults_have_pointers(change: dict[str, Any], pointer: str) -> None:
     assert list(faults_of({**GOOD, **change})) == [pointer]
 
 
-def test_all_faults_come_together_with_the_nearest_name() -> None:
+def test_all_faults_are_reported_together_with_the_nearest_name() -> None:
     found = faults_of({"name": "a", "crs": "x", "lateness": "soon", "latness": 3})
     assert set(found) == {"/crs", "/lateness", "/latness"}
     assert "did you mean 'lateness'" in found["/latness"]
 
 
 @pytest.mark.parametrize(("text", "ms"), [("PT3M", 180_000), ("P1W", 604_800_000), ("P1DT1H1M1.001S", 90_061_001), ("-PT0.5S", -500), ("PT0S", 0)])
-def test_durations(text: str, ms: int) -> None:
+def test_durations_are_parsed(text: str, ms: int) -> None:
     assert parse_duration(text) == ms
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "3M", "P1M", "P1Y", "PT1M3", "PT0.0001S", "P1D T1H", "PT-1S", "pt1s", "P1DT"])
-def test_what_is_no_duration_of_fixed_length_is_refused(text: str) -> None:
+def test_durations_without_fixed_length_are_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_duration(text)

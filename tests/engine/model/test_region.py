@@ -34,7 +34,7 @@ def faults_of(document: Any, crs: Crs = PLANE) -> list[tuple[str, str]]:
     return [(fault.pointer, fault.message) for fault in refused.value.faults]
 
 
-def test_a_region_is_closed_and_so_are_its_holes_borders() -> None:
+def test_regions_include_their_borders_and_the_borders_of_holes() -> None:
     ring = polygon(box(0, 0, 6, 6), box(2, 2, 4, 4))
     assert inside(ring, PLANE, (0, 0), (6, 3), (2, 3), (3, 3), (7, 7), (np.nan, 1)) == [True, True, True, False, False, False]
 
@@ -44,7 +44,7 @@ def test_a_region_is_closed_and_so_are_its_holes_borders() -> None:
     [box(170, -10, -170, 10), box(170, -10, 190, 10), box(-190, -10, -170, 10), box(-190, -10, -170, 10)[::-1]],
     ids=["by a jump", "beyond 180", "below -180", "clockwise"],
 )
-def test_a_ring_over_the_antimeridian_is_cut_there(ring: list[list[float]]) -> None:
+def test_a_ring_over_the_antimeridian_is_split_there(ring: list[list[float]]) -> None:
     found = read_region(polygon(ring), GLOBE)
     assert isinstance(found, PolygonRegion)
     west, _, east, _ = found.bounds
@@ -52,24 +52,24 @@ def test_a_ring_over_the_antimeridian_is_cut_there(ring: list[list[float]]) -> N
     assert found.contains(np.array([175.0, -179.5, 180, -180, 0, 160]), np.zeros(6)).tolist() == [True, True, True, True, False, False]
 
 
-def test_vertices_keep_their_exact_places_when_a_ring_is_cut() -> None:
+def test_splitting_a_ring_keeps_exact_vertices() -> None:
     ring = [[179.9123456789, 0.1], [-179.8765432101, 0.3], [-179.7000000003, 5.7], [179.1, 5.2], [179.9123456789, 0.1]]
     x, y = np.array(ring[:-1]).T
     assert read_region(polygon(ring), GLOBE).contains(x, y).all()
 
 
-def test_holes_are_cut_with_their_ring() -> None:
+def test_holes_are_split_with_their_ring() -> None:
     document = polygon(box(170, -10, -170, 10), box(175, -5, -175, 5), box(-174, -1, -173, 1))
     assert inside(document, GLOBE, (172, 0), (178, 0), (-178, 0), (-172, 0), (-173.5, 0)) == [True, False, False, True, False]
 
 
 @pytest.mark.parametrize(("latitude", "pole"), [(60, 90), (-60, -90)])
-def test_a_ring_round_a_pole_holds_the_pole(latitude: float, pole: float) -> None:
+def test_a_ring_around_a_pole_contains_it(latitude: float, pole: float) -> None:
     ring = [[x, latitude] for x in (0, 90, 180, -90, 0)]
     assert inside(polygon(ring), GLOBE, (17, pole), (-179.9, pole * 0.9), (45, 0)) == [True, True, False]
 
 
-def test_the_whole_world_crosses_nothing() -> None:
+def test_the_whole_world_includes_its_edges() -> None:
     assert inside(polygon(box(-180, -90, 180, 90)), GLOBE, (0, 0), (180, 90), (-180, 0)) == [True, True, True]
 
 
@@ -115,19 +115,19 @@ def test_circles_measure_geodesics_on_the_globe() -> None:
         ({"center": [0, 0], "radius": 1, "unit": "km"}, "/unit", "unknown key"),
     ],
 )
-def test_a_fault_is_named_with_its_place(document: Any, pointer: str, words: str) -> None:
+def test_faults_of_regions_have_pointers(document: Any, pointer: str, words: str) -> None:
     ((found, message),) = faults_of(document)
     assert found == pointer
     assert words in message
 
 
 @pytest.mark.parametrize("ring", [box(0, 0, 1, 91), box(0, 0, 541, 1)])
-def test_places_off_the_globe_are_refused_there_only(ring: list[list[float]]) -> None:
+def test_points_off_the_globe_are_refused_only_on_the_globe(ring: list[list[float]]) -> None:
     assert faults_of(polygon(ring), GLOBE)[0][0].startswith("/coordinates/0/")
     assert read_region(polygon(ring), PLANE).bounds
 
 
-def test_a_hundred_thousand_vertices_are_the_limit() -> None:
+def test_a_region_has_at_most_a_hundred_thousand_vertices() -> None:
     angles = np.linspace(0, 2 * np.pi, MAX_VERTICES, endpoint=False)
     ring = np.column_stack([np.cos(angles), np.sin(angles)]).tolist()
     assert shapely.get_num_coordinates(read_region(polygon([*ring, ring[0]]), PLANE).geometry) == MAX_VERTICES + 1  # type: ignore[attr-defined]

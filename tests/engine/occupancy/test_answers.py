@@ -32,12 +32,12 @@ def row(entity, t, x=1):
     return {"entity": entity, "t": t, "x": x, "y": 1}
 
 
-def test_an_empty_post_is_empty_from_the_first_row_of_any_entity():
+def test_an_empty_region_counts_as_empty_from_the_first_row_of_any_entity():
     rows = [row("far", 3, 9), row("guard", 5), row("guard", 8, 9), row("far", 12, 9)]
     assert found(rows, [{"family": "occupancy", "region": SQUARE, "count": ["<=", 0]}]) == {(0, 3, 5, 0): 1, (0, 8, None, 0): 1}
 
 
-def test_the_tuples_that_began_a_crowd_are_its_evidence():
+def test_the_evidence_of_a_crowd_is_the_tuples_that_began_it():
     rows = [row("a", 0), row("b", 4), row("c", 6)]
     (fact,) = final_answers(PLANE, [{"family": "occupancy", "region": SQUARE, "count": [">=", 2], "lasting": 2}], rows)
     assert (fact["start"], fact["end"], fact["score"]) == (4, None, 3)

@@ -36,7 +36,7 @@ def test_a_document_is_read_with_its_defaults():
         ({"where": [["vv", "=", 1]]}, "/where/0/0", "'v'"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(change, pointer, word):
+def test_faults_have_pointers(change, pointer, word):
     with pytest.raises(Refused) as refused:
         check(GOOD | change, FEED)
     faults = {fault.pointer: fault.message for fault in refused.value.faults}

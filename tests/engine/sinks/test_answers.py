@@ -42,7 +42,7 @@ def written(path: Path, *batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(csv.DictReader(path.open(newline="")))
 
 
-def test_what_is_retracted_later_is_not_shown_and_equal_facts_count_each(tmp_path: Path) -> None:
+def test_retracted_facts_are_left_out_and_equal_facts_are_counted(tmp_path: Path) -> None:
     rows = written(
         tmp_path / "a.parquet", [fact(), fact(), fact(start=5)], [fact(-1, start=5), fact(-1)], [fact(start=5, end=None), fact(start=9, end=9)]
     )
@@ -50,13 +50,13 @@ def test_what_is_retracted_later_is_not_shown_and_equal_facts_count_each(tmp_pat
     assert list(rows[0]) == COLUMNS
 
 
-def test_a_retraction_may_come_in_a_batch_before_its_sort_order_and_must_be_balanced(tmp_path: Path) -> None:
+def test_retractions_are_balanced_in_any_order(tmp_path: Path) -> None:
     with pytest.raises(UnbalancedRetraction):
         written(tmp_path / "a.parquet", [fact()], [fact(-1, start=3)])
     assert not list(tmp_path.iterdir())
 
 
-def test_facts_that_differ_in_their_evidence_events_are_two_and_retracted_apart(tmp_path: Path) -> None:
+def test_facts_with_different_evidence_are_different_facts(tmp_path: Path) -> None:
     one, other = fact(evidence=[event(1)]), fact(evidence=[event(2)])
     rows = written(tmp_path / "a.parquet", [one, other, fact(evidence=[])], [fact(-1, evidence=[event(1)])])
     assert [row["evidence"] for row in rows] == [[], [{"variable": None, "entity": "a", "t": 1, "x": 1.5, "y": None}]]
@@ -73,7 +73,7 @@ def test_rows_are_sorted_by_query_start_end_entities_kind_with_open_ends_last(tm
     assert key == sorted(key)
 
 
-def test_values_are_numbers_when_all_are_scores_and_text_otherwise(tmp_path: Path) -> None:
+def test_values_are_numbers_if_all_are_scores_else_text(tmp_path: Path) -> None:
     assert [row["value"] for row in written(tmp_path / "a.parquet", [fact(score=1.5), fact(start=2)])] == [1.5, None]
     assert [row["value"] for row in written(tmp_path / "b.parquet", [fact(score=1.5), fact(start=2, value="true")])] == ["1.5", "true"]
     assert written(tmp_path / "c.jsonl", [fact(score=1.5)])[0]["value"] == 1.5
@@ -87,12 +87,12 @@ def test_csv_has_lists_as_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl"])
-def test_no_answers_are_a_file_without_rows(tmp_path: Path, suffix: str) -> None:
+def test_without_answers_the_file_has_no_rows(tmp_path: Path, suffix: str) -> None:
     assert written(tmp_path / f"a{suffix}") == []
     assert [path.name for path in tmp_path.iterdir()] == [f"a{suffix}"]
 
 
-def test_another_name_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+def test_an_unknown_file_type_is_refused_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must end in one of"):
         AnswerFile(tmp_path / "a.xlsx")
 
@@ -101,7 +101,9 @@ FACTS = st.tuples(st.integers(0, 2), st.sampled_from([0, 1, None]), st.sampled_f
 
 
 @given(st.lists(st.tuples(FACTS, st.booleans()), max_size=60), st.integers(1, 9))
-def test_the_file_is_the_sum_whatever_goes_to_disk(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, bool]], size: int) -> None:
+def test_the_file_is_the_sum_of_changes_however_many_spill_to_disk(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, bool]], size: int
+) -> None:
     total: Counter[Any] = Counter()
     rows = []
     for (start, end, kind, seq), asserted in steps:

@@ -29,7 +29,7 @@ FACTS = st.fixed_dictionaries(
 
 
 @given(TEXTS, st.integers(1, 99), TEXTS, st.lists(TEXTS, max_size=3), st.none() | TEXTS, TIMES, st.none() | TIMES, st.lists(st.none() | TIMES))
-def test_the_key_of_a_fact_made_of_events_is_the_sum_of_its_compact_json(
+def test_the_key_of_a_fact_made_of_events_is_the_hash_of_its_compact_json(
     query: str, version: int, kind: str, entities: list[str], value: str | None, start: int, end: int | None, seqs: list[int | None]
 ) -> None:
     written = json.dumps([query, version, f"x{kind}", entities, value, start, end, seqs], separators=(",", ":"))
@@ -37,7 +37,7 @@ def test_the_key_of_a_fact_made_of_events_is_the_sum_of_its_compact_json(
 
 
 @given(FACTS)
-def test_an_answer_is_json_with_all_that_a_page_needs(row: dict[str, Any]) -> None:
+def test_an_answer_serialises_to_json_with_all_fields_of_a_page(row: dict[str, Any]) -> None:
     (fact,) = facts_of(pa.Table.from_pylist([row], schema=ANSWERS))
     text = answer_text(fact, backfill=False, detected_at=7)
     assert text.isascii()

@@ -54,7 +54,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[EventLog, EventLog]:
 
 
 @given(st.integers(0, 545), st.integers(0, 545), st.sampled_from([None, ["x"], ["entity", "seq", "t"]]))
-def test_they_read_alike(logs: tuple[EventLog, EventLog], first: int, stop: int, columns: list[str] | None) -> None:
+def test_bucketed_segments_read_like_plain_ones(logs: tuple[EventLog, EventLog], first: int, stop: int, columns: list[str] | None) -> None:
     plain, grouped = ([table for table in log.read(first, stop, columns) if table.num_rows] for log in logs)
     assert pa.concat_tables(grouped or [pa.table({})]).equals(pa.concat_tables(plain or [pa.table({})]))
 
@@ -63,7 +63,7 @@ def test_they_read_alike(logs: tuple[EventLog, EventLog], first: int, stop: int,
     st.integers(0, 150), st.one_of(st.none(), st.integers(0, 150)), st.sampled_from([None, 5]), st.sampled_from([None, ["x", "t"]]),
     st.sampled_from([None, ["e3", "e4"]]),
 )  # fmt: skip
-def test_their_tails_are_alike(
+def test_tails_of_bucketed_and_plain_segments_are_equal(
     logs: tuple[EventLog, EventLog], from_t: int, to_t: int | None, lateness: int | None, columns: list[str] | None, entities: list[str] | None
 ) -> None:
     plain, grouped = (log.tail(from_t, to_t, lateness=lateness, columns=columns, entities=entities) for log in logs)
@@ -83,19 +83,19 @@ def test_parts_have_all_rows_of_their_partitions_in_order(
         assert [part.column("seq").to_pylist() for part in parts] == expected
 
 
-def test_a_task_of_sixteen_decodes_a_sixteenth(logs: tuple[EventLog, EventLog]) -> None:
+def test_one_of_sixteen_tasks_decodes_a_sixteenth_of_the_rows(logs: tuple[EventLog, EventLog]) -> None:
     grouped = logs[1]
     read = [sum(table.num_rows for table, _ in grouped.parts_between(144, 544, [buckets_of_partition(p, 16)])) for p in range(16)]
     assert sum(read) == 400
 
 
-def test_rows_that_are_missing_are_reported(logs: tuple[EventLog, EventLog]) -> None:
+def test_missing_rows_of_a_bucket_are_reported(logs: tuple[EventLog, EventLog]) -> None:
     with pytest.raises(MissingRows, match="rows 544 to 599"):
         list(logs[1].parts_between(500, 600, [[1]]))
 
 
 @pytest.mark.parametrize("harm", [lambda path: path.write_bytes(path.read_bytes()[:-4] + b"PAR2"), lambda path: None])
-def test_they_are_compacted_and_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], object]) -> None:
+def test_bucketed_segments_are_compacted_and_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], object]) -> None:
     monkeypatch.setattr(buckets, "LEAST_ROWS", 40)
     monkeypatch.setattr(buckets, "GROUP_ROWS", 5)
     log = EventLog(tmp_path, FEED.name)

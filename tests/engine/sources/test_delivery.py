@@ -43,7 +43,7 @@ def test_shuffling_keeps_equal_times_in_order_late_rows_late_and_the_rest_on_tim
     assert sorted(order[i] for i in late_again) == late
 
 
-def test_rows_in_order_are_moved_by_at_most_the_bound_and_really_moved() -> None:
+def test_shuffling_moves_rows_by_at_most_the_bound() -> None:
     feed = Feed("f", Crs.PLANAR, TimeUnit.TICKS, lateness=10)
     table = table_of([{"entity": "a", "t": t} for t in range(500)], feed)
     times = np.array(pa.concat_tables(Shuffle(feed, 10, 3).shuffled([table])).column("t").to_pylist())
@@ -59,20 +59,20 @@ def by_column(folder: Path, text: str, column: str) -> list[int]:
     return [t for table in tables for t in table.column("t").to_pylist()]
 
 
-def test_rows_come_in_the_order_of_a_column_equal_ones_in_file_order_missing_ones_last(tmp_path: Path) -> None:
+def test_rows_are_ordered_by_a_column_stably_with_nulls_last(tmp_path: Path) -> None:
     text = "entity,t,came\na,1,30\na,2,\na,3,9\n,4,1\na,5,30\na,6,9.0\n"
     assert by_column(tmp_path, text, "came") == [3, 6, 1, 5, 2]
     assert by_column(tmp_path, text, "t") == [1, 2, 3, 5, 6]
     assert by_column(tmp_path, "entity,t,came\na,1,b\na,2,a\n", "came") == [2, 1]
 
 
-def test_an_unknown_column_of_arrival_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_arrival_column_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="did you mean 'came'"):
         by_column(tmp_path, "entity,t,came\na,1,1\n", "cane")
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.text("ab", max_size=2)), max_size=60), st.integers(1, 20), st.sampled_from([1, 3, 1000]))
-def test_sorting_on_disk_is_sorting(rows: list[tuple[int, str]], size: int, piece: int) -> None:
+def test_sorting_on_disk_gives_sorted_rows(rows: list[tuple[int, str]], size: int, piece: int) -> None:
     table = pa.table(
         {"a": pa.array([a for a, _ in rows], pa.int64()), "b": pa.array([b for _, b in rows], pa.string()), "i": pa.array(range(len(rows)))}
     )
@@ -86,7 +86,7 @@ def test_sorting_on_disk_is_sorting(rows: list[tuple[int, str]], size: int, piec
 
 
 @given(st.lists(st.integers(0, 9), max_size=6), st.integers(1, 7))
-def test_batches_have_the_size_that_was_asked_for(sizes: list[int], rows: int) -> None:
+def test_batches_have_the_requested_size(sizes: list[int], rows: int) -> None:
     numbers = iter(range(100))
     tables = [pa.table({"a": pa.array([next(numbers) for _ in range(size)], pa.int64())}) for size in sizes]
     found = [table.column("a").to_pylist() for table in batches_of(tables, rows)]

@@ -69,7 +69,7 @@ def test_rows_get_their_number_and_the_greatest_time_before_them(log: EventLog) 
     assert log.end == (4, 9)
 
 
-def test_rows_are_for_their_owner_alone_to_read(log: EventLog) -> None:
+def test_segments_are_readable_only_by_their_owner(log: EventLog) -> None:
     log.folder.mkdir(mode=0o755)
     log.append(rows(1))
     assert log.folder.stat().st_mode & 0o777 == 0o700, "also of a log that an older release made"
@@ -81,7 +81,7 @@ def test_an_append_without_rows_writes_nothing(log: EventLog) -> None:
     assert log.segments() == []
 
 
-def test_negative_times_and_names(log: EventLog) -> None:
+def test_file_names_hold_negative_times(log: EventLog) -> None:
     log.append(rows(-7, -9))
     assert log.end == (2, -7)
     assert [s.path.name.partition(".")[0] for s in log.segments()] == ["00000000000000000000-2--7"]
@@ -110,7 +110,7 @@ def test_part_of_the_log_is_read_across_segments(log: EventLog) -> None:
     assert times(log, 30) == times(log, 7, 7) == []
 
 
-def test_columns_can_be_chosen_and_new_ones_appear_in_the_middle(log: EventLog) -> None:
+def test_columns_can_be_chosen_and_added_later(log: EventLog) -> None:
     log.append(rows(1, sog=2.5))
     log.append(rows(2, sog=3.5, name="x"))
     assert [table.to_pydict() for table in log.read(columns=["t", "name"])] == [{"t": [1]}, {"t": [2], "name": ["x"]}]
@@ -134,7 +134,7 @@ def test_small_segments_are_joined_for_readers(log: EventLog) -> None:
 # -- keys -------------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_key_is_appended_once(log: EventLog) -> None:
+def test_an_idempotency_key_is_appended_once(log: EventLog) -> None:
     first = log.append(rows(1, 2), key="k")
     log.append(rows(3))
     again = log.append(rows(1, 2), key="k")
@@ -150,7 +150,7 @@ def test_a_key_is_found_by_another_writer_and_its_note_is_kept(tmp_path: Path) -
     assert list(log.entries(1)) == []
 
 
-def test_one_key_from_many_threads_is_written_once(log: EventLog) -> None:
+def test_one_idempotency_key_from_many_threads_is_written_once(log: EventLog) -> None:
     answers: list[Appended] = []
     threads = [threading.Thread(target=lambda: answers.append(log.append(rows(7), key="k"))) for _ in range(16)]
     for thread in threads:
@@ -161,7 +161,7 @@ def test_one_key_from_many_threads_is_written_once(log: EventLog) -> None:
     assert sorted(a.repeated for a in answers) == [False] + [True] * 15
 
 
-def test_waiting_appends_become_one_segment(log: EventLog) -> None:
+def test_concurrent_appends_share_one_segment(log: EventLog) -> None:
     answers: dict[int, Appended] = {}
     with log.locked():
         threads = [threading.Thread(target=lambda t=t: answers.update({t: log.append(rows(t), key=str(t))})) for t in range(20)]
@@ -176,7 +176,7 @@ def test_waiting_appends_become_one_segment(log: EventLog) -> None:
     assert [e.key for e in log.entries()] == [str(t) for t in times(log)]
 
 
-def test_a_failing_disk_is_reported_to_every_waiting_append_and_the_log_goes_on(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_waiting_append_gets_a_disk_error_and_the_log_stays_usable(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "log.before_rename=raise")
     with pytest.raises(OSError, match=r"log\.before_rename"):
         log.append(rows(1))
@@ -188,7 +188,7 @@ def test_a_failing_disk_is_reported_to_every_waiting_append_and_the_log_goes_on(
 # -- time -------------------------------------------------------------------------------------------------------------------------
 
 
-def test_tail_gives_a_span_of_time_of_all_or_of_some_entities(log: EventLog) -> None:
+def test_tail_returns_a_time_span_for_all_or_some_entities(log: EventLog) -> None:
     log.append(rows(1, 5, entity="a"))
     log.append(rows(3, 9, entity="b"))
     log.append(rows(2, entity="c"))
@@ -235,7 +235,7 @@ def test_a_bounded_span_opens_only_segments_that_may_hold_it(log: EventLog, open
     assert len(opened) == sum(s.max_t >= 500 for s in log.segments()), "late rows may be anywhere"
 
 
-def test_rows_that_came_in_time_are_found_however_far_behind(log: EventLog) -> None:
+def test_on_time_rows_are_found_however_far_behind_the_clock(log: EventLog) -> None:
     for t in (100, 120, 119, 101, 100, 130, 109, 120, 140, 120, 141, 120):
         log.append(rows(t))
     # After 120, 100 is in time; after 130, 109 is late; after 140, 120 is the last that is in time, and after 141 late.
@@ -243,7 +243,7 @@ def test_rows_that_came_in_time_are_found_however_far_behind(log: EventLog) -> N
     assert log.tail(100, 121)["t"].to_pylist() == [100, 120, 119, 101, 100, 109, 120, 120, 120]
 
 
-def test_tail_holds_no_more_than_a_row_group_beside_its_answer(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tail_holds_at_most_one_row_group_besides_its_result(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.sources.compaction.GROUP_ROWS", 50)
     for first in range(0, 1000, 50):
         log.append(rows(*range(first, first + 50)))
@@ -273,7 +273,7 @@ def test_the_rows_of_a_span_are_found_within_a_large_file(log: EventLog, compact
     assert EventLog(log.folder.parent, "empty").numbers_of(0, 9, 0).rows == 0
 
 
-def test_the_oldest_history_goes_and_the_rest_stays(log: EventLog) -> None:
+def test_only_the_oldest_history_is_dropped(log: EventLog) -> None:
     for t in (10, 20, 30):
         log.append(rows(t, t - 5))
         log.compact(log.end[0] - 1)
@@ -306,7 +306,7 @@ def test_small_history_files_are_joined(log: EventLog) -> None:
     assert times(log) == list(range(200))
 
 
-def test_overlaps_are_ignored_and_gaps_are_faults() -> None:
+def test_overlapping_segments_are_ignored_and_gaps_are_errors() -> None:
     def segment(first: int, n: int) -> Segment:
         return Segment(first, n, 0, Path(f"{first}-{n}"))
 
@@ -316,7 +316,7 @@ def test_overlaps_are_ignored_and_gaps_are_faults() -> None:
 
 
 @pytest.mark.parametrize("place", ["log.before_delete", "log.in_delete"])
-def test_a_crash_inside_compaction_leaves_the_same_rows(log: EventLog, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_during_compaction_loses_no_rows(log: EventLog, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for t in range(10):
         log.append(rows(t))
     monkeypatch.setenv(VARIABLE, f"{place}=raise")
@@ -433,7 +433,7 @@ def test_two_processes_with_threads_share_a_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["log.before_rename", "log.after_rename"])
-def test_a_writer_killed_at_a_failpoint_repeats_its_key_without_a_double(tmp_path: Path, place: str) -> None:
+def test_a_writer_killed_at_a_failpoint_stores_its_key_once(tmp_path: Path, place: str) -> None:
     killed = start_writer(tmp_path, "w", 10, failpoints=f"{place}=kill@4")
     acknowledged = killed.communicate(timeout=60)[0].splitlines()
     assert (killed.returncode, len(acknowledged)) == (-signal.SIGKILL, 3)
@@ -446,7 +446,7 @@ def test_a_writer_killed_at_a_failpoint_repeats_its_key_without_a_double(tmp_pat
 
 
 @pytest.mark.slow
-def test_a_writer_killed_at_random_loses_and_doubles_nothing(tmp_path: Path) -> None:
+def test_a_writer_killed_at_random_stores_every_row_once(tmp_path: Path) -> None:
     """Kill -9 in a loop while another process writes and this one compacts and reads."""
     chance = random.Random(7)
     log = EventLog(tmp_path, "f")
@@ -498,7 +498,7 @@ def test_readers_see_every_row_once_while_segments_move(tmp_path: Path) -> None:
     assert times(log) == list(range(300))
 
 
-def test_a_reader_half_way_goes_on_when_its_files_were_compacted(log: EventLog) -> None:
+def test_a_reader_continues_when_its_files_are_compacted(log: EventLog) -> None:
     for t in range(6):
         log.append(rows(t, **{f"c{t}": 1}))  # a column of its own each time, so that tables are not joined
     reader = log.read()
@@ -507,7 +507,7 @@ def test_a_reader_half_way_goes_on_when_its_files_were_compacted(log: EventLog) 
     assert first + [t for table in reader for t in table["t"].to_pylist()] == list(range(6))
 
 
-def test_a_reader_gets_an_error_when_rows_were_dropped_under_it(log: EventLog) -> None:
+def test_a_reader_gets_an_error_when_its_rows_are_dropped(log: EventLog) -> None:
     for t in range(6):
         log.append(rows(t, **{f"c{t}": 1}))
     reader = log.read()
@@ -520,14 +520,14 @@ def test_a_reader_gets_an_error_when_rows_were_dropped_under_it(log: EventLog) -
         list(reader)
 
 
-def test_segments_are_plain_parquet_with_numbers(log: EventLog) -> None:
+def test_segments_are_plain_parquet_with_stamps(log: EventLog) -> None:
     log.append(rows(4, sog=1.5))
     table = pq.read_table(log.segments()[0].path)
     assert table.column_names == ["event", "entity", "t", "sog", "seq", "clock"]
     assert table.schema.field("seq").type == table.schema.field("clock").type == pa.int64()
 
 
-def test_a_log_that_has_not_grown_says_so_without_being_read(tmp_path: Path) -> None:
+def test_a_log_that_has_not_grown_is_recognised_without_reading_it(tmp_path: Path) -> None:
     log = EventLog(tmp_path, "yard")
     assert not log.grown_since(0)
     log.append(rows(1))

@@ -79,7 +79,7 @@ def test_compressed_files(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("quoted", [False, True])
-def test_bad_lines_of_csv_have_their_numbers(tmp_path: Path, quoted: bool) -> None:
+def test_dead_letters_of_csv_have_line_numbers(tmp_path: Path, quoted: bool) -> None:
     lines = ["a,1,,,,,,", "a,2,,,x,,,", "a,3", "a,4,,,,,,", "a,five,,,,,,", ",6,,,,,,", "a,7,1,,,,,", "a,8.0,nan,1,,,,", "a,9.0,,,,2.0,,TRUE"]
     extra = ['a,10,,,,,"x\ny",', "", "a,11,,,,,,maybe", 'a,12,,,,,"open,', "a,13,,,,,,"] if quoted else []
     rows, dead, count = read(write(tmp_path / "e.csv", HEADER + "\n".join([*lines, *extra]) + "\n"))
@@ -91,7 +91,7 @@ def test_bad_lines_of_csv_have_their_numbers(tmp_path: Path, quoted: bool) -> No
     assert count == len(rows) + len(dead)
 
 
-def test_bad_lines_of_json_have_their_numbers(tmp_path: Path) -> None:
+def test_dead_letters_of_json_lines_have_line_numbers(tmp_path: Path) -> None:
     lines = [
         '{"entity":"a","t":1}', "{", "", "[1]", '{"entity":"a","t":"5"}', '{"entity":7,"t":6,"x":1,"y":1}',
         '{"entity":"a","t":7} {"entity":"a","t":7}',
@@ -108,7 +108,7 @@ def test_bad_lines_of_json_have_their_numbers(tmp_path: Path) -> None:
     assert count == 13
 
 
-def test_a_line_that_is_not_utf8_is_malformed_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_only_lines_that_are_not_utf8_are_malformed(tmp_path: Path) -> None:
     for name, lines in {
         "e.csv": [HEADER.strip().encode(), b"\xff,1,,,,,,", b"a,2,,,,,,"],
         "e.jsonl": [b'{"entity":"\xff","t":1}', b'{"entity":"a","t":2}'],
@@ -117,7 +117,7 @@ def test_a_line_that_is_not_utf8_is_malformed_and_the_rest_goes_on(tmp_path: Pat
         assert ([row["t"] for row in rows], [reason for _, reason in dead]) == ([2], ["malformed"])
 
 
-def test_numbers_stand_for_ids_in_every_kind(tmp_path: Path) -> None:
+def test_numeric_ids_become_text_in_every_format(tmp_path: Path) -> None:
     pq.write_table(pa.table({"entity": [7], "t": [1]}), tmp_path / "e.parquet")
     write(tmp_path / "e.csv", "entity,t\n7,1\n")
     write(tmp_path / "e.jsonl", '{"entity":7,"t":1}\n')
@@ -156,7 +156,7 @@ def test_a_folder_is_read_in_name_order_without_hidden_and_foreign_files(tmp_pat
         ("none.csv", None, "no such file"),
     ],
 )
-def test_an_unreadable_file_says_why(tmp_path: Path, name: str, content: str | None, words: str) -> None:
+def test_an_unreadable_file_is_refused_with_the_reason(tmp_path: Path, name: str, content: str | None, words: str) -> None:
     if content is not None:
         write(tmp_path / name, content)
     with pytest.raises(Unreadable, match=words):
@@ -173,7 +173,7 @@ def test_a_file_cut_off_in_its_compression_is_unreadable(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("content", [HEADER, HEADER.strip(), "\ufeff" + HEADER, HEADER + "\n\n"])
-def test_a_header_and_no_rows_is_no_rows(tmp_path: Path, content: str) -> None:
+def test_a_file_with_only_a_header_has_no_rows(tmp_path: Path, content: str) -> None:
     assert read(write(tmp_path / "e.csv", content)) == ([], [], 0)
 
 
@@ -182,7 +182,7 @@ def test_unknown_names_in_map_are_refused_with_the_nearest() -> None:
         Columns(FEED, {"entty": "a"})
 
 
-def test_after_a_stray_quote_the_rest_of_a_large_file_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stray_quote_does_not_lose_the_rest_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_records, "MAX_LINES", 20)
     monkeypatch.setattr(blocks, "__defaults__", (256,))
     lines = [f"a,{t},,,,,," for t in range(500)]
@@ -193,7 +193,7 @@ def test_after_a_stray_quote_the_rest_of_a_large_file_is_not_lost(tmp_path: Path
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-def test_columns_are_joined(tmp_path: Path, suffix: str) -> None:
+def test_columns_can_be_joined(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"people{suffix}"
     rows = [{"scene": "s1", "id": 7, "t": 1}, {"scene": "s2", "id": 7, "t": 2}, {"scene": None, "id": 7, "t": 3}]
     if suffix == ".parquet":
@@ -207,7 +207,7 @@ def test_columns_are_joined(tmp_path: Path, suffix: str) -> None:
     assert [reason for _, reason in dead] == ["missing_entity"]
 
 
-def test_what_cannot_be_joined_is_named(tmp_path: Path) -> None:
+def test_columns_that_cannot_be_joined_are_named(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", HEADER + "a,1,1,1,,,,\n")
     with pytest.raises(Unreadable, match="unknown column 'sceen'"):
         read(path, renamed={"entity": "sceen+s"})

@@ -43,7 +43,7 @@ def written(path: Path, text: str, encoding: str = "utf-8") -> Path:
     return path
 
 
-def test_a_table_of_a_german_office(tmp_path: Path) -> None:
+def test_a_table_with_german_conventions_is_guessed(tmp_path: Path) -> None:
     text = "Schiff;Länge;Breite;Datum;Uhrzeit;Geschw. (kn)\n" + "".join(
         f"Möwe {n % 2};10,{n:02};54,5;02.01.2026;11:{n:02}:00;12,5\n" for n in range(30)
     )
@@ -71,14 +71,14 @@ def test_a_table_of_a_german_office(tmp_path: Path) -> None:
         (["20260102100000", "20260102100100"], "%Y%m%d%H%M%S"),
     ],
 )
-def test_times_as_people_write_them(tmp_path: Path, times: list[str], form: str) -> None:
+def test_common_formats_of_times_are_guessed(tmp_path: Path, times: list[str], form: str) -> None:
     path = written(tmp_path / "a.csv", "id,time,lon,lat\n" + "".join(f"a,{time},1.5,2.5\n" for time in times))
     found, rows = looked(path)
     assert (found["reading"]["time"], found["reading"]["time_format"], found["reading"]["entity"]) == (["time"], form, ["id"])
     assert [row["t"] for row in rows][:2] == [T0, T0 + 60_000]
 
 
-def test_a_zone_is_that_of_times_without_an_offset_alone(tmp_path: Path) -> None:
+def test_a_time_zone_applies_only_to_times_without_an_offset(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "id,time,lon,lat\na,2026-07-02 12:00:00,1,2\n")
     _, rows = looked(path, zone="Europe/Berlin")
     assert rows[0]["t"] == 1_782_986_400_000, "10:00 in UTC"
@@ -90,7 +90,7 @@ def test_a_zone_is_that_of_times_without_an_offset_alone(tmp_path: Path) -> None
     ("crs", "x", "y"),
     [("EPSG:3857", 1113194.9079327357, 6800125.454397307), ("EPSG:32632", 564803.61, 5761510.43), ("EPSG:27700", 530034.0, 180381.0)],
 )
-def test_places_in_metres_become_longitude_and_latitude(tmp_path: Path, crs: str, x: float, y: float) -> None:
+def test_projected_coordinates_become_longitude_and_latitude(tmp_path: Path, crs: str, x: float, y: float) -> None:
     path = written(tmp_path / "a.csv", f"id,time,easting,northing\na,1767348000,{x},{y}\nb,1767348001,{x + 1},{y}\n")
     _, rows = looked(path, crs=crs)
     lon, lat = first(rows, "x", "y")
@@ -100,14 +100,14 @@ def test_places_in_metres_become_longitude_and_latitude(tmp_path: Path, crs: str
         assert inspect(path, "a.csv", {})["reading"]["crs"] == crs
 
 
-def test_a_plane_stays_as_it_is(tmp_path: Path) -> None:
+def test_planar_coordinates_stay_unchanged(tmp_path: Path) -> None:
     path = written(tmp_path / "hall.csv", "frame,person,x,y\n" + "".join(f"{n},p{n % 3},{n * 50},{n * 3}\n" for n in range(40)))
     found, rows = looked(path)
     assert (found["reading"]["crs"], found["reading"]["time_format"], found["reading"]["time"]) == ("plane", "ticks", ["frame"])
     assert first(rows[1:], "t", "x", "y", "entity") == [1, 50.0, 3.0, "p1"]
 
 
-def test_faults_say_the_line_and_the_remedy(tmp_path: Path) -> None:
+def test_faults_name_the_line_and_the_remedy(tmp_path: Path) -> None:
     lines = ["a,2026-01-02T10:00:00Z,1,2,3", "b,yesterday,1,2,3", "c,2026-01-02T10:00:00Z,181,2,3", "d,2026-01-02T10:00:00Z,east,2,3", "e,1", ""]
     path = written(tmp_path / "a.csv", "id,time,lon,lat,speed\n" + "\n".join(lines))
     found, rows = looked(path)
@@ -121,7 +121,7 @@ def test_faults_say_the_line_and_the_remedy(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_chosen_is_checked_with_pointers(tmp_path: Path) -> None:
+def test_chosen_settings_are_checked_with_pointers(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "id,time,lon,lat\na,1767348000,1,2\n")
     for key, value in (
         ("crs", "EPSG:99999"),
@@ -192,7 +192,7 @@ def _arrow(path: Path) -> None:
         ("walk.xlsx", _excel, 2),
     ],
 )
-def test_one_walk_in_every_kind_of_file(tmp_path: Path, name: str, write: Callable[[Path], Any], count: int) -> None:
+def test_every_file_format_gives_the_same_track(tmp_path: Path, name: str, write: Callable[[Path], Any], count: int) -> None:
     write(tmp_path / name)
     # Uploaded files lie under one name, whatever they are.
     path = (tmp_path / name).rename(tmp_path / "file")
@@ -204,7 +204,7 @@ def test_one_walk_in_every_kind_of_file(tmp_path: Path, name: str, write: Callab
 
 
 @pytest.mark.parametrize("read", [pa.ipc.new_stream, pa.ipc.new_file])
-def test_arrow_files_whose_texts_lie_outside_of_them_are_refused(tmp_path: Path, read: Callable[..., Any]) -> None:
+def test_arrow_files_with_text_offsets_out_of_bounds_are_refused(tmp_path: Path, read: Callable[..., Any]) -> None:
     written = pa.BufferOutputStream()
     table = pa.Table.from_pylist(RECORDS)
     with read(written, table.schema) as writer:
@@ -217,13 +217,13 @@ def test_arrow_files_whose_texts_lie_outside_of_them_are_refused(tmp_path: Path,
         inspect(tmp_path / "file", "walk.arrow", {})
 
 
-def test_a_file_of_lists_alone_says_so(tmp_path: Path) -> None:
+def test_a_file_of_lists_only_is_refused_with_the_reason(tmp_path: Path) -> None:
     pq.write_table(pa.table({"places": [["a", "b"], ["c"]]}), tmp_path / "file")
     with pytest.raises(Unreadable, match="hold no single values"):
         inspect(tmp_path / "file", "walk.parquet", {})
 
 
-def test_a_file_of_which_all_is_broken_shows_its_faults(tmp_path: Path) -> None:
+def test_a_file_without_valid_rows_shows_its_faults(tmp_path: Path) -> None:
     path = written(tmp_path / "file", "<kml><Placemark><name>Ada</name></Placemark></kml>")
     found = inspect(path, "walk.kml", {})
     assert (found["good"], found["fault_count"], len(found["faults"])) == (0, 1, 1)
@@ -236,7 +236,7 @@ def test_rows_without_the_columns_that_are_read_are_faults(tmp_path: Path) -> No
     assert [letter.row for letter in read_rows(chunk.table, reading, reading.feed("x")).checked.dead()] == [{}, {}]
 
 
-def test_one_walk_by_radio(tmp_path: Path) -> None:
+def test_radio_logs_give_the_same_track(tmp_path: Path) -> None:
     path = tmp_path / "log.nmea"
     path.write_text(
         "\\c:1565218798*53\\!BSVDM,1,1,,A,13mb9U0P00PRk8fT5nw>4?wj2006,0*5D\n"
@@ -262,7 +262,7 @@ def test_one_walk_by_radio(tmp_path: Path) -> None:
         ("a.csv.gz", b"\x1f\x8b\x08 and nothing more"),
     ],
 )
-def test_what_is_no_such_file_says_so(tmp_path: Path, name: str, data: bytes) -> None:
+def test_a_file_of_another_format_is_refused(tmp_path: Path, name: str, data: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(data)
     with pytest.raises(Unreadable):
@@ -278,7 +278,7 @@ def test_rows_out_of_order_suggest_a_lateness(tmp_path: Path) -> None:
     assert looked(grouped)[0]["lateness"] == 0, "one thing after the other is no lateness"
 
 
-def test_a_text_without_four_digits_is_no_time_in_any_format() -> None:
+def test_a_text_without_four_digits_is_not_guessed_as_a_time() -> None:
     for form in DATED:
         assert sum(sign.isdigit() for sign in datetime(1, 1, 1).strftime(form.replace("%Y", "0001"))) >= 4, form
     texts = pa.array(["1.1.1", "12:30", "Jan 1", "T1Z", "1-1-1", "1/1/1 PM"])
@@ -286,7 +286,7 @@ def test_a_text_without_four_digits_is_no_time_in_any_format() -> None:
         assert times_of(texts, Reading(Layout(Kind.CSV), time_format=form))[1].all(), form
 
 
-def test_a_place_is_no_time(tmp_path: Path) -> None:
+def test_coordinates_are_not_guessed_as_times(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "id,time,lon,lat\n" + "a,never,1,2\n" * 5)
     found, rows = looked(path)
     assert found["reading"]["time"] == ["time"] and rows == []
@@ -299,13 +299,13 @@ def test_a_place_is_no_time(tmp_path: Path) -> None:
     ("text", "value"),
     [("12", 12.0), (" -3.5 ", -3.5), ("+.5", 0.5), ("1e3", 1000.0), ("5.", 5.0), ("0.1", 0.1), ("", None), ("n/a", None), ("1e-999", 0.0)],
 )
-def test_texts_that_are_numbers(text: str, value: float | None) -> None:
+def test_numeric_texts_are_recognised(text: str, value: float | None) -> None:
     values, wrong = numbers_of(pa.array([text]))
     assert (None if np.isnan(values[0]) else values[0]) == value and not wrong[0]
 
 
 @pytest.mark.parametrize("text", ["11e999700000000000", "1e999", "inf", "1_000", "1 2", "--1", "0x10", "٣", "1e", ".", "1" * 400, "1\x002"])
-def test_texts_that_are_none(text: str) -> None:
+def test_non_numeric_texts_are_recognised(text: str) -> None:
     """The first of them breaks the whole process in pandas."""
     values, wrong = numbers_of(pa.array([text]))
     assert np.isnan(values[0]) and wrong[0]

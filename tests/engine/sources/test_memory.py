@@ -50,7 +50,7 @@ def of_sort(folder: Path) -> Iterator[pa.Table]:
 
 
 @pytest.mark.parametrize("read", [of_arrow, of_parquet, of_sort])
-def test_what_was_read_of_a_file_does_not_stay_in_memory(tmp_path: Path, read: Callable[[Path], Iterator[pa.Table]]) -> None:
+def test_parts_of_a_file_that_were_read_are_freed(tmp_path: Path, read: Callable[[Path], Iterator[pa.Table]]) -> None:
     tables = read(tmp_path)
     before, most, rows = resident(), 0, 0
     for table in tables:

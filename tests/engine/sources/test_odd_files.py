@@ -41,22 +41,22 @@ def table(cells: str, count: int = 20, head: str = "id,time,lon,lat,note") -> st
     return head + "\n" + "".join(cells.format(n=n, t=f"2025-12-31 12:00:{n:02}") + "\n" for n in range(count))
 
 
-def test_a_quote_that_stays_open_costs_one_line(tmp_path: Path) -> None:
+def test_an_unclosed_quote_loses_one_line(tmp_path: Path) -> None:
     _, rows, faults = looked(tmp_path / "a.csv", table("a,{t},13,52,x").replace("12:00:05,13,52,x", '12:00:05,13,52,"x'))
     assert len(rows) == 19 and faults == [(7, "a quote is opened and not closed: mend it, or choose another delimiter")]
 
 
-def test_cells_and_names_of_several_lines(tmp_path: Path) -> None:
+def test_cells_and_headers_may_span_lines(tmp_path: Path) -> None:
     found, rows, faults = looked(tmp_path / "a.csv", table('a,{t},13,52,"one\n""two"", {n}"', head='id,time,lon,lat,"note\n(long)"'))
     assert found["reading"]["delimiter"] == "," and len(rows) == 20 and not faults and rows[0]["note_long"] == 'one\n"two", 0'
 
 
-def test_the_line_by_which_excel_knows_the_delimiter(tmp_path: Path) -> None:
+def test_the_sep_line_of_excel_sets_the_delimiter(tmp_path: Path) -> None:
     _, rows, faults = looked(tmp_path / "a.csv", "sep=;\r\n" + table("a;{t};13,5;52,5", head="id;time;lon;lat") + "b;never;1;2\n")
     assert len(rows) == 20 and rows[0]["x"] == 13.5 and faults[0][0] == 23
 
 
-def test_a_point_is_no_thousand_in_a_file_with_decimal_commas() -> None:
+def test_a_point_is_not_a_thousands_separator_beside_decimal_commas() -> None:
     values, wrong = numbers_of(pa.array(["52.5", "1.234,5", "1.234.567", "0,5", "1.2.3"]), ",")
     assert values[:4].tolist() == [52.5, 1234.5, 1234567.0, 0.5] and wrong.tolist() == [False] * 4 + [True]
 
@@ -65,24 +65,24 @@ def test_a_point_is_no_thousand_in_a_file_with_decimal_commas() -> None:
     "form", ["%m/%d/%y %I:%M %p", "%m/%d/%Y %I:%M %p", "%d.%m.%y %H:%M", "%d/%m/%y %H:%M:%S", "%m/%d/%y %H:%M", "%Y%m%d%H%M", "%d %b %Y %H:%M:%S",
              "%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%d %H:%M:%S,000", "%d/%m/%Y %H:%M:%S.000", "%d/%m/%Y, %H:%M:%S"]
 )  # fmt: skip
-def test_times_of_american_and_other_offices(tmp_path: Path, form: str) -> None:
+def test_american_and_other_date_orders_are_guessed(tmp_path: Path, form: str) -> None:
     lines = "".join(f"a;{(NOON + timedelta(hours=n)).strftime(form)};13;52\n" for n in range(30))
     _, rows, faults = looked(tmp_path / "a.csv", "id;time;lon;lat\n" + lines)
     assert [row["t"] for row in rows] == [T0 + n * 3_600_000 for n in range(30)] and not faults
 
 
-def test_a_place_out_of_range_names_the_remedy(tmp_path: Path) -> None:
+def test_coordinates_out_of_range_name_the_remedy(tmp_path: Path) -> None:
     _, rows, faults = looked(tmp_path / "a.csv", table("a,{t},13,52,x") + "a,2025-12-31 12:00:00,193,52,x\n")
     assert len(rows) == 20 and faults[0][0] == 22
     assert "'lon' must lie in [-180, 180]" in faults[0][1] and "choose another coordinate reference system" in faults[0][1]
 
 
-def test_a_number_of_a_vessel_is_no_time(tmp_path: Path) -> None:
+def test_vessel_numbers_are_not_guessed_as_times(tmp_path: Path) -> None:
     found, rows, faults = looked(tmp_path / "a.nmea", f"{AIS}\r\n" * 3)
     assert found["reading"]["time"] == ["time"] and found["reading"]["entity"] == ["mmsi"] and not rows and len(faults) == 3
 
 
-def test_a_time_before_a_sentence_keeps_its_offset(tmp_path: Path) -> None:
+def test_a_time_before_an_nmea_sentence_keeps_its_offset(tmp_path: Path) -> None:
     _, rows, _ = looked(tmp_path / "a.nmea", f"2025-12-31T14:00:00+02:00 {AIS}\n2025-12-31T12:00:01Z {AIS}\n")
     assert [row["t"] for row in rows] == [T0, T0 + 1_000]
 
@@ -97,7 +97,7 @@ def _workbook(path: Path, *sheets: list[list[Any]]) -> Path:
     return path
 
 
-def test_workbooks_with_a_title_and_with_a_page_before_the_data(tmp_path: Path) -> None:
+def test_workbooks_may_have_a_title_and_a_sheet_before_the_data(tmp_path: Path) -> None:
     data: list[list[Any]] = [["id", "Date", "Time", "lon", "lat"], *(["a", date(2025, 12, 31), time(12, 0, n), 13.4, 52.5] for n in range(3))]
     path = _workbook(tmp_path / "a.xlsx", [["How to read this"]], [["Report"], [], *data])
     found, rows, faults = looked(path)
@@ -105,7 +105,7 @@ def test_workbooks_with_a_title_and_with_a_page_before_the_data(tmp_path: Path) 
     assert [row["t"] for row in rows] == [T0, T0 + 1_000, T0 + 2_000] and rows[0]["x"] == 13.4 and not faults
 
 
-def test_columns_of_all_kinds_of_texts_and_times(tmp_path: Path) -> None:
+def test_unusual_columns_of_texts_and_times_are_read(tmp_path: Path) -> None:
     places = {"lon": [13.4, 13.5], "lat": [52.5, 52.5]}
     days = {"date": pa.array([date(2025, 12, 31)] * 2), "time": pa.array([time(12), time(12, 0, 1)], pa.time32("s"))}
     pq.write_table(pa.table({"id": pa.array(["a", "b"]).dictionary_encode(), **days, **places}), tmp_path / "a.parquet")
@@ -118,7 +118,7 @@ def test_columns_of_all_kinds_of_texts_and_times(tmp_path: Path) -> None:
     assert [(row["entity"], row["t"]) for row in rows] == [("a", T0)] and faults == [(2, "the row has no t")]
 
 
-def test_waypoints_beside_tracks_and_extensions_with_names_of_points(tmp_path: Path) -> None:
+def test_gpx_waypoints_and_extensions_are_read(tmp_path: Path) -> None:
     more = "<extensions><x><time>7</time><lat>0</lat></x></extensions>"
     points = "".join(f'<trkpt lat="52" lon="13.{n}"><time>2025-12-31T12:00:0{n}Z</time>{more}</trkpt>' for n in range(3))
     home = '<wpt lat="52" lon="13"><time>2025-12-31T12:00:00Z</time><name>Home</name></wpt>'
@@ -129,7 +129,7 @@ def test_waypoints_beside_tracks_and_extensions_with_names_of_points(tmp_path: P
     ] and not faults
 
 
-def test_a_feature_without_a_place_is_read_as_the_others(tmp_path: Path) -> None:
+def test_a_feature_without_a_geometry_is_read(tmp_path: Path) -> None:
     times = [f"2025-12-31T12:00:0{n}Z" for n in range(3)]
     places = [None, *({"type": "Point", "coordinates": [13, 52]} for _ in range(2))]
     features = [{"type": "Feature", "geometry": place, "properties": {"vessel": "a", "time": t}} for place, t in zip(places, times, strict=True)]
@@ -140,7 +140,7 @@ def test_a_feature_without_a_place_is_read_as_the_others(tmp_path: Path) -> None
 KML = '<kml xmlns="http://www.opengis.net/kml/2.2" xmlns:gx="http://www.google.com/kml/ext/2.2"><Document>{}</Document></kml>'
 
 
-def test_every_point_of_a_placemark_is_read_and_a_line_beside_it_named(tmp_path: Path) -> None:
+def test_every_point_of_a_placemark_is_read_and_lines_are_named(tmp_path: Path) -> None:
     points = "".join(f"<Point><coordinates>13.{n},52</coordinates></Point>" for n in range(2))
     line = "<LineString><coordinates>13,52 14,52</coordinates></LineString>"
     stamp = "<TimeStamp><when>2025-12-31T12:00:00Z</when></TimeStamp>"
@@ -151,7 +151,7 @@ def test_every_point_of_a_placemark_is_read_and_a_line_beside_it_named(tmp_path:
     assert faults == [(1, "the placemark 'a' has a LineString beside its points, which has no times: points and tracks are read")]
 
 
-def test_values_for_each_moment_of_a_track(tmp_path: Path) -> None:
+def test_track_values_are_read_for_each_moment(tmp_path: Path) -> None:
     moments = "".join(f"<when>2025-12-31T12:00:0{n}Z</when>" for n in range(3)) + "".join(f"<gx:coord>13.{n} 52 0</gx:coord>" for n in range(3))
     moments += "".join(f"<gx:angles>{10 * n} 0 0</gx:angles>" for n in range(3))
 
@@ -165,7 +165,7 @@ def test_values_for_each_moment_of_a_track(tmp_path: Path) -> None:
     assert faults == [(1, "the track 'a' has 3 times and 2 values of 'cadence': these are left out")]
 
 
-def test_bytes_that_are_no_utf8_are_faults_of_their_lines(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8_are_faults_of_their_lines(tmp_path: Path) -> None:
     lines = table("a,{t},13,52,x", 20).replace("12:00:05,13,52,x", "12:00:05,13,52,Zürich").encode()
     data = lines + "a,2025-12-31 12:00:20,13,52,Genève\n".encode("latin-1") + b"a,2025-12-31 12:00:21,13,52,x\n"
     _, rows, faults = looked(tmp_path / "a.csv", data)
@@ -179,7 +179,7 @@ def _long(odd: bytes, at: int = 60_000, count: int = 80_000) -> bytes:
     return b"id,time,lon,lat,note\n" + b"\n".join(rows) + b"\n"
 
 
-def test_an_encoding_that_changes_after_the_beginning_is_seen_when_the_file_is_looked_into(tmp_path: Path) -> None:
+def test_an_encoding_that_changes_later_in_the_file_is_found_by_inspection(tmp_path: Path) -> None:
     odd = f"a,{T0},13.5,52.5,Genève".encode("latin-1")
     found, rows, faults = looked(tmp_path / "a.csv", _long(odd))
     problem = "the line is not UTF-8, as those before it: choose another encoding, or mend the line"
@@ -187,6 +187,6 @@ def test_an_encoding_that_changes_after_the_beginning_is_seen_when_the_file_is_l
     assert [(one["line"], one["problem"]) for one in found["faults"]] == [(60_002, problem)] and found["good"] == 5_000
 
 
-def test_a_quote_that_stays_open_far_into_the_file_names_its_line(tmp_path: Path) -> None:
+def test_an_unclosed_quote_far_into_the_file_names_its_line(tmp_path: Path) -> None:
     _, rows, faults = looked(tmp_path / "a.csv", _long(f'a,{T0},13.5,52.5,"x'.encode()))
     assert len(rows) == 79_999 and faults == [(60_002, "a quote is opened and not closed: mend it, or choose another delimiter")]

@@ -56,7 +56,7 @@ def flip(path: Path, position: int) -> None:
     path.write_bytes(content)
 
 
-def test_any_flipped_bit_is_noticed_by_whoever_reads(log: EventLog) -> None:
+def test_readers_detect_any_flipped_bit(log: EventLog) -> None:
     chance = random.Random(18)
     for path in files(log):
         content = path.read_bytes()
@@ -69,7 +69,7 @@ def test_any_flipped_bit_is_noticed_by_whoever_reads(log: EventLog) -> None:
     assert len(read(log)) == 24
 
 
-def test_tail_entries_and_compaction_notice_too(log: EventLog) -> None:
+def test_tail_entries_and_compaction_detect_damage(log: EventLog) -> None:
     flip(files(log)[-1], 200)
     for look in (lambda: log.tail(0), lambda: list(log.entries()), lambda: log.compact(23), lambda: log.verify(0, 24)):
         with pytest.raises(LogDamaged, match="check sum"):
@@ -78,7 +78,7 @@ def test_tail_entries_and_compaction_notice_too(log: EventLog) -> None:
     assert log.end[0] == 27, "rows still come in"
 
 
-def test_what_older_releases_wrote_is_read_without_a_check_sum(log: EventLog) -> None:
+def test_segments_of_older_releases_are_read_without_a_check_sum(log: EventLog) -> None:
     before = read(log)
     for path in files(log):
         path.rename(path.with_name(path.name.split(".")[0] + ".parquet"))
@@ -117,7 +117,7 @@ def removed(log: EventLog, chance: random.Random) -> None:
 
 @pytest.mark.parametrize("harm", [truncated, flipped, removed])
 @pytest.mark.parametrize("seed", range(8))
-def test_repair_keeps_what_can_be_read_and_counts_the_rest(log: EventLog, harm: Callable[[EventLog, random.Random], None], seed: int) -> None:
+def test_repair_keeps_readable_rows_and_counts_the_others(log: EventLog, harm: Callable[[EventLog, random.Random], None], seed: int) -> None:
     before, end = read(log), log.end
     chance = random.Random(seed)
     for _ in range(1 + seed % 3):
@@ -160,7 +160,7 @@ def test_row_groups_that_are_whole_are_kept(log: EventLog, monkeypatch: pytest.M
     assert (len(done.lost), done.kept) == (3, done.next_seq - done.first_seq - 3)
 
 
-def test_a_log_whose_end_is_gone_does_not_give_its_numbers_twice(log: EventLog) -> None:
+def test_a_log_that_lost_its_end_does_not_reuse_sequence_numbers(log: EventLog) -> None:
     end = log.end
     for path in files(log)[-2:]:
         path.unlink()
@@ -168,7 +168,7 @@ def test_a_log_whose_end_is_gone_does_not_give_its_numbers_twice(log: EventLog) 
     assert (list(done.lost), log.end) == (list(range(18, 24)), end)
 
 
-def test_a_removed_log_goes_on_behind_its_last_number(log: EventLog) -> None:
+def test_a_removed_log_continues_after_its_last_number(log: EventLog) -> None:
     end = log.end
     for path in files(log):
         path.unlink()
@@ -178,7 +178,7 @@ def test_a_removed_log_goes_on_behind_its_last_number(log: EventLog) -> None:
     assert read(log)[-1]["seq"] == 26
 
 
-def test_a_large_file_is_summed_once_until_it_is_another(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_sum_of_an_unchanged_large_file_is_computed_once(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jumps through a day of history open the same files again and again: summing 20 MB each time was most of the wait."""
     summed: list[str] = []
     crc_of = segments.crc_of
@@ -196,7 +196,7 @@ def test_a_large_file_is_summed_once_until_it_is_another(log: EventLog, monkeypa
         read(log)
 
 
-def test_what_is_verified_is_read_anew(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verification_reads_the_file_again(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who asks whether a file is whole does not want to hear that it was once."""
     monkeypatch.setattr("engine.sources.segments.WHOLE_BYTES", 100)
     read(log)

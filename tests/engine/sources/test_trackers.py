@@ -20,7 +20,7 @@ def only(found: Any) -> dict[str, Any]:
     return {name: value for name, value in one.items() if value is not None and name != "received"}
 
 
-def test_a_report_in_osmands_protocol() -> None:
+def test_a_report_in_the_osmand_protocol_is_read() -> None:
     report = only(_osmand(OSMAND))
     assert {name: report[name] for name in ("id", "time", "lat", "lon")} == {"id": "van7", "time": NOW, "lat": "52.5", "lon": "13.4"}
     assert (report["speed"], report["course"], report["altitude"], report["accuracy"], report["battery"]) == ("10.5", "90", "31", "4", "71.5")
@@ -29,7 +29,7 @@ def test_a_report_in_osmands_protocol() -> None:
     assert only(reports_of({"id": "a", "lat": "1", "lon": "2"}, b"", 5))["time"] == 5, "without a time it is now"
 
 
-def test_reports_as_json() -> None:
+def test_reports_in_json_are_read() -> None:
     import json
 
     forwarded = only(reports_of({}, json.dumps(FORWARDED).encode(), 5))
@@ -53,12 +53,12 @@ def test_reports_as_json() -> None:
         ({}, b"[" * 100_000, "neither lat and lon nor JSON"),
     ],
 )
-def test_what_is_wrong_with_a_report_is_said(query: dict[str, str], body: bytes, words: str) -> None:
+def test_faults_of_reports_are_named(query: dict[str, str], body: bytes, words: str) -> None:
     (found,) = reports_of(query, body, 5)
     assert isinstance(found, Broken) and words in found.problem
 
 
-def test_vehicles_of_public_transport() -> None:
+def test_positions_of_public_transport_vehicles_are_read() -> None:
     found: list[Any] = list(vehicles(gtfs()))
     assert [(one["vehicle"], one["time"]) for one in found] == [("bus 0", NOW), ("bus 1", NOW - 1000), ("bus 2", NOW - 2000)]
     first = found[0]
@@ -95,7 +95,7 @@ for name, message in messages.items():
 """
 
 
-def test_a_hostile_answer_is_refused_before_it_takes_memory() -> None:
+def test_a_hostile_response_is_refused_before_allocation() -> None:
     found = subprocess.run([sys.executable, "-c", HOSTILE], capture_output=True, text=True, timeout=120, check=False)
     assert found.returncode == 0, found.stderr
     assert found.stdout.splitlines() == [
@@ -107,7 +107,7 @@ def test_a_hostile_answer_is_refused_before_it_takes_memory() -> None:
     ]
 
 
-def test_an_answer_with_fields_of_later_versions_is_read_and_one_that_is_cut_off_is_not() -> None:
+def test_unknown_fields_are_skipped_and_truncated_responses_refused() -> None:
     later = bytes([0xF8, 0x3F, 5, 0xF9, 0x3F, *range(8), 0xFD, 0x3F, *range(4), 0xFA, 0x3F, 2, 1, 2])
     assert len(list(vehicles(later + gtfs() + later))) == len(list(vehicles(gtfs())))
     for cut in range(1, len(gtfs())):

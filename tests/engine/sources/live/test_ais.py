@@ -91,7 +91,7 @@ def all_until_end(source: Any) -> list[Any]:
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", FILES)
-def test_all_positions_of_a_recording_come_out_of_a_connection(name: str, data_folder: Path, served: Callable[[list[bytes]], int]) -> None:
+def test_every_position_of_a_recording_is_read_over_a_connection(name: str, data_folder: Path, served: Callable[[list[bytes]], int]) -> None:
     folder = data_folder / "ais_raw_nmea"
     data = gzip.decompress((folder / f"{name}.gz").read_bytes())
     with opened(CLIENT, Loopback(), port=served(cut(data, 7))) as source:
@@ -108,7 +108,7 @@ def test_all_positions_of_a_recording_come_out_of_a_connection(name: str, data_f
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", FILES)
-def test_all_names_and_types_of_a_recording_are_facts_of_its_vessels(name: str, data_folder: Path) -> None:
+def test_names_and_types_in_a_recording_become_attributes_of_vessels(name: str, data_folder: Path) -> None:
     folder = data_folder / "ais_raw_nmea"
     messages, facts = Messages(), dict[int, dict[str, str]]()
     for line in gzip.decompress((folder / f"{name}.gz").read_bytes()).splitlines():
@@ -135,7 +135,7 @@ VESSEL = {
 }
 
 
-def test_what_static_messages_say_is_reported_when_it_changes() -> None:
+def test_static_messages_are_reported_when_they_change() -> None:
     messages = Messages()
 
     def static(**fields: Any) -> dict[int, dict[str, str]]:
@@ -172,7 +172,7 @@ def test_receivers_connect_to_us_and_send_datagrams() -> None:
         assert len(records_until(source, lambda records: len(records) == 3)) == 3
 
 
-def test_a_receiver_gets_the_place_of_one_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_receiver_replaces_a_silent_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.sources.live.arrivals.MOST_PEERS", 2)
     monkeypatch.setattr("engine.sources.live.arrivals.IDLE_S", 0.0)
     network = Loopback()
@@ -184,14 +184,14 @@ def test_a_receiver_gets_the_place_of_one_that_is_silent(monkeypatch: pytest.Mon
             assert len(records_until(source, lambda records: len(records) == 1)) == 1
 
 
-def test_the_other_side_is_asked_whether_it_is_still_there(served: Callable[[list[bytes]], int]) -> None:
+def test_silent_peers_are_probed(served: Callable[[list[bytes]], int]) -> None:
     with opened(CLIENT, Loopback(), port=served([POSITION + b"\n"])) as source:
         (connection,) = source._arrivals._sockets
         assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
 
 
-def test_what_is_remembered_of_long_lines_is_short() -> None:
+def test_memory_for_long_lines_is_bounded() -> None:
     """Up to 100,000 messages are known again, and parts wait for others, of every sender."""
     known = Known(merge_ms=10_000)
     messages = Messages(known)
@@ -204,7 +204,7 @@ def test_what_is_remembered_of_long_lines_is_short() -> None:
     assert not messages._parts
 
 
-def test_what_several_receivers_heard_is_one_message() -> None:
+def test_a_message_heard_by_several_receivers_counts_once() -> None:
     network = Loopback()
     with opened(DATAGRAMS, network, merge_seconds=10) as source, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         for at in (1_600_000_000, 1_600_000_003, 1_600_000_010, 1_600_000_021):
@@ -218,7 +218,7 @@ def test_what_several_receivers_heard_is_one_message() -> None:
     assert [one["time"] for one in found] == [1_600_000_000_000, 1_600_000_021_000] and merged == 2
 
 
-def test_hostile_lines_are_reported_and_stop_nothing(served: Callable[[list[bytes]], int]) -> None:
+def test_hostile_lines_are_reported_and_do_not_stop_the_stream(served: Callable[[list[bytes]], int]) -> None:
     chance = random.Random(11)
     bad = [
         b"!" + b"A" * 200_000 + b"\n",
@@ -239,7 +239,7 @@ def test_hostile_lines_are_reported_and_stop_nothing(served: Callable[[list[byte
     assert not isinstance(found[-1], Broken) and found[-1]["lat"]
 
 
-def test_a_receiver_that_is_not_there_is_said() -> None:
+def test_an_unreachable_receiver_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(OSError):

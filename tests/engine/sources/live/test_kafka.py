@@ -118,5 +118,5 @@ def test_a_topic_is_read_exactly_once_through_kills_and_new_partitions(tmp_path:
 
 
 @pytest.mark.parametrize("servers", ["", "host:", "host:99999", ":9092", "a:b"])
-def test_what_is_no_address_is_said(servers: str) -> None:
+def test_invalid_addresses_are_refused(servers: str) -> None:
     assert list(KAFKA.check({"servers": servers})) == ["servers"]

@@ -126,7 +126,7 @@ def publish_packet(topic: bytes, payload: bytes, *, mid: int | None, properties:
 
 
 @pytest.mark.parametrize("is_5", [False, True])
-def test_messages_that_came_together_are_taken_together(is_5: bool) -> None:
+def test_messages_that_arrive_together_are_read_together(is_5: bool) -> None:
     """The client takes one packet of what has come; the whole messages behind it are ours, up to what is none or is not there as a whole."""
     none, some = (b"", b"\x01\x01") if is_5 else (None, None)
     first = publish_packet(b"a/1", b"first", mid=None, properties=none)
@@ -147,7 +147,7 @@ def test_messages_that_came_together_are_taken_together(is_5: bool) -> None:
 
 
 @given(st.binary(max_size=300), st.booleans())
-def test_no_bytes_stop_the_taking_of_messages(data: bytes, is_5: bool) -> None:
+def test_no_bytes_stop_the_reading_of_messages(data: bytes, is_5: bool) -> None:
     ours, peer = socket.socketpair()
     with ours, peer:
         peer.sendall(b"x0" + data)
@@ -157,7 +157,7 @@ def test_no_bytes_stop_the_taking_of_messages(data: bytes, is_5: bool) -> None:
         assert buffered.pending() + sum(len(one.payload) for one in found) <= len(data) + 1
 
 
-def test_messages_of_many_records_do_not_come_all_at_once(server: Broker, publisher: Publisher) -> None:
+def test_messages_with_many_records_are_delivered_in_bounded_batches(server: Broker, publisher: Publisher) -> None:
     """A few bytes become thousands of records: sixty megabytes of them would not fit into memory."""
     with source_at(server, "many", topic="many") as source:
         publisher.send(*[("many", b"[" + b"1," * 4_999 + b"1]")] * 6)
@@ -170,11 +170,11 @@ def test_messages_of_many_records_do_not_come_all_at_once(server: Broker, publis
     assert sum(sizes) == 30_000 and max(sizes) <= BATCH_ROWS + 5_000
 
 
-def test_a_topic_takes_room_as_a_payload_does() -> None:
+def test_topics_count_towards_the_size_of_a_batch() -> None:
     assert _room(_Message("t" * 60_000, b"", 1, 1, False)) == 60_000
 
 
-def test_the_client_has_the_parts_that_are_used_of_it() -> None:
+def test_the_mqtt_client_has_the_internals_that_the_reader_uses() -> None:
     """They are not promised (decision 38): with another version than this, read `loop_read`, `_packet_read` and `_sock_close` of the client again."""
     assert version_of("paho-mqtt") == "2.2.0"
     client = paho.Client(CallbackAPIVersion.VERSION2)
@@ -184,7 +184,7 @@ def test_the_client_has_the_parts_that_are_used_of_it() -> None:
     assert list(signature(client._packet_queue).parameters) == ["command", "packet", "mid", "qos", "info"]
 
 
-def test_lines_of_csv(server: Broker, publisher: Publisher) -> None:
+def test_csv_lines_become_records(server: Broker, publisher: Publisher) -> None:
     with source_at(server, "csv", topic="csv/#", format="csv", csv_columns="entity,t,x,y") as source:
         publisher.send(("csv/a", b"a,1,2.5,3\nb,2,2.5\n"), ("csv/b", b'c,3,"4",5'))
         found, _ = taken(source, 3)
@@ -192,7 +192,7 @@ def test_lines_of_csv(server: Broker, publisher: Publisher) -> None:
 
 
 @pytest.mark.parametrize("version", ["3", "5"])
-def test_what_was_not_acknowledged_comes_again_and_is_known_again(server: Broker, publisher: Publisher, version: str) -> None:
+def test_unacknowledged_messages_come_again_and_are_recognised(server: Broker, publisher: Publisher, version: str) -> None:
     """The process dies after it stored and before it acknowledged: a new one gets the offset of what is stored."""
     given = {"topic": f"again{version}/{{entity}}", "version": version, "identity": f"again{version}"}
     with source_at(server, **given) as source:
@@ -223,7 +223,7 @@ def test_a_group_shares_the_messages(server: Broker, publisher: Publisher) -> No
     assert sorted(found[0] + found[1]) == list(range(40)) and found[0] and found[1]
 
 
-def test_a_broker_that_dies_is_away_and_has_kept_what_came(tmp_path: Path) -> None:
+def test_a_broker_that_dies_keeps_its_messages(tmp_path: Path) -> None:
     with broker(tmp_path) as one:
         source = MQTT.open(settings_for(one, topic="kept/{entity}"), Loopback(), "kept")
         first = Publisher(one)
@@ -267,7 +267,7 @@ def certified(path: Path) -> Path:
     return path
 
 
-def test_a_broker_behind_tls_must_be_who_it_says(tmp_path: Path) -> None:
+def test_the_certificate_of_a_broker_is_checked(tmp_path: Path) -> None:
     certificate = certified(tmp_path / "broker.pem")
     with broker(tmp_path / "broker", certificate=certificate) as one:
         authority = certificate.read_text()
@@ -284,7 +284,7 @@ def test_a_broker_behind_tls_must_be_who_it_says(tmp_path: Path) -> None:
             sender.close()
 
 
-def test_hostile_payloads_are_reported_and_stop_nothing(server: Broker, publisher: Publisher) -> None:
+def test_hostile_payloads_are_reported_and_do_not_stop_the_stream(server: Broker, publisher: Publisher) -> None:
     chance = random.Random(5)
     good = json.dumps({"entity": "e", "t": 1, "x": [1, {"a": "\ud800"}], "y": {"z": 1e308}}).encode()
     bad = [b"[" * 100_000, b'{"a":' * 5_000 + b"1" + b"}" * 5_000, b"1" * 10_000, b'"\\ud800"', b"null", b"", b"x" * 1_200_000]
@@ -313,7 +313,7 @@ def test_hostile_payloads_are_reported_and_stop_nothing(server: Broker, publishe
         ({"topic": "a", "share": "x/y"}, "share"),
     ],
 )
-def test_what_is_no_topic_is_said(given: dict[str, Any], field: str) -> None:
+def test_invalid_topics_are_refused(given: dict[str, Any], field: str) -> None:
     found = MQTT.check({one.name: one.default for one in FIELDS} | given)
     assert list(found) == [field]
 
@@ -324,7 +324,7 @@ def test_a_template_names_levels() -> None:
     assert template.columns("a/1/2/3") == {"x": "1", "y": "3"} and template.columns("b/1/2/3") == {"z": "1"} and template.columns("c") == {}
 
 
-def test_a_packet_that_is_far_too_long_is_not_made_room_for() -> None:
+def test_no_memory_is_allocated_for_a_packet_that_is_too_long() -> None:
     server = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

@@ -24,17 +24,17 @@ PUBLISHED = [
 
 
 @pytest.mark.parametrize(("code", "parts"), PUBLISHED)
-def test_the_published_examples(code: str, parts: dict[str, str]) -> None:
+def test_the_published_examples_are_decoded(code: str, parts: dict[str, str]) -> None:
     assert epc_parts(bytes.fromhex(code)) == parts
 
 
 @pytest.mark.parametrize("code", ["", "30", "E28011606000020528F904FA", "307C257BF7194E4000001A85", "30" + "FF" * 11])
-def test_what_is_no_such_code_has_no_parts(code: str) -> None:
+def test_an_invalid_code_is_not_decoded(code: str) -> None:
     assert epc_parts(bytes.fromhex(code)) == {}
 
 
 @given(st.integers(0, 6), st.data())
-def test_every_partition_gives_back_what_was_written(partition: int, data: Any) -> None:
+def test_every_epc_partition_round_trips(partition: int, data: Any) -> None:
     company_digits, company_bits = 12 - partition, (40, 37, 34, 30, 27, 24, 20)[partition]
     company = data.draw(st.integers(0, 10**company_digits - 1))
     item = data.draw(st.integers(0, 10 ** (13 - company_digits) - 1))

@@ -75,7 +75,7 @@ def taken(source: Any, done: Callable[[list[Any]], bool], offset: Any = None) ->
     raise AssertionError
 
 
-def test_what_an_address_shows_comes_once(site: Site) -> None:
+def test_each_record_of_a_polled_address_comes_once(site: Site) -> None:
     def shown(*numbers: int) -> bytes:
         return json.dumps({"data": {"buses": [{"id": n, "on": n != 3} for n in numbers]}}).encode()
 
@@ -95,7 +95,7 @@ def test_what_an_address_shows_comes_once(site: Site) -> None:
     assert isinstance(broken[0], Broken) and site.asked[0] == "/v1?a=b Bearer x"
 
 
-def test_geojson_of_an_address(site: Site) -> None:
+def test_geojson_is_read_from_an_address(site: Site) -> None:
     feature = {"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}, "properties": {"name": "a"}}
     site.body = json.dumps({"type": "FeatureCollection", "features": [feature, 5]}).encode()
     with closing(POLL.open(settings_for(POLL, url=f"http://127.0.0.1:{site.port}/"), Loopback(), "")) as source:
@@ -103,7 +103,7 @@ def test_geojson_of_an_address(site: Site) -> None:
     assert (found[0]["lon"], found[0]["lat"], found[0]["name"]) == (1.0, 2.0, "a") and "not an object" in found[1].problem
 
 
-def test_aircraft_stand_where_they_were_when_they_were_seen(site: Site) -> None:
+def test_aircraft_have_the_time_of_their_last_position(site: Site) -> None:
     document = {
         "now": 1700000010.04,
         "aircraft": [{"hex": "3c6444", "flight": "DLH1 ", "lat": 50.0, "lon": 8.0, "seen_pos": 2.5, "gs": 300}, {"hex": "x"}, 7],
@@ -118,7 +118,7 @@ def test_aircraft_stand_where_they_were_when_they_were_seen(site: Site) -> None:
         list(aircraft([]))
 
 
-def test_lines_of_a_base_station() -> None:
+def test_base_station_lines_are_read() -> None:
     lines = [
         "MSG,1,1,1,4CA2D6,1,2026/01/02,03:04:05.000,2026/01/02,03:04:05.000,RYR1AB,,,,,,,,,,,0",
         "MSG,4,1,1,4CA2D6,1,2026/01/02,03:04:05.000,2026/01/02,03:04:05.000,,,420,180,,,0,,,,,0",
@@ -148,7 +148,7 @@ def test_lines_of_a_base_station() -> None:
     assert isinstance(found[1], Broken)
 
 
-def test_messages_of_a_websocket() -> None:
+def test_websocket_messages_are_read() -> None:
     heard: list[Any] = []
 
     def talk(connection: Any) -> None:
@@ -169,7 +169,7 @@ def test_messages_of_a_websocket() -> None:
     assert heard == [('{"op": "subscribe"}', "Bearer x")]
 
 
-def test_a_websocket_is_not_sent_elsewhere(site: Site) -> None:
+def test_a_websocket_follows_no_redirects(site: Site) -> None:
     """Where a redirection leads nobody has checked."""
     other = Site()
     site.status, site.location = 302, f"ws://127.0.0.1:{other.port}/"
@@ -200,14 +200,14 @@ def test_a_websocket_is_not_sent_elsewhere(site: Site) -> None:
         (SOCKET, {"url": "https://a/"}, "url"),
     ],
 )
-def test_what_is_no_address_is_said(kind: Any, given: dict[str, Any], field: str) -> None:
+def test_invalid_addresses_are_refused(kind: Any, given: dict[str, Any], field: str) -> None:
     assert list(kind.check({one.name: one.default for one in kind.fields} | given)) == [field]
 
 
 @pytest.mark.parametrize(
     "path", ["data.vehicles[?active]", "a[*].{entity: id, t: time, x: p.lon}", "values(@)[?speed > `2`] | [0:9]", "[?contains(kind, 'tug')]"]
 )
-def test_paths_that_people_write_are_taken(path: str) -> None:
+def test_common_spellings_of_paths_are_accepted(path: str) -> None:
     assert path_problem(path) == ""
 
 
@@ -243,7 +243,7 @@ def talker(first: bytes, again: bytes, every: float) -> Iterator[str]:
     ],
     ids=["a header that drips", "going on for ever", "a body that drips"],
 )
-def test_an_answer_without_an_end_is_not_waited_for(first: bytes, again: bytes, every: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_response_is_given_up(first: bytes, again: bytes, every: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web, "TOTAL_S", 0.5)
     with (
         talker(first, again, every) as url,
@@ -253,7 +253,7 @@ def test_an_answer_without_an_end_is_not_waited_for(first: bytes, again: bytes, 
         next(source.batches(None))
 
 
-def test_an_answer_of_too_many_values_is_not_read(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_with_too_many_values_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web, "ANSWER_VALUES", 100)
     url = f"http://127.0.0.1:{site.port}/"
     site.body = b"[" + b"{}," * 99 + b"{}]"

@@ -77,7 +77,7 @@ EXPECTED = [("box", "out", ["a"], 2, 2), ("box", "in", ["b"], 8, 8), ("box", "in
         ["--map", "v=v"],
     ],
 )
-def test_answers_do_not_depend_on_how_they_are_computed(folder: Folder, options: list[str]) -> None:
+def test_answers_do_not_depend_on_batches_partitions_or_workers(folder: Folder, options: list[str]) -> None:
     assert folder.run(*options) == 0
     assert folder.answers() == EXPECTED
     stats = folder.stats()
@@ -104,7 +104,7 @@ def test_refused_and_late_rows_are_written_with_their_reasons(folder: Folder) ->
     assert [json.loads(letter["row"])["t"] for letter in letters] == ["oops", 4]
 
 
-def test_timers_fire_up_to_the_last_event_and_up_to_until(folder: Folder) -> None:
+def test_timers_fire_up_to_the_last_event_or_up_to_until(folder: Folder) -> None:
     folder.write("stay.json", {"family": "transition", "region": BOX, "within": 5, "types": ["stayed_in"]})
     assert folder.run(queries=("stay.json",)) == 0
     assert folder.answers() == []
@@ -114,7 +114,7 @@ def test_timers_fire_up_to_the_last_event_and_up_to_until(folder: Folder) -> Non
     assert folder.answers() == [("stay", "stayed_in", ["b"], 8, 13), ("stay", "stayed_in", ["a"], 9, 14)]
 
 
-def test_stored_regions_are_named(folder: Folder) -> None:
+def test_stored_regions_can_be_named(folder: Folder) -> None:
     features = {"type": "FeatureCollection", "features": [{"type": "Feature", "properties": {"name": "yard"}, "geometry": BOX}]}
     regions = folder.write("regions.geojson", features)
     folder.write("box.json", {**BORDER, "region": {"region": "yard"}})
@@ -123,7 +123,7 @@ def test_stored_regions_are_named(folder: Folder) -> None:
     assert folder.run() == 2
 
 
-def test_delivery_in_the_order_of_a_column(folder: Folder) -> None:
+def test_rows_can_be_delivered_in_the_order_of_a_column(folder: Folder) -> None:
     folder.write("events.csv", "entity,t,x,y,came\na,9,1,1,3\na,1,1,1,1\na,2,9,9,2\n")
     assert folder.run("--arrival", "came") == 0
     assert folder.answers() == [("box", "out", ["a"], 2, 2), ("box", "in", ["a"], 9, 9)]
@@ -131,7 +131,7 @@ def test_delivery_in_the_order_of_a_column(folder: Folder) -> None:
     assert (folder.answers(), folder.stats()["rows_late"]) == ([], 2)
 
 
-def test_a_header_and_no_rows_is_an_empty_answer(folder: Folder) -> None:
+def test_a_file_with_only_a_header_gives_no_answers(folder: Folder) -> None:
     folder.write("events.csv", "entity,t,x,y\n")
     assert folder.run("--partitions", "2", "--until", "9") == 0
     assert folder.answers() == []
@@ -165,11 +165,11 @@ def test_a_refusal_ends_with_2_and_names_file_place_and_remedy(
 
 
 @pytest.mark.parametrize("extra", [["--map", "entity"], ["--map", "entty=a"], ["--map", "x=no"], ["--partitions", "0"], ["--arrival", "no"]])
-def test_options_that_cannot_be_meant_are_refused(folder: Folder, extra: list[str]) -> None:
+def test_contradictory_options_are_refused(folder: Folder, extra: list[str]) -> None:
     assert folder.run(*extra) == 2
 
 
-def test_outputs_are_checked_before_the_work(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_paths_are_checked_before_the_evaluation(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     assert folder.run(out="out.xlsx") == 2
     assert folder.run(out="none/out.csv") == 2
     assert folder.run(queries=("box.json", "box.json")) == 2
@@ -190,7 +190,7 @@ def test_the_management_command_is_the_same_program(folder: Folder) -> None:
     assert "box.json" in refused.stderr
 
 
-def test_a_feed_may_bound_the_future_and_the_order_of_delivery_changes_nothing(folder: Folder) -> None:
+def test_a_limit_for_future_rows_holds_in_any_order_of_delivery(folder: Folder) -> None:
     folder.write("feed.json", {**FEED, "ahead": 100})
     folder.write("events.csv", ROWS.replace("b,2,9,9,2\n", "b,2,9,9,2\nb,999999,1,1,1\n"))
     for options in ([], ["--batch-rows", "1"], ["--shuffle-within", "3", "--seed", "5"]):
@@ -201,7 +201,7 @@ def test_a_feed_may_bound_the_future_and_the_order_of_delivery_changes_nothing(f
     assert "future" in [letter["reason"] for letter in letters]
 
 
-def test_what_makes_answers_improbable_is_reported(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_likely_mistakes_in_the_input_are_reported(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     folder.write("events.csv", "entity,t,event\na,1700000000,arrive\na,1700000060,leave\n")
     folder.write("gone.json", {**BORDER, "name": "gone", "where": [["event", "in", ["arive", "leave"]]]})
     assert folder.run(queries=("box.json", "gone.json")) == 0
@@ -212,7 +212,7 @@ def test_what_makes_answers_improbable_is_reported(folder: Folder, capsys: pytes
     assert "gone: no row is an event 'arive'" in warned[2] and "did you mean 'arrive'" in warned[2]
 
 
-def test_rows_that_can_be_what_is_asked_for_are_not_warned_of(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plausible_rows_cause_no_warnings(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     assert folder.run() == 0
     assert "warning" not in capsys.readouterr().err
 

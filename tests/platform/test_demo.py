@@ -136,7 +136,7 @@ def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
     return [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_it_comes_up_says_where_and_stops_everything(project: Path, start: Callable[[], Demo]) -> None:
+def test_the_demo_starts_prints_its_address_and_stops_all_processes(project: Path, start: Callable[[], Demo]) -> None:
     demo = start()
     assert ("this runs as root" in demo.output) == (os.geteuid() == 0)
     address = re.search(r"http://127\.0\.0\.1:(\d+)/", demo.output)

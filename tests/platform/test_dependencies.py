@@ -80,7 +80,7 @@ def test_a_known_vulnerability_of_the_front_end_is_reported(index: str) -> None:
     assert [line for line in found if line.startswith("leaflet ") and line.endswith(": high")], found
 
 
-def test_an_index_that_cannot_be_asked_is_reported_and_no_failure(
+def test_an_unreachable_index_is_reported_without_failing(
     index: str, requirements: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(Index, "answers", False)
@@ -89,7 +89,7 @@ def test_an_index_that_cannot_be_asked_is_reported_and_no_failure(
     assert capsys.readouterr().out.count("not audited") == 2
 
 
-def test_both_lists_of_parts_are_written(tmp_path: Path) -> None:
+def test_both_sboms_are_written(tmp_path: Path) -> None:
     write_sboms(tmp_path)
     python, frontend = (json.loads((tmp_path / f"{name}.cdx.json").read_text()) for name in ("python", "frontend"))
     assert python["bomFormat"] == frontend["bomFormat"] == "CycloneDX"

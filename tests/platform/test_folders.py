@@ -25,7 +25,7 @@ def test_a_secret_is_made_once_and_readable_by_its_owner_alone(tmp_path: Path) -
     assert kept_secret(tmp_path / "other") != kept_secret(path)
 
 
-def test_a_reserved_port_is_nobody_elses_until_released() -> None:
+def test_a_reserved_port_cannot_be_taken_until_it_is_released() -> None:
     reservation = PortReservation()
     with pytest.raises(OSError, match="in use"):
         socket.create_server(("127.0.0.1", reservation.port))
@@ -34,13 +34,13 @@ def test_a_reserved_port_is_nobody_elses_until_released() -> None:
     socket.create_server(("127.0.0.1", reservation.port)).close()
 
 
-def test_the_next_port_is_taken_when_a_server_has_the_first(listener: int) -> None:
+def test_the_next_free_port_is_used_if_the_first_is_taken(listener: int) -> None:
     reservation = next_free_port(listener)
     assert listener < reservation.port < listener + 50
     reservation.release()
 
 
-def test_a_kept_port_is_taken_again_and_replaced_when_another_process_has_it(tmp_path: Path, listener: int) -> None:
+def test_a_kept_port_is_reused_and_replaced_if_another_process_has_it(tmp_path: Path, listener: int) -> None:
     first = kept_port(tmp_path / "port")
     first.release()
     again = kept_port(tmp_path / "port")

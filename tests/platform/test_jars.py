@@ -53,7 +53,7 @@ def locked(folder: Path, *digests: str) -> None:
     (folder / "tool.lock").write_text("".join(f"org.tool:part{n}:1.2 {digest}\n" for n, digest in enumerate(digests)))
 
 
-def test_a_jar_is_fetched_once_by_all_that_ask(central: type[Central]) -> None:
+def test_concurrent_callers_fetch_a_jar_once(central: type[Central]) -> None:
     with ThreadPoolExecutor(3) as threads:
         folders = set(threads.map(lambda _: jars.jars("tool"), range(3)))
     assert central.asked == ["/org/tool/part0/1.2/part0-1.2.jar"]
@@ -61,19 +61,19 @@ def test_a_jar_is_fetched_once_by_all_that_ask(central: type[Central]) -> None:
     assert [(path.name, path.read_bytes()) for path in folder.iterdir()] == [("part0-1.2.jar", CONTENT)]
 
 
-def test_a_server_that_fails_now_and_then_is_asked_again(central: type[Central]) -> None:
+def test_transient_server_errors_are_retried(central: type[Central]) -> None:
     central.refusals = jars.TRIES - 1
     assert jars.jars("tool").is_dir()
 
 
-def test_without_an_answer_there_is_an_error_that_names_the_file_and_the_next_call_tries_again(central: type[Central]) -> None:
+def test_a_failed_download_names_the_file_and_the_next_call_tries_again(central: type[Central]) -> None:
     central.refusals = jars.TRIES
     with pytest.raises(OSError, match=r"part0-1\.2\.jar: HTTP Error 503"):
         jars.jars("tool")
     assert jars.jars("tool").is_dir()
 
 
-def test_a_file_that_is_not_the_locked_one_is_refused_with_all_others(central: type[Central], tmp_path: Path) -> None:
+def test_a_jar_with_another_digest_is_refused(central: type[Central], tmp_path: Path) -> None:
     locked(tmp_path, hashlib.sha256(CONTENT).hexdigest(), hashlib.sha256(b"others").hexdigest())
     with pytest.raises(OSError, match=r"org\.tool:part1:1\.2 has not the SHA-256"):
         jars.jars("tool")

@@ -13,7 +13,7 @@ from webapp.platform.node import new_enough, node_version, npm_command
     ("version", "good"),
     [((18, 20), False), ((20, 18), False), ((20, 19), True), ((21, 9), False), ((22, 11), False), ((22, 12), True), ((24, 0), True), (None, False)],
 )
-def test_only_what_vite_runs_on_is_new_enough(version: tuple[int, int] | None, good: bool) -> None:
+def test_only_node_versions_that_vite_supports_are_accepted(version: tuple[int, int] | None, good: bool) -> None:
     assert new_enough(version) is good
 
 

@@ -117,7 +117,7 @@ def test_a_folder_that_only_its_owner_may_enter_works_too(folder: Path) -> None:
         assert query(url, "SHOW max_connections") == [("100",)]
 
 
-def test_nobody_enters_without_the_password(folder: Path) -> None:
+def test_the_password_is_required(folder: Path) -> None:
     server = EmbeddedPostgres(folder)
     try:
         url = server.start()
@@ -139,7 +139,7 @@ def test_the_application_is_neither_superuser_nor_owner(folder: Path) -> None:
             query(url, "CREATE TABLE mine AS SELECT 7 AS n")
 
 
-def test_what_one_superuser_owned_until_now_goes_to_the_owner(folder: Path) -> None:
+def test_objects_of_the_former_superuser_go_to_the_owner(folder: Path) -> None:
     server = EmbeddedPostgres(folder)
     superuser = server.url_of(SUPERUSER)
     with server.running():
@@ -153,12 +153,12 @@ def test_what_one_superuser_owned_until_now_goes_to_the_owner(folder: Path) -> N
         assert query(superuser, "SELECT datdba::regrole::text FROM pg_database WHERE datname = 'vedette'") == [("vedette_owner",)]
 
 
-def test_a_fresh_database_is_empty_whatever_its_name_held(owner_url: str) -> None:
+def test_a_fresh_database_is_empty_even_if_the_name_existed(owner_url: str) -> None:
     url = fresh_database(owner_url, 'odd "name"')
     query(url, "CREATE TABLE old (n int)")
     assert fresh_database(owner_url, 'odd "name"') == url
     assert query(url, "SELECT count(*) FROM pg_tables WHERE tablename = 'old'") == [(0,)]
 
 
-def test_the_database_of_a_url_is_replaced_and_nothing_else() -> None:
+def test_only_the_database_of_the_url_is_replaced() -> None:
     assert with_database("postgres://u:p%2F@127.0.0.1:1/a?sslmode=disable", "b c") == "postgres://u:p%2F@127.0.0.1:1/b%20c?sslmode=disable"

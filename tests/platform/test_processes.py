@@ -99,7 +99,7 @@ def test_kill_9_of_the_manager_ends_its_processes(tmp_path: Path) -> None:
     assert wait_until(lambda: gone(child))
 
 
-def test_a_grandchild_in_a_session_of_its_own_is_adopted_and_ended_with_its_worker(tmp_path: Path) -> None:
+def test_a_grandchild_in_another_session_ends_with_its_worker(tmp_path: Path) -> None:
     """A Spark job is started by the worker in its own process group and outlives it: the manager ends it."""
     program = """
         job = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
@@ -152,7 +152,7 @@ def test_output_is_kept_whole_and_shown_with_the_name(tmp_path: Path) -> None:
     assert output.splitlines() == [f"    talker | {line}" for line in wanted]
 
 
-def test_a_failed_preparation_says_what_was_printed_and_stops_the_rest(tmp_path: Path) -> None:
+def test_a_failed_preparation_shows_its_output_and_stops_the_others(tmp_path: Path) -> None:
     program = """
         try:
             with ProcessManager(LOGS) as manager:

@@ -15,28 +15,28 @@ from webapp.platform.redis import EmbeddedRedis
 pytestmark = pytest.mark.services
 
 
-def test_it_never_throws_keys_away_and_keeps_nothing_on_disk(tmp_path: Path) -> None:
+def test_redis_never_evicts_keys_and_writes_nothing_to_disk(tmp_path: Path) -> None:
     with EmbeddedRedis(tmp_path).running() as url, redis.Redis.from_url(url) as client:
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
         assert client.config_get("save") == {"save": ""}
         assert client.config_get("bind") == {"bind": "127.0.0.1"}
 
 
-def test_the_server_is_one_that_is_maintained(tmp_path: Path) -> None:
+def test_the_server_is_a_maintained_version(tmp_path: Path) -> None:
     """Redis 6.2 up to 6.2.19 lets users who may run Lua run code of their own (CVE-2025-49844); Valkey mended it in 7.2.11, 8.0.6 and 8.1.4."""
     with EmbeddedRedis(tmp_path).running() as url, redis.Redis.from_url(url) as client:
         info = client.info("server")
         assert info["server_name"] == "valkey" and tuple(map(int, info["valkey_version"].split("."))) >= (9, 1)
 
 
-def test_nobody_enters_without_the_password(tmp_path: Path) -> None:
+def test_the_password_is_required(tmp_path: Path) -> None:
     with EmbeddedRedis(tmp_path).running() as url:
         with redis.Redis.from_url(url.replace(url.split("@")[0], "redis://:guess")) as client, pytest.raises(redis.AuthenticationError):
             client.ping()
         assert (tmp_path / "redis.conf").stat().st_mode & 0o777 == 0o600
 
 
-def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+def test_redis_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     program = f"""
         import time
         from pathlib import Path
@@ -57,7 +57,7 @@ def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     assert ended
 
 
-def test_it_takes_the_same_port_again_when_it_can(tmp_path: Path) -> None:
+def test_redis_reuses_its_port_if_it_is_free(tmp_path: Path) -> None:
     with EmbeddedRedis(tmp_path).running() as first:
         pass
     with EmbeddedRedis(tmp_path).running() as second:

@@ -155,7 +155,7 @@ def test_cache_layer_broker_and_positions_reach_redis_over_tls(redis_url: str, c
     assert refused.returncode != 0 and "CERTIFICATE_VERIFY_FAILED" in refused.stderr
 
 
-def test_our_processes_show_certificates_where_the_urls_name_them(postgres_url: str, redis_url: str, certificates: Path) -> None:
+def test_our_processes_send_the_client_certificates_that_the_urls_name(postgres_url: str, redis_url: str, certificates: Path) -> None:
     """In place of passwords that stay (OWASP ASVS 5, 13.2.1)."""
     database, redis = urlsplit(postgres_url), urlsplit(redis_url)
     assert database.port is not None and redis.port is not None

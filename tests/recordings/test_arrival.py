@@ -45,7 +45,7 @@ def shown(evidence: list[dict[str, Any]]) -> tuple[Any, ...]:
     return tuple((item["variable"], item["t"], item["seq"]) for item in evidence)
 
 
-def test_vessels_arrive_as_the_oracle_says(data_folder: Path) -> None:
+def test_arrivals_of_vessels_are_those_of_the_oracle(data_folder: Path) -> None:
     rows = rows_of(data_folder)
     names = sorted({row["entity"] for row in rows})[:4]
     common = {"family": "arrival", "within": 600, "gap": 180}

@@ -43,7 +43,7 @@ def facts(path: Path) -> set[Fact]:
     return found
 
 
-def test_twenty_five_thousand_regions_over_taxis(data_folder: Path, tmp_path: Path) -> None:
+def test_crossings_of_twenty_five_thousand_regions_are_those_of_the_oracle(data_folder: Path, tmp_path: Path) -> None:
     command = [*write_command(tmp_path, data_folder), "--out", str(tmp_path / "out.parquet"), "--stats", str(tmp_path / "stats.json")]
 
     assert main(command) == 0

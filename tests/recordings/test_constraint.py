@@ -68,7 +68,7 @@ def queries(count: int, verbosity: float, sample: pa.Table) -> list[dict[str, An
 
 
 @pytest.mark.parametrize("verbosity", [0.001, 0.01, 0.05])
-def test_the_three_forms_answer_alike_over_the_buoys(verbosity: float, data_folder: Path) -> None:
+def test_the_three_forms_of_expiration_agree_on_the_buoys(verbosity: float, data_folder: Path) -> None:
     rows = stamped(buoys(data_folder).slice(90_000, 6_000))
     documents = queries(8, verbosity, rows.slice(0, 3_000))
     first, *others = (
@@ -80,7 +80,7 @@ def test_the_three_forms_answer_alike_over_the_buoys(verbosity: float, data_fold
 
 
 @pytest.mark.parametrize("variables", SLICES)
-def test_slices_of_the_buoys_answer_as_all_tuples_do(variables: int, data_folder: Path) -> None:
+def test_answers_in_slices_of_the_buoys_are_those_of_all_tuples(variables: int, data_folder: Path) -> None:
     whole = buoys(data_folder)
     length, count = SLICES[variables]
     chance = np.random.default_rng(variables)

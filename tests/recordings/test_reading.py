@@ -42,7 +42,7 @@ def test_positions_of_receivers_logs_are_those_of_the_reference(data_folder: Pat
         ("caviar/sde.csv.gz", "entity", "ticks", "plane"),
     ],
 )
-def test_what_recordings_hold_is_guessed_rightly(data_folder: Path, file: str, entity: str, time_format: str, crs: str) -> None:
+def test_columns_of_recordings_are_guessed_correctly(data_folder: Path, file: str, entity: str, time_format: str, crs: str) -> None:
     found = inspect(data_folder / file, Path(file).name, {})
     reading = found["reading"]
     assert (reading["entity"], reading["time_format"], reading["crs"]) == ([entity], time_format, crs)

@@ -56,7 +56,7 @@ def process(feed: Feed, settings: Any) -> None:
     processor.process()
 
 
-def test_what_the_release_before_stored_is_exact_and_goes_on(release: Feed, settings: Any) -> None:
+def test_data_of_the_previous_release_stay_exact_and_the_job_continues(release: Feed, settings: Any) -> None:
     before = FeedHead.objects.get().last_seq
     assert (feed_audit(feed=release).faults, before) == ([], 1475), "the audit of the new code agrees with what the old code found"
     settle(release)

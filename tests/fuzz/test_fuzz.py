@@ -37,7 +37,7 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Campai
         yield made
 
 
-def test_whatever_is_sent_is_answered_soon_without_a_fault_of_the_server(campaign: Campaign) -> None:
+def test_no_input_causes_a_server_error_or_a_late_response(campaign: Campaign) -> None:
     for kind in kinds():
         campaign.run(kind, range(1 if kind in corpus.recordings() else 2), seed=-1)
     memory = Memory(campaign.process)

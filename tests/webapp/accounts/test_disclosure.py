@@ -33,7 +33,7 @@ def of_a_stranger(people: SimpleNamespace, feed: Feed, region: Region) -> Query:
     return query_register(owner=people.stranger, feed=feed, name=SECRET, specification=specification)
 
 
-def test_another_users_query_keeps_nobody_from_removing_a_feed(
+def test_another_users_query_does_not_prevent_the_removal_of_a_feed(
     of_a_stranger: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     answer = client_of(people.owner).delete("/api/v1/feeds/yard/")
@@ -41,7 +41,7 @@ def test_another_users_query_keeps_nobody_from_removing_a_feed(
     assert not Feed.objects.exists() and not Query.objects.exists()
 
 
-def test_a_feed_is_kept_by_ones_own_queries_and_only_those_are_named(
+def test_own_queries_prevent_the_removal_of_a_feed_and_only_they_are_named(
     of_a_stranger: Query, query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     answer = client_of(people.owner).delete("/api/v1/feeds/yard/")
@@ -50,7 +50,7 @@ def test_a_feed_is_kept_by_ones_own_queries_and_only_those_are_named(
 
 
 @pytest.mark.parametrize("bulk", [False, True])
-def test_another_users_query_keeps_nobody_from_removing_a_region_and_goes_on_with_its_shape(
+def test_another_users_query_keeps_the_shape_of_a_removed_region(
     bulk: bool, of_a_stranger: Query, region: Region, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     client = client_of(people.owner)
@@ -64,7 +64,7 @@ def test_another_users_query_keeps_nobody_from_removing_a_region_and_goes_on_wit
     assert client_of(people.stranger).patch(f"/api/v1/queries/{of_a_stranger.pk}/", {"enabled": False}).status_code == 200
 
 
-def test_how_an_alert_went_out_names_the_readers_own_channels_alone(
+def test_deliveries_of_an_alert_name_only_the_readers_channels(
     query: Query, feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     alert = Alert.objects.create(query=query, feed=feed, detection_key=b"k" * 16, kind="in", entities=["a"], start=1, severity="low")
@@ -76,7 +76,7 @@ def test_how_an_alert_went_out_names_the_readers_own_channels_alone(
     assert len(client_of(people.owner).get(f"/api/v1/alerts/{alert.pk}/").json()["deliveries"]) == 2
 
 
-def test_a_channel_shows_of_its_queries_those_that_the_reader_sees_and_keeps_the_others(
+def test_a_channel_shows_only_queries_visible_to_the_reader_and_keeps_the_others(
     query: Query, feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     private = query_register(owner=people.owner, feed=feed, name=SECRET, specification=query.specification)
@@ -90,7 +90,7 @@ def test_a_channel_shows_of_its_queries_those_that_the_reader_sees_and_keeps_the
     assert channel.all_queries
 
 
-def test_a_feed_made_again_under_an_old_name_begins_with_nothing(
+def test_a_feed_created_under_a_former_name_starts_empty(
     feed: Feed,
     people: SimpleNamespace,
     client_of: Callable[..., APIClient],
@@ -134,7 +134,7 @@ MAKING: list[tuple[str, Role, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("path", "least", "body"), MAKING, ids=[path for path, _, _ in MAKING])
-def test_what_a_role_does_not_make_is_not_made_for_oneself_either(
+def test_a_role_limits_personal_objects_too(
     path: str, least: Role, body: dict[str, Any], region: Region, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     for role in Role:

@@ -45,7 +45,7 @@ def owner(people: SimpleNamespace) -> Client:
     return client
 
 
-def test_a_password_alone_no_longer_opens_an_account_with_an_app(owner: Client) -> None:
+def test_an_account_with_an_authenticator_needs_more_than_the_password(owner: Client) -> None:
     secret = set_up_app(owner)
     other = Client()
     answer = other.post("/login/?next=/feeds/", {"username": "owner", "password": "owner has a password"})
@@ -57,7 +57,7 @@ def test_a_password_alone_no_longer_opens_an_account_with_an_app(owner: Client) 
     assert is_in(other)
 
 
-def test_a_recovery_code_opens_it_once(owner: Client) -> None:
+def test_a_recovery_code_works_once(owner: Client) -> None:
     set_up_app(owner)
     page = owner.get("/account/security/codes/").content.decode()
     codes = re.search(r"<textarea[^>]*>(.*?)</textarea>", page, re.S)
@@ -71,7 +71,7 @@ def test_a_recovery_code_opens_it_once(owner: Client) -> None:
         assert is_in(other) is opens
 
 
-def test_codes_are_not_to_be_guessed(owner: Client) -> None:
+def test_guessing_of_codes_is_limited(owner: Client) -> None:
     set_up_app(owner)
     code = owner.get("/account/security/codes/").content.decode().split("<textarea")[1].split(">")[1].split()[0]
     other = Client()
@@ -101,7 +101,7 @@ def test_every_page_about_an_account_can_be_shown(owner: Client) -> None:
         assert b"<script>" not in answer.content and b"onclick" not in answer.content, page
 
 
-def test_one_sees_ones_sessions_and_ends_the_others(owner: Client) -> None:
+def test_users_see_their_sessions_and_can_end_the_others(owner: Client) -> None:
     there = Client(headers={"user-agent": "Another browser"})
     there.post("/login/", {"username": "owner", "password": "owner has a password"})
     page = owner.get("/account/sessions/").content.decode()
@@ -112,7 +112,7 @@ def test_one_sees_ones_sessions_and_ends_the_others(owner: Client) -> None:
     assert is_in(owner) and is_in(stranger) and not is_in(there)
 
 
-def test_a_code_is_good_once_whichever_process_it_comes_to(owner: Client) -> None:
+def test_a_code_works_once_across_processes(owner: Client) -> None:
     """Without Redis each web process has a cache of its own: what one knows, the other does not."""
     secret = set_up_app(owner)
     if time.time() % 30 > 20:
@@ -128,7 +128,7 @@ def test_a_code_is_good_once_whichever_process_it_comes_to(owner: Client) -> Non
     assert opened == [True, False]
 
 
-def test_where_it_is_required_nothing_else_is_reached_without_one(owner: Client, settings: Any, people: SimpleNamespace) -> None:
+def test_users_without_a_required_second_factor_reach_only_its_set_up(owner: Client, settings: Any, people: SimpleNamespace) -> None:
     settings.SECOND_FACTOR_REQUIRED = True
     assert owner.get("/feeds/")["Location"] == "/account/security/"
     assert "asks everybody for a second factor" in owner.get("/account/security/").content.decode()
@@ -146,7 +146,7 @@ def test_where_it_is_required_nothing_else_is_reached_without_one(owner: Client,
 
 
 @pytest.mark.parametrize(("proved", "status"), [("corp", 200), ("second", 302), (None, 302)])
-def test_a_provider_that_asked_for_two_answers_for_its_own_log_ins(owner: Client, settings: Any, proved: str | None, status: int) -> None:
+def test_a_second_factor_at_the_provider_counts(owner: Client, settings: Any, proved: str | None, status: int) -> None:
     settings.SECOND_FACTOR_REQUIRED = True
     session = owner.session
     session["account_authentication_methods"] = [{"method": "socialaccount", "at": 0, "provider": "corp", "uid": "1"}]

@@ -20,7 +20,7 @@ def test_the_log_in_comes_in_the_language_of_the_browser(db: None) -> None:
     assert "Accept-Language" in german["Vary"]
 
 
-def test_the_chosen_language_goes_before_the_browsers(people: SimpleNamespace) -> None:
+def test_the_chosen_language_overrides_the_browsers(people: SimpleNamespace) -> None:
     client = Client(headers={"Accept-Language": "en"})
     client.force_login(people.analyst)
     assert ">Abfragen<" not in client.get("/queries/").text
@@ -53,7 +53,7 @@ def test_a_failed_log_in_is_reported_in_the_language_of_the_browser(db: None) ->
     assert "Der Name oder das Passwort ist falsch." in answer.text
 
 
-def test_mails_are_in_the_language_of_who_reads_them(
+def test_mails_are_in_the_language_of_their_reader(
     people: SimpleNamespace, client_of: Callable[[Any], APIClient], mailoutbox: list[EmailMessage], settings: Any
 ) -> None:
     """An English administrator invites a German, whom the mail names the role in German; an English browser asks for a German's new password."""

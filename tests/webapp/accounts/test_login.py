@@ -28,14 +28,14 @@ def test_the_right_password_opens_the_live_page(people: SimpleNamespace) -> None
     assert client.get("/").status_code == 200
 
 
-def test_log_in_goes_back_to_the_page_asked_for_but_never_elsewhere(people: SimpleNamespace) -> None:
+def test_log_in_returns_only_to_pages_of_this_site(people: SimpleNamespace) -> None:
     answer = Client().post("/login/?next=/feeds/", {"username": "owner", "password": "owner has a password"})
     assert answer["Location"] == "/feeds/"
     answer = Client().post("/login/?next=https://evil.example/", {"username": "owner", "password": "owner has a password"})
     assert answer["Location"] == "/"
 
 
-def test_ten_failures_bar_the_account_even_for_the_right_password(people: SimpleNamespace) -> None:
+def test_ten_failures_block_the_account_even_with_the_right_password(people: SimpleNamespace) -> None:
     client = Client()
     for _ in range(10):
         assert log_in(client, "wrong").status_code == 200
@@ -66,13 +66,13 @@ def test_a_new_password_ends_all_other_sessions(people: SimpleNamespace, client_
     assert there.get("/api/v1/me").status_code == 401
 
 
-def test_a_password_that_is_weak_or_a_wrong_old_one_is_refused(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_weak_passwords_and_wrong_old_passwords_are_refused(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     assert client.post("/api/v1/me/password", {"old": "nonsense", "new": "another long phrase"}).json()["faults"][0]["pointer"] == "/old"
     assert client.post("/api/v1/me/password", {"old": "owner has a password", "new": "short"}).json()["faults"][0]["pointer"] == "/new"
 
 
-def test_the_old_password_cannot_be_guessed_in_an_open_session(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_guessing_of_the_old_password_in_a_session_is_limited(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     for _ in range(10):
         assert client.post("/api/v1/me/password", {"old": "nonsense", "new": "another long phrase"}).status_code == 400

@@ -31,13 +31,13 @@ def log_in(client: Client, password: str, name: str = "owner", **more: Any) -> A
 
 
 @pytest.mark.parametrize("page", ADMIN_PAGES)
-def test_the_admin_sends_everybody_to_the_one_log_in(page: str, people: SimpleNamespace) -> None:
+def test_the_admin_redirects_to_the_log_in_page(page: str, people: SimpleNamespace) -> None:
     for method in ("get", "post"):
         answer = getattr(Client(), method)(page, {"username": "root", "password": "root has a password"})
         assert answer.status_code == 302 and answer["Location"].startswith("/login/?next="), method
 
 
-def test_the_admin_takes_no_password_of_its_own_and_so_no_guesses(people: SimpleNamespace) -> None:
+def test_the_admin_accepts_no_passwords(people: SimpleNamespace) -> None:
     client = Client()
     for _ in range(15):
         client.post("/admin/login/?next=/admin/", {"username": "root", "password": "wrong", "next": "/admin/"})
@@ -45,7 +45,7 @@ def test_the_admin_takes_no_password_of_its_own_and_so_no_guesses(people: Simple
     assert "_auth_user_id" not in client.session
 
 
-def test_the_admin_opens_after_the_one_log_in_for_staff_alone(people: SimpleNamespace) -> None:
+def test_the_admin_opens_only_for_logged_in_staff(people: SimpleNamespace) -> None:
     client = Client()
     answer = client.post("/login/?next=/admin/", {"username": "root", "password": "root has a password"})
     assert answer["Location"] == "/admin/" and client.get("/admin/").status_code == 200
@@ -75,7 +75,7 @@ def test_requests_of_the_api_are_counted_while_redis_is_away(
     assert [client.get("/api/v1/me").status_code for _ in range(6)] == [200] * 5 + [429]
 
 
-def test_another_name_of_this_host_gives_no_further_guesses(people: SimpleNamespace) -> None:
+def test_another_host_name_gives_no_more_guesses(people: SimpleNamespace) -> None:
     for host in ("localhost", "127.0.0.1"):
         for _ in range(5):
             log_in(Client(), "wrong", headers={"host": host})
@@ -84,7 +84,7 @@ def test_another_name_of_this_host_gives_no_further_guesses(people: SimpleNamesp
     assert "_auth_user_id" not in client.session
 
 
-def test_small_and_capital_letters_are_one_name_for_the_limit(people: SimpleNamespace) -> None:
+def test_the_limit_on_guesses_ignores_case(people: SimpleNamespace) -> None:
     for name in ("owner", "Owner", "OWNER", " owner ", "oWner") * 2:
         log_in(Client(), "wrong", name)
     client = Client()

@@ -71,13 +71,13 @@ def test_an_address_without_account_gets_the_same_answer_and_no_link(mails: list
     assert "/login/password/key/" not in mails[1].get_content()
 
 
-def test_links_are_not_sent_without_end(mails: list[EmailMessage]) -> None:
+def test_the_number_of_reset_links_is_limited(mails: list[EmailMessage]) -> None:
     for _ in range(6):
         ask("owner@example.org")
     assert len(mails) == 3
 
 
-def test_a_made_up_host_does_not_get_into_the_link(mails: list[EmailMessage]) -> None:
+def test_a_forged_host_header_does_not_appear_in_the_link(mails: list[EmailMessage]) -> None:
     assert Client().post("/login/password/", {"email": "owner@example.org"}, headers={"host": "evil.example"}).status_code == 400
     assert mails == []
 

@@ -23,7 +23,7 @@ def refusal(password: str) -> list[str]:
 
 
 @pytest.mark.parametrize("password", ["vedette2026!", "Vedette-123", "VedetteVedette1", "harbour-2026", "Oceanwatch99"])
-def test_what_everybody_here_knows_is_no_password(password: str, settings: Any) -> None:
+def test_names_known_to_users_are_refused_as_passwords(password: str, settings: Any) -> None:
     settings.ALLOWED_HOSTS, settings.PASSWORD_WORDS = ["harbour.example.org"], ["Oceanwatch"]
     assert "password_of_the_place" in refusal(password)
     assert refusal("a vedette of seven lanterns") == [], "a long one may hold the word"
@@ -42,7 +42,7 @@ def test_a_breached_password_is_refused(tmp_path: Path, settings: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 500])
-def test_each_of_the_file_is_found_and_no_other(tmp_path: Path, count: int) -> None:
+def test_exactly_the_breached_passwords_are_found(tmp_path: Path, count: int) -> None:
     chance = random.Random(count)
     passwords = [str(chance.random()) for _ in range(count)]
     path = breached(tmp_path / "known", passwords)

@@ -25,7 +25,7 @@ def test_a_team_sees_what_is_shared_with_it_and_a_stranger_does_not(people: Simp
         assert who(people, model, "visible_to") == SEES
 
 
-def test_nobody_who_is_not_logged_in_sees_anything_not_even_what_is_public(people: SimpleNamespace, query: Query) -> None:
+def test_anonymous_users_see_nothing_not_even_public_objects(people: SimpleNamespace, query: Query) -> None:
     Feed.objects.update(public=True)
     assert not Feed.objects.visible_to(AnonymousUser()).exists()
     assert not Feed.objects.editable_by(AnonymousUser()).exists()
@@ -39,12 +39,12 @@ def test_an_inactive_user_sees_nothing_even_of_their_own(people: SimpleNamespace
     assert not Query.objects.visible_to(people.root).exists()
 
 
-def test_analysts_change_queries_and_operators_feeds(people: SimpleNamespace, query: Query) -> None:
+def test_analysts_may_change_queries_and_operators_feeds(people: SimpleNamespace, query: Query) -> None:
     assert who(people, Query, "editable_by") == CHANGES_QUERY
     assert who(people, Feed, "editable_by") == CHANGES_FEED
 
 
-def test_the_annotation_of_a_list_says_the_same_as_the_rule(people: SimpleNamespace, query: Query, feed: Feed) -> None:
+def test_list_annotations_agree_with_the_permission_rule(people: SimpleNamespace, query: Query, feed: Feed) -> None:
     for thing in (query, feed):
         for name in SEES:
             user = getattr(people, name)
@@ -53,7 +53,7 @@ def test_the_annotation_of_a_list_says_the_same_as_the_rule(people: SimpleNamesp
             assert bool(shown and shown.editable) == may_edit, (thing, name)
 
 
-def test_what_is_public_is_read_by_everybody_and_changed_by_nobody_new(people: SimpleNamespace, query: Query) -> None:
+def test_public_objects_can_be_read_by_all_users_and_changed_by_no_others(people: SimpleNamespace, query: Query) -> None:
     Feed.objects.update(public=True)
     Query.objects.update(public=True)
     assert Query.objects.visible_to(people.stranger).exists()
@@ -65,6 +65,6 @@ def test_a_public_query_on_a_feed_that_is_not_shared_stays_hidden(people: Simple
     assert not Query.objects.visible_to(people.stranger).exists()
 
 
-def test_leaving_the_team_ends_what_came_with_it(people: SimpleNamespace, query: Query) -> None:
+def test_leaving_a_team_ends_its_permissions(people: SimpleNamespace, query: Query) -> None:
     people.analyst.memberships.all().delete()
     assert not Query.objects.visible_to(people.analyst).exists()

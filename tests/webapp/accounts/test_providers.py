@@ -54,7 +54,7 @@ def is_in(client: Client) -> bool:
     return client.get("/account/").status_code == 200
 
 
-def test_a_new_user_gets_an_account_without_a_team_and_the_same_one_again(trusted: Any, people: SimpleNamespace) -> None:
+def test_a_provider_log_in_creates_an_account_once_without_a_team(trusted: Any, people: SimpleNamespace) -> None:
     for _ in range(2):
         browser = client()
         answer = go(browser, "corp", "grace", next="/feeds/")
@@ -86,14 +86,14 @@ def test_two_factors_at_a_provider_count_when_it_says_so(trusted: Any, settings:
         trusted(second_factor=5)
 
 
-def test_an_address_that_is_taken_does_not_open_the_account(trusted: Any, people: SimpleNamespace) -> None:
+def test_a_matching_mail_address_alone_does_not_open_an_account(trusted: Any, people: SimpleNamespace) -> None:
     User.objects.filter(username="owner").update(email="owner@example.org")
     browser = client()
     answer = go(browser, "corp", "owner")
     assert answer.status_code == 409 and b"has the address owner@example.org already" in answer.content and not is_in(browser)
 
 
-def test_a_provider_trusted_with_addresses_opens_it_if_it_vouches_for_the_address(trusted: Any, people: SimpleNamespace) -> None:
+def test_a_provider_trusted_with_addresses_opens_accounts_with_verified_addresses(trusted: Any, people: SimpleNamespace) -> None:
     trusted(trust_email=True)
     User.objects.filter(username="owner").update(email="owner@example.org")
     User.objects.filter(username="viewer").update(email="unverified-v@example.org")
@@ -103,7 +103,7 @@ def test_a_provider_trusted_with_addresses_opens_it_if_it_vouches_for_the_addres
     assert go(other, "corp", "unverified-v").status_code == 409 and not is_in(other)
 
 
-def test_one_connects_a_provider_to_ones_account_and_logs_in_by_it(trusted: Any, people: SimpleNamespace) -> None:
+def test_users_can_connect_a_provider_and_log_in_with_it(trusted: Any, people: SimpleNamespace) -> None:
     trusted(sign_up=False)
     browser = client()
     browser.post("/login/", {"username": "owner", "password": "owner has a password"})
@@ -115,7 +115,7 @@ def test_one_connects_a_provider_to_ones_account_and_logs_in_by_it(trusted: Any,
     assert b"Example Corp" in browser.get("/account/providers/").content
 
 
-def test_without_sign_up_a_stranger_stays_outside(trusted: Any, people: SimpleNamespace) -> None:
+def test_without_sign_up_unknown_users_are_refused(trusted: Any, people: SimpleNamespace) -> None:
     trusted(sign_up=False)
     before = User.objects.count()
     browser = client()
@@ -134,7 +134,7 @@ def test_a_second_factor_is_asked_for_after_a_provider_too(trusted: Any, people:
     assert go(other, "corp", "hedy")["Location"].startswith("/login/second-factor/") and not is_in(other)
 
 
-def test_a_way_back_that_was_not_begun_here_opens_nothing(trusted: Any, people: SimpleNamespace) -> None:
+def test_a_provider_callback_without_a_log_in_request_is_refused(trusted: Any, people: SimpleNamespace) -> None:
     victim, attacker = client(), client()
     began = attacker.post("/login/with/corp/")
     found = re.search(r'content="0;url=([^"]+)"', began.content.decode())
@@ -144,7 +144,7 @@ def test_a_way_back_that_was_not_begun_here_opens_nothing(trusted: Any, people: 
     assert b"Not logged in" in attacker.get(f"{back.path}?state=made-up&code=made-up").content and not is_in(attacker)
 
 
-def test_an_inactive_user_stays_outside(trusted: Any, people: SimpleNamespace) -> None:
+def test_an_inactive_user_cannot_log_in_with_a_provider(trusted: Any, people: SimpleNamespace) -> None:
     go(client(), "corp", "grace")
     User.objects.filter(username="grace").update(is_active=False)
     browser = client()
@@ -153,6 +153,6 @@ def test_an_inactive_user_stays_outside(trusted: Any, people: SimpleNamespace) -
 
 
 @pytest.mark.parametrize("text", ["{", "{}", "[1]", '[{"id": "x"}]', '[{"id":"x","name":"x","issuer":"x","client_id":"x","signup":true}]'])
-def test_a_fault_in_the_setting_names_its_place(text: str) -> None:
+def test_faults_of_the_setting_have_pointers(text: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="VEDETTE_OIDC_PROVIDERS"):
         oidc_apps(text)

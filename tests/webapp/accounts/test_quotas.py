@@ -42,7 +42,7 @@ def client(people: SimpleNamespace, query: Any, client_of: Callable[..., APIClie
 
 @pytest.mark.parametrize("whose", ["USER_QUOTAS", "TEAM_QUOTAS"])
 @pytest.mark.parametrize(("quota", "path", "body"), MADE, ids=[path for _, path, _ in MADE])
-def test_what_is_over_a_quota_is_refused_with_the_quota(
+def test_exceeding_a_quota_is_refused_with_the_quota(
     quota: str, path: str, body: dict[str, Any], whose: str, client: APIClient, people: SimpleNamespace, settings: Any
 ) -> None:
     held = {"queries": 1, "vertices": 5, "feeds": 1}.get(quota, 0)
@@ -56,7 +56,7 @@ def test_what_is_over_a_quota_is_refused_with_the_quota(
     assert client.post(f"/api/v1/{path}", body).status_code == 201
 
 
-def test_vertices_are_those_of_the_geometry_as_it_is(client: APIClient, settings: Any) -> None:
+def test_the_quota_counts_vertices_of_the_stored_geometry(client: APIClient, settings: Any) -> None:
     region = Region.objects.get()
     assert region.vertices == 5
     settings.USER_QUOTAS = {**settings.USER_QUOTAS, "vertices": 5}
@@ -67,7 +67,7 @@ def test_vertices_are_those_of_the_geometry_as_it_is(client: APIClient, settings
     assert region.vertices == 1
 
 
-def test_what_moves_to_a_team_counts_for_it(client: APIClient, people: SimpleNamespace, query: Any, settings: Any) -> None:
+def test_objects_moved_to_a_team_count_towards_its_quota(client: APIClient, people: SimpleNamespace, query: Any, settings: Any) -> None:
     type(query).objects.update(team=None)
     settings.TEAM_QUOTAS = {**settings.TEAM_QUOTAS, "queries": 0}
     assert client.patch(f"/api/v1/queries/{query.pk}/", {"team": people.harbour.pk}).status_code == 403
@@ -81,7 +81,7 @@ def test_tokens_have_a_quota_too(client: APIClient, settings: Any) -> None:
 
 
 @pytest.mark.parametrize(("path", "quota"), [("channels", "channels"), ("routing-rules", "rules")])
-def test_a_channel_or_rule_that_is_given_to_a_team_counts_for_it(
+def test_channels_and_rules_given_to_a_team_count_towards_its_quota(
     path: str, quota: str, client: APIClient, people: SimpleNamespace, settings: Any
 ) -> None:
     body = {"channels": {"name": "desk", "url": "https://hooks.example.org/x"}, "routing-rules": {"name": "all", "people": ["owner"]}}[path]
@@ -112,9 +112,7 @@ def test_an_unknown_quota_is_refused_when_the_program_starts(monkeypatch: pytest
 # -- set for one person or team -----------------------------------------------------------------------------------------------------
 
 
-def test_an_administrator_sets_a_persons_quotas_and_they_hold(
-    client: APIClient, people: SimpleNamespace, client_of: Callable[..., APIClient]
-) -> None:
+def test_quotas_set_by_an_administrator_are_enforced(client: APIClient, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     root, path = client_of(people.root), f"/api/v1/people/{people.owner.pk}/quotas"
     before = {row["name"]: row for row in client.get("/api/v1/me/quotas").json()}
     assert {name: row["used"] for name, row in before.items()} == {
@@ -156,7 +154,7 @@ def test_a_teams_quotas_are_seen_by_its_members_and_set_by_administrators_alone(
     ("limits", "expected"),
     [({"feed": 3}, "did you mean 'feeds'?"), ({"feeds": -1}, "0"), ({"feeds": "many"}, "integer"), ({"jobs": 1}, "quota 'jobs'")],
 )
-def test_a_wrong_quota_is_refused_at_its_place(
+def test_an_invalid_quota_is_refused_with_a_pointer(
     limits: dict[str, Any], expected: str, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     answer = client_of(people.root).patch(f"/api/v1/people/{people.owner.pk}/quotas", {"limits": limits})
@@ -182,7 +180,7 @@ def send(token: ApiToken | Any, rows: int) -> Any:
         ({"INGEST_RATE": "6/min"}, "Your quota of 6/min requests with rows"),
     ],
 )
-def test_a_user_who_sends_too_fast_is_asked_to_come_again_later(
+def test_a_user_who_sends_too_fast_gets_retry_after(
     given: dict[str, Any], expected: str, people: SimpleNamespace, feed: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
@@ -197,7 +195,7 @@ def test_a_user_who_sends_too_fast_is_asked_to_come_again_later(
     assert send(token, 1).status_code == 202
 
 
-def test_a_bucket_fills_with_time_and_never_beyond_its_measure() -> None:
+def test_a_token_bucket_refills_up_to_its_size() -> None:
     clock = [0.0]
     buckets, limit = Buckets(lambda: clock[0]), Limit(("user", 1), "x", 10.0, of_rows=True)
     buckets.take(limit, 150)
@@ -213,7 +211,7 @@ def test_a_bucket_fills_with_time_and_never_beyond_its_measure() -> None:
 # -- tokens -----------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_token_for_one_feed_is_good_for_that_alone(people: SimpleNamespace, feed: Any, client: APIClient) -> None:
+def test_a_token_for_one_feed_works_only_there(people: SimpleNamespace, feed: Any, client: APIClient) -> None:
     other = client.post("/api/v1/feeds/", {"name": "other", "title": "Other", "crs": "planar", "time": "ms"})
     assert other.status_code == 201
     made = client.post("/api/v1/tokens/", {"name": "gateway", "scopes": ["ingest"], "feed": "other"})
@@ -226,7 +224,7 @@ def test_a_token_for_one_feed_is_good_for_that_alone(people: SimpleNamespace, fe
     assert reading.status_code == 403
 
 
-def test_a_token_has_a_greatest_age(people: SimpleNamespace, feed: Any, client: APIClient, settings: Any) -> None:
+def test_tokens_have_a_maximum_lifetime(people: SimpleNamespace, feed: Any, client: APIClient, settings: Any) -> None:
     answer = client.post("/api/v1/tokens/", {"name": "x", "scopes": ["read"], "expires_at": "3026-01-01T00:00:00Z"})
     assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/expires_at"
     made = client.post("/api/v1/tokens/", {"name": "x", "scopes": ["ingest"]}).json()

@@ -63,13 +63,13 @@ def test_members_see_their_team_and_only_its_admins_change_it(team: str, people:
     assert client_of(people.admin).get(team).json()["manageable"]
 
 
-def test_addresses_are_shown_to_those_who_manage_alone(team: str, people: SimpleNamespace, client_of: Clients) -> None:
+def test_mail_addresses_are_shown_only_to_managers(team: str, people: SimpleNamespace, client_of: Clients) -> None:
     User.objects.filter(pk=people.viewer.pk).update(email="viewer@example.org")
     assert "viewer@example.org" in client_of(people.admin).get(team).content.decode()
     assert "viewer@example.org" not in client_of(people.analyst).get(team).content.decode()
 
 
-def test_a_token_is_not_enough_to_change_teams(team: str, people: SimpleNamespace) -> None:
+def test_teams_cannot_be_changed_with_a_token(team: str, people: SimpleNamespace) -> None:
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {token_create(user=people.admin, name='x', scopes=['read', 'write']).text}")
     assert refused(client, team, people) == [403] * 5 and client.get("/api/v1/people/").status_code == 403
@@ -110,7 +110,7 @@ def test_a_user_with_an_account_joins_with_it_and_keeps_a_greater_role(team: str
         assert Membership.objects.get(user__username=name, team=people.harbour).role == after
 
 
-def test_an_invitation_ends_with_its_time_its_revocation_and_its_inviters_role(team: str, people: SimpleNamespace, client_of: Clients) -> None:
+def test_invitations_end_by_expiry_revocation_or_loss_of_the_inviters_role(team: str, people: SimpleNamespace, client_of: Clients) -> None:
     admin = client_of(people.admin)
     path = path_of(invite(admin, team))
     Invitation.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
@@ -142,7 +142,7 @@ def test_an_invitation_goes_out_by_mail(team: str, people: SimpleNamespace, clie
         assert path_of(answer) in mails[0].get_content()
 
 
-def test_a_team_keeps_an_admin(team: str, people: SimpleNamespace, client_of: Clients) -> None:
+def test_a_team_always_has_an_admin(team: str, people: SimpleNamespace, client_of: Clients) -> None:
     admin = client_of(people.admin)
     own = f"{team}members/{people.admin.pk}/"
     assert admin.patch(own, {"role": "viewer"}).status_code == 400 and admin.delete(own).status_code == 400
@@ -151,7 +151,7 @@ def test_a_team_keeps_an_admin(team: str, people: SimpleNamespace, client_of: Cl
     assert Entry.objects.filter(action="membership.change").count() == 2
 
 
-def test_who_is_removed_leaves_what_they_own_to_an_heir(
+def test_objects_of_a_removed_member_go_to_another_member(
     team: str, people: SimpleNamespace, client_of: Clients, feed: Any, region: Any, query: Any
 ) -> None:
     Membership.objects.create(user=people.owner, team=people.harbour, role="operator")
@@ -168,7 +168,7 @@ def test_who_is_removed_leaves_what_they_own_to_an_heir(
     assert entry.detail["counts"] == {"feed": 1, "region": 1, "query": 1}
 
 
-def test_an_admin_of_a_team_does_not_reach_what_is_not_the_teams(team: str, people: SimpleNamespace, client_of: Clients, query: Any) -> None:
+def test_a_team_admin_cannot_change_objects_of_others(team: str, people: SimpleNamespace, client_of: Clients, query: Any) -> None:
     Membership.objects.create(user=people.owner, team=people.harbour, role="operator")
     type(query).objects.update(team=None)
     client_of(people.admin).post(f"{team}members/{people.owner.pk}/transfer", {"to": people.analyst.pk})

@@ -59,7 +59,7 @@ def test_expired_tokens_foreign_scopes_and_inactive_users_are_refused(people: Si
 
 
 @pytest.mark.parametrize("text", ["", "vdt_", "vdt_wrong", "Bearer", "x" * 5000, "vdt_" + "é" * 20])
-def test_no_text_but_the_token_is_good(people: SimpleNamespace, text: str) -> None:
+def test_only_the_exact_token_is_accepted(people: SimpleNamespace, text: str) -> None:
     token_create(user=people.owner, name="x", scopes=["read"])
     assert token_authenticate(text) is None
 
@@ -107,7 +107,7 @@ def test_a_session_makes_a_token_that_is_shown_once(people: SimpleNamespace, cli
     assert "token" not in listed[0]
 
 
-def test_nobody_ends_the_tokens_of_others(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_users_cannot_revoke_tokens_of_others(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     new = token_create(user=people.owner, name="x", scopes=["read"])
     assert client_of(people.stranger).delete(f"/api/v1/tokens/{new.token.pk}/").status_code == 404
     assert client_of(people.owner).delete(f"/api/v1/tokens/{new.token.pk}/").status_code == 204

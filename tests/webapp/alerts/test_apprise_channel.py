@@ -114,7 +114,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """From a small process: a child's greatest memory includes what its parent had when it was made."""
 
 
-def test_an_answer_without_an_end_takes_so_much_memory_and_no_more() -> None:
+def test_memory_for_an_endless_response_is_bounded() -> None:
     """As many messages are sent at once as there are threads: each of them has a part of the machine."""
     with endless() as port:
         message = {
@@ -129,7 +129,7 @@ def test_an_answer_without_an_end_takes_so_much_memory_and_no_more() -> None:
     assert 0 < int(used.stdout) < 450_000, f"{int(used.stdout):,} kB"
 
 
-def test_inner_addresses_are_not_reached_directly_nor_by_a_redirect(query: Query, people: SimpleNamespace, settings: Any) -> None:
+def test_internal_addresses_are_refused_directly_and_by_redirect(query: Query, people: SimpleNamespace, settings: Any) -> None:
     with chat() as inner:
         refused = alerted(query, people.owner, f"ntfy://127.0.0.1:{inner.port}/harbour")
         assert refused.sent_at is None and inner.heard == []
@@ -166,13 +166,13 @@ def test_addresses_must_name_a_service_reached_over_http(url: str, is_good: bool
     assert (apprise.refuse({"url": url}) == {}) is is_good
 
 
-def test_all_services_are_apprises() -> None:
+def test_every_listed_service_exists_in_apprise() -> None:
     from apprise.plugins import N_MGR
 
     assert apprise.SERVICES - set(N_MGR.schemas()) == set()
 
 
-def test_the_address_is_not_shown_again_and_stays(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_the_address_stays_secret_and_unchanged(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     made = client.post("/api/v1/channels/", {"name": "t", "kind": "apprise", "url": "slack://aaaa/bbbb/cccc"}, format="json").json()
     assert made["url"] == "slack://***"
@@ -194,7 +194,7 @@ ATTEMPTS = {
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-def test_the_process_of_a_message_gets_at_nothing(attempt: str) -> None:
+def test_the_sending_process_has_no_access_to_files_or_secrets(attempt: str) -> None:
     guarded = (
         f"import sys, os, socket, subprocess; from webapp.alerts.apprise_child import _Guard; sys.addaudithook(_Guard([], public=True)); {attempt}"
     )

@@ -27,7 +27,7 @@ def deliver(channel: Channel) -> None:
 
 
 @pytest.mark.slow
-def test_an_alert_reaches_a_topic_under_a_key_that_stays(query: Query, people: SimpleNamespace, settings: Any, tmp_path: Path) -> None:
+def test_all_messages_of_an_alert_have_one_key(query: Query, people: SimpleNamespace, settings: Any, tmp_path: Path) -> None:
     settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
     one = KafkaBroker(tmp_path)
     channel = channel_create(owner=people.owner, name="topic", kind="kafka", url=f"kafka://127.0.0.1:{one.port}/alerts")
@@ -64,7 +64,7 @@ def deliver_again(channel: Channel) -> None:
     channel_send(channel_id=channel.pk)
 
 
-def test_inner_brokers_are_not_reached(query: Query, people: SimpleNamespace) -> None:
+def test_internal_brokers_are_refused(query: Query, people: SimpleNamespace) -> None:
     channel = channel_create(owner=people.owner, name="topic", kind="kafka", url="kafka://127.0.0.1/x")
     record(query, crossing(query, "in", "a", 10))
     deliver(channel)
@@ -90,5 +90,5 @@ def test_inner_brokers_are_not_reached(query: Query, people: SimpleNamespace) ->
         ("", False),
     ],
 )
-def test_addresses_name_brokers_and_one_topic(url: str, is_good: bool) -> None:
+def test_addresses_must_name_brokers_and_one_topic(url: str, is_good: bool) -> None:
     assert (kafka.refuse({"url": url}) == {}) is is_good

@@ -52,7 +52,7 @@ def test_entering_opens_an_alert_and_leaving_ends_it(query: Query) -> None:
     assert shown(query) == [("in", ("a",), 10, 20, "new", "ended"), ("in", ("b",), 11, None, "new", "")]
 
 
-def test_an_end_is_shown_on_an_acknowledged_alert_too(query: Query, people: SimpleNamespace) -> None:
+def test_an_acknowledged_alert_shows_its_end_too(query: Query, people: SimpleNamespace) -> None:
     record(query, crossing(query, "in", "a", 10))
     alerts_decide(alerts=[Alert.objects.get()], decision=Decision(Step.ACKNOWLEDGED, people.owner))
     record(query, crossing(query, "out", "a", 20))
@@ -60,20 +60,20 @@ def test_an_end_is_shown_on_an_acknowledged_alert_too(query: Query, people: Simp
     assert (alert.state, alert.resolution, alert.acknowledged_by) == ("resolved", "ended", people.owner)
 
 
-def test_kinds_that_nobody_asked_for_open_nothing(query: Query) -> None:
+def test_kinds_without_alerts_open_no_alerts(query: Query) -> None:
     assert record(query, crossing(query, "out", "a", 5)) == []
     Query.objects.update(alert_kinds=[])
     assert record(query, crossing(query, "in", "a", 6)) == []
     assert not Alert.objects.exists()
 
 
-def test_the_other_way_round_leaving_opens_and_entering_ends(query: Query) -> None:
+def test_a_query_can_alert_on_leaving_and_end_on_entering(query: Query) -> None:
     Query.objects.update(alert_kinds=["out"])
     record(query, crossing(query, "out", "a", 5), crossing(query, "in", "a", 9))
     assert shown(query) == [("out", ("a",), 5, 9, "new", "ended")]
 
 
-def test_an_instant_waits_for_a_person(people: SimpleNamespace, feed: Any) -> None:
+def test_an_alert_of_an_instant_stays_open_until_handled(people: SimpleNamespace, feed: Any) -> None:
     document = {"family": "transition", "region": {"center": [0, 0], "radius": 1}, "within": 50}
     query = query_register(owner=people.owner, feed=feed, name="t", specification=document, alert_kinds=["stayed_in"], severity="high")
     record(query, stored(b"1" * 16, query, "stayed_in", ["a"], 10, 60))
@@ -99,14 +99,14 @@ def test_an_interval_is_one_alert_that_ends_with_it(fluent: Query) -> None:
     assert shown(fluent) == [("near", ("a", "b"), 10, 30, "new", "ended")]
 
 
-def test_an_interval_that_goes_on_after_all_opens_its_alert_again(fluent: Query) -> None:
+def test_an_interval_whose_end_is_retracted_reopens_its_alert(fluent: Query) -> None:
     record(fluent, interval(fluent, None))
     record(fluent, interval(fluent, 30))
     record(fluent, interval(fluent, None))
     assert shown(fluent) == [("near", ("a", "b"), 10, None, "new", "")]
 
 
-def test_a_retracted_answer_resolves_its_alert_and_a_repeated_one_opens_it_again(fluent: Query) -> None:
+def test_a_retraction_resolves_the_alert_and_a_new_assertion_reopens_it(fluent: Query) -> None:
     record(fluent, interval(fluent, None))
     record(fluent, interval(fluent, None, weight=0))
     assert shown(fluent)[0][4:] == ("resolved", "withdrawn")
@@ -146,7 +146,9 @@ def expected(facts: Sequence[StoredFact]) -> list[tuple[Any, ...]]:
 # -- people -----------------------------------------------------------------------------------------------------------------------
 
 
-def test_acknowledging_says_who_and_notifies_everybody(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_an_acknowledgement_records_the_user_and_notifies_all_pages(
+    query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
     record(query, crossing(query, "in", "a", 10))
     alert = Alert.objects.get()
     answer = client_of(people.analyst).post(f"/api/v1/alerts/{alert.pk}/acknowledge", {"comment": "On it."})
@@ -158,7 +160,7 @@ def test_acknowledging_says_who_and_notifies_everybody(query: Query, people: Sim
     assert published["query_name"] == query.name
 
 
-def test_the_names_of_many_alerts_queries_come_by_one_look_up(query: Query, django_assert_max_num_queries: Any) -> None:
+def test_the_query_names_of_many_alerts_need_one_statement(query: Query, django_assert_max_num_queries: Any) -> None:
     with django_assert_max_num_queries(8):
         published = record(query, *(crossing(query, "in", f"e{n}", n) for n in range(50)))
     assert [row["query_name"] for row in published] == [query.name] * 50
@@ -173,7 +175,7 @@ def test_a_second_acknowledgement_changes_nothing(query: Query, people: SimpleNa
     assert alert.acknowledged_by == people.owner and Outbox.objects.count() == 1
 
 
-def test_resolving_ends_the_matter_and_no_acknowledgement_brings_it_back(query: Query, people: SimpleNamespace) -> None:
+def test_a_resolved_alert_cannot_be_acknowledged(query: Query, people: SimpleNamespace) -> None:
     record(query, crossing(query, "in", "a", 10))
     alert = Alert.objects.get()
     alerts_decide(alerts=[alert], decision=Decision(Step.RESOLVED, people.owner, "False alarm"))
@@ -182,7 +184,7 @@ def test_resolving_ends_the_matter_and_no_acknowledgement_brings_it_back(query: 
     assert (alert.state, alert.resolution, alert.resolved_by) == ("resolved", "person", people.owner)
 
 
-def test_a_viewer_and_a_stranger_handle_nothing(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_viewers_and_strangers_cannot_handle_alerts(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     record(query, crossing(query, "in", "a", 10))
     pk = Alert.objects.get().pk
     for action in ("acknowledge", "resolve"):
@@ -193,7 +195,7 @@ def test_a_viewer_and_a_stranger_handle_nothing(query: Query, people: SimpleName
     assert Alert.objects.get().state == "new"
 
 
-def test_what_ended_by_itself_stays_until_someone_takes_it(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_an_ended_alert_stays_open_until_it_is_handled(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     record(query, crossing(query, "in", "a", 10), crossing(query, "in", "b", 10))
     record(query, crossing(query, "out", "a", 20))
     client = client_of(people.analyst)
@@ -224,7 +226,7 @@ def test_an_alert_goes_through_its_life_step_by_step(query: Query, people: Simpl
     assert [step["action"] for step in again["steps"]] == ["seen", "assigned", "ended", "resolved", "reopened"]
 
 
-def test_of_two_who_act_at_once_the_second_learns_who_was_first(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_the_second_of_two_concurrent_users_learns_who_was_first(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     record(query, crossing(query, "in", "a", 10))
     one = f"/api/v1/alerts/{Alert.objects.get().pk}"
     first, second = client_of(people.analyst), client_of(people.owner)
@@ -267,7 +269,7 @@ def test_the_desk_is_searched_filtered_and_sorted(query: Query, people: SimpleNa
         assert client.get(f"/api/v1/alerts/?{wrong}").status_code == 400, wrong
 
 
-def test_a_flood_is_a_few_groups_with_counts_and_strips(
+def test_a_flood_is_shown_as_groups_with_counts_and_strips(
     query: Query, people: SimpleNamespace, region: Any, client_of: Callable[..., APIClient]
 ) -> None:
     record(query, *(crossing(query, "in", name, n) for n, name in enumerate("aab")))
@@ -287,7 +289,7 @@ def test_a_flood_is_a_few_groups_with_counts_and_strips(
     assert client.get("/api/v1/alerts/groups?hours=1000").status_code == 400
 
 
-def test_an_answer_is_judged_and_the_last_word_of_each_counts(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_the_last_verdict_of_each_user_counts(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     record(query, crossing(query, "in", "a", 10), crossing(query, "in", "b", 11))
     alert = Alert.objects.get(entities=["a"])
     one = f"/api/v1/alerts/{alert.pk}/"
@@ -302,7 +304,7 @@ def test_an_answer_is_judged_and_the_last_word_of_each_counts(query: Query, peop
     assert client_of(people.viewer).post(f"{one}feedback", {"verdict": "right"}).status_code == 403
 
 
-def test_the_numbers_are_those_of_a_count_by_hand(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_the_statistics_agree_with_a_recount(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     record(query, *(crossing(query, "in", name, n) for n, name in enumerate("aab")))
     now = timezone.now()
     first, second, third = Alert.objects.order_by("pk")
@@ -331,7 +333,7 @@ def test_alerts_are_exported_as_csv_with_the_filters_of_the_list(query: Query, p
     assert ",yard," in row and ",in,'=1+1," in row and row.endswith(",false")
 
 
-def test_all_that_match_are_handled_piece_by_piece(
+def test_all_matching_alerts_are_handled_in_chunks(
     query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("webapp.alerts.desk.PIECE", 2)
@@ -354,7 +356,7 @@ def test_all_that_match_are_handled_piece_by_piece(
     assert viewer.post("/api/v1/alerts/bulk", {"matching": "", "action": "resolve"}).json()["looked_at"] == 0
 
 
-def test_a_view_is_kept_under_a_name_and_shared_with_the_team(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_a_view_can_be_saved_and_shared_with_the_team(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     made = client_of(people.viewer).post("/api/v1/alert-views/", {"name": "Grave", "parameters": "severity=critical", "team": people.harbour.pk})
     assert made.status_code == 201
     (seen,) = client_of(people.analyst).get("/api/v1/alert-views/").json()["results"]
@@ -415,7 +417,7 @@ def test_an_alert_comes_with_what_explains_it(query: Query, people: SimpleNamesp
     assert shown_alert["sentence"].startswith("Reports when")
 
 
-def test_an_alert_is_explained_by_the_version_that_gave_it(query: Query, people: SimpleNamespace, region: Any, client_of: Any) -> None:
+def test_an_alert_is_explained_by_the_query_version_that_raised_it(query: Query, people: SimpleNamespace, region: Any, client_of: Any) -> None:
     record(query, crossing(query, "in", "a", 10))
     circle = {"center": [5, 5], "radius": 2}
     edited = query_edit(query=query, user=people.owner, specification={"family": "border", "version": 1, "region": circle})

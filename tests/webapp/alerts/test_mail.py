@@ -78,7 +78,7 @@ def test_a_mail_names_the_rule_that_sent_it(mails: list[EmailMessage], channel: 
     assert "Sent by the rule “Night shift”: nobody acknowledged it within 5 min" in text
 
 
-def test_a_mail_is_in_the_language_of_who_reads_it_not_of_who_asks_for_it(
+def test_a_mail_is_in_the_language_of_its_reader_not_of_its_sender(
     mails: list[EmailMessage], channel: Channel, query: Query, people: SimpleNamespace
 ) -> None:
     """The account of the address goes before the channel's owner; where neither has chosen, it is the installation's."""
@@ -105,7 +105,7 @@ def test_a_test_of_a_channel_is_in_its_owners_language(mails: list[EmailMessage]
     assert (mail["Subject"], text_of(mail).strip()) == ("Ein Test der Alarme von Vedette", "Ein Test des Kanals Duty officer.")
 
 
-def test_a_mail_server_that_is_away_gets_it_later_and_once(mails: list[EmailMessage], channel: Channel, query: Query, settings: Any) -> None:
+def test_mail_is_sent_once_after_an_outage_of_the_server(mails: list[EmailMessage], channel: Channel, query: Query, settings: Any) -> None:
     record(query, crossing(query, "in", "a", 10))
     port, settings.EMAIL_PORT = settings.EMAIL_PORT, 1
     assert deliver(channel) == 1
@@ -116,7 +116,7 @@ def test_a_mail_server_that_is_away_gets_it_later_and_once(mails: list[EmailMess
     assert (deliver(channel), deliver(channel), len(mails)) == (1, 0, 1)
 
 
-def test_a_mail_server_that_hangs_is_given_up_for_now(channel: Channel, query: Query, settings: Any) -> None:
+def test_a_hanging_mail_server_is_given_up_and_retried(channel: Channel, query: Query, settings: Any) -> None:
     record(query, crossing(query, "in", "a", 10))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         settings.EMAIL_BACKEND, settings.EMAIL_TIMEOUT = "django.core.mail.backends.smtp.EmailBackend", 0.3
@@ -126,9 +126,7 @@ def test_a_mail_server_that_hangs_is_given_up_for_now(channel: Channel, query: Q
     assert waiting.sent_at is None and waiting.claimed_until is None and "timed out" in waiting.error
 
 
-def test_a_mail_server_that_drips_bytes_without_end_holds_up_nothing(
-    channel: Channel, query: Query, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dripping_mail_server_does_not_delay_others(channel: Channel, query: Query, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each byte comes within the limit of one answer, the line never ends."""
     monkeypatch.setattr(smtp_session, "SESSION_SECONDS", 0.5)
     record(query, crossing(query, "in", "a", 10))
@@ -155,7 +153,7 @@ def test_a_mail_server_that_drips_bytes_without_end_holds_up_nothing(
     assert waiting.sent_at is None and waiting.claimed_until is None and waiting.error
 
 
-def test_the_link_acknowledges_after_a_question_in_the_owners_name(mails: list[EmailMessage], channel: Channel, query: Query) -> None:
+def test_the_mail_link_acknowledges_after_confirmation_as_the_owner(mails: list[EmailMessage], channel: Channel, query: Query) -> None:
     record(query, crossing(query, "in", "a", 10))
     deliver(channel)
     found = re.search(r"https://watch\.example\.org(/acknowledge/#\S+)", text_of(mails[0]))

@@ -64,7 +64,7 @@ def test_an_alert_reaches_a_topic_and_waits_while_the_broker_is_away(query: Quer
     assert waiting.next_at > timezone.now() and "connection refused" in waiting.error
 
 
-def test_inner_brokers_are_not_reached(query: Query, people: SimpleNamespace) -> None:
+def test_internal_brokers_are_refused(query: Query, people: SimpleNamespace) -> None:
     channel = channel_create(owner=people.owner, name="topic", kind="mqtt", url="mqtt://127.0.0.1/x")
     record(query, crossing(query, "in", "a", 10))
     deliver(channel)
@@ -84,7 +84,7 @@ def test_inner_brokers_are_not_reached(query: Query, people: SimpleNamespace) ->
         ("", False),
     ],
 )
-def test_addresses_name_a_broker_and_one_topic(url: str, is_good: bool) -> None:
+def test_addresses_must_name_a_broker_and_one_topic(url: str, is_good: bool) -> None:
     assert (mqtt.refuse({"url": url}) == {}) is is_good
 
 

@@ -35,7 +35,7 @@ def snooze(feed: Feed, owner: Any, **what: Any) -> Mute:
     ("what", "expected"),
     [("query", ["a", "b"]), ("region", ["a", "b"]), ("entity", ["b"]), ("pair", [])],
 )
-def test_a_mute_takes_what_it_names_and_nothing_else(what: str, expected: list[str], query: Query, region: Any, people: SimpleNamespace) -> None:
+def test_a_mute_applies_only_to_what_it_names(what: str, expected: list[str], query: Query, region: Any, people: SimpleNamespace) -> None:
     named: dict[str, Any] = {
         "query": {"query": query},
         "region": {"region": region.pk},
@@ -50,7 +50,7 @@ def test_a_mute_takes_what_it_names_and_nothing_else(what: str, expected: list[s
     assert published[0]["muted"] == ("b" in expected)
 
 
-def test_nobody_is_called_for_a_muted_alert_until_it_comes_back(query: Query, people: SimpleNamespace) -> None:
+def test_a_muted_alert_is_not_delivered_until_the_mute_ends(query: Query, people: SimpleNamespace) -> None:
     channel_create(owner=people.owner, name="desk", url="https://hooks.example.org/x")
     mute = snooze(query.feed, people.owner, query=query)
     record(query, crossing(query, "in", "a", 10), crossing(query, "in", "b", 10))
@@ -72,14 +72,14 @@ def test_what_was_snoozed_comes_back_and_what_was_resolved_does_not(query: Query
     assert muted() == ["a"]
 
 
-def test_a_mute_speaks_only_for_queries_that_its_owner_may_change(query: Query, people: SimpleNamespace) -> None:
+def test_a_mute_applies_only_to_queries_that_its_owner_may_change(query: Query, people: SimpleNamespace) -> None:
     Query.objects.update(public=True, team=None)
     snooze(query.feed, people.analyst, entities=["a"])
     record(query, crossing(query, "in", "a", 10))
     assert muted() == []
 
 
-def test_maintenance_comes_again_at_its_hour_in_its_time_zone(query: Query, people: SimpleNamespace) -> None:
+def test_a_maintenance_window_repeats_in_its_time_zone(query: Query, people: SimpleNamespace) -> None:
     begin = datetime(2026, 10, 17, 22, tzinfo=UTC)  # a Sunday at 1:00 in Athens, where summer time ends on the 25th
     mute = Mute(owner=people.owner, feed=query.feed, query=query, rule="FREQ=WEEKLY", zone="Europe/Athens", first_from=begin, length=2 * HOUR)
     mute.window_from, mute.window_until = begin, begin + 2 * HOUR
@@ -118,7 +118,7 @@ def test_a_repeating_window_mutes_while_it_is_open_and_moves_on(query: Query, pe
         {"entities": ["a"]},
     ],
 )
-def test_a_mute_that_cannot_be_is_refused(wrong: dict[str, Any], query: Query, people: SimpleNamespace) -> None:
+def test_an_invalid_mute_is_refused(wrong: dict[str, Any], query: Query, people: SimpleNamespace) -> None:
     usual = {"query": query, "reason": "x", "until": timezone.now() + HOUR}
     before = process_time()
     with pytest.raises(Refused):
@@ -126,7 +126,7 @@ def test_a_mute_that_cannot_be_is_refused(wrong: dict[str, Any], query: Query, p
     assert process_time() - before < 1.5, "a rule is not followed for thousands of years"
 
 
-def test_mutes_are_listed_with_who_and_why_and_lifted(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_mutes_are_listed_with_owner_and_reason_and_can_be_lifted(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     record(query, crossing(query, "in", "a", 10))
     client = client_of(people.analyst)
     asked = {"feed": "yard", "query": query.pk, "reason": "Works", "until": None, "team": people.harbour.pk}

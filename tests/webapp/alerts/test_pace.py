@@ -83,7 +83,7 @@ def sent(channel: Channel, minute: float) -> list[tuple[str, list[str]]]:
 class TestPlanned:
     pytestmark = services
 
-    def test_what_comes_in_quiet_hours_is_one_digest_at_their_end(self, query: Query, people: SimpleNamespace, desk: Channel) -> None:
+    def test_quiet_hours_end_with_one_digest(self, query: Query, people: SimpleNamespace, desk: Channel) -> None:
         rule_save(user=people.owner, name="night", channels=[desk], quiet_from=time(11), quiet_until=time(13))
         alert(query, "a", 1)
         alert(query, "b", 2, "critical")
@@ -93,16 +93,14 @@ class TestPlanned:
         alert(query, "d", 61)
         assert sent(desk, 61) == [("opened", ["b"]), ("digest", ["a", "c"]), ("opened", ["d"])]
 
-    def test_a_persons_channel_has_quiet_hours_for_whatever_sends_to_it(self, query: Query, people: SimpleNamespace, desk: Channel) -> None:
+    def test_quiet_hours_of_a_personal_channel_hold_for_all_rules(self, query: Query, people: SimpleNamespace, desk: Channel) -> None:
         Channel.objects.update(quiet_from=time(11), quiet_until=time(13), critical_passes=False)
         rule_save(user=people.owner, name="all", people=[people.owner], digest="hourly")
         alert(query, "a", 1, "critical")
         assert sent(desk, 59) == []
         assert sent(desk, 60) == [("digest", ["a"])]
 
-    def test_all_of_a_persons_channels_together_send_so_much_in_an_hour(
-        self, query: Query, people: SimpleNamespace, desk: Channel, settings: Any
-    ) -> None:
+    def test_an_hourly_limit_holds_for_all_channels_of_a_person(self, query: Query, people: SimpleNamespace, desk: Channel, settings: Any) -> None:
         settings.USER_QUOTAS = {**settings.USER_QUOTAS, "messages": 4}
         others = [channel_create(owner=people.owner, name=f"desk {n}", url=f"https://hooks.example.org/{n}", all_queries=False) for n in range(3)]
         rule_save(user=people.owner, name="all", channels=[desk, *others])
@@ -116,7 +114,7 @@ class TestPlanned:
         sizes = [len(json.loads(one.body)["data"]["alerts"]) for one in Delivery.objects.order_by("id")]
         assert sum(sizes) == 4 * 5, "each alert once for each channel"
 
-    def test_a_digest_goes_once_whatever_runs_again(self, query: Query, people: SimpleNamespace, desk: Channel) -> None:
+    def test_a_digest_is_sent_once_despite_retries(self, query: Query, people: SimpleNamespace, desk: Channel) -> None:
         rule_save(user=people.owner, name="hourly", channels=[desk], digest="hourly")
         for minute in range(1, 5):
             alert(query, f"e{minute}", minute)
@@ -127,7 +125,9 @@ class TestPlanned:
         assert Notification.objects.count() == 4
 
     @pytest.mark.parametrize("by", ["query", "region", "entity"])
-    def test_of_a_group_the_first_goes_at_once_and_the_rest_as_a_digest(self, by: str, query: Query, people: SimpleNamespace, desk: Channel) -> None:
+    def test_the_first_alert_of_a_group_is_sent_at_once_and_the_others_as_a_digest(
+        self, by: str, query: Query, people: SimpleNamespace, desk: Channel
+    ) -> None:
         rule_save(user=people.owner, name="flood", channels=[desk], group_by=by, group_minutes=10)
         for minute, entity in ((0, "a"), (1, "a"), (2, "b"), (3, "a"), (11, "a")):
             alert(query, entity, minute)
@@ -140,7 +140,7 @@ class TestPlanned:
         assert sent(desk, 19) == at_ten, "the digest was a message of the group too"
         assert sent(desk, 20) == [*at_ten, ("digest", ["a"])]
 
-    def test_a_query_is_heard_so_often_an_hour(self, query: Query, people: SimpleNamespace, desk: Channel) -> None:
+    def test_messages_of_a_query_are_limited_per_hour(self, query: Query, people: SimpleNamespace, desk: Channel) -> None:
         Query.objects.update(calls_per_hour=2)
         rule_save(user=people.owner, name="all", channels=[desk])
         for minute in (0, 10, 20, 30, 61):
@@ -150,7 +150,7 @@ class TestPlanned:
         assert sent(desk, 62) == [*first, ("digest", ["e20", "e30"])], "the third within an hour of the second waits"
         assert sent(desk, 70) == [*first, ("digest", ["e20", "e30"]), ("digest", ["e61"])]
 
-    def test_a_query_that_calls_once_is_heard_again_when_the_first_is_over(self, query: Query, people: SimpleNamespace, desk: Channel) -> None:
+    def test_a_query_limited_to_one_alert_is_delivered_again_after_that_alert(self, query: Query, people: SimpleNamespace, desk: Channel) -> None:
         Query.objects.update(calls="once")
         rule_save(user=people.owner, name="all", channels=[desk])
         alert(query, "a", 0)
@@ -161,7 +161,7 @@ class TestPlanned:
         alert(query, "a", 4)
         assert [entities for _, entities in sent(desk, 4)] == [["a"], ["b"], ["a"]]
 
-    def test_what_is_muted_while_it_waits_is_not_in_the_digest(self, query: Query, people: SimpleNamespace, desk: Channel) -> None:
+    def test_alerts_muted_while_waiting_are_left_out_of_the_digest(self, query: Query, people: SimpleNamespace, desk: Channel) -> None:
         rule_save(user=people.owner, name="hourly", channels=[desk], digest="hourly")
         alert(query, "a", 1)
         alert(query, "b", 2)

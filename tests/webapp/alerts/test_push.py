@@ -70,7 +70,7 @@ def test_an_alert_reaches_a_browser_encrypted_and_signed(
     assert browser.got[2][1]["link"] == "/account/" and "test" in browser.got[2][1]["body"]
 
 
-def test_another_key_is_refused_and_a_busy_service_is_left_alone(
+def test_another_key_is_refused_and_a_busy_service_is_retried_later(
     query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient], service: PushService, settings: Any
 ) -> None:
     browser, key = service.subscribe(), settings.PUSH_KEY
@@ -122,7 +122,7 @@ def test_a_browser_is_one_channel_of_one_person_who_may_be_a_viewer(
     assert subscribe(viewer, service, service.subscribe()).status_code == 400
 
 
-def test_inner_addresses_and_keys_that_are_none_are_refused(
+def test_internal_addresses_and_invalid_keys_are_refused(
     people: SimpleNamespace, client_of: Callable[..., APIClient], service: PushService, settings: Any
 ) -> None:
     client, browser = client_of(people.owner), service.subscribe()
@@ -136,7 +136,7 @@ def test_inner_addresses_and_keys_that_are_none_are_refused(
     assert not Channel.objects.exists()
 
 
-def test_an_inner_address_is_not_reached_later_either(
+def test_an_internal_address_is_refused_at_sending_too(
     query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient], service: PushService, settings: Any
 ) -> None:
     browser = service.subscribe()
@@ -147,7 +147,7 @@ def test_an_inner_address_is_not_reached_later_either(
     assert "not a public one" in Delivery.objects.get().error and browser.got == []
 
 
-def test_a_subscription_that_changed_takes_the_place_of_the_old_one_without_a_log_in(
+def test_a_renewed_subscription_replaces_the_old_one_without_a_log_in(
     query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient], service: PushService
 ) -> None:
     old, fresh = service.subscribe(), service.subscribe()

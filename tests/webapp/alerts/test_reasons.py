@@ -21,10 +21,10 @@ from webapp.alerts.webhooks import post_bytes
         (OSError(101, "Network is unreachable"), "OSError: [Errno 101] Network is unreachable"),
     ],
 )
-def test_what_a_person_can_mend_comes_in_a_sentence(error: Exception, words: str) -> None:
+def test_errors_that_users_can_mend_are_explained_in_a_sentence(error: Exception, words: str) -> None:
     assert reason_of(error) == words
 
 
-def test_a_webhook_whose_host_does_not_exist_says_so() -> None:
+def test_a_webhook_with_an_unknown_host_is_explained() -> None:
     answer = post_bytes("https://nowhere.invalid/alerts", b"{}", {})
     assert answer.error.startswith("The name of the receiver's host has no address")

@@ -49,7 +49,7 @@ def reached() -> list[tuple[str, str | None]]:
         (lambda w: {"enabled": False}, False),
     ],
 )
-def test_a_rule_takes_what_it_asks_for(
+def test_a_rule_matches_alerts_by_its_conditions(
     given: Callable[[SimpleNamespace], Given], matches: bool, query: Query, region: Any, people: SimpleNamespace
 ) -> None:
     Query.objects.filter(pk=query.pk).update(tags=["harbour"])
@@ -76,13 +76,13 @@ def test_a_rule_takes_what_it_asks_for(
         ((None, None, [0]), "2026-11-22T22:30", True),
     ],
 )
-def test_a_rule_is_good_at_its_hours(span: tuple[str | None, str | None, list[int]], moment: str, is_on: bool, people: SimpleNamespace) -> None:
+def test_a_rule_matches_only_in_its_hours(span: tuple[str | None, str | None, list[int]], moment: str, is_on: bool, people: SimpleNamespace) -> None:
     times = [None if text is None else datetime.fromisoformat(f"2026-01-01T{text}").time() for text in span[:2]]
     rule = terms(owner=people.owner, name="x", from_time=times[0], until_time=times[1], days=span[2], zone="Europe/Athens")
     assert rule.is_on(datetime.fromisoformat(moment).replace(tzinfo=UTC)) is is_on
 
 
-def test_rules_reach_the_channels_of_teams_and_of_people_each_once(query: Query, people: SimpleNamespace) -> None:
+def test_each_channel_of_teams_and_people_is_reached_once(query: Query, people: SimpleNamespace) -> None:
     quiet(people.operator, "team", team=people.harbour)
     quiet(people.viewer, "personal")
     both = quiet(people.owner, "named", team=people.harbour)
@@ -93,7 +93,7 @@ def test_rules_reach_the_channels_of_teams_and_of_people_each_once(query: Query,
     assert reached() == [("named", "first"), ("personal", "second"), ("team", "first")]
 
 
-def test_a_rule_carries_nothing_that_its_owner_or_the_channels_owner_may_not_see(query: Query, people: SimpleNamespace) -> None:
+def test_a_rule_sends_only_what_its_owner_and_the_channels_owner_may_see(query: Query, people: SimpleNamespace) -> None:
     rule_save(user=people.stranger, name="spy", channels=[quiet(people.stranger, "stranger")])
     rule_save(user=people.owner, name="leak", channels=[quiet(people.stranger, "theirs")])
     record(query, crossing(query, "in", "a", 10))
@@ -119,7 +119,7 @@ def escalating(query: Query, people: SimpleNamespace) -> datetime:
     return Alert.objects.get().opened_at
 
 
-def test_what_nobody_acknowledges_goes_further_after_its_time(query: Query, people: SimpleNamespace) -> None:
+def test_an_unacknowledged_alert_is_escalated_after_its_delay(query: Query, people: SimpleNamespace) -> None:
     opened = escalating(query, people)
     assert deliveries_prepare(opened + timedelta(minutes=9)) == 1
     assert deliveries_prepare(opened + timedelta(minutes=10)) == 2
@@ -128,7 +128,7 @@ def test_what_nobody_acknowledges_goes_further_after_its_time(query: Query, peop
 
 
 @pytest.mark.parametrize("step", [Step.ACKNOWLEDGED, Step.RESOLVED])
-def test_what_someone_acknowledged_goes_no_further(step: Step, query: Query, people: SimpleNamespace) -> None:
+def test_an_acknowledged_alert_is_not_escalated(step: Step, query: Query, people: SimpleNamespace) -> None:
     opened = escalating(query, people)
     deliveries_prepare(opened)
     alerts_decide(alerts=list(Alert.objects.all()), decision=Decision(step, people.owner, ""))
@@ -183,7 +183,7 @@ def test_a_dry_run_says_who_would_have_been_reached(query: Query, people: Simple
     assert client.get("/api/v1/routing-rules/dry-run").json()["unreached"] == 2
 
 
-def test_a_dry_run_of_a_flood_says_that_it_looked_at_the_newest_alone(
+def test_a_dry_run_of_a_flood_reports_that_it_covers_only_the_newest_alerts(
     query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dry_run, "LOOKED_AT", 2)
@@ -192,7 +192,7 @@ def test_a_dry_run_of_a_flood_says_that_it_looked_at_the_newest_alone(
     assert (found["opened"], found["alerts"], found["unreached"]) == (3, 2, 2)
 
 
-def test_one_person_has_so_many_rules(people: SimpleNamespace, client_of: Callable[..., APIClient], settings: Any) -> None:
+def test_the_number_of_rules_per_person_is_limited(people: SimpleNamespace, client_of: Callable[..., APIClient], settings: Any) -> None:
     settings.USER_QUOTAS = {**settings.USER_QUOTAS, "rules": 1}
     client = client_of(people.operator)
     made = [client.post("/api/v1/routing-rules/", {"name": name, "people": ["operator"]}, format="json") for name in "ab"]

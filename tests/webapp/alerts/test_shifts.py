@@ -40,7 +40,7 @@ END:VCALENDAR
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
-def test_what_repeats_is_written_out_with_its_exceptions_in_its_zone() -> None:
+def test_recurring_shifts_are_expanded_with_exceptions_in_their_time_zone() -> None:
     turns = run({"zone": "Europe/Athens", "now": NOW.isoformat()}, WEEKLY.encode())["turns"]
     spans = [(begin[:16], end[:16], names) for begin, end, names in turns]
     night = ["analyst", "operator"]
@@ -57,12 +57,12 @@ def test_what_repeats_is_written_out_with_its_exceptions_in_its_zone() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"BEGIN:VCALENDAR", b"\xff\xfe\x00", b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART:yesterday\nEND:VEVENT\nEND:VCALENDAR"]
 )
-def test_what_is_no_calendar_is_refused_or_empty(data: bytes) -> None:
+def test_invalid_calendars_are_refused_or_empty(data: bytes) -> None:
     found = run({"zone": "UTC", "now": NOW.isoformat()}, data)
     assert "faults" in found or found["turns"] == []
 
 
-def test_an_event_that_names_thousands_is_refused_before_it_is_written_out() -> None:
+def test_an_event_with_thousands_of_people_is_refused_before_its_expansion() -> None:
     """80 kB that repeat every day became 50 MB of names."""
     event = "BEGIN:VEVENT\nUID:1\nDTSTART:20261123T080000Z\nDTEND:20261123T160000Z\nRRULE:FREQ=DAILY\nSUMMARY:{}\nEND:VEVENT\n"
     for names in (",".join(f"n{n}" for n in range(51)), " and ".join(f"n{n}" for n in range(5_000))):
@@ -86,7 +86,7 @@ services = [pytest.mark.services, pytest.mark.django_db]
 class TestRouted:
     pytestmark = services
 
-    def test_a_rule_sends_to_those_on_call_when_it_comes(self, query: Query, people: SimpleNamespace) -> None:
+    def test_a_rule_sends_to_those_on_call_at_that_time(self, query: Query, people: SimpleNamespace) -> None:
         hour, now = timedelta(hours=1), timezone.now()
         text = calendar((now - hour, now + hour, "On call: viewer"), (now + hour, now + 2 * hour, "operator"), (now, now + hour, "somebody"))
         shift = shift_save(user=people.operator, name="duty", calendar=text)
@@ -99,7 +99,7 @@ class TestRouted:
         assert reached() == [("operator", "later"), ("viewer", "first")]
         assert {one.channel.name: one.after_minutes for one in Notification.objects.all()} == {"viewer": 0, "operator": 90}
 
-    def test_shifts_are_imported_over_the_api_in_the_cage_and_tried_dry(
+    def test_shifts_are_imported_in_the_cage_and_can_be_tried(
         self, query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]
     ) -> None:
         now, client = timezone.now(), client_of(people.operator)
@@ -117,7 +117,7 @@ class TestRouted:
         assert [(one["channel"]["name"], one["count"]) for one in tried["results"]] == [("own", 1)]
         assert Alert.objects.count() == 1 and client.delete(address).status_code == 204 and not Shift.objects.exists()
 
-    def test_only_turns_of_the_moment_are_present(self, people: SimpleNamespace) -> None:
+    def test_only_current_shifts_are_present(self, people: SimpleNamespace) -> None:
         shift = Shift.objects.create(owner=people.owner, name="Duty")
         for begin, person in ((-2, people.owner), (-1, people.analyst), (0, people.operator), (1, people.viewer)):
             at = NOW + timedelta(hours=begin)
@@ -133,7 +133,7 @@ class TestRouted:
 
 @pytest.mark.services
 @pytest.mark.django_db
-def test_owners_learn_once_and_in_time_that_nobody_will_be_on_call(
+def test_owners_are_warned_once_in_time_of_uncovered_days(
     people: SimpleNamespace, client_of: Callable[..., APIClient], settings: Any, mailoutbox: list[EmailMessage]
 ) -> None:
     """The page and one mail for each thing that is wrong: it ends soon, it has ended, nobody is on call for longer than a weekend."""

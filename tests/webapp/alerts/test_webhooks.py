@@ -156,7 +156,7 @@ def test_during_a_rotation_both_secrets_sign(channel: Channel, receiver: Receive
         "4000::1",
     ],
 )
-def test_addresses_that_are_not_public_are_refused(address: str) -> None:
+def test_non_public_addresses_are_refused(address: str) -> None:
     with pytest.raises(RefusedAddress):
         check_address(address, 443)
 
@@ -164,7 +164,7 @@ def test_addresses_that_are_not_public_are_refused(address: str) -> None:
 @pytest.mark.parametrize(
     "address", ["https://127.0.0.1/hook", "http://localhost/", "https://[fd00::1]/", "http://169.254.169.254/latest", "http://2130706433/"]
 )
-def test_an_inner_address_is_refused_when_the_channel_is_saved(
+def test_an_internal_address_is_refused_when_the_channel_is_saved(
     address: str, people: SimpleNamespace, client_of: Callable[..., APIClient], settings: Any
 ) -> None:
     client = client_of(people.owner)
@@ -174,7 +174,7 @@ def test_an_inner_address_is_refused_when_the_channel_is_saved(
     assert client.post("/api/v1/channels/", {"name": "desk", "url": address}).status_code == 201
 
 
-def test_an_operator_may_leave_named_networks_alone(settings: Any) -> None:
+def test_operators_can_permit_named_networks(settings: Any) -> None:
     settings.PUBLIC_ADDRESSES, settings.WEBHOOK_NETWORKS = False, ["192.0.2.0/24"]
     check_address("192.0.2.7", 443)
     with pytest.raises(RefusedAddress, match="only to networks that its operator named"):
@@ -182,7 +182,7 @@ def test_an_operator_may_leave_named_networks_alone(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111"])
-def test_public_addresses_are_not(address: str) -> None:
+def test_public_addresses_are_accepted(address: str) -> None:
     check_address(address, 443)
 
 
@@ -209,25 +209,25 @@ def test_public_addresses_are_not(address: str) -> None:
         "http://[::1",
     ],
 )
-def test_addresses_of_other_forms_are_refused_without_looking_anything_up(url: str) -> None:
+def test_malformed_addresses_are_refused_without_a_look_up(url: str) -> None:
     with pytest.raises(RefusedAddress):
         check_url(url)
 
 
 @pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "0177.0.0.1", "127.1", "localhost", "[::ffff:127.0.0.1]"])
-def test_other_spellings_of_loopback_are_refused_too(host: str) -> None:
+def test_all_spellings_of_loopback_are_refused(host: str) -> None:
     answer = post(url=f"http://{host}/", secrets_in_use=[new_secret()], webhook_id="x", body="{}", now=NOW)
     assert answer.status is None and answer.error
 
 
-def test_one_private_address_among_many_is_enough_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_with_any_private_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     both = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 443)) for address in ("8.8.8.8", "10.0.0.1")]
     monkeypatch.setattr(webhooks.socket, "getaddrinfo", lambda *_, **__: both)
     with pytest.raises(RefusedAddress):
         resolve(check_url("https://example.org/"))
 
 
-def test_a_name_that_changes_its_address_is_asked_once_and_the_checked_one_is_used(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_is_resolved_once_and_the_checked_address_is_used(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     port = receiver.server.server_port
     asked: list[str] = []
     connected: list[Any] = []
@@ -295,7 +295,7 @@ def test_an_alert_reaches_the_channel_once(query: Query, channel: Channel, recei
     assert Delivery.objects.get().sent_at is not None
 
 
-def test_failures_are_tried_again_later_with_the_same_id_and_body(query: Query, channel: Channel, receiver: Receiver) -> None:
+def test_failed_deliveries_are_retried_with_the_same_id_and_body(query: Query, channel: Channel, receiver: Receiver) -> None:
     receiver.statuses = [500, 503]
     record(query, crossing(query, "in", "a", 10))
     deliver()
@@ -311,7 +311,7 @@ def test_failures_are_tried_again_later_with_the_same_id_and_body(query: Query, 
     assert Channel.objects.get().failures == 0
 
 
-def test_after_the_last_attempt_it_is_given_up(query: Query, channel: Channel, receiver: Receiver) -> None:
+def test_a_delivery_is_given_up_after_the_last_attempt(query: Query, channel: Channel, receiver: Receiver) -> None:
     record(query, crossing(query, "in", "a", 10))
     receiver.statuses = [500] * 20
     for _ in range(20):
@@ -322,7 +322,7 @@ def test_after_the_last_attempt_it_is_given_up(query: Query, channel: Channel, r
     assert delivery.failed_at is not None and delivery.sent_at is None
 
 
-def test_a_receiver_that_asks_for_time_is_left_alone_with_all_its_messages(query: Query, channel: Channel, receiver: Receiver) -> None:
+def test_retry_after_delays_all_messages_of_a_receiver(query: Query, channel: Channel, receiver: Receiver) -> None:
     receiver.statuses = [429]
     record(query, crossing(query, "in", "a", 10), crossing(query, "in", "b", 10))
     assert deliver() == 1, "the second one would get the same answer"
@@ -336,7 +336,7 @@ def test_a_receiver_that_asks_for_time_is_left_alone_with_all_its_messages(query
     assert len({headers["webhook-id"] for headers, _ in receiver.got}) == 3
 
 
-def test_what_failed_while_the_receiver_was_away_goes_as_soon_as_it_is_back(query: Query, channel: Channel, receiver: Receiver) -> None:
+def test_failed_deliveries_are_sent_as_soon_as_the_receiver_is_back(query: Query, channel: Channel, receiver: Receiver) -> None:
     receiver.statuses = [500] * 3
     record(query, *(crossing(query, "in", entity, 10) for entity in "abc"))
     assert deliver() == 3
@@ -345,14 +345,14 @@ def test_what_failed_while_the_receiver_was_away_goes_as_soon_as_it_is_back(quer
     assert (deliver(), Delivery.objects.filter(sent_at=None).count()) == (4, 0)
 
 
-def test_a_message_that_the_receiver_does_not_like_keeps_its_pace(query: Query, channel: Channel, receiver: Receiver) -> None:
+def test_a_rejected_message_keeps_its_retry_schedule(query: Query, channel: Channel, receiver: Receiver) -> None:
     """Others that arrive do not use up its attempts."""
     receiver.statuses = [400]
     record(query, *(crossing(query, "in", entity, 10) for entity in "abc"))
     assert (deliver(), Delivery.objects.get(sent_at=None).attempts) == (3, 1)
 
 
-def test_gone_switches_the_channel_off(query: Query, channel: Channel, receiver: Receiver) -> None:
+def test_status_410_switches_the_channel_off(query: Query, channel: Channel, receiver: Receiver) -> None:
     receiver.statuses = [410]
     record(query, crossing(query, "in", "a", 10))
     deliver()
@@ -400,7 +400,7 @@ def test_a_storm_is_sent_in_few_messages_and_nothing_is_lost(query: Query, chann
     assert not Notification.objects.filter(delivery=None).exists()
 
 
-def test_over_the_rate_alerts_wait_for_the_next_minute(query: Query, channel: Channel, receiver: Receiver) -> None:
+def test_alerts_above_the_rate_wait_for_the_next_minute(query: Query, channel: Channel, receiver: Receiver) -> None:
     Channel.objects.update(per_minute=2)
     for i in range(5):
         record(query, crossing(query, "in", f"car {i}", i))
@@ -413,9 +413,7 @@ def test_over_the_rate_alerts_wait_for_the_next_minute(query: Query, channel: Ch
     assert sum(json.loads(body)["data"]["count"] for _, body in receiver.got) == 5 and len(receiver.got) == 3
 
 
-def test_a_channel_gets_what_is_severe_enough_of_its_queries_and_of_what_its_owner_sees(
-    query: Query, people: SimpleNamespace, receiver: Receiver, feed: Any
-) -> None:
+def test_a_channel_gets_alerts_by_severity_query_and_visibility(query: Query, people: SimpleNamespace, receiver: Receiver, feed: Any) -> None:
     common = {"url": receiver.url}
     for name, fields in {
         "all": {},
@@ -464,7 +462,7 @@ def test_a_channel_shows_its_secret_once_and_refuses_a_private_address_when_it_s
     assert refused.status_code == 400 and refused.json()["faults"][0]["pointer"] == "/url"
 
 
-def test_a_message_that_was_given_up_is_tried_again_when_someone_asks(
+def test_a_given_up_message_can_be_retried_by_hand(
     query: Query, channel: Channel, receiver: Receiver, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     record(query, crossing(query, "in", "a", 10))

@@ -30,7 +30,7 @@ def last(**wanted: Any) -> Entry:
     return found
 
 
-def test_a_change_says_who_did_what_to_which_object_from_where(people: SimpleNamespace, feed: Any, client_of: Clients) -> None:
+def test_an_entry_names_user_action_object_and_address(people: SimpleNamespace, feed: Any, client_of: Clients) -> None:
     made = client_of(people.analyst).post("/api/v1/regions/", {**REGION, "team": people.harbour.pk}, REMOTE_ADDR="192.0.2.7")
     assert made.status_code == 201
     entry = last(action="region.create")
@@ -48,7 +48,7 @@ def test_each_kind_of_change_has_its_own_action(people: SimpleNamespace, query: 
     assert last(action="query.remove").object_id == str(query.pk)
 
 
-def test_reading_and_checking_leave_no_entry(people: SimpleNamespace, query: Any, client_of: Clients) -> None:
+def test_reads_and_checks_are_not_recorded(people: SimpleNamespace, query: Any, client_of: Clients) -> None:
     client = client_of(people.owner)
     before = Entry.objects.count()
     client.get("/api/v1/queries/")
@@ -57,12 +57,12 @@ def test_reading_and_checking_leave_no_entry(people: SimpleNamespace, query: Any
     assert Entry.objects.count() == before
 
 
-def test_an_export_is_a_reading_that_is_recorded(people: SimpleNamespace, feed: Any, client_of: Clients) -> None:
+def test_exports_are_recorded(people: SimpleNamespace, feed: Any, client_of: Clients) -> None:
     assert client_of(people.viewer).get("/api/v1/detections/export?feed=yard").status_code == 200
     assert last(actor=people.viewer.pk).request == "GET /api/v1/detections/export"
 
 
-def test_a_foreign_object_that_is_asked_for_is_a_refusal(people: SimpleNamespace, query: Any, client_of: Clients) -> None:
+def test_requests_for_objects_of_others_are_recorded_as_refusals(people: SimpleNamespace, query: Any, client_of: Clients) -> None:
     client_of(people.stranger).get(f"/api/v1/queries/{query.pk}/")
     entry = last(actor=people.stranger.pk, outcome="refused")
     assert (entry.status, entry.object_type, entry.object_id) == (404, "query", str(query.pk))
@@ -72,7 +72,7 @@ def test_a_foreign_object_that_is_asked_for_is_a_refusal(people: SimpleNamespace
     assert last(actor=people.stranger.pk).request == f"GET /queries/{query.pk}"
 
 
-def test_a_call_without_log_in_and_one_too_many_are_refusals(
+def test_anonymous_and_throttled_requests_are_recorded_as_refusals(
     people: SimpleNamespace, feed: Any, client_of: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from webapp.config.throttling import PerUser
@@ -101,7 +101,7 @@ def test_refusals_cannot_fill_the_disk(people: SimpleNamespace, feed: Any, clien
     assert refusals[0].detail == {"unrecorded": 5}
 
 
-def test_what_no_check_lets_through_is_a_refusal_and_bound_more_narrowly(
+def test_malformed_requests_are_refusals_with_a_lower_limit(
     people: SimpleNamespace, feed: Any, client_of: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import webapp.audit.limits as limits
@@ -124,7 +124,7 @@ def test_what_no_check_lets_through_is_a_refusal_and_bound_more_narrowly(
     assert last(actor=people.owner.pk).status == 404
 
 
-def test_the_addresses_of_one_host_do_not_multiply_its_refusals(
+def test_refusals_are_limited_for_all_addresses_of_a_host(
     people: SimpleNamespace, feed: Any, client_of: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import webapp.audit.limits as limits
@@ -136,7 +136,7 @@ def test_the_addresses_of_one_host_do_not_multiply_its_refusals(
     assert Entry.objects.filter(means="nobody", outcome="refused").count() == 2
 
 
-def test_a_token_is_named_by_what_it_begins_with(people: SimpleNamespace, feed: Any) -> None:
+def test_entries_name_a_token_by_its_prefix(people: SimpleNamespace, feed: Any) -> None:
     from webapp.accounts.services import token_create
 
     new = token_create(user=people.analyst, name="gateway", scopes=["read", "write"])
@@ -159,7 +159,7 @@ def test_logging_in_failing_to_and_logging_out_are_recorded(people: SimpleNamesp
     assert last(action="session.close").actor == people.owner.pk
 
 
-def test_a_log_in_that_is_barred_is_a_refusal(people: SimpleNamespace, client_of: Clients) -> None:
+def test_blocked_log_ins_are_recorded_as_refusals(people: SimpleNamespace, client_of: Clients) -> None:
     client = client_of(None)
     for _ in range(11):
         client.post("/login/", {"username": "owner", "password": "wrong"}, format="multipart")
@@ -167,7 +167,7 @@ def test_a_log_in_that_is_barred_is_a_refusal(people: SimpleNamespace, client_of
     assert last(action="session.open", outcome="refused").object_name == "owner"
 
 
-def test_a_password_typed_as_a_name_is_not_kept(people: SimpleNamespace, client_of: Clients) -> None:
+def test_a_password_typed_as_a_user_name_is_not_stored(people: SimpleNamespace, client_of: Clients) -> None:
     client_of(None).post("/login/", {"username": "my secret password", "password": "x"}, format="multipart")
     entry = last(action="session.open", outcome="failed")
     assert entry.object_name == "" and entry.detail == {"account": "unknown"}
@@ -199,7 +199,7 @@ def test_what_a_service_records_is_not_recorded_twice(people: SimpleNamespace, f
     assert (entry.actor_name, entry.object_name, entry.team, entry.detail) == ("owner", "yard", people.harbour.pk, {"why": "to try"})
 
 
-def test_a_command_on_the_server_is_named(db: None) -> None:
+def test_entries_name_management_commands(db: None) -> None:
     record("secret.rotate")
     entry = last(action="secret.rotate")
     assert entry.means == "command" and entry.actor is None and entry.request
@@ -265,7 +265,7 @@ def test_a_change_and_its_entry_are_stored_together_or_not_at_all(
         assert rows_of(table) == before[action] + 1 and last(action=action).actor == people.root.pk
 
 
-def test_a_refusal_leaves_nothing_of_what_was_begun_and_is_in_the_log(people: SimpleNamespace, feed: Any, client_of: Clients, settings: Any) -> None:
+def test_a_refused_change_is_rolled_back_and_recorded(people: SimpleNamespace, feed: Any, client_of: Clients, settings: Any) -> None:
     settings.USER_QUOTAS = {**settings.USER_QUOTAS, "vertices": 0}
     assert client_of(people.analyst).post("/api/v1/regions/", REGION).status_code == 403
     assert client_of(people.analyst).get("/api/v1/regions/").json()["count"] == 0
@@ -305,12 +305,12 @@ def test_a_superuser_reads_all_and_an_admin_what_concerns_the_team(people: Simpl
 
 
 @pytest.mark.parametrize("name", ["viewer", "analyst", "operator", "owner"])
-def test_others_read_nothing(people: SimpleNamespace, client_of: Clients, name: str) -> None:
+def test_other_users_cannot_read_the_audit_log(people: SimpleNamespace, client_of: Clients, name: str) -> None:
     for address in ("/api/v1/audit/", "/api/v1/audit/export", "/audit/"):
         assert client_of(getattr(people, name)).get(address).status_code == 403
 
 
-def test_the_filters(people: SimpleNamespace, feed: Any, query: Any, client_of: Clients) -> None:
+def test_entries_can_be_filtered(people: SimpleNamespace, feed: Any, query: Any, client_of: Clients) -> None:
     client_of(people.stranger).get(f"/api/v1/queries/{query.pk}/", REMOTE_ADDR="192.0.2.1")
     client_of(people.owner).patch(f"/api/v1/queries/{query.pk}/", {"severity": "high"})
     root = client_of(people.root)

@@ -140,7 +140,7 @@ def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any
 
 @pytest.mark.skipif(not WALLED, reason="this system has no Landlock or no seccomp")
 @pytest.mark.parametrize("kind", ["engine", "parsers", "inspections", "recordings"])
-def test_a_child_reaches_nothing_but_what_it_was_given(kind: str, request_of: dict[str, Any]) -> None:
+def test_a_child_reaches_only_its_input(kind: str, request_of: dict[str, Any]) -> None:
     (answer,), status = ask(kind, request_of)
     assert status == 0
     assert "SECRET" not in answer.pop("environment") and answer.pop("remembered") == 0
@@ -152,7 +152,7 @@ def test_a_child_reaches_nothing_but_what_it_was_given(kind: str, request_of: di
     assert len(answer) == 19
 
 
-def test_without_help_of_the_kernel_a_parser_still_opens_no_file_and_no_socket(request_of: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_kernel_support_a_parser_opens_no_file_and_no_socket(request_of: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Its limits alone, as on a system that has neither Landlock nor seccomp."""
     without = "from webapp.cage import kernel\nkernel.restricts_files = kernel.refuses_calls = lambda: False\n"
     monkeypatch.setitem(globals(), "TRIES", without + TRIES)
@@ -163,7 +163,7 @@ def test_without_help_of_the_kernel_a_parser_still_opens_no_file_and_no_socket(r
 
 
 @pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
-def test_each_request_is_answered_by_a_process_that_has_seen_no_other(kind: str, request_of: dict[str, Any], tmp_path: Path) -> None:
+def test_each_request_gets_a_fresh_process(kind: str, request_of: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
     answers, _ = ask(kind, request_of, {**request_of, "folder": str(tmp_path / "other")}, request_of)
@@ -173,7 +173,7 @@ def test_each_request_is_answered_by_a_process_that_has_seen_no_other(kind: str,
 
 
 @pytest.mark.parametrize("kind", ["engine", "parsers", "inspections", "recordings"])
-def test_memory_and_time_end_the_request_and_nothing_else(kind: str, request_of: dict[str, Any]) -> None:
+def test_exceeding_memory_or_time_ends_only_the_request(kind: str, request_of: dict[str, Any]) -> None:
     answers, status = ask(kind, {**request_of, "allocate": 2 << 30})
     assert not answers and status != 0
     answers, status = ask(kind, {**request_of, "spin": True}, seconds=0.2)
@@ -183,7 +183,7 @@ def test_memory_and_time_end_the_request_and_nothing_else(kind: str, request_of:
         assert len(answers) == 1 and status == 0, "the next request is answered"
 
 
-def test_the_real_children_begin_with_an_empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_children_start_with_an_empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgres://secret")
     for kind in ("engine", "parsers", "inspections", "recordings"):
         process = start(kind)
@@ -198,26 +198,26 @@ def test_the_real_children_begin_with_an_empty_environment(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
-def test_a_fork_answers_its_own_request_alone(kind: str, request_of: dict[str, Any]) -> None:
+def test_a_fork_answers_only_its_own_request(kind: str, request_of: dict[str, Any]) -> None:
     forged = READY.decode() + json.dumps({"remembered": "forged"}) + "\n"
     answers, status = ask(kind, {**request_of, "whisper": forged}, request_of)
     assert [answer.get("remembered") for answer in answers] == [0] and status == 0, "what follows the line is no answer to anybody"
 
 
 @pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
-def test_the_mark_of_a_failure_in_an_answer_is_a_failure(kind: str, request_of: dict[str, Any]) -> None:
+def test_an_answer_marked_as_failure_is_a_failure(kind: str, request_of: dict[str, Any]) -> None:
     answers, status = ask(kind, {**request_of, "nothing whole": True})
     assert status == 1 and answers == []
 
 
 @pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
-def test_limits_cannot_be_raised_again(kind: str, request_of: dict[str, Any]) -> None:
+def test_a_child_cannot_raise_its_limits(kind: str, request_of: dict[str, Any]) -> None:
     (answer,), _ = ask(kind, {**request_of, "raise limits": True})
     assert answer["bounded"]
 
 
 @pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
-def test_after_a_crash_the_next_request_has_another_memory(kind: str, request_of: dict[str, Any]) -> None:
+def test_after_a_crash_the_next_request_has_another_memory_layout(kind: str, request_of: dict[str, Any]) -> None:
     """Or where things lie could be guessed, crash by crash."""
     process = start_of(kind)
     with process:
@@ -228,7 +228,7 @@ def test_after_a_crash_the_next_request_has_another_memory(kind: str, request_of
 
 
 @pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
-def test_a_fork_that_stays_has_neither_the_next_request_nor_the_process(kind: str, request_of: dict[str, Any]) -> None:
+def test_a_fork_that_does_not_end_cannot_reach_the_next_request(kind: str, request_of: dict[str, Any]) -> None:
     process = start_of(kind)
     pool = WarmPool(kind)
     pool._waiting.append(process)

@@ -58,7 +58,7 @@ def test_a_warm_worker_answers_sooner_than_a_process_that_is_started_for_it(warm
     assert warm_pool._waiting == [waiting], "it waits for the next one"
 
 
-def test_requests_at_the_same_time_have_processes_of_their_own_and_few_are_kept(warm_pool: WarmPool, request_of: dict[str, Any]) -> None:
+def test_concurrent_requests_get_separate_processes_of_which_few_are_kept(warm_pool: WarmPool, request_of: dict[str, Any]) -> None:
     with ThreadPoolExecutor(4) as threads:
         answers = list(threads.map(lambda _: warm_pool.ask(work(request_of, 60, MEMORY)), range(4)))
     assert answers[0][0] == 0 and answers == [answers[0]] * 4
@@ -74,13 +74,13 @@ def test_a_request_that_breaks_off_leaves_the_worker_waiting(warm_pool: WarmPool
     assert warm_pool._waiting == [waiting]
 
 
-def test_one_that_takes_too_long_is_ended(warm_pool: WarmPool, request_of: dict[str, Any]) -> None:
+def test_a_worker_that_takes_too_long_is_ended(warm_pool: WarmPool, request_of: dict[str, Any]) -> None:
     with pytest.raises(TookTooLong):
         warm_pool.ask(work(request_of, 0.001, MEMORY))
     assert warm_pool._waiting == []
 
 
-def test_one_that_nobody_uses_is_ended(warm_pool: WarmPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unused_worker_is_ended(warm_pool: WarmPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_module, "IDLE_S", 0.2)
     warm_pool.prepare()
     (process,) = warm_pool._waiting
@@ -88,7 +88,7 @@ def test_one_that_nobody_uses_is_ended(warm_pool: WarmPool, monkeypatch: pytest.
     assert warm_pool._waiting == []
 
 
-def test_one_that_died_while_it_waited_is_replaced(warm_pool: WarmPool, request_of: dict[str, Any]) -> None:
+def test_a_worker_that_died_while_idle_is_replaced(warm_pool: WarmPool, request_of: dict[str, Any]) -> None:
     warm_pool.prepare()
     (process,) = warm_pool._waiting
     process.send_signal(signal.SIGKILL)
@@ -110,7 +110,7 @@ child.main("engine")
 """
 
 
-def test_one_that_waits_ends_when_who_started_it_is_gone() -> None:
+def test_an_idle_worker_ends_with_the_process_that_started_it() -> None:
     process = start("engine")
     assert process.stdin is not None and process.stdout is not None
     process.stdin.close()
@@ -118,7 +118,7 @@ def test_one_that_waits_ends_when_who_started_it_is_gone() -> None:
     process.stdout.close()
 
 
-def test_one_that_works_ends_when_who_asked_is_gone() -> None:
+def test_a_busy_worker_ends_when_its_caller_is_gone() -> None:
     process = subprocess.Popen([sys.executable, "-c", WASTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(Work("waster", {}, seconds=100, memory=4_000_000_000).message())

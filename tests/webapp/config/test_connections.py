@@ -73,7 +73,7 @@ def test_a_connection_notices_within_seconds_that_the_network_is_gone() -> None:
         assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) + 3 * raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) == 25
 
 
-def test_a_thread_that_lasts_keeps_its_connection(thread: ThreadPoolExecutor) -> None:
+def test_a_long_lived_thread_keeps_its_connection(thread: ThreadPoolExecutor) -> None:
     assert thread.submit(backend).result() == thread.submit(backend).result()
 
 
@@ -83,7 +83,7 @@ def test_a_connection_that_broke_is_replaced(thread: ThreadPoolExecutor) -> None
     assert thread.submit(backend).result() != broken
 
 
-def test_a_connection_is_given_back_but_not_from_inside_a_transaction(thread: ThreadPoolExecutor) -> None:
+def test_a_connection_is_returned_only_outside_transactions(thread: ThreadPoolExecutor) -> None:
     def kept_inside() -> bool:
         with transaction.atomic():
             before = backend_now()
@@ -127,7 +127,7 @@ def in_a_thread(act: Callable[[], T]) -> T:
         return pool.submit(request).result()
 
 
-def test_the_next_request_goes_on_with_the_connection_of_the_last(idle_connections: IdleConnections) -> None:
+def test_the_next_request_reuses_the_connection(idle_connections: IdleConnections) -> None:
     assert in_a_thread(backend_now) == in_a_thread(backend_now)
 
 
@@ -137,14 +137,14 @@ def test_no_more_connections_are_kept_than_allowed(idle_connections: IdleConnect
     assert comes_down_to(before | {both[1]})
 
 
-def test_a_connection_that_ended_while_it_was_kept_is_not_used(idle_connections: IdleConnections) -> None:
+def test_a_pooled_connection_that_was_closed_is_not_used(idle_connections: IdleConnections) -> None:
     kept = in_a_thread(backend_now)
     ended(kept)
     assert comes_down_to(sessions() - {kept})
     assert in_a_thread(backend_now) != kept
 
 
-def test_a_connection_in_the_middle_of_a_transaction_is_not_kept(idle_connections: IdleConnections) -> None:
+def test_a_connection_inside_a_transaction_is_not_pooled(idle_connections: IdleConnections) -> None:
     def left_open() -> int:
         connection.set_autocommit(False)
         return backend_now()
@@ -152,7 +152,7 @@ def test_a_connection_in_the_middle_of_a_transaction_is_not_kept(idle_connection
     assert in_a_thread(left_open) != in_a_thread(backend_now)
 
 
-def test_a_connection_with_other_limits_is_another(idle_connections: IdleConnections) -> None:
+def test_connections_with_different_limits_are_not_shared(idle_connections: IdleConnections) -> None:
     def limit() -> str:
         with connection.cursor() as cursor:
             cursor.execute("SHOW statement_timeout")
@@ -166,7 +166,7 @@ def test_a_connection_with_other_limits_is_another(idle_connections: IdleConnect
     assert in_a_thread(limited) == "7s"
 
 
-def test_connections_that_nobody_uses_are_closed(idle_connections: IdleConnections, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unused_connections_are_closed(idle_connections: IdleConnections, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(IDLE_CONNECTIONS, "limit", 2)
     before = sessions() | {backend_now()}
     old, kept = in_a_thread(lambda: (in_a_thread(backend_now), backend_now()))

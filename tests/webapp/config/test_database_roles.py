@@ -41,12 +41,12 @@ def rights(role: str) -> dict[str, set[str]]:
     return names
 
 
-def test_the_tests_run_as_the_application() -> None:
+def test_tests_connect_with_the_role_of_the_application() -> None:
     assert rows("SELECT current_user, rolsuper FROM pg_roles WHERE rolname = current_user") == [(settings.DATABASE_APPLICATION_ROLE, False)]
     assert settings.DATABASE_OWNER["USER"] != settings.DATABASE_APPLICATION_ROLE
 
 
-def test_the_application_adds_to_the_audit_log_and_changes_all_other_rows() -> None:
+def test_the_application_may_only_append_to_the_audit_log() -> None:
     found = rights(settings.DATABASE_APPLICATION_ROLE)
     assert len(found) > 30
     for name, what in found.items():
@@ -82,7 +82,7 @@ def test_the_application_changes_neither_schema_nor_server(text: str) -> None:
         rows(text)
 
 
-def test_the_reader_sees_what_streams_and_queries_found_and_nothing_of_people() -> None:
+def test_the_reader_role_sees_results_but_no_user_data() -> None:
     found = rights(settings.DATABASE_READER_ROLE)
     read = {name for name, what in found.items() if what}
     assert all(what <= {"SELECT"} for what in found.values())
@@ -92,20 +92,20 @@ def test_the_reader_sees_what_streams_and_queries_found_and_nothing_of_people() 
         assert found[name] == set(), name
 
 
-def test_functions_of_the_owner_find_nothing_that_others_put_before() -> None:
+def test_functions_of_the_owner_have_a_fixed_search_path() -> None:
     definers = rows("SELECT proname, proconfig FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace")
     assert {name for name, _ in definers} >= {"detections_partition_ensure", "detections_partition_drop"}
     assert all(config == ["search_path=pg_catalog, pg_temp"] for _, config in definers)
 
 
 @pytest.mark.parametrize("span", [-1102, 7802, 2**31 - 1])
-def test_a_partition_that_cannot_be_is_refused(span: int) -> None:
+def test_an_invalid_partition_is_refused(span: int) -> None:
     for name in ("detections_partition_ensure", "detections_partition_drop"):
         with pytest.raises(Exception, match="no partition has the number"), transaction.atomic():
             rows(f"SELECT {name}(%s)", span)
 
 
-def test_partitions_hold_what_the_program_puts_into_them() -> None:
+def test_rows_land_in_the_partitions_that_the_program_computes() -> None:
     from webapp.detections.partitions import FIRST, LAST, SPAN, partitions_ensure, span_of
 
     wanted = {FIRST - 1: ("MINVALUE", FIRST * SPAN), -1: (-SPAN, 0), 3: (3 * SPAN, 4 * SPAN), LAST + 1: ((LAST + 1) * SPAN, "MAXVALUE")}
@@ -120,7 +120,7 @@ def test_partitions_hold_what_the_program_puts_into_them() -> None:
     assert span_of(3 * SPAN) == span_of(4 * SPAN - 1) == 3
 
 
-def test_no_session_holds_others_up_for_ever() -> None:
+def test_sessions_have_time_limits_for_locks_and_idle_transactions() -> None:
     assert [rows(f"SHOW {name}")[0][0] for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")] == [
         "30s",
         "10s",

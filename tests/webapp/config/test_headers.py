@@ -48,7 +48,7 @@ def test_every_answer_carries_the_security_headers_logged_in_or_not(
         check_headers(client_of(user).get(address))
 
 
-def test_a_static_file_carries_them_too(db: None) -> None:
+def test_static_files_have_the_security_headers_too(db: None) -> None:
     answer = Client().get("/static/icons/favicon.svg")
     assert answer.status_code == 200
     check_headers(answer)
@@ -66,7 +66,7 @@ def test_a_front_end_that_is_built_anew_is_served_without_a_restart(tmp_path: Pa
     get_finder.cache_clear()
 
 
-def test_an_unforeseen_error_carries_them_and_reveals_nothing(
+def test_server_errors_have_the_security_headers_and_reveal_nothing(
     people: SimpleNamespace, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*args: Any, **kwargs: Any) -> None:
@@ -91,7 +91,7 @@ def test_no_page_has_an_inline_script_or_style(people: SimpleNamespace, client_o
         assert not re.search(r"<style|\sstyle=|\son\w+=", text), page
 
 
-def test_page_data_is_json_that_no_name_can_break_out_of(people: SimpleNamespace, client_of: Callable[..., APIClient], feed: Any) -> None:
+def test_names_cannot_break_out_of_page_data(people: SimpleNamespace, client_of: Callable[..., APIClient], feed: Any) -> None:
     feed.title = "</script><script>alert(1)</script>"
     feed.save()
     text = client_of(people.owner).get("/").content.decode()
@@ -103,7 +103,7 @@ def test_page_data_is_json_that_no_name_can_break_out_of(people: SimpleNamespace
     assert data["me"]["name"] == "owner"
 
 
-def test_a_foreign_query_has_no_page(people: SimpleNamespace, client_of: Callable[..., APIClient], query: Any) -> None:
+def test_queries_of_others_have_no_page(people: SimpleNamespace, client_of: Callable[..., APIClient], query: Any) -> None:
     assert client_of(people.viewer).get(f"/queries/{query.pk}").status_code == 200
     assert client_of(people.stranger).get(f"/queries/{query.pk}").status_code == 404
 
@@ -149,7 +149,7 @@ def test_the_deployment_check_names_connections_without_tls(variable: str, value
     assert [one.msg.partition(" is on")[0] for one in connections_to_other_machines_use_tls()] == named
 
 
-def test_settings_can_be_read_without_any_environment_but_nothing_is_served() -> None:
+def test_settings_load_without_an_environment_but_nothing_is_served() -> None:
     assert run_manage("help").returncode == 0
     done = run_manage("check")
     assert done.returncode != 0 and "SECRET_KEY is not set" in done.stderr

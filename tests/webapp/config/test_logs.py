@@ -19,14 +19,14 @@ from webapp.config.logs import OneLine
 FORGED = "x\n2026-01-01T00:00:00.000Z INFO webapp: all is well\r\x1b[2J\u2028y"
 
 
-def test_what_outsiders_send_adds_no_line_to_the_log() -> None:
+def test_input_of_outsiders_adds_no_line_to_the_log() -> None:
     formatter = OneLine("{asctime} {levelname} {name}: {message}", style="{")
     line = formatter.format(logging.LogRecord("webapp", logging.WARNING, "", 0, "no feed %s", (FORGED,), None))
     assert len(line.splitlines()) == 1 and "\\n2026-01-01" in line and "\x1b" not in line
     assert line[:4].isdigit() and line.split(" ")[0].endswith("Z"), "the time is in UTC and says so"
 
 
-def test_no_line_of_a_trace_passes_for_an_entry() -> None:
+def test_no_line_of_a_traceback_looks_like_an_entry() -> None:
     try:
         raise ValueError(FORGED)
     except ValueError:
@@ -67,7 +67,7 @@ def test_the_settings_read_secrets_from_files_and_write_entries_where_the_operat
         assert (done.stdout if given == "-" else (tmp_path / "lines").read_text()) == "from a file\n"
 
 
-def test_a_token_is_named_and_not_given_away() -> None:
+def test_logs_name_tokens_without_revealing_them() -> None:
     record = logging.LogRecord("x", logging.WARNING, "f", 1, "Not Found: %s", ("/api/v1/track/vans/vdt_abcd1234-efgh_5678?id=a",), None)
     record.message = record.getMessage()
     assert OneLine("{message}", style="{").formatMessage(record) == "Not Found: /api/v1/track/vans/vdt_abcd...?id=a"

@@ -269,7 +269,7 @@ def test_pages_of_an_account_ask_for_a_log_in(name: str, client_of: Callable[...
 
 
 @pytest.mark.parametrize("name", sorted({*PERSONAL, *TEAMS, *LISTS, *OWNED}))
-def test_the_api_answers_401_to_nobody(name: str, things: dict[str, Any], client_of: Callable[..., APIClient]) -> None:
+def test_the_api_answers_401_to_anonymous_requests(name: str, things: dict[str, Any], client_of: Callable[..., APIClient]) -> None:
     for method in (PERSONAL | TEAMS | LISTS | OWNED)[name]:
         assert ask(client_of(None), method, address_of(name, things)) == 401, method
 
@@ -290,7 +290,7 @@ def test_alerts_and_their_counts_are_hidden_from_a_stranger(
     assert client_of(people.stranger).post("/api/v1/alerts/bulk", {"ids": [things["alert"].pk], "action": "resolve"}).json() == {"changed": []}
 
 
-def test_a_foreign_feed_cannot_be_used_by_name(things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_feeds_of_others_cannot_be_used_by_name(things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.stranger)
     border = {"family": "border", "region": {"center": [0, 0], "radius": 1}}
     assert client.post("/api/v1/queries/", {"feed": "yard", "name": "x", "specification": border}).status_code == 400
@@ -304,14 +304,12 @@ def test_a_foreign_feed_cannot_be_used_by_name(things: dict[str, Any], people: S
     assert answer.json()["faults"][0]["pointer"].startswith("/queries")
 
 
-def test_nobody_puts_an_object_into_a_team_that_is_not_theirs(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+def test_users_cannot_put_objects_into_teams_of_others(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     region = {"feed": "yard", "name": "x", "geometry": {"center": [0, 0], "radius": 1}, "team": people.elsewhere.pk}
     assert client_of(people.owner).post("/api/v1/regions/", region).json()["faults"][0]["pointer"] == "/team"
 
 
-def test_owner_version_and_the_like_are_not_to_be_written(
-    things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]
-) -> None:
+def test_owner_version_and_similar_fields_are_read_only(things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     address = address_of("api-query", things)
     before = client_of(people.owner).get(address).json()
     changed = {"owner": people.stranger.pk, "version": 99, "editable": False, "id": 5, "kinds": ["x"]}

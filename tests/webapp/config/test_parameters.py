@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db]
         ("alerts/?stat=new", {"/stat": "state"}),
     ],
 )
-def test_a_misspelt_parameter_is_refused_with_the_one_that_was_meant(
+def test_a_misspelt_parameter_is_refused_with_a_suggestion(
     address: str, meant: dict[str, str], feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     answer = client_of(people.owner).get(f"/api/v1/{address}")
@@ -36,7 +36,7 @@ def test_a_misspelt_parameter_is_refused_with_the_one_that_was_meant(
     assert all(f"did you mean '{name}'" in faults[pointer] for pointer, name in meant.items()), faults
 
 
-def test_a_parameter_that_no_row_can_go_by_is_refused_where_rows_are_sent(feed: Feed) -> None:
+def test_parameters_that_cannot_apply_to_rows_are_refused_by_exports(feed: Feed) -> None:
     answer = APIClient().generic("POST", "/api/v1/feeds/yard/events?map=entity%3Dmmsi", b"", "text/csv")
     assert answer.status_code == 400
     assert "unknown parameter 'map'" in answer.json()["faults"][0]["message"]
@@ -56,7 +56,7 @@ def test_a_parameter_that_no_row_can_go_by_is_refused_where_rows_are_sent(feed: 
         "alerts/?feed=yard&state=new&state=acknowledged&severity=low&page_size=3",
     ],
 )
-def test_documented_parameters_are_taken(address: str, feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_documented_parameters_are_accepted(address: str, feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     assert client_of(people.owner).get(f"/api/v1/{address}").status_code == 200
 
 
@@ -92,6 +92,6 @@ print(len(found), len(set(found)))
 """
 
 
-def test_the_first_requests_of_a_process_may_come_together() -> None:
+def test_the_first_requests_of_a_process_may_be_concurrent() -> None:
     done = subprocess.run([sys.executable, "-c", TOGETHER], capture_output=True, text=True, timeout=120)
     assert done.stdout.split() == ["12", "1"], done.stderr

@@ -140,7 +140,7 @@ def expected(name: str, method: str, actor: str, sharing: str) -> set[int]:
 
 
 @pytest.mark.parametrize("name", sorted(OWNED))
-def test_an_object_is_reached_by_whom_it_is_shared_with(name: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exactly_the_permitted_users_reach_an_object(name: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     # Test messages need no network here: who may send one is asked.
     monkeypatch.setattr("webapp.alerts.webhooks.send", lambda *args, **options: None, raising=False)
     wrong = []
@@ -158,7 +158,7 @@ def test_an_object_is_reached_by_whom_it_is_shared_with(name: str, world: World,
 
 
 @pytest.mark.parametrize("name", sorted(OWNED_PAGES))
-def test_a_page_of_an_object_is_reached_by_whom_it_is_shared_with(name: str, world: World, client_of: Callable[..., APIClient]) -> None:
+def test_exactly_the_permitted_users_reach_the_page_of_an_object(name: str, world: World, client_of: Callable[..., APIClient]) -> None:
     for sharing in SHARINGS:
         world.share(sharing)
         assert ask(client_of(None), "GET", address_of(name, world.things)) in (302, 404), (sharing, "nobody")
@@ -169,7 +169,7 @@ def test_a_page_of_an_object_is_reached_by_whom_it_is_shared_with(name: str, wor
             assert status in wanted, (sharing, actor)
 
 
-def test_a_socket_sees_of_a_feed_what_the_api_shows(world: World) -> None:
+def test_sockets_and_api_show_the_same_of_a_feed(world: World) -> None:
     for sharing in SHARINGS:
         world.share(sharing)
         for actor in ACTORS:
@@ -179,7 +179,7 @@ def test_a_socket_sees_of_a_feed_what_the_api_shows(world: World) -> None:
 
 
 @pytest.mark.parametrize("kind", ["feed", "region", "query"])
-def test_lists_hold_what_is_shared_with_the_reader(kind: str, world: World) -> None:
+def test_lists_contain_what_is_shared_with_the_reader(kind: str, world: World) -> None:
     address = reverse({"feed": "api-feeds", "region": "api-regions", "query": "api-queries"}[kind])
     for sharing in SHARINGS:
         world.share(sharing)
@@ -199,7 +199,7 @@ def test_pages_are_for_everyone_who_is_logged_in_and_two_for_admins(name: str, w
 
 
 @pytest.mark.parametrize("name", sorted({*LISTS, *PERSONAL}))
-def test_what_belongs_to_nobody_never_fails(name: str, world: World) -> None:
+def test_objects_without_an_owner_cause_no_errors(name: str, world: World) -> None:
     for method in (LISTS | PERSONAL)[name]:
         for actor in ("viewer", "owner", "root"):
             with transaction.atomic():

@@ -35,7 +35,7 @@ def german(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> APIC
     return client_of(people.operator)
 
 
-def test_events_of_jobs_and_feeds(feed: Any, german: APIClient, people: SimpleNamespace) -> None:
+def test_events_of_jobs_and_feeds_are_translated(feed: Any, german: APIClient, people: SimpleNamespace) -> None:
     job = Job.objects.get(name="main")
     services.job_stop(job=job, user=people.operator)
     reason = Message("the job {job} is not running ({what})", job="main", what=Message("waiting to start again"))
@@ -47,19 +47,21 @@ def test_events_of_jobs_and_feeds(feed: Any, german: APIClient, people: SimpleNa
     assert JobEvent.objects.get(feed=feed).text == "Rows have waited for 12 s: the job main is not running (waiting to start again)."
 
 
-def test_why_a_job_failed(feed: Any, german: APIClient) -> None:
+def test_the_reason_of_a_failed_job_is_translated(feed: Any, german: APIClient) -> None:
     Job.objects.update(last_error=str(Message("It gave no sign of life for {seconds} s and was ended by force.", seconds=90)))
     assert german.get("/api/v1/jobs/main/").json()["last_error"] == "Er gab 90 s lang kein Lebenszeichen und wurde gewaltsam beendet."
 
 
-def test_a_damaged_log(feed: Any, german: APIClient, people: SimpleNamespace) -> None:
+def test_the_damage_of_a_log_is_translated(feed: Any, german: APIClient, people: SimpleNamespace) -> None:
     feed_set_aside(feed=feed, damage=LogDamaged(feed.name, Message("rows {first} to {last} are missing", first=3, last=5)))
     shown = german.get(f"/api/v1/feeds/{feed.name}/").json()
     assert shown["damage"].startswith("Das Log ist beschädigt (die Zeilen 3 bis 5 fehlen).")
     assert shown["events"][0]["text"] == shown["damage"]
 
 
-def test_why_a_message_did_not_arrive(feed: Any, people: SimpleNamespace, german: APIClient, client_of: Callable[..., APIClient]) -> None:
+def test_the_reason_of_a_failed_delivery_is_translated(
+    feed: Any, people: SimpleNamespace, german: APIClient, client_of: Callable[..., APIClient]
+) -> None:
     channel = Channel.objects.create(
         owner=people.owner, name="desk", url="https://hooks.example.org/", disabled_reason="The receiver answered 410 Gone."
     )
@@ -70,7 +72,7 @@ def test_why_a_message_did_not_arrive(feed: Any, people: SimpleNamespace, german
     assert delivery["error"] == "Der Empfänger hat nicht rechtzeitig geantwortet."
 
 
-def test_why_a_connector_waits(feed: Any, people: SimpleNamespace, german: APIClient) -> None:
+def test_the_reason_of_a_waiting_connector_is_translated(feed: Any, people: SimpleNamespace, german: APIClient) -> None:
     error = str(Message("The database is away: {why}", why="no connection"))
     now = timezone.now()
     Connector.objects.create(
@@ -104,6 +106,6 @@ def test_samples_are_offered_and_made_in_the_readers_language(german: APIClient)
         ("", b"\xff\x00", "Too many feeds at once."),
     ],
 )
-def test_errors_of_a_socket(chosen: str, asked: bytes, message: str) -> None:
+def test_errors_of_sockets_are_translated(chosen: str, asked: bytes, message: str) -> None:
     scope = {"user": SimpleNamespace(language=chosen), "headers": [(b"accept-language", asked)]}
     assert frames.error("too-many", Message("Too many feeds at once."), language_of_socket(scope))["message"] == message

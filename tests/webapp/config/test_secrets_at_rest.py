@@ -48,7 +48,7 @@ def stored() -> dict[str, str]:
         return dict(zip(("url", "secret", "old_secret"), cursor.fetchone(), strict=True))
 
 
-def test_the_database_holds_no_secret_that_can_be_read(channel: Any, authenticator: Any) -> None:
+def test_the_database_holds_no_readable_secret(channel: Any, authenticator: Any) -> None:
     from webapp.alerts.models import Channel
 
     row = stored()
@@ -71,7 +71,7 @@ def test_a_channel_still_signs_and_shows_its_address(channel: Any, client_of: An
     assert client_of(channel.owner).get(f"/api/v1/channels/{channel.pk}/").json()["url"] == channel.url
 
 
-def test_a_new_key_takes_over_and_the_old_one_may_go(channel: Any, authenticator: Any, settings: Any) -> None:
+def test_a_rotation_to_a_new_key_makes_the_old_one_unnecessary(channel: Any, authenticator: Any, settings: Any) -> None:
     from webapp.alerts.models import Channel
     from webapp.audit.models import Entry
 
@@ -89,7 +89,7 @@ def test_a_new_key_takes_over_and_the_old_one_may_go(channel: Any, authenticator
     assert entry.detail["rows"] >= 2 and entry.means == "command"
 
 
-def test_what_an_older_cipher_wrote_is_read_and_written_anew_by_a_rotation(channel: Any, authenticator: Any, settings: Any) -> None:
+def test_a_rotation_rewrites_values_of_an_older_cipher(channel: Any, authenticator: Any, settings: Any) -> None:
     from cryptography.fernet import Fernet
 
     from webapp.alerts.models import Channel
@@ -103,7 +103,7 @@ def test_what_an_older_cipher_wrote_is_read_and_written_anew_by_a_rotation(chann
     assert stored()["url"].startswith("gcm1:") and Channel.objects.get().url == channel.url
 
 
-def test_what_was_changed_or_made_with_another_key_opens_nothing(settings: Any) -> None:
+def test_altered_values_and_values_of_another_key_are_rejected(settings: Any) -> None:
     """AES-256-GCM says so itself: 11.3.2 of OWASP ASVS 5."""
     settings.SECRETS_KEYS = [OLD]
     sealed = seal("a secret of a channel")
@@ -116,7 +116,7 @@ def test_what_was_changed_or_made_with_another_key_opens_nothing(settings: Any) 
             unseal(broken)
 
 
-def test_another_cipher_takes_over_when_it_is_put_first(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_cipher_encrypts_new_values(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from webapp.config import algorithms, secrets_at_rest
 
     settings.SECRETS_KEYS = [OLD]
@@ -136,18 +136,18 @@ def test_a_rotation_without_the_old_key_changes_nothing(channel: Any, settings: 
 
 
 @pytest.mark.parametrize(("keys", "message"), [([], "is not set"), (["short"], "key 1 is not 32 bytes"), ([NEW, "ö"], "key 2 is not 32 bytes")])
-def test_keys_that_are_none_are_reported(settings: Any, keys: list[str], message: str) -> None:
+def test_invalid_keys_are_reported(settings: Any, keys: list[str], message: str) -> None:
     settings.SECRETS_KEYS = keys
     with pytest.raises(ImproperlyConfigured, match=message):
         check_keys()
 
 
-def test_a_key_as_it_is_made_works(settings: Any) -> None:
+def test_a_generated_key_works(settings: Any) -> None:
     settings.SECRETS_KEYS = [secrets.token_urlsafe(32)]
     assert unseal(seal("grüße")) == "grüße" and seal("x") != seal("x") and seal("") == ""
 
 
-def test_what_was_stored_in_clear_is_encrypted_by_the_migration(transactional_db: None, people: SimpleNamespace) -> None:
+def test_the_migration_encrypts_values_stored_in_clear(transactional_db: None, people: SimpleNamespace) -> None:
     from webapp.alerts.deliveries import channel_create
     from webapp.alerts.models import Channel
 
@@ -184,7 +184,7 @@ def test_a_worker_refuses_to_start_with_a_key_that_does_not_fit(transactional_db
     assert f"VEDETTE_SECRETS_KEYS does not fit: url of channel {channel.pk} cannot be decrypted. Add the key" in refused.stderr
 
 
-def test_what_does_not_fit_says_so_when_it_is_read(channel: Any, settings: Any) -> None:
+def test_reading_a_value_of_another_key_names_the_cause(channel: Any, settings: Any) -> None:
     from webapp.alerts.models import Channel
 
     settings.SECRETS_KEYS = [NEW]

@@ -8,7 +8,7 @@ from typing import Any
 from webapp.config.templatetags.vite import vite
 
 
-def test_a_page_names_everything_that_its_script_imports_at_once(settings: Any, tmp_path: Path) -> None:
+def test_a_page_preloads_all_imports_of_its_script(settings: Any, tmp_path: Path) -> None:
     settings.VITE_MANIFEST = tmp_path / "manifest.json"
     chunks = {
         "src/pages/desk.ts": {"file": "desk.js", "imports": ["_table.js", "_texts.js"], "dynamicImports": ["_map.js"], "css": ["desk.css"]},

@@ -23,13 +23,13 @@ def german() -> Iterator[None]:
         yield
 
 
-def test_values_stand_where_the_language_puts_them(german: None) -> None:
+def test_values_are_placed_as_the_translation_orders_them(german: None) -> None:
     said = unknown_name("widht", ["width", "height"], what=Message("column"))
     assert said == "unknown column 'widht'; did you mean 'width'? Known: height, width"
     assert translated(said) == "Spalte 'widht' ist unbekannt; meinten Sie 'width'? Bekannt: height, width"
 
 
-def test_messages_within_messages_are_said_too(german: None) -> None:
+def test_messages_within_messages_are_translated(german: None) -> None:
     said = Message("unexpected {found}; expected {expected}", found="'x'", expected=either([Message("a number"), Message("a name")]))
     assert translated(said) == "'x' ist hier unerwartet; erwartet: eine Zahl oder ein Name"
 
@@ -47,27 +47,27 @@ def test_english_readers_get_the_sentence_unchanged() -> None:
 @pytest.mark.parametrize(
     "given", ["{count:,} {what} {0} %s", "{self.__class__}", "{name!r:>99999999}", "}{", "unknown column {what}. Known: {known}"]
 )
-def test_what_users_write_is_no_text_with_places(german: None, given: str) -> None:
+def test_user_text_is_not_read_as_a_message_text(german: None, given: str) -> None:
     assert translated(Message("the key {key} is missing", key=given)) == f"der Schlüssel {given} fehlt"
 
 
 @pytest.mark.parametrize("given", ["{count:,} {what} {0} %s", "{self.__class__}", "{name!r:>99999999}", "}{"])
-def test_what_users_wrote_is_no_text_with_places_when_it_was_stored(german: None, given: str) -> None:
+def test_stored_user_text_is_not_read_as_a_message_text(german: None, given: str) -> None:
     assert translated(f"the key {given} is missing") == f"der Schlüssel {given} fehlt"
 
 
 @pytest.mark.parametrize("written", [["{a.__class__} {a!r:>999999999}", {"a": "x"}], ["{a}" * 50, {}]])
-def test_a_text_of_a_child_process_formats_nothing(written: Any) -> None:
+def test_a_text_of_a_child_process_cannot_use_format_syntax(written: Any) -> None:
     assert len(message_from_json(written)) < 200
 
 
 @pytest.mark.parametrize("written", ["x", ["x"], ["x", []], [1, {}], ["{a}", {"a": [1]}], None])
-def test_other_things_of_a_child_process_are_no_messages(written: Any) -> None:
+def test_invalid_messages_of_a_child_process_are_refused(written: Any) -> None:
     with pytest.raises(ValueError, match="no message"):
         message_from_json(written)
 
 
-def test_a_message_survives_the_way_out_of_a_process() -> None:
+def test_a_message_survives_serialisation() -> None:
     said = Message("{what} must be a variable, a name or a number, not {term}", what=Message("the length of a list"), term="f(X)")
     again = message_from_json(json.loads(json.dumps(said.to_json())))
     assert again == said and again.values["what"] == Message("the length of a list")
@@ -86,7 +86,7 @@ def test_stored_sentences_are_recognised(german: None) -> None:
     assert wrong == [] and len(_forms("de")) > 300
 
 
-def test_sentences_that_seem_to_stand_within_each_other_for_ever_are_left(german: None) -> None:
+def test_the_depth_of_nested_sentences_is_limited(german: None) -> None:
     assert translated("line 1, column 1: " * 200).startswith("Zeile 1, Spalte 1: Zeile 1, Spalte 1: ")
     assert "must be " in translated("must be " * 400)
 
@@ -100,7 +100,7 @@ def test_sentences_that_seem_to_stand_within_each_other_for_ever_are_left(german
         ({"family": "composite", "version": 1, "name": "p", "primitives": {"A": {}}, "pattern": "A : : A"}, ["ist hier unerwartet; erwartet:"]),
     ],
 )
-def test_faults_of_a_query_come_in_the_language_of_the_reader(
+def test_faults_of_a_query_are_in_the_readers_language(
     people: SimpleNamespace, feed: Any, client_of: Callable[[Any], APIClient], specification: dict[str, Any], words: list[str]
 ) -> None:
     people.analyst.language = "de"
@@ -118,9 +118,7 @@ def test_faults_of_a_query_come_in_the_language_of_the_reader(
     assert asked == faults
 
 
-def test_the_gallery_of_rule_programs_is_in_the_language_of_the_reader(
-    people: SimpleNamespace, feed: Any, client_of: Callable[[Any], APIClient]
-) -> None:
+def test_the_gallery_is_in_the_readers_language(people: SimpleNamespace, feed: Any, client_of: Callable[[Any], APIClient]) -> None:
     client = client_of(people.analyst)
     german = client.get("/api/v1/queries/gallery", {"feed": feed.name}, headers={"Accept-Language": "de"}).json()["templates"]
     english = client.get("/api/v1/queries/gallery", {"feed": feed.name}).json()["templates"]

@@ -62,7 +62,7 @@ def test_a_sample_that_is_refused_leaves_no_file(client: APIClient, settings: An
     assert list((tmp_path / "uploads").iterdir()) == [] and not Upload.objects.exists()
 
 
-def test_made_samples_become_live_feeds_with_queries(client: APIClient, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_generated_samples_become_live_feeds_with_queries(client: APIClient, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     offered = [one for one in client.get(ADDRESS).json()["results"] if one["live"]]
     assert [one["name"] for one in offered] == ["strait", "city", "garages"] and all(one["queries"] and one["here"] for one in offered)
     made = client.post(ADDRESS, {"name": "strait", "team": people.harbour.pk})
@@ -120,7 +120,7 @@ def _answers_each_query(name: str, client: APIClient) -> None:
         assert first < sample["opens"]["instant"] < last and min(times) < last and first < max(times)
 
 
-def test_the_storms_of_2005_are_found_as_they_are_known(client: APIClient) -> None:
+def test_the_known_storms_of_2005_are_found(client: APIClient) -> None:
     """As the National Hurricane Center reports: four storms of category five; Katrina ashore in Florida on 25 August, in Louisiana on the 29th."""
     client.post(ADDRESS, {"name": "storms"})
     loaded(lambda upload: upload.state == "done")
@@ -140,7 +140,7 @@ def test_the_storms_of_2005_are_found_as_they_are_known(client: APIClient) -> No
     assert {(wanted[1], "Katrina", "08-25"), (wanted[1], "Wilma", "10-24"), (wanted[2], "Katrina", "08-29"), (wanted[2], "Rita", "09-24")} <= came
 
 
-def test_a_recording_that_is_not_included_is_made_of_the_users_file(client: APIClient, people: SimpleNamespace) -> None:
+def test_a_sample_without_its_recording_is_built_from_the_users_file(client: APIClient, people: SimpleNamespace) -> None:
     (buses,) = [one for one in client.get(ADDRESS).json()["results"] if one["name"] == "buses"]
     assert not buses["here"] and buses["file"] == "vehicles_bus_liverpool/positions.parquet"
     assert "not included" in client.post(ADDRESS, {"name": "buses"}).json()["faults"][0]["message"]
@@ -161,7 +161,7 @@ def test_a_file_that_does_not_fit_the_sample_stays_for_the_user(client: APIClien
     assert client.post(ADDRESS, {"name": "strait", "upload": upload}).status_code == 400
 
 
-def test_a_sample_takes_no_file_of_someone_else(client: APIClient, people: SimpleNamespace) -> None:
+def test_a_sample_refuses_files_of_other_users(client: APIClient, people: SimpleNamespace) -> None:
     answer = client.post(ADDRESS, {"name": "buses", "upload": _uploaded(people.stranger, BUSES)})
     assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/upload" and not Feed.objects.exists()
 

@@ -24,7 +24,7 @@ def test_admin_and_analyst_have_different_passwords(seeded: None) -> None:
     assert user("admin").check_password("of the admin 2") and not user("admin").check_password("of the analyst 1")
 
 
-def test_another_start_leaves_passwords_as_their_owners_chose_them(seeded: None) -> None:
+def test_a_restart_keeps_changed_passwords(seeded: None) -> None:
     for name in ("analyst", "admin"):
         chosen = user(name)
         chosen.set_password(f"chosen by {name}")
@@ -33,7 +33,7 @@ def test_another_start_leaves_passwords_as_their_owners_chose_them(seeded: None)
     assert user("analyst").check_password("chosen by analyst") and user("admin").check_password("chosen by admin")
 
 
-def test_an_admin_from_before_who_shares_the_analysts_password_gets_one_of_their_own(seeded: None) -> None:
+def test_an_admin_with_the_analysts_password_gets_a_new_one(seeded: None) -> None:
     admin = user("admin")
     admin.set_password("of the analyst 1")
     admin.save()

@@ -34,7 +34,7 @@ def test_missed_and_wrong_answers_are_counted(query: Query) -> None:
     assert (score.as_row()["precision"], score.as_row()["recall"]) == (1 / 3, 1 / 2)
 
 
-def test_an_answer_without_entities_speaks_of_those_in_its_evidence(query: Query) -> None:
+def test_an_answer_without_entities_is_about_those_in_its_evidence(query: Query) -> None:
     pallet = Happening("unescorted", ("pallet",), None, NOW, NOW)
     answer = put(query, "", NOW, NOW, evidence=[{"variable": "P", "entity": "pallet", "t": NOW, "x": None, "y": None}])
     assert compare([pallet], [pallet], [answer]).found == 1
@@ -74,7 +74,7 @@ def test_the_page_shows_how_good_the_demo_is(people: SimpleNamespace, client_of:
     assert score["missed"][0]["start"] == settled[0].start
 
 
-def test_what_was_missed_while_the_simulator_stood_still_does_not_count(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_answers_missed_while_the_simulator_paused_are_not_counted(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     feed, query = ocean(people)
     first, second, *others = settled_fronts()
     # Stopped within the first front, started again half an hour later; heartbeats went on.
@@ -94,18 +94,18 @@ def test_what_was_missed_while_the_simulator_stood_still_does_not_count(people: 
     assert [one["start"] for one in score["missed"]] == [one.start for one in afterwards[1:]]
 
 
-def test_no_demo_world_is_silent_as_long_as_a_pause() -> None:
+def test_no_demo_feed_is_silent_as_long_as_a_pause() -> None:
     for name in WORLDS:
         times = np.unique(world(name).rows(NOW, NOW + 150_000).column("t").to_numpy())
         assert np.diff([NOW, *times.tolist(), NOW + 150_000]).max() < PAUSE_MS, name
 
 
-def test_a_feed_without_rows_was_silent_all_the_time(people: SimpleNamespace) -> None:
+def test_a_feed_without_rows_counts_as_silent(people: SimpleNamespace) -> None:
     feed, _ = ocean(people)
     assert pauses(feed, NOW - HOUR, NOW) == [(NOW - HOUR, NOW)]
 
 
-def test_each_kind_of_answer_of_a_program_reports_its_own_kind_of_happening(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_each_kind_of_answer_is_compared_with_its_kind_of_truth(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     feed, query = ocean(people)
     Feed.objects.filter(pk=feed.pk).update(name="plaza")
     Query.objects.filter(pk=query.pk).update(name="What people do")
@@ -117,7 +117,7 @@ def test_each_kind_of_answer_of_a_program_reports_its_own_kind_of_happening(peop
     assert found == {"greeting": (0, 0, 0), "meeting": (0, 0, 0), "moving": (0, 0, 0), "fight": (1, 2, 1), "left-object": (0, 0, 0)}
 
 
-def test_only_demo_feeds_that_one_may_see_have_a_truth(feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_ground_truth_is_shown_only_for_visible_demo_feeds(feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     ocean(people)
     assert scores(client_of(people.viewer), "yard") == []
     assert client_of(people.stranger).get("/api/v1/detections/scores?feed=ocean").status_code == 404

@@ -31,7 +31,7 @@ def send(client: Any, end: int) -> None:
     simulate.send_history(cast(Any, Past()), cast(IngestClient, client), feed="ocean", end=end)
 
 
-def test_a_later_start_leaves_the_history_as_it_was_sent_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_later_start_does_not_change_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulate, "HISTORY_ROWS", 10)
     client = Ingest()
     send(client, 100)

@@ -28,7 +28,7 @@ def scenario(name: str) -> tuple[Feed, dict[str, dict[str, Any]], dict[str, Any]
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_every_query_of_a_scenario_can_be_registered(name: str) -> None:
+def test_every_query_of_a_demo_scenario_can_be_registered(name: str) -> None:
     feed, queries, regions = scenario(name)
     assert queries
     for query in queries.values():
@@ -52,7 +52,7 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize(("name", "kind", "minutes"), FOUND)
-def test_a_query_finds_what_its_world_says_and_nothing_else(name: str, kind: str, minutes: int) -> None:
+def test_a_query_finds_exactly_the_ground_truth(name: str, kind: str, minutes: int) -> None:
     place, end = world(name), NOW + minutes * 60_000
     rows = place.rows(NOW, end)
     # A hundred of the cars are enough, the one that makes the tour among them.
@@ -66,7 +66,7 @@ def test_a_query_finds_what_its_world_says_and_nothing_else(name: str, kind: str
 
 
 @pytest.mark.parametrize(("name", "query", "minutes", "slack"), PROGRAMS)
-def test_a_program_finds_what_its_world_says_from_beginning_to_end(name: str, query: str, minutes: int, slack: int) -> None:
+def test_a_program_finds_the_intervals_of_the_ground_truth(name: str, query: str, minutes: int, slack: int) -> None:
     place, end = world(name), NOW + minutes * 60_000
     reported = answers(name, lambda one: one["name"] == query, place.rows(NOW, end))
     document = scenario(name)[1][query]

@@ -32,7 +32,7 @@ def of(name: str) -> World:
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_reports_do_not_depend_on_how_they_are_asked_for(name: str) -> None:
+def test_reports_do_not_depend_on_the_spans_requested(name: str) -> None:
     end = SOON_MS.get(name, 3_000)
     whole = of(name).rows(NOW, NOW + end)
     parts = pa.concat_tables([of(name).rows(NOW + a, NOW + b) for a, b in ((0, 1), (1, 1_700), (1_700, 1_700), (1_700, end))])
@@ -50,20 +50,20 @@ def test_everybody_is_there_at_once_and_reports_soon(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*WORLDS} - {*SIZES}))
-def test_nobody_is_where_no_antenna_read_it_and_no_camera_saw_it(name: str) -> None:
+def test_positions_are_only_where_antennas_and_cameras_see(name: str) -> None:
     assert of(name).snapshot(NOW).num_rows == 0
     assert of(name).snapshot(NOW).schema == of(name).rows(NOW, NOW + 10_000).schema
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_places_are_valid_and_have_names_of_their_own(name: str) -> None:
+def test_regions_are_valid_and_have_unique_names(name: str) -> None:
     places = of(name).places()
     assert len({place.name for place in places}) == len(places)
     assert all(shape(place.geometry).is_valid and shape(place.geometry).area > 0 for place in places)
 
 
 @pytest.mark.parametrize("name", ["city", "plaza"])
-def test_who_truly_calls_at_a_place_reports_from_it(name: str) -> None:
+def test_true_visitors_of_a_place_report_from_it(name: str) -> None:
     places = {place.name: shape(place.geometry) for place in of(name).places()}
     reports = of(name).rows(NOW, NOW + 600_000)
     reports = reports.filter(pc.is_valid(reports["x"]))
@@ -90,7 +90,7 @@ def test_the_pursuer_keeps_behind_the_one_that_flees() -> None:
     assert abs(later["y"][pursuer].as_py() - now["y"][fled].as_py()) < 0.001
 
 
-def test_nobody_but_smugglers_comes_near_the_closed_area() -> None:
+def test_only_smugglers_come_near_the_closed_area() -> None:
     sea = Strait(1)
     closed = shapely.Polygon([strait.PLANE.to_metres(*corner) for corner in strait.CLOSED])
     near = {one.name for one in sea.vessels if shapely.LineString([knot[1:] for knot in one.journey.knots]).distance(closed) < 500}
@@ -98,7 +98,7 @@ def test_nobody_but_smugglers_comes_near_the_closed_area() -> None:
     assert len(near) == strait.SMUGGLERS
 
 
-def test_who_is_silent_sends_nothing() -> None:
+def test_silent_vessels_send_nothing() -> None:
     sea = Strait(1)
     reports = sea.rows(NOW, NOW + 3_600_000)
     entity, t = np.array(reports["entity"].to_pylist()), reports["t"].to_numpy()
@@ -129,7 +129,7 @@ def test_spells_and_fronts_show_in_the_buoys_readings() -> None:
         assert (warm_air & reached & span).any()
 
 
-def test_the_buoys_history_ends_where_it_is_asked_to() -> None:
+def test_the_history_of_the_buoys_ends_at_the_requested_time() -> None:
     t = of("ocean").history(NOW)["t"].to_numpy()
     assert (t[0] >= NOW - 6 * 86_400_000, t[-1] < NOW, (np.diff(t) >= 0).all()) == (True, True, True)
 
@@ -142,7 +142,7 @@ def test_a_plan_is_a_picture(plan: Callable[[], bytes], size: tuple[int, int]) -
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
-def test_everything_happens_on_every_plaza(seed: int) -> None:
+def test_every_kind_of_scene_happens_on_every_plaza(seed: int) -> None:
     least = {"greeting": 4, "meeting": 4, "moving": 4, "left-object": 3, "fight": 1, "crowd": 1, "round": 1, "visit": 15}
     happened = Counter(one.kind for one in world("plaza", seed).truth(0, plaza.CYCLE_MS))
     assert happened.keys() == least.keys()
@@ -173,7 +173,7 @@ def test_schedules_report_at_their_times_and_no_others(things: list[tuple[int, i
 
 
 @given(st.integers(-50_000, 50_000), st.integers(-40_000, 40_000), st.integers(0, 40_000))
-def test_halts_come_round_with_the_journey(phase: int, start: int, length: int) -> None:
+def test_halts_repeat_with_the_journey(phase: int, start: int, length: int) -> None:
     journey = Journey((0.0, 0.0))
     journey.go((10.0, 0.0), 2.0)
     journey.wait(3_000, "gate")

@@ -72,7 +72,7 @@ def test_answers_are_filtered_ordered_and_read_page_by_page(
 
 
 @pytest.mark.parametrize(("index", "withdrawn"), [("detections_withdrawn", True), ("detections_lasting", False)])
-def test_a_page_of_an_instant_reads_no_other_answers_of_its_day(index: str, withdrawn: bool, query: Query) -> None:
+def test_a_page_of_one_instant_reads_only_its_answers(index: str, withdrawn: bool, query: Query) -> None:
     """Nearly all are instants that were not taken back."""
     # Times of milliseconds since the epoch need more than 32 bits.
     begin = 1_763_700_000_000
@@ -100,7 +100,7 @@ def test_a_page_of_an_instant_reads_no_other_answers_of_its_day(index: str, with
     assert [one.start - begin for one in during] == ([] if withdrawn else [9_000])
 
 
-def test_pages_stay_right_while_answers_come_and_many_have_one_time(
+def test_pages_stay_correct_while_answers_arrive_and_many_share_one_time(
     query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     for i in range(7):
@@ -120,13 +120,11 @@ def test_pages_stay_right_while_answers_come_and_many_have_one_time(
 @pytest.mark.parametrize(
     "asked", ["", "feed=yard&from=x", "query=abc", "feed=yard&to=99999999999999999999999", "feed=yard&cursor=x", "feed=yard&cursor=1.zz"]
 )
-def test_a_bad_question_is_refused(asked: str, stored: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_invalid_parameters_are_refused(asked: str, stored: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     assert client_of(people.viewer).get(f"/api/v1/detections/?{asked}").status_code == 400
 
 
-def test_answers_of_a_query_that_is_not_shared_are_not_shown_among_others(
-    stored: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]
-) -> None:
+def test_answers_of_queries_that_are_not_shared_are_hidden(stored: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     private = query_register(owner=people.owner, feed=stored.feed, name="private", specification=stored.specification)
     hidden = put(private, "z", 12, 13)
     for asked in ("feed=yard", f"query={private.pk}", f"feed=yard&query={private.pk}", "feed=yard&entity=z"):
@@ -177,7 +175,7 @@ def test_an_empty_export_is_a_file_too(query: Query, people: SimpleNamespace, cl
 # -- jobs -------------------------------------------------------------------------------------------------------------------------
 
 
-def test_operators_start_and_stop_jobs_and_others_look(feed: Any, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_only_operators_start_and_stop_jobs(feed: Any, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     Job.objects.update(last_error="Traceback of the job")
     shown = client_of(people.viewer).get("/api/v1/jobs/").json()[0]
     assert (shown["name"], shown["feeds"], shown["editable"], shown["last_error"]) == ("main", ["yard"], False, "")
@@ -190,5 +188,5 @@ def test_operators_start_and_stop_jobs_and_others_look(feed: Any, people: Simple
     assert client_of(people.operator).get("/api/v1/jobs/none/").status_code == 404
 
 
-def test_a_stranger_learns_no_names_of_feeds_from_a_job(feed: Any, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_a_job_hides_the_names_of_feeds_from_strangers(feed: Any, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     assert client_of(people.stranger).get("/api/v1/jobs/main/").json()["feeds"] == []

@@ -53,7 +53,7 @@ def revisions(query: Query, seed: int) -> list[list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_follower_under_writers_sees_every_change_once_and_ends_with_what_is_stored(
+def test_a_follower_sees_every_change_once_beside_concurrent_writers(
     seed: int, feed: Feed, query: Query, people: SimpleNamespace, client_of: Client
 ) -> None:
     a_head(feed)
@@ -101,9 +101,7 @@ def test_a_follower_under_writers_sees_every_change_once_and_ends_with_what_is_s
     assert any(weight < 1 for _, _, weight, _ in seen)
 
 
-def test_what_is_followed_can_be_narrowed_and_numbers_go_on_all_the_same(
-    feed: Feed, query: Query, people: SimpleNamespace, client_of: Client
-) -> None:
+def test_filters_of_a_follower_do_not_change_the_numbering(feed: Feed, query: Query, people: SimpleNamespace, client_of: Client) -> None:
     a_head(feed)
     store(feed, [crossing(query, "a", 1), crossing(query, "b", 1, kind="out")], 0)
     store(feed, [crossing(query, "a", 2, kind="out")], 1)
@@ -119,7 +117,7 @@ def test_what_is_followed_can_be_narrowed_and_numbers_go_on_all_the_same(
     assert changes(client_of(people.viewer), 0).json()["results"] == [], "the feed is theirs to see, the query is not"
 
 
-def test_a_number_that_is_not_kept_or_not_reached_is_refused_with_the_remedy(
+def test_a_number_that_is_expired_or_in_the_future_is_refused_with_the_remedy(
     feed: Feed, query: Query, people: SimpleNamespace, client_of: Client
 ) -> None:
     a_head(feed)

@@ -70,7 +70,7 @@ def test_a_new_checkpoint_counts_its_batches_from_zero_again(feed: Feed, query: 
     assert Detection.objects.count() == 2
 
 
-def test_an_older_epoch_writes_nothing(feed: Feed, query: Query) -> None:
+def test_an_older_epoch_cannot_write(feed: Feed, query: Query) -> None:
     FeedHead.objects.update(epoch=2)
     with pytest.raises(sink.Fenced):
         store(feed, [crossing(query, "car", 10)])
@@ -78,7 +78,7 @@ def test_an_older_epoch_writes_nothing(feed: Feed, query: Query) -> None:
     assert not Outbox.objects.exists()
 
 
-def test_an_interval_that_ends_updates_its_row_whatever_the_order_of_the_changes(feed: Feed, query: Query) -> None:
+def test_the_end_of_an_interval_updates_its_row_in_any_order_of_changes(feed: Feed, query: Query) -> None:
     store(feed, [interval(query, "car", 5, None)])
     store(feed, [interval(query, "car", 5, 9), interval(query, "car", 5, None, weight=-1)], batch=1)
     row = Detection.objects.get()
@@ -158,7 +158,7 @@ def test_late_rows_become_dead_letters_with_the_reason(feed: Feed) -> None:
     assert FeedHead.objects.get().late == 1
 
 
-def test_strange_texts_arrive_as_they_are(feed: Feed, query: Query) -> None:
+def test_unusual_texts_are_stored_unchanged(feed: Feed, query: Query) -> None:
     name = 'a"b\\c\t{d},\n\\N ünï\x00'
     store(feed, [crossing(query, name, 1)])
     row = Detection.objects.get()
@@ -166,7 +166,7 @@ def test_strange_texts_arrive_as_they_are(feed: Feed, query: Query) -> None:
     assert row.evidence[0]["entity"] == Outbox.objects.get().payload["detections"][0]["entities"][0] == row.entities[0]
 
 
-def test_an_unknown_commit_that_took_place_is_not_repeated(feed: Feed, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_with_unknown_outcome_that_succeeded_is_not_repeated(feed: Feed, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
     """The transaction is committed, its answer lost: the head row says so."""
     lost = iter([True])
 
@@ -193,7 +193,7 @@ def test_a_commit_that_failed_is_repeated(feed: Feed, query: Query, monkeypatch:
     assert Detection.objects.count() == 1
 
 
-def test_the_job_gives_up_when_the_database_stays_away(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_job_gives_up_after_a_long_outage_of_the_database(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(name: str) -> None:
         raise OperationalError("no")
 
@@ -202,7 +202,7 @@ def test_the_job_gives_up_when_the_database_stays_away(feed: Feed, monkeypatch: 
         sink.commit(sink.FencedWrite(feed.pk, 1, 1, 0), timeout_s=0.3)
 
 
-def test_outbox_numbers_have_no_gaps_under_several_writers(feed: Feed, query: Query) -> None:
+def test_outbox_numbers_have_no_gaps_with_several_writers(feed: Feed, query: Query) -> None:
     """Batches and acknowledged alerts at once; some transactions are rolled back."""
 
     def acknowledge(i: int) -> None:
@@ -227,14 +227,14 @@ def test_outbox_numbers_have_no_gaps_under_several_writers(feed: Feed, query: Qu
     assert len(seqs) == 10 + 26
 
 
-def test_partitions_are_made_by_span_and_wild_times_share_one() -> None:
+def test_partitions_cover_spans_and_extreme_times_share_one() -> None:
     assert [span_of(t) for t in (-1, 0, SPAN - 1, SPAN, 2**62, -(2**62))] == [-1, 0, 0, 1, LAST + 1, FIRST - 1]
     partitions_ensure([-1, 0, LAST + 1, FIRST - 1, 0])
     partitions_ensure([0, 1])
     assert set(partitions_list()) >= {FIRST - 1, -1, 0, 1, LAST + 1}
 
 
-def test_answers_beyond_the_retention_go(feed: Feed, query: Query) -> None:
+def test_answers_older_than_the_retention_are_deleted(feed: Feed, query: Query) -> None:
     day = 86_400_000
     store(feed, [crossing(query, "car", 10), crossing(query, "car", 30 * day), interval(query, "bus", 10, None)], progress={"max_t": 31 * day})
     detections_expire()

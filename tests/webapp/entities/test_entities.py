@@ -29,7 +29,7 @@ def test_a_record_is_written_read_found_and_removed(feed: Any, people: SimpleNam
     assert not Record.objects.exists()
 
 
-def test_a_registry_comes_from_a_file_whole_or_not_at_all(feed: Any, people: SimpleNamespace, client_of: Client) -> None:
+def test_a_registry_file_is_imported_completely_or_not_at_all(feed: Any, people: SimpleNamespace, client_of: Client) -> None:
     client = client_of(people.operator)
 
     def send(text: str) -> Any:
@@ -54,7 +54,7 @@ def test_a_registry_comes_from_a_file_whole_or_not_at_all(feed: Any, people: Sim
     assert Record.objects.count() == 2, "nothing of a refused file is stored"
 
 
-def test_analysts_write_notes_that_only_they_remove(feed: Any, people: SimpleNamespace, client_of: Client) -> None:
+def test_notes_are_removed_only_by_their_authors(feed: Any, people: SimpleNamespace, client_of: Client) -> None:
     assert client_of(people.viewer).post(f"{YARD}/notes", {"entity": "a", "text": "x"}).status_code == 403
     assert client_of(people.stranger).post(f"{YARD}/notes", {"entity": "a", "text": "x"}).status_code == 404
     assert client_of(None).post(f"{YARD}/notes", {"entity": "a", "text": "x"}).status_code == 401
@@ -66,7 +66,7 @@ def test_analysts_write_notes_that_only_they_remove(feed: Any, people: SimpleNam
     assert client_of(people.analyst).delete(address).status_code == 204
 
 
-def test_users_who_see_the_feed_wait_for_an_entity(feed: Any, people: SimpleNamespace, client_of: Client, received: Callable[..., None]) -> None:
+def test_users_who_see_the_feed_can_watch_an_entity(feed: Any, people: SimpleNamespace, client_of: Client, received: Callable[..., None]) -> None:
     received(feed, [{"entity": "a", "t": 1000, "x": 0.0, "y": 0.0}])
     client = client_of(people.viewer)
     assert client.put(f"{YARD}/watch?id=a").json()["reported_t"] is None
@@ -86,7 +86,7 @@ def test_users_who_see_the_feed_wait_for_an_entity(feed: Any, people: SimpleName
     assert client.get("/api/v1/watches/").json() == []
 
 
-def test_nobody_waits_for_more_than_so_many(feed: Any, people: SimpleNamespace, client_of: Client) -> None:
+def test_the_number_of_watched_entities_is_limited(feed: Any, people: SimpleNamespace, client_of: Client) -> None:
     Watch.objects.bulk_create(Watch(user=people.viewer, feed=feed, entity=str(i), position=0) for i in range(WATCHES))
     assert client_of(people.viewer).put(f"{YARD}/watch?id=x").status_code == 400
     assert client_of(people.viewer).put(f"{YARD}/watch?id=1").status_code == 200
@@ -104,7 +104,9 @@ def test_the_regions_that_an_entity_visited(
     assert client_of(people.viewer).get(f"{YARD}/profile?id=b").json()["visited"]["visits"] == []
 
 
-def test_what_happened_in_a_region(feed: Any, region: Any, people: SimpleNamespace, client_of: Client, received: Callable[..., None]) -> None:
+def test_a_region_lists_its_alerts_and_visits(
+    feed: Any, region: Any, people: SimpleNamespace, client_of: Client, received: Callable[..., None]
+) -> None:
     client = client_of(people.viewer)
     assert client.get(f"/api/v1/regions/{region.pk}/activity").json()["inside"] == []
     ways = {"a": [(1000, 5), (2000, 20)], "b": [(1000, 20), (2000, 5), (3000, 5)], "c": [(1000, 20), (2000, 5), (5000, 20)]}

@@ -19,7 +19,7 @@ def known(entity: str = "1") -> tuple[str, dict[str, str]]:
     return record.name, record.attributes
 
 
-def test_facts_are_written_when_they_change(feed: Any, django_assert_num_queries: Any) -> None:
+def test_reported_attributes_are_stored_when_they_change(feed: Any, django_assert_num_queries: Any) -> None:
     assert registry_learn(feed=feed, facts={"1": {"name": "AURORA", "length": "120"}, "2": {"type": "tug"}}) == 2
     assert known() == ("AURORA", {"length": "120"}) and known("2") == ("", {"type": "tug"})
     with django_assert_num_queries(4) as asked:
@@ -29,7 +29,7 @@ def test_facts_are_written_when_they_change(feed: Any, django_assert_num_queries
     assert known() == ("BOREALIS", {"length": "120"})
 
 
-def test_what_people_wrote_stays(feed: Any) -> None:
+def test_attributes_edited_by_users_are_not_overwritten(feed: Any) -> None:
     record_put(feed=feed, entity="1", name="Our ferry", attributes={"owner": "us"})
     registry_learn(feed=feed, facts={"1": {"name": "AURORA", "length": "120", "type": "passenger"}})
     assert known() == ("Our ferry", {"owner": "us", "length": "120", "type": "passenger"})
@@ -41,7 +41,7 @@ def test_what_people_wrote_stays(feed: Any) -> None:
     assert known()[0] == "CERES", "the stream's own name again: it is the stream's to change"
 
 
-def test_a_stream_cannot_fill_the_registry_without_end(feed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_entities_learned_from_a_stream_is_limited(feed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "RECORDS", 3)
     monkeypatch.setattr(learning, "TOGETHER", 2)
     learn(feed=feed, facts={str(n): {"name": "x"} for n in range(9)} | {"n" * 501: {"name": "x"}, "c": {"name": "\x07"}})

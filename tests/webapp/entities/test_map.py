@@ -32,7 +32,7 @@ SPANS = st.lists(
 
 
 @given(ROWS, SPANS)
-def test_reports_within_an_answer_equal_looking_at_each(rows: list[tuple[str, int]], spans: list[tuple[list[str], int, int | None]]) -> None:
+def test_counts_of_reports_equal_a_row_by_row_count(rows: list[tuple[str, int]], spans: list[tuple[list[str], int, int | None]]) -> None:
     def holds(entity: str, t: int) -> bool:
         return any(entity in names and start <= t and (end is None or t < end or t == start) for names, start, end in spans)
 
@@ -40,7 +40,7 @@ def test_reports_within_an_answer_equal_looking_at_each(rows: list[tuple[str, in
     assert _within(table, spans).tolist() == [holds(*row) for row in rows]
 
 
-def test_cells_are_equal_on_the_screen() -> None:
+def test_heat_map_cells_have_equal_size_on_the_screen() -> None:
     grid = Grid((0.0, -80.0, 10.0, 80.0), 2, 4, True)
     places = pa.table({"x": [0.0, 5.0, 10.0, 10.1, 0.0], "y": [-80.0, 1.0, 80.0, 0.0, 55.0]})
     assert grid.cells(places["x"].to_numpy(), places["y"].to_numpy()).tolist() == [0, 5, 7, 4], "55 degrees is below Mercator's upper quarter"
@@ -68,7 +68,7 @@ def test_the_heat_of_reports_and_of_answers(feed: Any, query: Any, people: Simpl
 @pytest.mark.services
 @pytest.mark.django_db
 @pytest.mark.parametrize("address", ["density?bbox=0,0,10,10&columns=2&rows=2&", "movements?step=5&"])
-def test_one_user_does_not_read_all_of_the_past_at_once(
+def test_concurrent_reads_of_history_by_one_user_are_limited(
     address: str, feed: Any, people: SimpleNamespace, client_of: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each reads up to two million rows into the web process."""
@@ -83,7 +83,7 @@ def test_one_user_does_not_read_all_of_the_past_at_once(
 
 @pytest.mark.services
 @pytest.mark.django_db
-def test_values_come_from_the_registry_and_else_from_the_last_report(
+def test_values_come_from_the_registry_or_the_last_report(
     feed: Any, people: SimpleNamespace, client_of: Client, received: Callable[..., None]
 ) -> None:
     feed.columns = {"kind": "string"}

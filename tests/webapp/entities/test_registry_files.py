@@ -26,7 +26,7 @@ def geojson(**properties: str) -> str:
         ("entity" + ",a" * 500_000 + "\n" + "e\n" * 40_000, "at most 200 columns"),
     ],
 )
-def test_it_is_refused_at_once(text: str, words: str) -> None:
+def test_an_invalid_registry_file_is_refused_at_once(text: str, words: str) -> None:
     began = time.process_time()
     with pytest.raises(Refused) as refused:
         read_registry(text.encode())
@@ -34,7 +34,7 @@ def test_it_is_refused_at_once(text: str, words: str) -> None:
     assert time.process_time() - began < 2.0
 
 
-def test_entities_have_not_more_attributes_together_than_a_table_has_columns() -> None:
+def test_the_number_of_attributes_in_a_registry_is_limited() -> None:
     features = [{"properties": {"entity": f"e{n}", **{f"k{n}-{m}": "x" for m in range(49)}}} for n in range(5)]
     with pytest.raises(Refused, match="different attributes"):
         read_registry(json.dumps({"type": "FeatureCollection", "features": features}).encode())

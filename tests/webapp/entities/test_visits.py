@@ -33,7 +33,7 @@ def one_by_one(reports: list[Report]) -> list[tuple[str, int, int, bool]]:
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 8), st.integers(-1, 3), st.integers(0, 2)), max_size=14))
-def test_visits_are_those_that_one_finds_report_by_report(reports: list[Report]) -> None:
+def test_visits_agree_with_a_row_by_row_search(reports: list[Report]) -> None:
     names = ("entity", "t", "x", "y")
     kinds = (pa.string(), pa.int64(), pa.float64(), pa.float64())
     rows = pa.table({name: pa.array([report[i] for report in reports], kind) for i, (name, kind) in enumerate(zip(names, kinds, strict=True))})

@@ -26,7 +26,7 @@ def times(feed: Feed) -> list[int]:
     return [t for table in event_log(feed.name).read() for t in table["t"].to_pylist()]
 
 
-def test_a_row_eleven_days_ahead_is_a_dead_letter_and_makes_nothing_late(feed: Feed) -> None:
+def test_a_row_far_in_the_future_is_a_dead_letter_and_does_not_move_the_clock(feed: Feed) -> None:
     send(feed, T)
     receipt = send(feed, T + 11 * DAY, T + 1_000)
     assert (receipt.received, receipt.appended, receipt.dead, receipt.late) == (2, 1, 1, 0)
@@ -38,7 +38,7 @@ def test_a_row_eleven_days_ahead_is_a_dead_letter_and_makes_nothing_late(feed: F
     assert DeadLetter.objects.get().row["t"] == T + 11 * DAY
 
 
-def test_a_row_from_the_future_is_refused_with_the_clock_that_it_met(feed: Feed) -> None:
+def test_a_row_from_the_future_is_refused_with_the_clock_in_the_reason(feed: Feed) -> None:
     first = send(feed, T, T + 11 * DAY, T + 1_000, T + 12 * DAY)
     assert [letter["detail"].partition(":")[0] for letter in first.dead_letters] == [
         f"t is too far ahead of the clock, {clock}" for clock in (T, T + 1_000)
@@ -46,7 +46,7 @@ def test_a_row_from_the_future_is_refused_with_the_clock_that_it_met(feed: Feed)
     assert f"the clock, {T + 1_000}:" in send(feed, T + 13 * DAY).dead_letters[0]["detail"]
 
 
-def test_a_delivery_of_nothing_but_the_future_is_answered_once_for_its_key(feed: Feed) -> None:
+def test_a_delivery_of_future_rows_only_is_idempotent(feed: Feed) -> None:
     send(feed, T)
     first, again = (send(feed, T + 11 * DAY, key="k") for _ in range(2))
     assert (first.appended, first.dead, first.repeated) == (0, 1, False)
@@ -54,19 +54,19 @@ def test_a_delivery_of_nothing_but_the_future_is_answered_once_for_its_key(feed:
     assert (times(feed), DeadLetter.objects.count(), IngestCounter.objects.get(feed=feed).received) == ([T], 1, 2)
 
 
-def test_without_a_bound_a_feed_takes_what_comes(feed: Feed) -> None:
+def test_without_a_limit_a_feed_accepts_future_rows(feed: Feed) -> None:
     feed.ahead = None
     assert send(feed, T, T + 11 * DAY, T).late == 1
 
 
-def test_a_feed_goes_on_after_a_pause_as_long_as_the_step(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_feed_continues_after_a_pause_as_long_as_the_limit(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     send(feed, T)
     now = time.time_ns()
     monkeypatch.setattr(time, "time_ns", lambda: now + 3 * DAY * 1_000_000)
     assert send(feed, T + 3 * DAY + 5_000).appended == 1
 
 
-def test_a_source_whose_clock_is_fast_makes_nobody_late(people: Any) -> None:
+def test_a_source_with_a_fast_clock_makes_no_rows_late(people: Any) -> None:
     feed = feed_create(owner=people.owner, name="live", title="live", crs="planar", lateness=10_000, wall_clock=True)
     now = time.time_ns() // 1_000_000
     fast = send(feed, now + 240_000)

@@ -73,7 +73,7 @@ def counters(feed: Feed) -> dict[str, int]:
     return found
 
 
-def test_the_publisher_sets_the_feed_aside_and_serves_the_others(feed: Feed, other: Feed, send: Callable[..., Any]) -> None:
+def test_the_publisher_skips_a_damaged_feed_and_serves_the_others(feed: Feed, other: Feed, send: Callable[..., Any]) -> None:
     for one in (feed, other):
         assert send(one, 1000, 2000).status_code == 202
     truncate(newest(feed))
@@ -101,7 +101,7 @@ def test_the_page_and_the_api_show_the_reason_the_file_and_the_remedy(feed: Feed
     assert [event["kind"] for event in shown["events"]] == ["damaged"]
 
 
-def test_ingest_goes_on_for_the_others(feed: Feed, other: Feed, send: Callable[..., Any], settings: Any, tmp_path: Path) -> None:
+def test_ingest_continues_for_undamaged_feeds(feed: Feed, other: Feed, send: Callable[..., Any], settings: Any, tmp_path: Path) -> None:
     """Heartbeats, inbox and upkeep, whatever meets the damage first; a post that needs the damaged file is asked to come again."""
     settings.VAR = tmp_path
     send(feed, 1000)
@@ -122,7 +122,7 @@ def test_ingest_goes_on_for_the_others(feed: Feed, other: Feed, send: Callable[.
     assert send(other, 6000).status_code == 202
 
 
-def test_an_audit_names_the_damaged_feed_and_its_file_and_judges_the_others(feed: Feed, other: Feed, query: Any, send: Callable[..., Any]) -> None:
+def test_an_audit_names_the_damaged_file_and_checks_the_other_feeds(feed: Feed, other: Feed, query: Any, send: Callable[..., Any]) -> None:
     for one in (feed, other):
         send(one, 1000, 21_011, 30_000)
         process(one)
@@ -135,7 +135,7 @@ def test_an_audit_names_the_damaged_feed_and_its_file_and_judges_the_others(feed
     assert exact.endswith("exact")
 
 
-def test_repaired_a_feed_goes_on_and_counts_what_is_lost(feed: Feed, query: Any, send: Callable[..., Any]) -> None:
+def test_a_repaired_feed_continues_and_counts_lost_rows(feed: Feed, query: Any, send: Callable[..., Any]) -> None:
     send(feed, 1000, 2011, 3000)
     process(feed)
     send(feed, 4011, 5000)
@@ -161,7 +161,7 @@ def test_repaired_a_feed_goes_on_and_counts_what_is_lost(feed: Feed, query: Any,
     assert "the log is whole" in out.getvalue()
 
 
-def test_numbers_of_a_log_that_lost_its_end_are_not_given_twice(feed: Feed, query: Any, send: Callable[..., Any]) -> None:
+def test_sequence_numbers_of_a_log_that_lost_its_end_are_not_reused(feed: Feed, query: Any, send: Callable[..., Any]) -> None:
     send(feed, 1000)
     send(feed, 2011)
     process(feed)
@@ -173,7 +173,7 @@ def test_numbers_of_a_log_that_lost_its_end_are_not_given_twice(feed: Feed, quer
     assert counters(feed)["waiting"] == 0
 
 
-def test_rows_of_an_old_release_that_decay_are_damage_too(feed: Feed, query: Any, send: Callable[..., Any]) -> None:
+def test_damage_is_found_in_segments_of_older_releases(feed: Feed, query: Any, send: Callable[..., Any]) -> None:
     send(feed, 1000)
     path = newest(feed)
     old = path.with_name(path.name.split(".")[0] + ".parquet")

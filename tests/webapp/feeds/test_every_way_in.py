@@ -167,7 +167,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @example(text=b'{"entity":"a","t":1,"other":[{"b":1},[2]]}\n{"t":1,"other":[-0]}\n')
 @example(text=b'{"entity":"a","t":1,"other":"\xff"}\n')
 @example(text=b'\xef\xbb\xbf{"entity":"a","t":1}\n')
-def test_lines_of_json(text: bytes, folder: Path) -> None:
+def test_json_lines_give_the_same_rows_by_every_way_in(text: bytes, folder: Path) -> None:
     assert_same(text, NDJSON, folder)
 
 
@@ -183,12 +183,12 @@ def test_lines_of_json(text: bytes, folder: Path) -> None:
 @example(text=b"a,1,1.5,true,k,o,1\n\nb,1,1.5,true,k,o,1\n")
 @example(text=b"a,1,1.5,true,k,o,1\rb,1,1.5,true,k,o,1\n\n")
 @example(text=b"a,1,1.5,true,k,\xff,1\n")
-def test_lines_of_csv(text: bytes, folder: Path) -> None:
+def test_csv_gives_the_same_rows_by_every_way_in(text: bytes, folder: Path) -> None:
     assert_same(HEADER + text, CSV, folder)
 
 
 @pytest.mark.parametrize("kind", [NDJSON, CSV])
-def test_a_line_of_a_megabyte_is_read_and_a_longer_one_is_not(kind: str, folder: Path) -> None:
+def test_lines_up_to_a_megabyte_are_read(kind: str, folder: Path) -> None:
     def line(size: int) -> bytes:
         begin, end = (b'{"entity":"', b'","t":1}') if kind == NDJSON else (b"", b",1,,,,,")
         return begin + b"a" * (size - len(begin) - len(end)) + end + b"\n"
@@ -201,7 +201,7 @@ def test_a_line_of_a_megabyte_is_read_and_a_longer_one_is_not(kind: str, folder:
 
 
 @pytest.mark.parametrize("strays", [3, 150])
-def test_quotes_that_nobody_closes_cost_their_own_lines(strays: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unclosed_quotes_lose_only_their_lines(strays: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are; after too many of them, cells of several lines are no longer looked for."""
     monkeypatch.setattr(csv_records, "MAX_LINES", 50)
     text = HEADER + (b'a,1,,,"k,,\n' + b"a,1,,,k,,\n" * 60) * strays + b'a,1,,,"k\nk",,\n'
@@ -231,7 +231,7 @@ def test_tables_of_arrow_and_files_of_parquet_give_the_same(folder: Path) -> Non
     assert of_pieces(read_files([path], Columns(FEED))) == of_pieces(read_file(path, FEED, 2)) == body
 
 
-def test_no_rows_are_no_rows(folder: Path) -> None:
+def test_empty_input_gives_no_rows(folder: Path) -> None:
     for kind in TEXTS:
         assert of_body(b"entity,t" if kind == CSV else b"", kind) == ([], [])
     for way in by_every_way(HEADER, CSV, folder).values():
@@ -239,7 +239,7 @@ def test_no_rows_are_no_rows(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [b"id,t\n1,2\n", b"entity,t,t\n1,2,3\n", b"\xff,t\n"])
-def test_a_text_of_no_use_is_refused_by_every_way(text: bytes, folder: Path) -> None:
+def test_unusable_text_is_refused_by_every_way_in(text: bytes, folder: Path) -> None:
     path = folder / "b.csv"
     path.write_bytes(text)
     for way in (lambda: of_body(text, CSV), lambda: of_pieces(read_files([path], Columns(FEED))), lambda: of_pieces(read_file(path, FEED, 3))):
@@ -294,7 +294,7 @@ def test_plain_lines_of_csv_are_read_as_a_whole(text: bytes) -> None:
 
 
 @pytest.mark.parametrize("cell", [b'k"k"', b'"k"k', b' "k"', b'"k" ', b'"', b'"""'])
-def test_quotes_at_odd_places_are_left_to_the_patient_way(cell: bytes) -> None:
+def test_quotes_at_unusual_places_use_the_slow_path(cell: bytes) -> None:
     assert not is_read_by_arrow(HEADER + b"a,1,1.5,true," + cell + b",o,3\n", CSV)
 
 

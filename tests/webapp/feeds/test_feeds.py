@@ -24,7 +24,7 @@ def faults_of(answer: Any) -> list[str]:
     return [fault["pointer"] for fault in answer.json()["faults"]]
 
 
-def test_a_feed_comes_with_counters_and_a_head(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_a_new_feed_has_counters_and_a_head_row(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     document = {"name": "strait", "title": "The strait", "crs": "geographic", "columns": {"sog": "float", "a": "int"}, "lateness": 5000}
     answer = client_of(people.owner).post("/api/v1/feeds/", document)
     assert answer.status_code == 201
@@ -49,7 +49,7 @@ def test_a_feed_comes_with_counters_and_a_head(people: SimpleNamespace, client_o
         ({"retention_hours": 0}, "/retention_hours"),
     ],
 )
-def test_a_fault_in_a_feed_is_pointed_at(change: dict[str, Any], pointer: str, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_faults_of_feeds_have_pointers(change: dict[str, Any], pointer: str, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     document = {"name": "strait", "title": "The strait", "crs": "geographic", **change}
     answer = client_of(people.owner).post("/api/v1/feeds/", document)
     assert answer.status_code == 400
@@ -57,7 +57,7 @@ def test_a_fault_in_a_feed_is_pointed_at(change: dict[str, Any], pointer: str, p
     assert not Feed.objects.exists()
 
 
-def test_the_schema_stays_once_rows_have_come(feed: Feed) -> None:
+def test_the_schema_is_fixed_once_there_are_rows(feed: Feed) -> None:
     assert feed_update(feed=feed, lateness=2000).lateness == 2000
     IngestCounter.objects.filter(feed=feed).update(received=1)
     with pytest.raises(Refused, match="received already"):
@@ -65,12 +65,12 @@ def test_the_schema_stays_once_rows_have_come(feed: Feed) -> None:
     assert feed_update(feed=feed, title="New title").title == "New title"
 
 
-def test_the_schema_stays_while_queries_were_checked_against_it(feed: Feed, query: Any) -> None:
+def test_the_schema_is_fixed_while_there_are_queries(feed: Feed, query: Any) -> None:
     with pytest.raises(Refused, match="Queries"):
         feed_update(feed=feed, crs="geographic")
 
 
-def test_a_feed_with_queries_cannot_be_removed_and_without_them_goes_with_its_log(
+def test_a_feed_is_removed_with_its_log_only_without_queries(
     feed: Feed, query: Any, received: Callable[..., None], django_capture_on_commit_callbacks: Any, log_form: str, settings: Any
 ) -> None:
     from webapp.queries.services import query_remove
@@ -97,7 +97,7 @@ def test_the_counters_add_up(feed: Feed) -> None:
     assert counters["received"] == sum(counters[name] for name in ("processed", "duplicates", "late", "dead", "waiting"))
 
 
-def test_a_plan_is_shown_to_who_sees_the_feed_and_must_be_an_image(feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_a_floor_plan_is_an_image_for_users_who_see_the_feed(feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     answer = client.generic("PUT", "/api/v1/feeds/yard/plan", PNG, content_type="image/png")
     assert answer.status_code == 200 and answer.json()["plan_image"].startswith("/feeds/yard/plan?v=")
@@ -148,7 +148,7 @@ def test_tracks_are_in_order_of_time_within_both_ends(feed: Feed, received: Call
     assert [track["entity"] for track in both["tracks"]] == ["a", "b"]
 
 
-def test_a_track_too_long_loses_its_beginning_and_says_so(feed: Feed, received: Callable[..., None]) -> None:
+def test_a_long_track_is_cut_at_its_beginning_and_marked(feed: Feed, received: Callable[..., None]) -> None:
     received(feed, rows("a", *((t, t, 0) for t in range(10))))
     found = recent.tracks(feed, ["a"], limit=4)
     assert not found.complete
@@ -156,7 +156,7 @@ def test_a_track_too_long_loses_its_beginning_and_says_so(feed: Feed, received: 
 
 
 @pytest.mark.parametrize("asked", ["", "entity=a&from=x", "entity=a&from=99999999999999999999"])
-def test_a_bad_question_for_tracks_is_refused(asked: str, feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_invalid_parameters_of_tracks_are_refused(asked: str, feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     assert client_of(people.viewer).get(f"/api/v1/feeds/yard/tracks?{asked}").status_code == 400
 
 
@@ -198,7 +198,7 @@ def test_dead_letters_are_listed_newest_first_page_by_page(feed: Feed, people: S
     assert [row["line"] for row in client.get("/api/v1/feeds/yard/dead-letters?reason=late").json()["results"]] == [3, 1]
 
 
-def test_a_downloaded_table_holds_no_formulas(feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_exported_tables_contain_no_formulas(feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     DeadLetter.objects.create(feed=feed, reason="malformed", detail="=HYPERLINK(1)", source="@evil", row={"entity": "-1"})
     answer = client_of(people.viewer).get("/api/v1/feeds/yard/dead-letters.csv")
     text = b"".join(answer.streaming_content).decode()
@@ -207,7 +207,7 @@ def test_a_downloaded_table_holds_no_formulas(feed: Feed, people: SimpleNamespac
     assert not any(cell.startswith(("=", "@")) for line in text.splitlines() for cell in line.split(","))
 
 
-def test_the_service_refuses_what_the_engine_refuses(people: SimpleNamespace) -> None:
+def test_the_service_applies_the_checks_of_the_engine(people: SimpleNamespace) -> None:
     with pytest.raises(Refused):
         feed_create(owner=people.owner, name="x", title="x", crs="planar", columns={"seq": "int"})
 
@@ -223,7 +223,7 @@ SPECIFIED = {
 }
 
 
-def test_a_feed_is_made_of_the_specifications_own_document(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_a_feed_can_be_created_from_feed_json(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     shown = client.post("/api/v1/feeds/", SPECIFIED)
     assert shown.status_code == 201, shown.json()
@@ -243,15 +243,13 @@ def test_a_feed_is_made_of_the_specifications_own_document(people: SimpleNamespa
         ({"ahead": "PT5M"}, 300_000),
     ],
 )
-def test_how_far_ahead_rows_may_be_has_a_default_for_each_clock(
+def test_each_kind_of_clock_has_a_default_limit_for_future_rows(
     document: dict[str, Any], ahead: int | None, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     assert client_of(people.owner).post("/api/v1/feeds/", {"name": "f", "crs": "planar", **document}).json()["ahead"] == ahead
 
 
-def test_all_faults_of_a_feed_are_reported_at_once_and_a_misspelt_key_with_the_one_that_was_meant(
-    people: SimpleNamespace, client_of: Callable[..., APIClient]
-) -> None:
+def test_all_faults_of_a_feed_are_reported_together_with_suggestions(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     wrong = {
         "crs": "martian",
         "latenes": "PT1M",
@@ -270,7 +268,7 @@ def test_all_faults_of_a_feed_are_reported_at_once_and_a_misspelt_key_with_the_o
     assert not Feed.objects.exists()
 
 
-def test_columns_are_added_behind_the_others_and_the_job_starts_again(feed: Feed, query: Any, people: SimpleNamespace, client_of: Any) -> None:
+def test_new_columns_are_appended_and_the_job_restarts(feed: Feed, query: Any, people: SimpleNamespace, client_of: Any) -> None:
     IngestCounter.objects.filter(feed=feed).update(received=1)
     FeedHead.objects.filter(feed=feed).update(epoch=7)
     Job.objects.update(desired_state="running", observed_state="running")

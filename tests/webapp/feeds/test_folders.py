@@ -48,7 +48,7 @@ def names(folder: Path) -> list[str]:
 CSV = "entity,t\n" + "".join(f"a,{n}\n" for n in range(8))
 
 
-def test_files_of_every_kind_are_read_and_put_away(feed: Feed, inbox: Inbox, folder: Path) -> None:
+def test_files_of_every_format_are_read_and_moved_to_done(feed: Feed, inbox: Inbox, folder: Path) -> None:
     (folder / "1.csv").write_text(CSV)
     (folder / "2.jsonl.gz").write_bytes(gzip.compress(b'{"entity":"a","t":8}\nbad\n{"entity":"a","t":9}\n'))
     pq.write_table(pa.table({"entity": ["a"] * 4, "t": [10, 11, 12, None]}), folder / "3.parquet")
@@ -61,7 +61,7 @@ def test_files_of_every_kind_are_read_and_put_away(feed: Feed, inbox: Inbox, fol
     assert reported == {("file:2.jsonl.gz", 2, "malformed"), ("file:3.parquet", None, "missing_t")}
 
 
-def test_what_cannot_be_read_goes_to_failed_with_the_reason(feed: Feed, inbox: Inbox, folder: Path) -> None:
+def test_unreadable_files_are_moved_to_failed_with_the_reason(feed: Feed, inbox: Inbox, folder: Path) -> None:
     (folder / "a.csv").write_bytes(b"")
     (folder / "b.parquet").write_bytes(b"no parquet")
     (folder / "c.txt").write_text("?")
@@ -81,7 +81,7 @@ def test_a_file_of_the_same_name_is_new_data_and_overwrites_nothing(feed: Feed, 
     assert len(names(folder)) == 2
 
 
-def test_a_file_that_is_being_written_is_left_alone(feed: Feed, inbox: Inbox, folder: Path) -> None:
+def test_a_file_that_is_being_written_is_not_read(feed: Feed, inbox: Inbox, folder: Path) -> None:
     for name in (".hidden.csv", "x.csv.part", "y.tmp"):
         (folder / name).write_text(CSV)
     with (folder / "slow.csv").open("w") as file:
@@ -95,7 +95,7 @@ def test_a_file_that_is_being_written_is_left_alone(feed: Feed, inbox: Inbox, fo
     assert len(names(folder)) == 4
 
 
-def test_a_file_that_changed_just_now_may_still_change(tmp_path: Path) -> None:
+def test_a_file_that_changed_recently_is_not_read_yet(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(CSV)
     assert not is_complete(path, 60.0)
@@ -103,7 +103,7 @@ def test_a_file_that_changed_just_now_may_still_change(tmp_path: Path) -> None:
     assert is_complete(path, 60.0)
 
 
-def test_a_scan_gives_way_and_goes_on(feed: Feed, inbox: Inbox, folder: Path) -> None:
+def test_a_scan_is_interrupted_and_continued(feed: Feed, inbox: Inbox, folder: Path) -> None:
     (folder / "1.csv").write_text(CSV)
     inbox.scan([feed], budget_s=0)
     assert times(feed) == [0, 1, 2]
@@ -130,7 +130,7 @@ READ = ("ingest.after_append", "folder.after_chunk", "folder.after_move")
 @at_each_place(
     folder=("log.before_rename", "log.after_rename", *READ), store=("log.before_order", "log.before_order_commit", "log.after_order", *READ)
 )
-def test_killed_anywhere_in_a_file_every_row_arrives_once(log_form: str, feed: Feed, inbox: Inbox, folder: Path, settings: Any, place: str) -> None:
+def test_every_row_of_a_file_arrives_once_despite_kills(log_form: str, feed: Feed, inbox: Inbox, folder: Path, settings: Any, place: str) -> None:
     (folder / "1.csv").write_text(CSV + "bad\n")
     database = connections["default"].settings_dict
     url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**database)

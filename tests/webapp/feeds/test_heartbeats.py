@@ -29,7 +29,7 @@ def test_an_empty_log_gets_no_heartbeat(feed: Feed) -> None:
     assert not any(hearts.beat(feed, NOW + 1_000 * n) for n in range(10))
 
 
-def test_silence_of_a_second_gets_a_heartbeat_that_leaves_room_for_rows_under_way(feed: Feed) -> None:
+def test_a_heartbeat_after_silence_allows_for_delayed_rows(feed: Feed) -> None:
     send(feed, NOW - 5_000)
     hearts = Heartbeats()
     assert [hearts.beat(feed, NOW + n) for n in (0, 999, 1_000, 1_500, 2_100)] == [False, False, True, False, True]
@@ -37,7 +37,7 @@ def test_silence_of_a_second_gets_a_heartbeat_that_leaves_room_for_rows_under_wa
     assert IngestCounter.objects.get(feed=feed).received == 1
 
 
-def test_rows_end_the_silence_and_the_clock_never_goes_back(feed: Feed) -> None:
+def test_rows_end_a_silence_and_the_clock_is_monotonic(feed: Feed) -> None:
     send(feed, NOW)
     hearts = Heartbeats()
     assert not hearts.beat(feed, NOW)
@@ -55,7 +55,7 @@ def test_heartbeats_of_a_long_silence_are_rarer(feed: Feed) -> None:
     assert len(beats) < 160
 
 
-def test_upkeep_compacts_what_is_in_the_stored_answers(feed: Feed) -> None:
+def test_upkeep_compacts_only_processed_rows(feed: Feed) -> None:
     head, log = FeedHead.objects.filter(feed=feed), event_log(feed.name)
     for n in range(6):
         send(feed, NOW + n)

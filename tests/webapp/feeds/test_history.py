@@ -27,7 +27,7 @@ def places(found: history.Movements, at: int) -> dict[str, tuple[float, float]]:
     return result
 
 
-def test_at_any_instant_of_the_span_everything_is_where_its_last_row_was(feed: Feed, received: Callable[..., None]) -> None:
+def test_history_gives_the_last_position_at_any_instant(feed: Feed, received: Callable[..., None]) -> None:
     generator = np.random.default_rng(5)
     rows = [{"entity": f"e{n % 7}", "t": int(t), "x": n, "y": -n} for n, t in enumerate(np.sort(generator.integers(0, 3000, 400)))]
     for begin in range(0, 400, 50):
@@ -46,14 +46,14 @@ def test_a_step_keeps_the_last_sample_of_each(feed: Feed, received: Callable[...
     assert places(found, 500) == {"a": (490.0, 0.0)}
 
 
-def test_of_what_was_long_before_the_span_the_last_samples_are_sent(feed: Feed, received: Callable[..., None]) -> None:
+def test_the_last_samples_before_the_span_are_sent(feed: Feed, received: Callable[..., None]) -> None:
     received(feed, [{"entity": f"e{n % 2}", "t": 10 * n, "x": n, "y": 0} for n in range(200)])
     found = history.movements(feed, 1500, 1600, 1)
     before = [(found.entities[entity], t) for entity, t in zip(found.entity, found.t.tolist(), strict=True) if t < 1500]
     assert before == [("e0" if n % 2 == 0 else "e1", 10 * n) for n in range(150 - 2 * history.BEFORE_SAMPLES, 150)]
 
 
-def test_entities_that_have_not_faded_are_there_however_many_rows_came_since(
+def test_entities_not_yet_stale_are_included_however_many_rows_followed(
     feed: Feed, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten report every 10; one fell silent 40 of these periods before the span, 400 rows ago, another 100 periods before."""
@@ -82,9 +82,7 @@ def test_an_empty_log_and_a_span_outside_it_give_nothing(feed: Feed, received: C
     assert places(history.movements(feed, 5000, 6000, 1), 5000) == {"a": (1.0, 1.0)}, "where it was last"
 
 
-def test_more_rows_than_one_answer_takes_are_answered_as_far_as_they_reach(
-    feed: Feed, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_response_with_too_many_rows_is_cut_at_an_instant(feed: Feed, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "SPAN_ROWS", 50)
     for begin in range(0, 1000, 100):
         received(feed, [{"entity": "a", "t": t, "x": t, "y": 0} for t in range(begin * 100, begin * 100 + 10_000, 100)])

@@ -105,14 +105,14 @@ def test_good_rows_are_in_the_log_and_bad_ones_are_dead_letters_with_their_lines
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
-def test_all_forms_say_the_same(feed: Feed, token: str, content_type: str, body: bytes, packed: bool) -> None:
+def test_all_formats_give_the_same_rows(feed: Feed, token: str, content_type: str, body: bytes, packed: bool) -> None:
     response = post(token, gzip.compress(body) if packed else body, content_type, **({"Content-Encoding": "gzip"} if packed else {}))
     assert (response.status_code, response.json()["appended"]) == (202, 2)
     rows = pa.concat_tables(event_log("yard").read()).select(["event", "entity", "t", "x", "y", "speed"]).to_pylist()
     assert [list(row.values()) for row in rows] == [["position", "a", 1, 1.0, 2.0, 3.5], ["position", "b", 2, None, None, None]]
 
 
-def test_a_body_without_rows_and_one_of_dead_letters_alone(feed: Feed, token: str) -> None:
+def test_bodies_without_valid_rows_are_accepted(feed: Feed, token: str) -> None:
     assert post(token, b"").json() | {"x": 0} == {
         "received": 0, "appended": 0, "dead": 0, "late": 0, "first_seq": None, "last_seq": None, "dead_letters": [], "repeated": False, "x": 0,
     }  # fmt: skip
@@ -137,9 +137,7 @@ def test_a_body_without_rows_and_one_of_dead_letters_alone(feed: Feed, token: st
         (b"entity,time,x,y", ["There is no column t."]),
     ],
 )
-def test_a_csv_whose_rows_could_be_no_events_is_refused_with_the_header_that_was_seen(
-    feed: Feed, token: str, header: bytes, expected: list[str]
-) -> None:
+def test_a_csv_without_required_columns_is_refused_with_its_header(feed: Feed, token: str, header: bytes, expected: list[str]) -> None:
     response = post(token, header + b"\n1,2,3,4\n", "text/csv")
     assert response.status_code == 400
     (fault,) = response.json()["faults"]
@@ -167,7 +165,7 @@ def test_values_that_json_or_postgres_cannot_hold_are_kept_as_text(feed: Feed, t
     assert "\x00" not in json.dumps([letter.row for letter in DeadLetter.objects.all()])
 
 
-def test_on_a_wall_clock_feed_the_future_is_dead_and_the_present_is_not(feed: Feed, token: str) -> None:
+def test_a_wall_clock_feed_refuses_only_future_rows(feed: Feed, token: str) -> None:
     now = time.time_ns() // 1_000_000
     body = lines({**GOOD, "t": now}, {**GOOD, "t": now + 86_400_000}, {**GOOD, "t": now + 200_000})
     assert post(token, body).json()["dead"] == 0
@@ -179,7 +177,7 @@ def test_on_a_wall_clock_feed_the_future_is_dead_and_the_present_is_not(feed: Fe
 # -- who may send what ------------------------------------------------------------------------------------------------------------
 
 
-def test_only_who_may_edit_the_feed_with_the_right_token_may_send(feed: Feed, people: SimpleNamespace) -> None:
+def test_only_editors_of_the_feed_with_an_ingest_token_may_send(feed: Feed, people: SimpleNamespace) -> None:
     def status(user: Any, scopes: list[str]) -> int:
         return post(token_create(user=user, name="t", scopes=scopes).text, lines(GOOD)).status_code
 
@@ -193,7 +191,7 @@ def test_only_who_may_edit_the_feed_with_the_right_token_may_send(feed: Feed, pe
     assert post(good, lines(GOOD), feed="none").status_code == 404
 
 
-def test_bodies_that_are_too_large_or_of_another_kind_are_refused_whole(feed: Feed, token: str) -> None:
+def test_bodies_that_are_too_large_or_of_another_type_are_refused(feed: Feed, token: str) -> None:
     assert post(token, b"x" * (BODY_BYTES + 1)).status_code == 413
     assert post(token, gzip.compress(b"\n" * 30_000_000), **{"Content-Encoding": "gzip"}).status_code == 413
     assert post(token, lines(GOOD), "image/png").status_code == 415
@@ -265,9 +263,7 @@ def test_many_senders_at_once_are_all_counted(feed: Feed, token: str) -> None:
 # -- when things are away ---------------------------------------------------------------------------------------------------------
 
 
-def test_without_disk_or_database_it_says_come_again_and_then_all_is_well(
-    log_form: str, feed: Feed, token: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_during_outages_ingest_answers_503_and_recovers(log_form: str, feed: Feed, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def send() -> Any:
         return post(token, lines(GOOD, BAD), **{"Idempotency-Key": "k"})
 
@@ -320,7 +316,7 @@ def run_ingest(key: str, failpoints: str = "") -> subprocess.CompletedProcess[st
 @at_each_place(
     folder=("log.before_rename", "log.after_rename", *WRITTEN), store=("log.before_order", "log.before_order_commit", "log.after_order", *WRITTEN)
 )
-def test_killed_anywhere_the_same_key_finishes_once(log_form: str, feed: Feed, place: str) -> None:
+def test_a_key_sent_again_after_a_kill_is_stored_once(log_form: str, feed: Feed, place: str) -> None:
     killed = run_ingest("k", f"{place}=kill")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     again = run_ingest("k")
@@ -336,7 +332,7 @@ def test_killed_after_the_append_and_never_repeated_everything_is_still_counted(
     assert (times(feed), counts(feed), DeadLetter.objects.count()) == ([1, 2], (3, 1), 1)
 
 
-def test_settling_twice_counts_once_and_heartbeats_count_nothing(feed: Feed) -> None:
+def test_settling_is_idempotent_and_heartbeats_are_not_counted(feed: Feed) -> None:
     schema = pa.schema([("event", pa.string()), ("entity", pa.string()), ("t", pa.int64())])
     log = event_log(feed.name)
     log.append(pa.Table.from_pylist([{"event": "$heartbeat", "entity": "$heartbeat", "t": 5}], schema))

@@ -58,7 +58,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_an_arrow_stream_is_counted_before_it_is_unpacked(bomb: str) -> None:
+def test_the_size_of_an_arrow_stream_is_checked_before_decompression(bomb: str) -> None:
     body, limit = BOMBS[bomb]
     before = pa.default_memory_pool().bytes_allocated()
     with pytest.raises(StreamTooLarge, match=limit):
@@ -67,7 +67,7 @@ def test_an_arrow_stream_is_counted_before_it_is_unpacked(bomb: str) -> None:
 
 
 @pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
-def test_what_is_within_the_limits_is_read_as_plain_values(compression: str | None) -> None:
+def test_arrow_streams_within_the_limits_are_read(compression: str | None) -> None:
     table = pa.table(
         {
             "entity": pa.array(["a", "b", None]).dictionary_encode(),
@@ -129,7 +129,7 @@ def commas(rows: int, columns: int) -> bytes:
     ],
     ids=["null rows", "zeros", "empty lines", "short rows", "empty cells", "empty lists", "gzip members"],
 )
-def test_a_small_body_that_stands_for_much_is_refused_at_once(body: bytes, kind: str, limit: str, feed: Feed, token: str) -> None:
+def test_a_decompression_bomb_is_refused_at_once(body: bytes, kind: str, limit: str, feed: Feed, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"} | ({"Content-Encoding": "gzip"} if kind != ARROW else {})
     assert len(body) < 5_000_000
     started = time.process_time()
@@ -141,7 +141,7 @@ def test_a_small_body_that_stands_for_much_is_refused_at_once(body: bytes, kind:
 
 @pytest.mark.services
 @pytest.mark.django_db(transaction=True)
-def test_a_body_of_as_many_rows_as_may_be_is_taken(feed: Feed, token: str) -> None:
+def test_a_body_with_the_maximum_of_rows_is_accepted(feed: Feed, token: str) -> None:
     body = b"entity,t\n" + b"".join(b"a,%d\n" % t for t in range(BODY_ROWS))
     answer = APIClient().generic("POST", "/api/v1/feeds/yard/events", body, CSV, headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 202 and answer.json()["appended"] == BODY_ROWS

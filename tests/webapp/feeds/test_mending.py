@@ -39,7 +39,7 @@ def stored(feed: Any) -> list[tuple[Any, ...]]:
     return sorted(tuple(row[name] for name in ("entity", "t", "x", "y", "speed")) for row in rows.to_pylist()) if rows.num_rows else []
 
 
-def test_all_are_mended_by_a_rule_and_the_others_say_why_not(
+def test_a_rule_repairs_dead_letters_and_reports_the_others(
     feed: Any, letters: list[DeadLetter], people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     client = client_of(people.operator)
@@ -54,7 +54,9 @@ def test_all_are_mended_by_a_rule_and_the_others_say_why_not(
     assert [one["sent_at"] is not None for one in reversed(shown)] == [True, True, False, False, False]
 
 
-def test_one_is_mended_by_hand(feed: Any, letters: list[DeadLetter], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_one_dead_letter_is_repaired_by_hand(
+    feed: Any, letters: list[DeadLetter], people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
     client = client_of(people.operator)
     right = {"entity": "c", "t": 3000, "x": 7, "y": 2}
     for nul in ({**right, "entity": "\0"}, {**right, "\\\0": 1}):
@@ -68,7 +70,7 @@ def test_one_is_mended_by_hand(feed: Any, letters: list[DeadLetter], people: Sim
         assert mend(client, **wrong).status_code == 400, wrong
 
 
-def test_what_was_written_down_before_a_crash_is_sent_once(feed: Any, letters: list[DeadLetter], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repaired_rows_are_sent_once_despite_a_crash(feed: Any, letters: list[DeadLetter], monkeypatch: pytest.MonkeyPatch) -> None:
     sent = mending.ingest
 
     def dies_after(*arguments: Any) -> Any:
@@ -94,5 +96,5 @@ def test_what_was_written_down_before_a_crash_is_sent_once(feed: Any, letters: l
         ("as_is", {"x": "1,5"}, {"x": "1,5"}),
     ],
 )
-def test_rules(rule: str, row: dict[str, Any], mended: dict[str, Any], feed: Any) -> None:
+def test_repair_rules_change_values(rule: str, row: dict[str, Any], mended: dict[str, Any], feed: Any) -> None:
     assert mending.RULES[rule][1](row, feed.engine_feed()) == mended

@@ -59,7 +59,7 @@ def times(feed: Feed) -> list[int]:
     return [t for table in event_log(feed.name).read() for t in table["t"].to_pylist()]
 
 
-def test_sixty_times_as_fast_as_if_it_happened_now_on_a_feed_of_the_wall_clock(play: Any, harbour: Feed) -> None:
+def test_a_recording_plays_sixty_times_as_fast_shifted_to_now(play: Any, harbour: Feed) -> None:
     begun = time.time_ns() // 1_000_000
     # Two minutes of life in two seconds.
     said = play(harbour, [(f"v{n % 3}", T + 1_000 * n) for n in range(120)], "--rate", "60x", "--shift-to-now")
@@ -70,7 +70,7 @@ def test_sixty_times_as_fast_as_if_it_happened_now_on_a_feed_of_the_wall_clock(p
     assert IngestCounter.objects.get(feed=harbour).dead == 0
 
 
-def test_rows_that_are_lost_are_counted_and_the_status_says_so(play: Any, feed: Feed) -> None:
+def test_lost_rows_are_counted_and_change_the_exit_status(play: Any, feed: Feed) -> None:
     rows = [("a", T), ("a", T + 10_000), ("a", T), ("a", T + 11 * 86_400_000), ("a", T + 11_000), ("", T + 12_000)]
     with pytest.raises(CommandError, match=r"3 rows are no events of the feed.*1 future") as lost:
         play(feed, rows, "--rate", "max")
@@ -78,7 +78,7 @@ def test_rows_that_are_lost_are_counted_and_the_status_says_so(play: Any, feed: 
     assert times(feed) == [T, T + 10_000, T, T + 11_000]
 
 
-def test_what_cannot_work_is_refused_before_anything_is_sent(play: Any, feed: Feed, harbour: Feed) -> None:
+def test_invalid_options_are_refused_before_any_row_is_sent(play: Any, feed: Feed, harbour: Feed) -> None:
     with pytest.raises(CommandError, match=r"goes by the wall clock: at the rate max"):
         play(harbour, [("a", T), ("a", T + 1_000)], "--rate", "max", "--shift-to-now")
     with pytest.raises(CommandError, match=r"would be late. Either play it with --shift-to-now"):
@@ -89,7 +89,7 @@ def test_what_cannot_work_is_refused_before_anything_is_sent(play: Any, feed: Fe
     assert (times(harbour), times(feed)) == ([], [T])
 
 
-def test_a_run_of_which_nothing_arrives_stops(play: Any, feed: Feed) -> None:
+def test_a_run_stops_when_nothing_arrives(play: Any, feed: Feed) -> None:
     with pytest.raises(CommandError, match=r"None of rows 5001 to 10000 was accepted: 0 late, 5000 dead") as lost:
         play(feed, [("a", T)] + [("a", T + 11 * 86_400_000 + n) for n in range(12_000)], "--rate", "max")
     assert lost.value.returncode == 3

@@ -78,7 +78,7 @@ def test_rows_wait_for_their_time(recording: Recording) -> None:
 
 @pytest.mark.parametrize("rate", [None, 2.0])
 @pytest.mark.parametrize("killed", [(1,), (1, 2, 5)])
-def test_an_interrupted_run_goes_on_and_doubles_nothing(recording: Recording, rate: float | None, killed: tuple[int, ...]) -> None:
+def test_an_interrupted_run_continues_without_duplicates(recording: Recording, rate: float | None, killed: tuple[int, ...]) -> None:
     server = Server(killed)
     for _ in range(len(killed) + 1):
         try:
@@ -96,7 +96,7 @@ def test_shifting_moves_both_times(recording: Recording) -> None:
     assert Move().moved(rows) is rows
 
 
-def test_in_step_a_row_has_the_time_at_which_it_is_sent_and_a_resumed_run_goes_on_at_the_clock(recording: Recording) -> None:
+def test_in_step_rows_get_the_time_of_sending_also_after_resuming(recording: Recording) -> None:
     server = Server((3,))
     one, _ = player(server, recording, 2.0)
     with pytest.raises(ConnectionError):

@@ -49,7 +49,7 @@ def message(answer: Any) -> str:
 # -- what is read ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_every_promised_format_brings_the_same_square(sent: Callable[..., Any], tmp_path: Path) -> None:
+def test_every_documented_format_gives_the_same_region(sent: Callable[..., Any], tmp_path: Path) -> None:
     whole = shapely.Polygon([(0, 0), (10, 0), (10, 10), (0, 10)])
     holed = whole - shapely.Polygon([(2, 2), (4, 2), (4, 4)])
     geojson = {"type": "Feature", "properties": {"name": "pier"}, "geometry": SQUARE}
@@ -72,11 +72,11 @@ def test_every_promised_format_brings_the_same_square(sent: Callable[..., Any], 
 
 
 @pytest.mark.parametrize(("field", "name"), [("code", "P7"), ("zone", "north"), ("", "pier")])
-def test_data_of_a_placemark_may_name_it(field: str, name: str, sent: Callable[..., Any]) -> None:
+def test_a_placemark_can_be_named_by_its_data(field: str, name: str, sent: Callable[..., Any]) -> None:
     assert sent(KML, name_field=field).json()["created"][0]["name"] == name
 
 
-def test_a_region_of_many_corners_comes_back_from_a_table(sent: Callable[..., Any]) -> None:
+def test_a_region_with_many_vertices_survives_a_table(sent: Callable[..., Any]) -> None:
     circle = shapely.Point(0, 0).buffer(10, quad_segs=2_000)
     assert len(circle.wkt) > 200_000
     assert sent(f'name,wkt\ncircle,"{circle.wkt}"\n'.encode()).status_code == 200
@@ -100,7 +100,7 @@ DISGUISES = {
 
 
 @pytest.mark.parametrize("disguise", DISGUISES)
-def test_a_file_that_names_others_does_not_read_them(disguise: str, sent: Callable[..., Any]) -> None:
+def test_a_file_cannot_include_other_files(disguise: str, sent: Callable[..., Any]) -> None:
     answer = sent(DISGUISES[disguise].encode())
     assert answer.status_code == 400 or not answer.json()["created"]
     assert not Region.objects.exists()
@@ -120,7 +120,7 @@ RECURSIVE = (
     ],
     ids=["contents", "layer", "columns"],
 )
-def test_queries_that_a_geopackage_brings_along_are_not_run(statements: tuple[str, ...], sent: Callable[..., Any], tmp_path: Path) -> None:
+def test_sql_in_a_geopackage_is_not_executed(statements: tuple[str, ...], sent: Callable[..., Any], tmp_path: Path) -> None:
     data = a_geopackage(tmp_path, *statements)
     started = time.monotonic()
     assert "table" in message(sent(data))
@@ -154,7 +154,7 @@ def many(count: int) -> dict[str, bytes]:
     ],
     ids=["spaces", "many files", "name", "other", "cut", "shapefile", "depth", "corners", "values", "features", "nested text", "database"],
 )
-def test_what_unpacks_to_too_much_is_refused_with_the_limit(data: bytes, expected: str, sent: Callable[..., Any]) -> None:
+def test_a_file_that_decompresses_to_too_much_is_refused_with_the_limit(data: bytes, expected: str, sent: Callable[..., Any]) -> None:
     started = time.monotonic()
     assert expected in message(sent(data))
     assert time.monotonic() - started < 8, "for both doors"

@@ -27,7 +27,7 @@ def collection(*named: tuple[str, Any]) -> bytes:
     return json.dumps({"type": "FeatureCollection", "features": features}).encode()
 
 
-def test_a_region_is_stored_with_its_box(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+def test_a_region_is_stored_with_its_bounding_box(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     answer = client_of(people.owner).post(
         "/api/v1/regions/", {"feed": "yard", "name": "spot", "geometry": {"center": [5, 5], "radius": 2}, "tags": ["b", "a", "b"]}
     )
@@ -48,18 +48,22 @@ def test_a_region_is_stored_with_its_box(people: SimpleNamespace, feed: Any, cli
         None,
     ],
 )
-def test_what_is_no_region_is_refused_below_geometry(geometry: Any, people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+def test_an_invalid_region_is_refused_with_a_pointer_below_geometry(
+    geometry: Any, people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]
+) -> None:
     answer = client_of(people.owner).post("/api/v1/regions/", {"feed": "yard", "name": "x", "geometry": geometry})
     assert answer.status_code == 400
     assert all(fault["pointer"].startswith("/geometry") for fault in answer.json()["faults"])
 
 
-def test_a_name_is_taken_once_in_a_feed(people: SimpleNamespace, region: Region, client_of: Callable[..., APIClient]) -> None:
+def test_region_names_are_unique_in_a_feed(people: SimpleNamespace, region: Region, client_of: Callable[..., APIClient]) -> None:
     answer = client_of(people.owner).post("/api/v1/regions/", {"feed": "yard", "name": "square", "geometry": SQUARE})
     assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/name"
 
 
-def test_a_region_in_use_stays_and_says_by_whom(people: SimpleNamespace, region: Region, query: Query, client_of: Callable[..., APIClient]) -> None:
+def test_a_region_in_use_cannot_be_removed_and_names_its_queries(
+    people: SimpleNamespace, region: Region, query: Query, client_of: Callable[..., APIClient]
+) -> None:
     client = client_of(people.owner)
     assert client.get(f"/api/v1/regions/{region.pk}/").json()["used_by"] == [{"id": query.pk, "name": "In and out"}]
     answer = client.delete(f"/api/v1/regions/{region.pk}/")
@@ -83,9 +87,7 @@ def test_a_new_geometry_makes_new_versions_of_the_queries_that_use_it(
     assert query.version == 2
 
 
-def test_a_new_name_is_written_into_the_queries_and_changes_nothing_that_runs(
-    people: SimpleNamespace, region: Region, query: Query, client_of: Any
-) -> None:
+def test_renaming_a_region_updates_queries_without_new_versions(people: SimpleNamespace, region: Region, query: Query, client_of: Any) -> None:
     client_of(people.owner).patch(f"/api/v1/regions/{region.pk}/", {"name": "yard square", "tags": ["x"]})
     query.refresh_from_db()
     assert query.specification["region"] == {"region": "yard square"}
@@ -108,9 +110,7 @@ def test_regions_are_found_by_tag_name_and_box(people: SimpleNamespace, region: 
 
 
 @pytest.mark.parametrize("kind", ["geojson", "gpkg", "csv"])
-def test_what_is_exported_comes_back_by_import(
-    kind: str, people: SimpleNamespace, region: Region, feed: Any, client_of: Callable[..., APIClient]
-) -> None:
+def test_an_export_can_be_imported_again(kind: str, people: SimpleNamespace, region: Region, feed: Any, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     data = client.get(f"/api/v1/regions/export?feed=yard&format={kind}").content
     Region.objects.all().delete()
@@ -121,7 +121,7 @@ def test_what_is_exported_comes_back_by_import(
     assert {"again", "once"} <= set(back.tags)
 
 
-def test_kml_is_for_the_earth(people: SimpleNamespace, region: Region, client_of: Callable[..., APIClient]) -> None:
+def test_kml_is_only_for_geographic_feeds(people: SimpleNamespace, region: Region, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     assert client.get("/api/v1/regions/export?feed=yard&format=kml").status_code == 400
     client.post("/api/v1/feeds/", {"name": "sea", "title": "Sea", "crs": "geographic"})
@@ -131,7 +131,7 @@ def test_kml_is_for_the_earth(people: SimpleNamespace, region: Region, client_of
     assert answer.status_code == 201 and answer.json()["created"][0]["name"] == "<bay> & co 2"
 
 
-def test_an_import_with_a_fault_stores_nothing_unless_asked_to(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+def test_an_import_with_faults_stores_nothing_unless_requested(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     data = collection(("good", SQUARE), ("bad", BOW_TIE))
     answer = upload(client, data)
@@ -180,13 +180,15 @@ def test_a_closed_gpx_track_is_a_region_and_an_open_one_is_not(people: SimpleNam
         b'{"type":"Polygon","coordinates":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     ],
 )
-def test_files_that_are_none_are_refused_with_a_reason(data: bytes, people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+def test_unreadable_region_files_are_refused_with_a_reason(
+    data: bytes, people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]
+) -> None:
     answer = upload(client_of(people.owner), data)
     assert answer.status_code == 400 and answer.json()["faults"][0]["message"]
     assert "passwd" not in answer.content.decode().replace("/etc/passwd", "") and "root:" not in answer.content.decode()
 
 
-def test_many_are_tagged_and_deleted_at_once_but_only_ones_own(
+def test_many_regions_are_tagged_and_deleted_at_once_within_permissions(
     people: SimpleNamespace, region: Region, query: Query, client_of: Callable[..., APIClient]
 ) -> None:
     client = client_of(people.owner)

@@ -117,7 +117,7 @@ def times(log: EventLog) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", ["folder", "s3"])
-def test_it_reads_as_any_log_of_the_same_appends(kind: str, tmp_path: Path, store: str) -> None:
+def test_a_shared_log_reads_like_a_local_log(kind: str, tmp_path: Path, store: str) -> None:
     chance = random.Random(7)
     shared = log_in(store if kind == "s3" else tmp_path / "shared")
     other = EventLog(tmp_path / "other", "city")
@@ -149,7 +149,7 @@ def log_in_again(log: SharedLog) -> SharedLog:
     return SharedLog(log.order, log.files, "city")
 
 
-def test_a_writer_that_lost_its_place_takes_the_next_with_its_clock(tmp_path: Path) -> None:
+def test_a_writer_that_lost_a_race_takes_the_next_place_and_its_clock(tmp_path: Path) -> None:
     log = log_in(tmp_path)
     other, met = log_in_again(log), []
 
@@ -165,7 +165,7 @@ def test_a_writer_that_lost_its_place_takes_the_next_with_its_clock(tmp_path: Pa
     assert len(list((tmp_path / "city" / "live").iterdir())) == 2, "the file of the place that was lost is gone"
 
 
-def test_a_file_that_was_altered_or_lost_is_damage_until_it_is_brought_back(shared: str) -> None:
+def test_an_altered_or_missing_file_is_damage_until_it_is_restored(shared: str) -> None:
     feed = a_feed()
     log = event_log("city")
     log.append(rows(1, 2))
@@ -186,7 +186,7 @@ def test_a_file_that_was_altered_or_lost_is_damage_until_it_is_brought_back(shar
     assert "the log is whole. The feed goes on." in said.getvalue()
 
 
-def test_rows_of_which_the_store_has_no_copy_are_given_up_and_counted(shared: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_without_a_copy_in_the_store_are_given_up_and_counted(shared: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # As with large files, which readers do not compare as a whole.
     monkeypatch.setattr("engine.sources.shared_log.WHOLE_BYTES", 0)
     feed, log = a_feed(), event_log("city")
@@ -209,7 +209,7 @@ def test_rows_of_which_the_store_has_no_copy_are_given_up_and_counted(shared: st
     feed_upkeep(feed=feed)
 
 
-def test_a_store_that_is_away_is_no_damage(gateway: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_store_is_not_damage(gateway: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     once = fs.AwsStandardS3RetryStrategy(max_attempts=1)
     address = {"scheme": "http", "region": "us-east-1", "endpoint_override": f"127.0.0.1:{gateway.port}"}
     # By itself the client tries for six seconds.
@@ -254,7 +254,7 @@ def test_files_are_joined_dropped_and_swept_beside_readers(kind: str, tmp_path: 
     assert log.files.older_than("city", -60) == []
 
 
-def test_of_two_that_join_the_same_files_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_two_concurrent_compactions_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = log_in(tmp_path)
     for i in range(3):
         log.append(rows(i))
@@ -288,7 +288,7 @@ def test_programs_without_network_read_a_mirror(shared: str, monkeypatch: pytest
     feed_delete(feed=feed, user=feed.owner)
 
 
-def test_logs_can_move(settings: Any, tmp_path: Path) -> None:
+def test_logs_can_be_moved_to_shared_storage(settings: Any, tmp_path: Path) -> None:
     settings.VEDETTE_LOG_STORE = ""
     a_feed()
     with pytest.raises(CommandError, match="Set VEDETTE_LOG_STORE first"):
@@ -311,7 +311,7 @@ def test_logs_can_move(settings: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_log_that_grew_is_heard_at_once(tmp_path: Path) -> None:
+def test_growth_of_a_log_is_notified_at_once(tmp_path: Path) -> None:
     feed, notices = a_feed(), Notices()
     log = log_in(tmp_path, feed)
     assert notices.grown_since(feed.name, time.time_ns()), "who hears nothing looks"
@@ -338,7 +338,7 @@ def wait_until(holds: Any, seconds: float = 60.0) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_ingests_write_one_feed_while_one_is_killed_again_and_again(tmp_path: Path, store: str, settings: Any) -> None:
+def test_two_ingest_processes_write_one_feed_through_repeated_kills(tmp_path: Path, store: str, settings: Any) -> None:
     settings.VEDETTE_LOG_STORE = store
     feed = a_feed("yard", lateness=30)
     feed_head_ensure(feed)

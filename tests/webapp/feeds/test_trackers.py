@@ -63,7 +63,7 @@ def test_reports_of_all_kinds_reach_the_log(people: SimpleNamespace, vans: Feed)
     assert set(DeadLetter.objects.values_list("reason", flat=True)) == {"out_of_range", "malformed"}
 
 
-def test_the_token_decides(people: SimpleNamespace, vans: Feed, feed: Feed) -> None:
+def test_trackers_need_a_valid_token(people: SimpleNamespace, vans: Feed, feed: Feed) -> None:
     client, query = APIClient(), "?id=a&lat=1&lon=2"
     mine = token_create(user=people.owner, name="phones", scopes=["ingest"], feed=vans).text
     reader = token_create(user=people.owner, name="reader", scopes=["read"]).text

@@ -128,7 +128,7 @@ def test_records_without_places_are_guessed_for_a_planar_feed_too() -> None:
     assert (shown["faults"], shown["reading"]["crs"], len(shown["rows"])) == ([], "plane", 1)
 
 
-def test_a_secret_is_not_sent_elsewhere_by_who_may_change_the_connector(
+def test_editors_cannot_send_a_connectors_secret_to_another_address(
     people: SimpleNamespace, sea: Feed, client_of: Callable[..., APIClient], settings: Any
 ) -> None:
     settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
@@ -151,7 +151,7 @@ def test_a_secret_is_not_sent_elsewhere_by_who_may_change_the_connector(
     assert not settings_of(Connector.objects.get()).get("authorization")
 
 
-def test_a_secret_that_means_nothing_any_more_is_neither_asked_for_nor_kept(sea: Feed) -> None:
+def test_unused_secrets_are_deleted_and_not_asked_for(sea: Feed) -> None:
     settings = {"servers": "127.0.0.1:1", "topic": "fleet", "security": "sasl_ssl", "user": "mast", "password": "secret", "ca": "PEM"}
     made = connector_create(feed=sea, name="k", kind="kafka", settings=settings)
     plain = {name: value for name, value in settings.items() if name != "password"} | {"security": "plaintext"}
@@ -159,7 +159,7 @@ def test_a_secret_that_means_nothing_any_more_is_neither_asked_for_nor_kept(sea:
     assert (found["security"], found["user"], found["ca"], found.get("password", "")) == ("plaintext", "", "", "")
 
 
-def test_a_connector_of_a_user_who_left_can_be_switched_off(sea: Feed) -> None:
+def test_connectors_of_former_users_can_be_switched_off(sea: Feed) -> None:
     query = query_register(owner=sea.owner, feed=sea, name="fast", specification=BORDER)
     settings = {"host": "127.0.0.1", "topic": "answers", "queries": str(query.pk)}
     made = connector_create(feed=sea, name="out", kind="mqtt-answers", settings=settings, set_by=sea.owner)
@@ -167,7 +167,7 @@ def test_a_connector_of_a_user_who_left_can_be_switched_off(sea: Feed) -> None:
     assert not connector_update(connector=made, enabled=False).enabled
 
 
-def test_many_connectors_take_no_places_of_the_database_and_one_owner_has_not_all(sea: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connectors_share_database_connections_and_are_limited_per_owner(sea: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "MOST_OF_AN_OWNER", 12)
     with receiver(POSITION) as port:
         for number in range(12):
@@ -197,9 +197,7 @@ def test_names_and_sizes_of_ships_reach_the_registry(sea: Feed) -> None:
     assert rows_of("sea") == [], "no event was made of it"
 
 
-def test_what_is_wrong_with_a_connector_is_said(
-    people: SimpleNamespace, sea: Feed, feed: Feed, client_of: Callable[..., APIClient], settings: Any
-) -> None:
+def test_faults_of_connectors_are_named(people: SimpleNamespace, sea: Feed, feed: Feed, client_of: Callable[..., APIClient], settings: Any) -> None:
     client = client_of(people.operator)
 
     def faults(**given: Any) -> dict[str, str]:

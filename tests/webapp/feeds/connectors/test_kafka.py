@@ -82,9 +82,7 @@ def die(child: subprocess.Popen[bytes]) -> None:
     assert child.wait(20) == -signal.SIGKILL
 
 
-def test_two_processes_drain_a_topic_exactly_once_though_one_is_killed_and_partitions_are_added(
-    broker: KafkaBroker, feed: Feed, tmp_path: Path
-) -> None:
+def test_a_topic_is_read_exactly_once_by_two_processes_through_kills_and_new_partitions(broker: KafkaBroker, feed: Feed, tmp_path: Path) -> None:
     admin = topic_of(broker, "fleet", 3)
     producer = Producer({**client_of_broker(broker), "queue.buffering.max.messages": 1_000_000})
 
@@ -136,7 +134,7 @@ def sent(pk: int) -> bool:
     return offset == {"seq": FeedHead.objects.get().outbox_seq}
 
 
-def test_a_topic_holds_the_answers_that_are_stored_whenever_the_process_dies(
+def test_a_topic_holds_the_stored_answers_after_kills(
     broker: KafkaBroker, feed: Feed, query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient], tmp_path: Path
 ) -> None:
     a_head(feed)
@@ -180,7 +178,7 @@ def test_a_topic_holds_the_answers_that_are_stored_whenever_the_process_dies(
     assert one["feed"] == "yard" and {"id", "query", "version", "kind", "entities", "start", "end", "seq"} <= one.keys()
 
 
-def test_what_a_process_left_behind_cannot_come_after_what_the_next_one_wrote(broker: KafkaBroker) -> None:
+def test_messages_of_a_former_process_cannot_overtake_newer_ones(broker: KafkaBroker) -> None:
     topic_of(broker, "fenced", 1)
     kind = sink_kinds()["kafka-answers"]
     settings = {field.name: field.default for field in kind.fields} | {"servers": f"127.0.0.1:{broker.port}", "topic": "fenced"}

@@ -31,7 +31,7 @@ def deep(levels: int) -> Any:
     return found
 
 
-def test_records_written_as_the_feeds_rows_need_no_reading() -> None:
+def test_records_in_the_form_of_rows_need_no_mapping() -> None:
     rows = rows_of([ROW, {**ROW, "more": {"of": [1]}}, Broken(3, "bad", "x")], reading_for({}, MQTT[0], FEED), FEED)
     assert rows.rows.to_pylist()[0] == {**ROW, "t_end": None, "speed": 3.0, "y": 2.0} and rows.rows.num_rows == 2
     assert [(one.reason, one.detail, one.row) for one in rows.dead()] == [("malformed", "bad", {"text": "x"})]
@@ -47,7 +47,7 @@ def test_a_reading_names_columns_inside_objects() -> None:
     assert (row["entity"], row["t"], row["x"], row["y"], row["speed"], row["name"]) == ("7", 1_767_323_045_000, 10.0, 50.0, 3.5, None)
 
 
-def test_what_no_column_can_hold_costs_no_other_record() -> None:
+def test_a_value_that_no_column_can_hold_refuses_only_its_record() -> None:
     odd = [
         deep(900),
         {**ROW, "entity": deep(500)},

@@ -21,7 +21,7 @@ def said_by_kinds() -> Iterator[str]:
             yield from filter(None, (one.label, one.hint, *(label for _, label in one.choices)))
 
 
-def test_every_text_of_the_protocols_has_its_place_for_translators_and_no_other_has() -> None:
+def test_exactly_the_texts_of_protocols_are_marked_for_translation() -> None:
     assert set(said_by_kinds()) == set(TEXTS)
 
 

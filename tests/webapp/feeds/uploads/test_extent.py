@@ -27,7 +27,7 @@ def pixels(x: float, y: float, zoom: float) -> tuple[float, float]:
 
 
 @given(st.lists(st.tuples(LONGITUDES, LATITUDES), min_size=1, max_size=20))
-def test_all_places_are_on_the_map(places: list[tuple[float, float]]) -> None:
+def test_the_map_view_covers_all_positions(places: list[tuple[float, float]]) -> None:
     extent = Extent()
     for place in places:
         extent.add(rows(place, (None, None)))
@@ -48,7 +48,7 @@ def test_a_receiver_without_a_fix_does_not_move_the_map() -> None:
     assert view["zoom"] >= 9
 
 
-def test_a_plane_is_shown_in_its_own_units_and_no_place_gives_no_view() -> None:
+def test_planar_data_are_shown_in_their_units_and_no_positions_give_no_view() -> None:
     extent = Extent()
     extent.add(rows((None, None)))
     assert extent.view(Crs.PLANAR) is None

@@ -86,7 +86,7 @@ def rows_of(feed: str) -> list[dict[str, Any]]:
     return [row for table in event_log(feed).read() for row in table.to_pylist()]
 
 
-def test_a_file_comes_in_parts_and_goes_on_where_it_broke_off(client: APIClient) -> None:
+def test_an_upload_continues_where_it_was_interrupted(client: APIClient) -> None:
     address = announced(client, len(CSV))
     assert sent(client, address, 0, CSV[:1_000])["Upload-Offset"] == "1000"
     assert sent(client, address, 500, CSV[500:]).status_code == 409, "the client asks where to go on"
@@ -99,7 +99,7 @@ def test_a_file_comes_in_parts_and_goes_on_where_it_broke_off(client: APIClient)
     assert client.delete(address, **TUS).status_code == 204 and not Upload.objects.exists()
 
 
-def test_what_the_protocol_refuses(client: APIClient) -> None:
+def test_invalid_upload_requests_are_refused(client: APIClient) -> None:
     assert client.post("/api/v1/uploads/", HTTP_UPLOAD_LENGTH="10").status_code == 412
     assert client.post("/api/v1/uploads/", HTTP_UPLOAD_LENGTH="many", **TUS).status_code == 400
     assert client.post("/api/v1/uploads/", HTTP_UPLOAD_LENGTH=str(10**13), **TUS).status_code == 413
@@ -118,7 +118,7 @@ def test_uploads_have_a_quota(client: APIClient, settings: Any) -> None:
     assert answer.status_code == 403 and "megabytes" in answer.json()["faults"][0]["message"]
 
 
-def test_a_viewer_uploads_nothing(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_viewers_cannot_upload(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     assert client_of(people.viewer).post("/api/v1/uploads/", HTTP_UPLOAD_LENGTH="5", **TUS).status_code == 403
 
 
@@ -181,7 +181,7 @@ def test_loading_is_paused_resumed_and_cancelled(client: APIClient, monkeypatch:
     assert client.patch(f"{address}load", {"action": "resume"}, format="json").status_code == 409
 
 
-def test_as_if_it_happened_now_rows_have_the_time_at_which_they_are_sent(client: APIClient) -> None:
+def test_rows_loaded_as_if_now_get_the_time_of_sending(client: APIClient) -> None:
     began = time.time_ns() // 1_000_000
     assert loaded(client, uploaded(client), as_now=True, rate=3_000).status_code == 201
     upload = run(Loads(), Upload.objects.get())
@@ -200,7 +200,7 @@ def into(client: APIClient, address: str, reading: dict[str, Any], feed: str = "
     return client.post(f"{address}load", {"into": feed, "reading": reading}, format="json")
 
 
-def test_a_second_file_goes_into_the_feed_as_the_first_was_read_and_what_is_too_old_is_left_out(client: APIClient) -> None:
+def test_a_second_file_is_read_like_the_first_and_old_rows_are_left_out(client: APIClient) -> None:
     # The reader changed the guess for the first file: so the second is read.
     address = uploaded(client)
     chosen = client.post(f"{address}inspection", {"reading": {"zone": "Asia/Tokyo", "time": ["time"]}}, format="json").json()["reading"]
@@ -245,7 +245,7 @@ def test_a_file_without_a_column_of_the_feed_leaves_it_empty_and_another_type_is
     assert [row["speed"] for row in rows_of("boats")[-10:]] == [None] * 10
 
 
-def test_nobody_adds_a_file_to_a_feed_that_is_not_theirs(client: APIClient, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_files_can_be_added_only_to_own_feeds(client: APIClient, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     loaded(client, uploaded(client))
     stranger = client_of(people.stranger)
     address = uploaded(stranger, name="mine.csv")
@@ -254,7 +254,7 @@ def test_nobody_adds_a_file_to_a_feed_that_is_not_theirs(client: APIClient, peop
     assert into(stranger, address, {}).json()["faults"][0]["pointer"] == "/into"
 
 
-def test_a_file_of_which_nothing_can_be_read_fails_with_the_remedy(client: APIClient) -> None:
+def test_an_unreadable_file_fails_with_the_remedy(client: APIClient) -> None:
     data = b"id,seen,lon,lat\n" + b"a,never,1,2\n" * 5
     address = uploaded(client, data)
     assert loaded(client, address).json()["faults"][0]["pointer"] == "/reading/time", "no column tells the time"
@@ -265,14 +265,14 @@ def test_a_file_of_which_nothing_can_be_read_fails_with_the_remedy(client: APICl
     assert client.delete(address).status_code == 204
 
 
-def test_a_hostile_file_is_refused_and_reaches_nothing(client: APIClient) -> None:
+def test_a_hostile_file_is_refused_in_the_cage(client: APIClient) -> None:
     bomb = b'<!DOCTYPE gpx [<!ENTITY x SYSTEM "file:///etc/passwd">]><gpx><trk><name>&x;</name></trk></gpx>'
     address = uploaded(client, bomb, "walk.gpx")
     answer = client.post(f"{address}inspection", {}, format="json")
     assert answer.status_code == 400 and "root:" not in answer.content.decode()
 
 
-def test_what_nobody_goes_on_with_is_removed(client: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abandoned_uploads_are_removed(client: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
     from datetime import timedelta
 
     uploaded(client)
@@ -284,7 +284,7 @@ def test_what_nobody_goes_on_with_is_removed(client: APIClient, monkeypatch: pyt
     assert not Upload.objects.exists()
 
 
-def test_places_in_one_column_are_read_in_the_cage_and_the_second_file_as_the_first(client: APIClient) -> None:
+def test_coordinates_in_one_column_are_read_in_first_and_later_files(client: APIClient) -> None:
     points = [f"{wkt},{wkb}" for wkt, wkb in zip(["POINT (13.4 52.5)", "POINT (13.5 52.5)"], shapely.to_wkb(POINTS, hex=True), strict=True)]
     for first, name in ((0, "boats.csv"), (10, "later.csv")):
         lines = "".join(f"a,{T0 + first + n},{point}\n" for n, point in enumerate(points))

@@ -79,7 +79,7 @@ def behind(client: APIClient, name: str) -> list[tuple[str, str, list[str], int]
     return [(one["query_name"], one["event"], one["entities"], one["start"]) for one in answers]
 
 
-def test_an_answer_leads_to_the_answers_it_was_made_of_and_these_to_rows(
+def test_a_derived_answer_leads_to_upstream_answers_and_their_rows(
     people: SimpleNamespace, feed: Feed, processed: FeedProcessor, client_of: Callable[..., APIClient]
 ) -> None:
     client = client_of(people.owner)
@@ -91,19 +91,19 @@ def test_an_answer_leads_to_the_answers_it_was_made_of_and_these_to_rows(
     assert not feed_audit(feed=feed).faults
 
 
-def test_an_answer_with_an_event_about_nobody_is_stored() -> None:
+def test_an_answer_from_an_event_without_entity_is_stored() -> None:
     answer = {"query": "1", "version": 1, "kind": "match", "entities": [None, "a"], "start": 1, "end": 2, "weight": 1}
     (fact,) = facts_of(pa.Table.from_pylist([answer], schema=ANSWERS))
     assert fact.entities == ["", "a"]
 
 
-def test_answers_of_queries_that_one_may_not_see_stay_unseen(
+def test_upstream_answers_of_hidden_queries_are_hidden(
     people: SimpleNamespace, processed: FeedProcessor, client_of: Callable[..., APIClient]
 ) -> None:
     assert behind(client_of(people.viewer), "visit") == []
 
 
-def test_after_an_edit_upstream_the_answers_behind_are_those_of_the_new_version(
+def test_after_an_upstream_edit_upstream_answers_are_those_of_the_new_version(
     people: SimpleNamespace, feed: Feed, graph: dict[str, Query], processed: FeedProcessor, client_of: Callable[..., APIClient]
 ) -> None:
     query_edit(query=graph["gate"], user=people.owner, specification={**BORDER, "where": [["entity", "=", "a"]]})

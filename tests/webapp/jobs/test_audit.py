@@ -58,7 +58,7 @@ def test_what_a_job_stored_is_exact(processed: Feed) -> None:
     assert audit.alerts > 5
 
 
-def test_a_lost_a_false_and_a_moved_fact_are_named(processed: Feed) -> None:
+def test_lost_false_and_moved_facts_are_named(processed: Feed) -> None:
     first, second = Detection.objects.order_by("start")[:2]
     Detection.objects.filter(start=first.start, key=first.key).update(weight=0)
     Detection.objects.filter(start=second.start, key=second.key).update(end=second.start + 1)

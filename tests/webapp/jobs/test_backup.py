@@ -121,7 +121,7 @@ def test_a_running_instance_is_restored_elsewhere_exactly(
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.REGTYPE])
-def test_an_archive_that_leads_elsewhere_is_refused(kind: bytes, tmp_path: Path) -> None:
+def test_an_archive_with_paths_outside_its_folder_is_refused(kind: bytes, tmp_path: Path) -> None:
     """Without Python's filter for archives, which 3.11.2 has not."""
     member = tarfile.TarInfo("../outside" if kind == tarfile.REGTYPE else "inside")
     member.type, member.linkname = kind, "/etc/passwd"

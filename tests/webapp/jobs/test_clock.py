@@ -86,7 +86,7 @@ def walk(seed: int, count: int = 60) -> list[tuple[str, int, float]]:
         (5, False, 60, 0, True),
     ],
 )
-def test_all_is_as_if_the_wrong_rows_had_never_come(
+def test_removing_wrong_rows_leaves_the_state_without_them(
     seed: int, compacted: bool, taken: int, at: int, shared: bool, feed: Feed, settings: Any, tmp_path: Path
 ) -> None:
     settings.VEDETTE_LOG_STORE = str(tmp_path / "store") if shared else ""
@@ -129,7 +129,7 @@ def test_all_is_as_if_the_wrong_rows_had_never_come(
     }
 
 
-def test_the_command_shows_asks_and_does_and_the_audit_log_keeps_it(feed: Feed, settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_asks_before_it_acts_and_is_recorded(feed: Feed, settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
     Job.objects.update(desired_state="stopped")
     send(feed, [("a", 10, 5.0), ("a", FAR, 1.0), ("a", 20, 1.0), ("a", 40, 1.0)])
     process(feed, settings)

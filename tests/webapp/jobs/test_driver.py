@@ -48,7 +48,7 @@ def test_a_feed_that_fails_ends_the_job(feed: Any) -> None:
         driver._look_after_feeds()
 
 
-def test_a_feed_deleted_in_the_middle_of_its_work_ends_alone(feed: Any) -> None:
+def test_a_feed_deleted_during_its_batch_ends_without_the_others(feed: Any) -> None:
     driver, run = driver_of(feed, RuntimeError("FeedHead matching query does not exist"))
     Feed.objects.filter(pk=feed.pk).delete()
     driver._look_after_feeds()
@@ -56,14 +56,14 @@ def test_a_feed_deleted_in_the_middle_of_its_work_ends_alone(feed: Any) -> None:
     assert driver.runs == {}
 
 
-def test_a_newer_start_ends_the_job_whatever_became_of_the_feed(feed: Any) -> None:
+def test_a_newer_start_ends_the_job(feed: Any) -> None:
     driver, _ = driver_of(feed, Fenced("epoch 2 has taken over"))
     Feed.objects.filter(pk=feed.pk).delete()
     with pytest.raises(Fenced):
         driver._look_after_feeds()
 
 
-def test_a_feed_that_was_given_to_another_job_ends_alone(feed: Any) -> None:
+def test_a_feed_moved_to_another_job_ends_without_the_others(feed: Any) -> None:
     driver, run = driver_of(feed, Fenced("epoch 2 has taken over"))
     FeedHead.objects.update(epoch=2)
     with pytest.raises(Fenced):
@@ -85,7 +85,7 @@ class OpenedRun:
         pass
 
 
-def test_a_feed_that_came_back_is_taken_up_when_its_former_run_has_ended(feed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_feed_that_returns_starts_after_its_former_run_ended(feed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given to another job and back before this one noticed: it took that for a newer start of itself, and ended."""
     driver, former = driver_of(feed, Fenced("epoch 0"))
     feed_place(feed=feed, job=Job.objects.create(name="quay"))

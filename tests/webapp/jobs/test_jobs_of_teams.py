@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db]
 STOP = "/api/v1/jobs/main/stop"
 
 
-def test_an_operator_of_another_team_stops_nobodys_job(feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_operators_cannot_stop_jobs_of_other_teams(feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     feed_create(owner=people.stranger, name="elsewhere", title="Elsewhere", crs="planar", time="ms", team=people.elsewhere)
     for user in (people.stranger, people.operator):
         for action in ("stop", "start"):
@@ -54,7 +54,7 @@ def test_a_team_has_a_job_for_its_feeds(quay: Any, feed: Feed, people: SimpleNam
     assert operator.delete("/api/v1/jobs/quay/").status_code == 204
 
 
-def test_a_team_s_job_is_nobody_else_s(quay: Any, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_a_job_of_a_team_is_hidden_from_others(quay: Any, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     feed_create(owner=people.stranger, name="elsewhere", title="Elsewhere", crs="planar", time="ms", team=people.elsewhere)
     stranger = client_of(people.stranger)
     assert stranger.patch("/api/v1/feeds/elsewhere/", {"job": "quay"}).status_code == 400

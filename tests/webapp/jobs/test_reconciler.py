@@ -181,9 +181,7 @@ def test_what_a_killed_job_left_behind_is_ended_before_it_starts_again(program: 
     assert alive() == []
 
 
-def test_a_job_that_keeps_failing_is_tried_now_and_then_and_at_once_when_someone_starts_it(
-    program: Callable[[str], None], clock: Callable[[timedelta], None]
-) -> None:
+def test_a_failing_job_is_retried_with_back_off_or_at_once_by_hand(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
     program(FAILS)
     reconcile(owner="a")
     while the_job().observed_state != ObservedState.CRASH_LOOP:
@@ -218,7 +216,7 @@ def test_only_failures_within_the_span_are_counted(program: Callable[[str], None
     assert (the_job().observed_state, the_job().failures, the_job().restarts) == (ObservedState.BACKOFF, 2, 5)
 
 
-def test_a_start_that_is_asked_to_end_at_once_is_no_failure(program: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_that_is_stopped_at_once_is_not_a_failure(program: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """The real program, which needs seconds until it heeds signals."""
     monkeypatch.undo()
     monkeypatch.setenv("DATABASE_URL", with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"]))
@@ -254,7 +252,7 @@ def test_a_job_that_does_not_stop_is_ended_by_force(program: Callable[[str], Non
     assert "killed" in kinds()
 
 
-def test_a_silent_job_is_suspected_first_and_then_replaced(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
+def test_a_job_without_heartbeats_is_suspected_and_then_replaced(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
     job = running_job()
     os.kill(job.pid, signal.SIGSTOP)
     clock(SILENT + timedelta(seconds=1))
@@ -268,7 +266,7 @@ def test_a_silent_job_is_suspected_first_and_then_replaced(program: Callable[[st
     assert the_job().epoch == 2
 
 
-def test_a_start_on_a_busy_machine_gets_the_time_to_read_its_modules(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
+def test_a_slow_start_on_a_busy_machine_is_not_killed(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
     """It has not said yet that the job is its own. Ended like a silent job, it would be started again and again, and never get further."""
     reconcile(owner="a")
     pid = the_job().pid
@@ -283,7 +281,7 @@ def test_a_start_on_a_busy_machine_gets_the_time_to_read_its_modules(program: Ca
     assert ended(pid) and kinds()[-1] == "crashed", "one that hangs is ended all the same"
 
 
-def test_a_job_that_speaks_again_after_an_outage_is_not_touched(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
+def test_a_job_with_heartbeats_again_after_an_outage_is_kept(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
     job = running_job()
     clock(SILENT + timedelta(seconds=1))
     reconcile(owner="a")
@@ -302,7 +300,7 @@ def test_another_worker_adopts_a_running_job(program: Callable[[str], None], clo
     assert "adopted" in kinds()
 
 
-def test_a_job_of_another_machine_is_left_to_it_while_its_lease_lasts(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
+def test_a_job_of_another_machine_is_not_started_during_its_lease(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
     services.job_default()
     Job.objects.update(host="elsewhere", observed_state="running", epoch=4, lease_owner="x", lease_until=timezone.now() + timedelta(seconds=5))
     reconcile(owner="a")
@@ -331,7 +329,7 @@ def test_a_stopped_job_may_not_be_claimed() -> None:
     assert services.job_claim(name="main", epoch=None, pid=1, pgid=1, pid_started=0, host="h") is None
 
 
-def test_processes_of_other_installations_are_not_seen(program: Callable[[str], None]) -> None:
+def test_processes_of_other_installations_are_ignored(program: Callable[[str], None]) -> None:
     environment = {**os.environ, processes.TOKEN: "t", processes.JOB: "main", "VEDETTE_VAR": "/elsewhere"}
     other = subprocess.Popen([sys.executable, "-c", SLEEPS], env=environment)
     try:

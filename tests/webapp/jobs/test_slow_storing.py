@@ -54,7 +54,7 @@ def feed(tmp_path: Path, settings: Any) -> Feed:
     return feed
 
 
-def test_what_takes_too_long_to_store_is_stored_in_parts(
+def test_a_batch_that_takes_too_long_to_store_is_split(
     feed: Feed, limit: None, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """200 answers that take 20 ms each."""

@@ -42,7 +42,7 @@ def events() -> list[tuple[str, str]]:
     return list(JobEvent.objects.exclude(feed=None).order_by("id").values_list("kind", "text"))
 
 
-def test_it_is_reported_once_and_again_when_it_goes_on(waiting: Feed) -> None:
+def test_a_stall_is_reported_once_and_its_end_once(waiting: Feed) -> None:
     Job.objects.update(observed_state="crash_loop")
     stalls_report()
     stalls_report()
@@ -61,13 +61,13 @@ def test_it_is_reported_once_and_again_when_it_goes_on(waiting: Feed) -> None:
         ({"observed_state": "running", "heartbeat": timezone.now() + timedelta(hours=1)}, "has finished no batch"),
     ],
 )
-def test_the_reason_is_shown(waiting: Feed, job: dict[str, Any], reason: str) -> None:
+def test_the_reason_of_a_stall_is_shown(waiting: Feed, job: dict[str, Any], reason: str) -> None:
     Job.objects.update(**job)
     stalls_report()
     assert reason in events()[0][1]
 
 
-def test_damage_is_a_reason(waiting: Feed, settings: Any) -> None:
+def test_damage_of_a_log_is_given_as_the_reason_of_a_stall(waiting: Feed, settings: Any) -> None:
     (segment,) = log_of(waiting).segments()
     # Of a segment on shared storage the store's folder is left out.
     (Path(settings.VEDETTE_LOG_STORE) / segment.path).write_bytes(b"")
@@ -80,7 +80,7 @@ def test_damage_is_a_reason(waiting: Feed, settings: Any) -> None:
     assert "its log is damaged" in events()[1][1]
 
 
-def test_nothing_is_reported_of_a_feed_that_moves_or_of_which_nothing_waits(waiting: Feed) -> None:
+def test_feeds_that_progress_or_have_no_backlog_are_not_reported(waiting: Feed) -> None:
     FeedHead.objects.update(updated_at=timezone.now())
     stalls_report()
     FeedHead.objects.update(updated_at=None, last_seq=0)

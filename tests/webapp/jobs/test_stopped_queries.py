@@ -45,7 +45,7 @@ def stop(store: FeedStore, query: Query, batch: int = 0) -> bool:
     return store.commit(Commit(head, batch, stopped=(Stopped((str(query.pk), query.version), REASON),)))
 
 
-def test_it_leaves_the_running_set_with_the_batch_and_its_owner_sees_why(
+def test_a_stopped_query_leaves_with_its_batch_and_shows_the_reason(
     store: FeedStore, query: Query, other: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     assert running(store) == {(str(query.pk), 1), (str(other.pk), 1)}
@@ -57,7 +57,7 @@ def test_it_leaves_the_running_set_with_the_batch_and_its_owner_sees_why(
     assert REASON in JobEvent.objects.get(kind="query").text
 
 
-def test_a_replayed_batch_and_a_zombie_stop_nothing(store: FeedStore, query: Query, other: Query) -> None:
+def test_replayed_batches_and_old_epochs_stop_no_query(store: FeedStore, query: Query, other: Query) -> None:
     assert stop(store, query)
     assert not stop(store, other)
     newer = FeedStore(store.feed, 2)
@@ -68,7 +68,7 @@ def test_a_replayed_batch_and_a_zombie_stop_nothing(store: FeedStore, query: Que
 
 
 @pytest.mark.parametrize("how", ["edited", "switched off and on"])
-def test_the_next_version_begins_anew(store: FeedStore, query: Query, other: Query, people: SimpleNamespace, how: str) -> None:
+def test_the_next_version_of_a_stopped_query_starts(store: FeedStore, query: Query, other: Query, people: SimpleNamespace, how: str) -> None:
     stop(store, query)
     if how == "edited":
         specification: dict[str, Any] = {**BORDER, "region": {"center": [0, 0], "radius": 3}}
@@ -81,13 +81,13 @@ def test_the_next_version_begins_anew(store: FeedStore, query: Query, other: Que
     assert running(store) == {(str(query.pk), edited.version), (str(other.pk), 1)}
 
 
-def test_another_edit_leaves_it_stopped(store: FeedStore, query: Query, people: SimpleNamespace) -> None:
+def test_other_edits_leave_a_query_stopped(store: FeedStore, query: Query, people: SimpleNamespace) -> None:
     stop(store, query)
     edited = query_edit(query=query, user=people.owner, name="renamed")
     assert edited.stopped is not None
     assert (str(query.pk), 1) not in running(store)
 
 
-def test_a_query_that_was_removed_meanwhile_stops_nothing(store: FeedStore, query: Query) -> None:
+def test_stopping_a_removed_query_has_no_effect(store: FeedStore, query: Query) -> None:
     query_remove(query=query)
     assert stop(store, query)

@@ -29,7 +29,7 @@ class Run:
         self.batches -= 1
 
 
-def test_no_feed_waits_for_the_batch_of_another() -> None:
+def test_feeds_do_not_wait_for_batches_of_others() -> None:
     never_mind, later = threading.Event(), threading.Event()
     never_mind.set()
     slow, quick = Run(1, later), Run(3, never_mind)

@@ -78,7 +78,7 @@ def switch(yard: Yard, query: Query, enabled: bool) -> Query:
     return edited
 
 
-def test_an_open_answer_ends_where_its_query_was_switched_off_and_says_so(yard: Yard) -> None:
+def test_switching_off_a_query_ends_its_open_answers_with_the_reason(yard: Yard) -> None:
     query = register(yard)
     yard.send(("enter", "a", 1_000), ("tick", "z", 5_000))
     assert [(one["end"], one["cut"]) for one in yard.shown()] == [(None, False)]
@@ -93,7 +93,7 @@ def test_an_open_answer_ends_where_its_query_was_switched_off_and_says_so(yard: 
     assert (alert.state, alert.resolution, alert.end) == ("new", "changed", 5_000), "somebody has to take it still"
 
 
-def test_switched_on_again_the_same_answer_stands_once_and_is_what_the_log_says(yard: Yard) -> None:
+def test_switched_on_again_an_answer_is_stored_once_as_the_log_gives_it(yard: Yard) -> None:
     query = register(yard)
     yard.send(("enter", "a", 1_000), ("enter", "b", 2_000), ("tick", "z", 5_000))
     off = switch(yard, query, enabled=False)
@@ -104,7 +104,7 @@ def test_switched_on_again_the_same_answer_stands_once_and_is_what_the_log_says(
     assert feed_audit(feed=yard.feed).faults == []
 
 
-def test_what_was_asserted_before_and_is_not_asserted_again_is_retracted(yard: Yard) -> None:
+def test_answers_not_asserted_again_are_retracted(yard: Yard) -> None:
     """As of an operator that asserts and retracts in two batches, and neither when both are one."""
     query = register(yard)
     yard.send(("enter", "a", 1_000), ("tick", "z", 5_000))
@@ -128,7 +128,7 @@ def test_what_was_asserted_before_and_is_not_asserted_again_is_retracted(yard: Y
     assert feed_audit(feed=yard.feed).faults == []
 
 
-def test_of_an_edited_query_the_newest_version_is_shown_and_counted(yard: Yard, client_of: Callable[..., APIClient]) -> None:
+def test_only_the_newest_version_of_a_query_is_shown_and_counted(yard: Yard, client_of: Callable[..., APIClient]) -> None:
     query = register(yard)
     yard.send(("enter", "a", 1_000), ("tick", "z", 5_000))
     query_edit(
@@ -145,7 +145,7 @@ def test_of_an_edited_query_the_newest_version_is_shown_and_counted(yard: Yard, 
     assert sorted((one["version"], one["end"], one["cut"]) for one in found) == [(1, 5_000, True), (2, None, False)]
 
 
-def test_a_border_query_says_when_it_was_left(yard: Yard, client_of: Callable[..., APIClient]) -> None:
+def test_a_border_query_reports_the_time_of_leaving(yard: Yard, client_of: Callable[..., APIClient]) -> None:
     query = query_register(owner=a_user(), feed=yard.feed, name="square", specification=SQUARE)
     yard.processor.follow()
     yard.send(("position", "a", 1_000), ("position", "a", 4_000))
@@ -176,7 +176,7 @@ numbers = iter(range(1, 10_000))
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
-def test_whatever_is_switched_edited_and_restarted_the_stored_answers_are_what_the_log_says(yard: Yard, tmp_path: Path, steps: list[Any]) -> None:
+def test_stored_answers_are_those_of_the_log_after_any_switches_edits_and_restarts(yard: Yard, tmp_path: Path, steps: list[Any]) -> None:
     world = Yard(tmp_path, next(numbers))
     query, t, edits = register(world), 1_000, 0
     for step in steps:

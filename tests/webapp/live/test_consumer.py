@@ -21,7 +21,7 @@ from webapp.queries.services import query_register
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_connection_left")]
 
 
-async def test_snapshot_before_and_frames_are_the_snapshot_after(world: SimpleNamespace) -> None:
+async def test_a_snapshot_and_later_frames_give_the_next_snapshot(world: SimpleNamespace) -> None:
     await run(store)(world.feed, world.query, "a", 10)
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
@@ -39,7 +39,7 @@ async def test_snapshot_before_and_frames_are_the_snapshot_after(world: SimpleNa
         assert sorted((row["entities"][0], row["end"]) for row in fresh.detections.values()) == [("a", 20), ("b", 15)]
 
 
-async def test_numbers_are_covered_even_when_nothing_in_them_is_for_the_reader(world: SimpleNamespace) -> None:
+async def test_sequence_numbers_without_visible_changes_are_covered(world: SimpleNamespace) -> None:
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
         await reader.hear("snapshot")
@@ -52,7 +52,7 @@ async def test_numbers_are_covered_even_when_nothing_in_them_is_for_the_reader(w
         assert [row["entities"] for row in (await owner.hear("snapshot"))["detections"]] == [["secret"]]
 
 
-async def test_changes_too_large_for_a_message_make_the_page_start_again(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_changes_too_large_for_a_message_cause_a_new_snapshot(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
         await reader.hear("snapshot")
@@ -62,7 +62,7 @@ async def test_changes_too_large_for_a_message_make_the_page_start_again(world: 
         await reader.hear("resync")
 
 
-async def test_only_the_queries_asked_for_come(world: SimpleNamespace) -> None:
+async def test_only_requested_queries_are_sent(world: SimpleNamespace) -> None:
     await run(store)(world.feed, world.query, "a", 10)
     await run(store)(world.feed, world.private, "b", 10)
     async with page(world.people.owner) as reader:
@@ -70,7 +70,7 @@ async def test_only_the_queries_asked_for_come(world: SimpleNamespace) -> None:
         assert [row["entities"] for row in (await reader.hear("snapshot"))["detections"]] == [["b"]]
 
 
-async def test_a_query_registered_after_the_subscription_is_shown_to_who_may_see_it(world: SimpleNamespace) -> None:
+async def test_a_query_registered_later_is_shown_to_permitted_users(world: SimpleNamespace) -> None:
     people = world.people
     async with page(people.owner) as owner, page(people.viewer) as viewer:
         for reader in (owner, viewer):
@@ -83,7 +83,7 @@ async def test_a_query_registered_after_the_subscription_is_shown_to_who_may_see
         assert (await viewer.hear("changes"))["detections"] == []
 
 
-async def test_a_lost_message_is_looked_up_and_a_repeated_one_left_out(world: SimpleNamespace) -> None:
+async def test_lost_messages_are_read_again_and_repeated_ones_skipped(world: SimpleNamespace) -> None:
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
         await reader.hear("snapshot")
@@ -97,7 +97,7 @@ async def test_a_lost_message_is_looked_up_and_a_repeated_one_left_out(world: Si
         assert reader.seq == 3 and [f["type"] for f in reader.frames].count("changes") == 1
 
 
-async def test_what_happens_between_joining_and_reading_is_sent_once(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_changes_between_joining_and_the_snapshot_are_sent_once(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The publisher sends while the snapshot is being read: the message waits in the channel and its known part is left out."""
     real = consumers.selectors.snapshot
 
@@ -117,7 +117,7 @@ async def test_what_happens_between_joining_and_reading_is_sent_once(world: Simp
         assert sorted(row["entities"][0] for row in reader.detections.values()) == ["after", "before"]
 
 
-async def test_a_reader_that_was_away_resumes_after_its_number(world: SimpleNamespace) -> None:
+async def test_a_reader_resumes_after_its_sequence_number(world: SimpleNamespace) -> None:
     for entity in "abc":
         await run(store)(world.feed, world.query, entity, 10)
     async with page(world.people.viewer) as reader:
@@ -129,7 +129,7 @@ async def test_a_reader_that_was_away_resumes_after_its_number(world: SimpleName
 
 
 @pytest.mark.parametrize("since", [-5, 0, 99])
-async def test_a_number_that_cannot_be_resumed_gets_a_snapshot(since: int, world: SimpleNamespace) -> None:
+async def test_a_sequence_number_that_expired_gets_a_snapshot(since: int, world: SimpleNamespace) -> None:
     for entity in "abc":
         await run(store)(world.feed, world.query, entity, 10)
     await run(Outbox.objects.filter(seq__lte=2).delete)()
@@ -164,7 +164,7 @@ async def test_an_acknowledged_alert_reaches_other_pages(world: SimpleNamespace)
 # -- positions and status ---------------------------------------------------------------------------------------------------------
 
 
-async def test_positions_are_those_of_the_box(world: SimpleNamespace, received: Callable[..., None]) -> None:
+async def test_positions_are_limited_to_the_map_view(world: SimpleNamespace, received: Callable[..., None]) -> None:
     await run(received)(world.feed, [{"entity": name, "t": 1000, "x": x, "y": 0.0} for name, x in (("near", 1.0), ("far", 50.0))])
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe", bbox=[0, -1, 10, 1])
@@ -188,7 +188,7 @@ async def test_the_state_of_the_feed_comes_with_the_subscription_and_later(world
         assert {**frame} == {"type": "status", "feed": "yard", "watermark": 5, "max_t": 6, "rate": 7.0, "job": "running"}
 
 
-async def test_changes_that_nobody_passed_on_come_after_the_second_status_that_counts_them(world: SimpleNamespace) -> None:
+async def test_changes_that_were_not_published_are_read_after_the_second_status(world: SimpleNamespace) -> None:
     """The last ones, which no later number shows to be missing: the publisher may have begun after them, or the channel layer dropped them."""
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
@@ -208,7 +208,7 @@ async def test_changes_that_nobody_passed_on_come_after_the_second_status_that_c
         assert [frame["type"] for frame in reader.frames].count("changes") == 1
 
 
-async def test_after_leaving_nothing_comes_any_more(world: SimpleNamespace) -> None:
+async def test_after_unsubscribing_nothing_is_sent(world: SimpleNamespace) -> None:
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
         await reader.hear("status")
@@ -222,7 +222,7 @@ async def test_after_leaving_nothing_comes_any_more(world: SimpleNamespace) -> N
 # -- a slow reader ----------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_reader_that_acknowledges_nothing_is_asked_to_start_again_once(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_without_acknowledgements_is_asked_once_to_resubscribe(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subscription, "UNACKED_FRAMES", 3)
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
@@ -239,7 +239,7 @@ async def test_a_reader_that_acknowledges_nothing_is_asked_to_start_again_once(w
         assert reader.seq == 8 and len(reader.detections) == 8
 
 
-async def test_one_that_acknowledges_is_not(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_with_acknowledgements_is_not_asked_to_resubscribe(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subscription, "UNACKED_FRAMES", 3)
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
@@ -253,7 +253,7 @@ async def test_one_that_acknowledges_is_not(world: SimpleNamespace, monkeypatch:
         assert reader.seq == 8 and "resync" not in [frame["type"] for frame in reader.frames]
 
 
-def test_a_snapshot_is_read_at_one_moment(world: SimpleNamespace) -> None:
+def test_a_snapshot_is_read_in_one_transaction(world: SimpleNamespace) -> None:
     store(world.feed, world.query, "a", 10)
     read = snapshot(feed_id=world.feed.pk, queries=[world.query.pk], from_t=None)
     assert read["seq"] == 1 and len(read["detections"]) == 1

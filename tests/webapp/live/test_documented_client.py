@@ -38,7 +38,7 @@ def client(folder: Path, port: int, token: str) -> Iterator[subprocess.Popen[str
             process.terminate()
 
 
-def test_it_begins_with_what_holds_and_says_every_change(
+def test_the_documented_client_gets_a_snapshot_and_every_change(
     served: Served,  # noqa: F811
     people: SimpleNamespace,
     feed: Any,
@@ -59,7 +59,7 @@ def test_it_begins_with_what_holds_and_says_every_change(
         assert said == ["now in b 20 None", "now in a 10 15", "not in b 20"]
 
 
-def test_without_a_good_token_it_says_what_is_wanted(
+def test_the_documented_client_reports_an_invalid_token(
     served: Served,  # noqa: F811
     people: SimpleNamespace,
     feed: Any,

@@ -15,7 +15,7 @@ def subscription(**fields: Any) -> Subscription:
     return Subscription(**{"feed_id": 1, "feed": "yard", "chosen": None, "allowed": {1, 2}, **fields})
 
 
-def test_the_four_frames_are_read() -> None:
+def test_the_four_frames_are_parsed() -> None:
     whole = {"type": "subscribe", "feed": "yard", "queries": [1, "2"], "bbox": [0, 1, 2, 3], "since": 5, "from": -7}
     assert parse(json.dumps(whole)) == Subscribe("yard", frozenset([1, 2]), (0.0, 1.0, 2.0, 3.0), 5, -7)
     assert parse('{"type":"subscribe","feed":"yard"}') == Subscribe("yard", None, None, None, None)
@@ -58,14 +58,14 @@ def test_everything_else_is_refused(text: str) -> None:
         max_leaves=8,
     ).map(json.dumps)
 )
-def test_no_text_does_more_than_be_refused(text: str) -> None:
+def test_arbitrary_text_is_refused_without_an_error(text: str) -> None:
     try:
         parse(text)
     except BadFrame as error:
         assert str(error)
 
 
-def test_a_box_holds_what_lies_in_it_and_on_its_edge() -> None:
+def test_a_box_includes_its_edges() -> None:
     places = [["a", 0, 0, 1], ["b", 10, 5, 1], ["c", 11, 5, 1], ["d", -179, 5, 1], ["e", 179, 5, 1]]
     assert [e[0] for e in within((0, 0, 10, 10), places)] == ["a", "b"]
     assert [e[0] for e in within((178, 0, -178, 10), places)] == ["d", "e"]
@@ -81,21 +81,21 @@ def chunk(seq: int, *queries: int) -> dict[str, Any]:
     }
 
 
-def test_a_reader_gets_only_what_it_may_see_and_asked_for_but_every_number() -> None:
+def test_a_reader_gets_only_visible_requested_changes_but_all_numbers() -> None:
     reader = subscription(chosen=frozenset([2, 3]), last_sent=4)
     frame = reader.take([chunk(5, 1, 2), chunk(6, 3), chunk(7)])
     assert (frame["first"], frame["seq"], reader.last_sent) == (5, 7, 7)
     assert [json.loads(row)["id"] for row in frame["detections"]] == ["5.2"] and [json.loads(row)["query"] for row in frame["alerts"]] == [2]
 
 
-def test_known_numbers_are_left_out_and_gaps_seen() -> None:
+def test_known_numbers_are_skipped_and_gaps_detected() -> None:
     reader = subscription(last_sent=4)
     assert [c["seq"] for c in reader.fresh([chunk(3), chunk(4), chunk(5)])] == [5]
     assert reader.follows([chunk(5), chunk(6)])
     assert not reader.follows([chunk(6)]) and not reader.follows([chunk(5), chunk(7)])
 
 
-def test_a_query_never_heard_of_is_asked_about_once() -> None:
+def test_permission_for_an_unknown_query_is_checked_once() -> None:
     reader = subscription()
     assert reader.unknown_ids([chunk(1, 1, 3)]) == {3}
     reader.learn({1, 2}, {3})
@@ -104,7 +104,7 @@ def test_a_query_never_heard_of_is_asked_about_once() -> None:
     assert reader.sees(3)
 
 
-def test_a_reader_that_acknowledges_nothing_is_behind_in_the_end_and_positions_come_seldom_before() -> None:
+def test_a_slow_reader_gets_fewer_positions_and_is_then_resubscribed() -> None:
     reader = subscription()
     assert reader.wants_positions(0.0)
     reader.sent_positions(POSITION_BYTES + 1, now=10.0)
@@ -118,7 +118,7 @@ def test_a_reader_that_acknowledges_nothing_is_behind_in_the_end_and_positions_c
 
 
 @given(st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=5), max_size=20))
-def test_whatever_arrives_numbers_are_covered_once_and_in_order(messages: list[list[int]]) -> None:
+def test_numbers_are_covered_once_in_order_for_any_messages(messages: list[list[int]]) -> None:
     """Lost, repeated and disordered messages: what the publisher sent is looked up again where a number is missing."""
     reader = subscription()
     covered: list[int] = []

@@ -42,7 +42,7 @@ async def test_sockets_of_a_process_share_the_decoded_message(layer: Any) -> Non
     assert first == MESSAGE and first is second
 
 
-async def test_a_socket_that_left_hears_nothing(layer: Any) -> None:
+async def test_a_socket_that_left_its_group_gets_no_messages(layer: Any) -> None:
     stays, leaves = await joined(layer, "yard"), await joined(layer, "yard")
     await layer.group_discard("yard", leaves)
     await layer.group_send("yard", MESSAGE)
@@ -51,7 +51,7 @@ async def test_a_socket_that_left_hears_nothing(layer: Any) -> None:
         await asyncio.wait_for(layer.receive(leaves), 0.3)
 
 
-async def test_what_comes_to_a_full_inbox_is_dropped_for_that_socket_alone(layer: Any) -> None:
+async def test_a_full_inbox_drops_messages_of_its_socket_only(layer: Any) -> None:
     slow, quick = await joined(layer, "yard"), await joined(layer, "yard")
     for number in range(5):
         await layer.group_send("yard", {"type": "n", "n": number})
@@ -69,7 +69,7 @@ async def own_redis(tmp_path: Path) -> AsyncIterator[EmbeddedRedis]:
     await asyncio.to_thread(server.stop)
 
 
-async def test_sockets_hear_again_when_redis_was_away(own_redis: EmbeddedRedis) -> None:
+async def test_sockets_get_messages_again_after_an_outage_of_redis(own_redis: EmbeddedRedis) -> None:
     layer: Any = SharedMessagesLayer(hosts=[own_redis.url], prefix="layer-test")
     name = await joined(layer, "yard")
     await asyncio.to_thread(own_redis.stop)

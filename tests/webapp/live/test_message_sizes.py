@@ -12,13 +12,13 @@ def rows(count: int) -> list[dict[str, Any]]:
     return [{"id": n, "start": n, "text": "x" * 68} for n in range(count)]
 
 
-def test_a_snapshot_that_fits_is_whole() -> None:
+def test_a_snapshot_that_fits_is_complete() -> None:
     made = frames.snapshot("city", seq=7, detections=rows(3), alerts=rows(2), positions=[["a", 1.0, 2.0, 3]], clock=5)
     assert (made["detections"], made["alerts"], made["positions"], made["seq"]) == (rows(3), rows(2), [["a", 1.0, 2.0, 3]], 7)
     assert made["since"] is None
 
 
-def test_of_one_that_is_too_large_the_newest_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_that_is_too_large_keeps_the_newest_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "MESSAGE_BYTES", 3_000)
     made = frames.snapshot("city", seq=7, detections=rows(100), alerts=rows(100), positions=[], clock=5)
     assert len(frames.encoded(made)) <= 3_200
@@ -28,7 +28,7 @@ def test_of_one_that_is_too_large_the_newest_is_kept(monkeypatch: pytest.MonkeyP
     assert (len(made["detections"]) >= 15, len(made["alerts"]) >= 8) == (True, True)
 
 
-def test_of_more_positions_than_a_message_holds_the_newest_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_positions_that_fit_a_message_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "MESSAGE_BYTES", 3_000)
     places = [[f"taxi {n}", 116.25, 39.5, (n * 7) % 500] for n in range(500)]
     text = frames.positions("city", t=499, entities=places)
@@ -41,14 +41,14 @@ def test_of_more_positions_than_a_message_holds_the_newest_are_sent(monkeypatch:
     assert min(map(len, (whole["positions"], whole["alerts"], whole["detections"]))) >= 4
 
 
-def test_a_sample_holds_what_lies_in_the_reader_s_box_whatever_others_got() -> None:
+def test_a_message_holds_the_positions_of_the_readers_own_box() -> None:
     places = [[f"Höhe {n}", n, 0.0, n] for n in range(-180, 180, 10)]
     for box in (None, (0, -1, 20, 1), (160, -1, -170, 1), (0, 1, 20, 2)):
         frame = json.loads(frames.positions("city", t=9, entities=places, box=box))
         assert frame == {"type": "positions", "feed": "city", "t": 9, "entities": frames.within(box, places)}
 
 
-def test_a_sample_that_lies_where_another_lay_is_no_other_one() -> None:
+def test_a_reused_memory_address_is_not_taken_for_the_same_message() -> None:
     for n in range(50):
         frame = json.loads(frames.positions("city", t=9, entities=[[f"e{n}", n, 0.0, n]]))
         assert frame["entities"] == [[f"e{n}", n, 0.0, n]]

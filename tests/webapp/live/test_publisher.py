@@ -59,7 +59,7 @@ def reader(feed: Feed, publisher: Publisher) -> Reader:
     return Reader(feed.pk)
 
 
-def test_it_passes_on_that_permissions_changed(publisher: Publisher, reader: Reader, people: SimpleNamespace) -> None:
+def test_the_publisher_forwards_changes_of_permissions(publisher: Publisher, reader: Reader, people: SimpleNamespace) -> None:
     async_to_sync(reader.layer.group_add)(access.GROUP, reader.name)
     publisher._wait()
     reader.all("access.changed")
@@ -71,7 +71,7 @@ def test_it_passes_on_that_permissions_changed(publisher: Publisher, reader: Rea
     assert len(reader.all("access.changed")) == 1
 
 
-def test_it_passes_that_on_by_a_new_connection_too(publisher: Publisher, reader: Reader, people: SimpleNamespace) -> None:
+def test_the_publisher_forwards_changes_of_permissions_after_reconnecting(publisher: Publisher, reader: Reader, people: SimpleNamespace) -> None:
     async_to_sync(reader.layer.group_add)(access.GROUP, reader.name)
     publisher._wait()
     reader.all("access.changed")
@@ -92,7 +92,7 @@ def publish(feed: Feed, *numbers: int) -> None:
             outbox_append(feed_id=feed.pk, alerts=[{"id": number, "query": 7}])
 
 
-def test_outbox_rows_leave_in_order_and_once(feed: Feed, publisher: Publisher, reader: Reader) -> None:
+def test_outbox_rows_are_published_once_in_order(feed: Feed, publisher: Publisher, reader: Reader) -> None:
     publish(feed, *range(50))
     publisher.step()
     publisher.step()
@@ -101,7 +101,7 @@ def test_outbox_rows_leave_in_order_and_once(feed: Feed, publisher: Publisher, r
     assert [[(query, json.loads(text)["id"]) for query, text in chunk["alerts"]] for chunk in chunks] == [[(7, number)] for number in range(50)]
 
 
-def test_many_answers_leave_in_messages_that_fit_a_frame(feed: Feed, publisher: Publisher, reader: Reader) -> None:
+def test_many_answers_are_split_into_messages_that_fit_a_frame(feed: Feed, publisher: Publisher, reader: Reader) -> None:
     for _ in range(6):
         with transaction.atomic():
             outbox_append(feed_id=feed.pk, detections=[{"id": n, "query": 7} for n in range(400)], alerts=[{"id": 1, "query": 7}])
@@ -110,7 +110,7 @@ def test_many_answers_leave_in_messages_that_fit_a_frame(feed: Feed, publisher: 
     assert sent == [[1, 2], [3, 4], [5, 6]], "a third row of the outbox would make them more than a thousand"
 
 
-def test_a_new_publisher_goes_on_at_the_head(feed: Feed, publisher: Publisher) -> None:
+def test_a_new_publisher_starts_at_the_head(feed: Feed, publisher: Publisher) -> None:
     publish(feed, 1, 2)
     other = Publisher()
     other.step()
@@ -120,7 +120,7 @@ def test_a_new_publisher_goes_on_at_the_head(feed: Feed, publisher: Publisher) -
     assert [chunk["seq"] for message in reader.all("feed.changes") for chunk in message["chunks"]] == [3]
 
 
-def test_a_notification_wakes_it(feed: Feed, publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notification_wakes_the_publisher(feed: Feed, publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publisher_module, "POLL_S", 30.0)
     monkeypatch.setattr(publisher_module, "POSITIONS_S", 30.0)
     waits: list[float] = []
@@ -149,7 +149,7 @@ def connection_of_another(feed: Feed) -> None:
     thread.join()
 
 
-def test_a_lost_database_only_makes_it_wait(feed: Feed, publisher: Publisher, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_publisher_survives_an_outage_of_the_database(feed: Feed, publisher: Publisher, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(feed, 1)
     steps: list[str] = []
     real = publisher.step
@@ -190,7 +190,7 @@ def test_the_state_of_a_feed_is_published(feed: Feed, publisher: Publisher, read
     assert (message["feed"], message["watermark"], message["max_t"]) == (feed.name, 7, 17)
 
 
-def test_positions_are_kept_for_pages_that_open(feed: Feed, redis_url: str, settings: Any) -> None:
+def test_positions_are_kept_for_new_pages(feed: Feed, redis_url: str, settings: Any) -> None:
     settings.REDIS_URL = redis_url
     client = positions.client()
     assert client is not None

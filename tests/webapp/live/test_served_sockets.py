@@ -151,7 +151,7 @@ def open_all(served: Served, sessions: list[str], opened: ExitStack) -> list[Cli
         return list(pool.map(open_one, [session for session in sessions for _ in range(20)]))
 
 
-def test_each_user_has_all_their_sockets_also_right_after_a_reload(served: Served, people: SimpleNamespace, feed: Any) -> None:
+def test_a_reload_frees_the_sockets_of_a_user(served: Served, people: SimpleNamespace, feed: Any) -> None:
     sessions = [session_of(user) for user in (people.owner, people.viewer, people.analyst, people.operator, people.admin, people.root)]
     with ExitStack() as opened:
         for socket in open_all(served, sessions, opened):
@@ -159,14 +159,14 @@ def test_each_user_has_all_their_sockets_also_right_after_a_reload(served: Serve
         assert len(open_all(served, sessions, opened)) == 120
 
 
-def test_a_socket_too_many_is_refused_with_its_reason(served: Served, people: SimpleNamespace, feed: Any) -> None:
+def test_sockets_above_the_limit_are_refused_with_the_reason(served: Served, people: SimpleNamespace, feed: Any) -> None:
     session = session_of(people.viewer)
     with ExitStack() as opened:
         open_all(served, [session], opened)
         assert ("too-many", 4429) in (refusal(opened.enter_context(served.socket(session))) for _ in range(TRIES))
 
 
-def test_what_is_too_long_or_too_often_is_closed_with_its_code(served: Served, people: SimpleNamespace, feed: Any) -> None:
+def test_frames_too_long_or_too_frequent_close_the_socket_with_a_code(served: Served, people: SimpleNamespace, feed: Any) -> None:
     session = session_of(people.viewer)
     with served.socket(session) as socket:
         socket.send("x" * 65_537)
@@ -181,7 +181,7 @@ def test_what_is_too_long_or_too_often_is_closed_with_its_code(served: Served, p
     assert "Traceback" not in served.log("web")
 
 
-def test_sockets_that_hear_nothing_stay_open(served: Served, people: SimpleNamespace, feed: Any) -> None:
+def test_idle_sockets_stay_open(served: Served, people: SimpleNamespace, feed: Any) -> None:
     """Redis was read with the same limit of five seconds as it was asked to wait: without a publisher all sockets were lost again and again."""
     session = session_of(people.viewer)
     with ExitStack() as opened:
@@ -195,7 +195,7 @@ def test_sockets_that_hear_nothing_stay_open(served: Served, people: SimpleNames
     assert "Traceback" not in served.log("web")
 
 
-def test_a_server_that_ends_tells_all_its_sockets_that_it_starts_again(
+def test_a_stopping_server_closes_sockets_with_service_restart(
     tmp_path: Path, redis_url: str, people: SimpleNamespace, feed: Any, django_db_setup: None
 ) -> None:
     ending = Served(tmp_path, redis_url)
@@ -214,7 +214,7 @@ NAMES: list[Any] = ["\x00", "yard\x00", "\ud800", "a" * 200, "", "../etc", "Y", 
 NUMBERS: list[Any] = [10**400, -(2**70), 1.5, True, "7", [1], float("nan"), "\x00"]
 
 
-def test_no_frame_crashes_the_socket_nor_costs_its_user_a_place(served: Served, people: SimpleNamespace, feed: Any) -> None:
+def test_no_frame_crashes_the_socket_or_leaks_a_slot(served: Served, people: SimpleNamespace, feed: Any) -> None:
     """Each of these ended the socket with a traceback, and after twenty of them its user was locked out."""
     session = session_of(people.viewer)
     strange = [{"feed": name} for name in NAMES] + [{name: number} for number in NUMBERS for name in ("since", "from", "queries", "bbox")]
@@ -247,7 +247,7 @@ def test_logging_out_closes_the_socket_though_the_publisher_has_a_new_connection
 
 
 @pytest.mark.parametrize("origin", ["http://127.0.0.1:1", "https://127.0.0.1:{port}", "http://localhost:{port}", "http://127.0.0.1", "null"])
-def test_pages_of_another_port_scheme_or_host_learn_nothing_but_what_is_wanted(served: Served, people: SimpleNamespace, origin: str) -> None:
+def test_pages_of_other_origins_are_refused(served: Served, people: SimpleNamespace, origin: str) -> None:
     session = session_of(people.viewer)
     with ExitStack() as opened:
         sockets = (opened.enter_context(served.socket(session, origin=origin.format(port=served.port))) for _ in range(TRIES))
@@ -278,10 +278,10 @@ def posted(served: Served, path: str, size: int, **headers: str) -> tuple[int, i
 
 
 @pytest.mark.parametrize("path", ["/login/", "/api/v1/regions/import", "/api/v1/feeds/yard/events", "/admin/login/"])
-def test_a_large_body_of_nobody_is_refused_before_it_is_read(served: Served, path: str) -> None:
+def test_a_large_anonymous_body_is_refused_before_it_is_read(served: Served, path: str) -> None:
     assert posted(served, path, 60_000_000) == (401, 0)
     assert posted(served, path, SMALL)[0] in (302, 401, 403, 404)
 
 
-def test_a_body_larger_than_any_address_takes_is_refused_too(served: Served) -> None:
+def test_a_body_above_all_limits_is_refused(served: Served) -> None:
     assert posted(served, "/api/v1/regions/import", 200_000_000, Authorization="Bearer x") == (413, 0)

@@ -54,7 +54,7 @@ def data_of(client: Client, text: str) -> dict[str, Any]:
     return data
 
 
-def test_the_link_opens_the_page_of_its_feed_without_a_log_in_and_nothing_else(world: SimpleNamespace) -> None:
+def test_a_shared_link_opens_only_the_page_of_its_feed(world: SimpleNamespace) -> None:
     client = Client()
     text = shared(world).text
     for answer in (client.get("/shared/"), opened(client, f"/shared/#{text}")):
@@ -74,7 +74,7 @@ def test_the_link_opens_the_page_of_its_feed_without_a_log_in_and_nothing_else(w
 
 
 @pytest.mark.parametrize("change", ["expired", "revoked", "maker switched off", "maker left the team", "made up", "cut"])
-def test_a_link_that_does_not_stand_opens_nothing(change: str, world: SimpleNamespace) -> None:
+def test_an_invalid_link_is_refused(change: str, world: SimpleNamespace) -> None:
     new = shared(world)
     text = new.text
     inside = Client()
@@ -109,7 +109,7 @@ def test_the_secret_is_not_kept(world: SimpleNamespace) -> None:
     assert shared(world).text.partition(":")[0] not in str(list(SharedView.objects.values()))
 
 
-def test_who_may_change_the_feed_shares_it_with_a_session_and_for_a_while(world: SimpleNamespace, client_of: Clients) -> None:
+def test_editors_of_a_feed_create_expiring_links_in_a_session(world: SimpleNamespace, client_of: Clients) -> None:
     body = {"name": "Open day", "expires_at": until(days=7).isoformat()}
     for name, status in (("viewer", 403), ("analyst", 403), ("stranger", 404), ("operator", 201), ("owner", 201), ("root", 201)):
         client = client_of(getattr(world.people, name))
@@ -166,7 +166,7 @@ async def test_the_socket_closes_when_the_link_expires(world: SimpleNamespace) -
         assert await reader.closed() == 4403
 
 
-async def test_the_socket_is_for_who_opened_the_link(world: SimpleNamespace) -> None:
+async def test_the_socket_needs_an_opened_link(world: SimpleNamespace) -> None:
     new = await run(shared)(world)
     other = await run(shared)(world, name="Another")
     theirs = await run(socket_of)(other)
@@ -176,7 +176,7 @@ async def test_the_socket_is_for_who_opened_the_link(world: SimpleNamespace) -> 
             assert await reader.closed() == 4403
 
 
-async def test_the_links_socket_is_for_this_sites_pages_alone(world: SimpleNamespace) -> None:
+async def test_the_socket_of_a_link_is_refused_to_other_origins(world: SimpleNamespace) -> None:
     new = await run(shared)(world)
     async with page(None, **await run(socket_of)(new), origin="https://evil.example") as reader:
         assert await asyncio.wait_for(reader.closed(), 5) == 4403

@@ -30,12 +30,12 @@ def application(transactional_db: None) -> Any:
     return server_entry()
 
 
-async def test_nobody_gets_no_socket(world: SimpleNamespace) -> None:
+async def test_anonymous_users_get_no_socket(world: SimpleNamespace) -> None:
     async with page(None) as reader:
         assert await reader.closed() == 4401
 
 
-async def test_a_stranger_is_not_permitted_and_learns_nothing(world: SimpleNamespace) -> None:
+async def test_strangers_are_refused_without_details(world: SimpleNamespace) -> None:
     for name in ("yard", "no-such-feed"):
         async with page(world.people.stranger) as reader:
             await reader.say(type="subscribe", feed=name)
@@ -58,7 +58,7 @@ async def test_refused_sockets_and_subscriptions_are_in_the_audit_log(world: Sim
     assert (stranger.object_type, stranger.object_id) == ("feed", "yard")
 
 
-async def test_who_leaves_the_team_is_sent_away_within_a_recheck(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_former_team_member_is_disconnected_at_the_next_check(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.2)
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
@@ -104,7 +104,7 @@ async def test_logging_out_ends_the_socket_within_a_second(world: SimpleNamespac
         await other.hear("snapshot")
 
 
-async def test_who_leaves_the_team_is_sent_away_within_a_second(world: SimpleNamespace, passing_on: None) -> None:
+async def test_a_former_team_member_is_disconnected_within_a_second(world: SimpleNamespace, passing_on: None) -> None:
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
         await reader.hear("status")
@@ -193,9 +193,7 @@ async def test_a_token_that_is_revoked_ends_its_sockets(world: SimpleNamespace, 
 
 
 @pytest.mark.parametrize("scopes", [None, ["ingest"], ["write"]])
-async def test_a_token_that_is_unknown_or_not_good_for_reading_is_refused_with_what_is_wanted(
-    scopes: list[str] | None, world: SimpleNamespace
-) -> None:
+async def test_tokens_without_the_read_scope_are_refused_with_the_scope_needed(scopes: list[str] | None, world: SimpleNamespace) -> None:
     text = "vdt_unknown"
     if scopes is not None:
         text = (await run(token_create)(user=world.people.viewer, name="other", scopes=scopes)).text

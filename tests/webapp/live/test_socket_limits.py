@@ -12,7 +12,7 @@ from webapp.live import consumers, socket_limit
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_connection_left")]
 
 
-async def test_what_is_no_frame_is_answered_with_the_reason(world: SimpleNamespace) -> None:
+async def test_invalid_frames_are_answered_with_the_reason(world: SimpleNamespace) -> None:
     async with page(world.people.viewer) as reader:
         await reader.socket.send_to(text_data="{")
         assert (await reader.hear())["type"] == "error"
@@ -20,7 +20,7 @@ async def test_what_is_no_frame_is_answered_with_the_reason(world: SimpleNamespa
         assert (await reader.hear())["type"] == "snapshot"
 
 
-async def test_a_frame_too_long_or_of_bytes_ends_the_socket(world: SimpleNamespace) -> None:
+async def test_long_or_binary_frames_close_the_socket(world: SimpleNamespace) -> None:
     async with page(world.people.viewer) as reader:
         await reader.socket.send_to(text_data="x" * 65_537)
         assert await reader.closed() == 4413
@@ -29,7 +29,7 @@ async def test_a_frame_too_long_or_of_bytes_ends_the_socket(world: SimpleNamespa
         assert await reader.closed() == 4413
 
 
-async def test_a_flood_of_frames_ends_the_socket(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_flood_of_frames_closes_the_socket(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consumers, "BURST", 5)
     monkeypatch.setattr(consumers, "PER_SECOND", 0.0)
     async with page(world.people.viewer) as reader:
@@ -38,7 +38,7 @@ async def test_a_flood_of_frames_ends_the_socket(world: SimpleNamespace, monkeyp
         assert await reader.closed() == 4429
 
 
-async def test_a_user_has_so_many_sockets_and_gets_them_back(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_sockets_per_user_are_limited_and_released(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket_limit, "OF_A_USER", 1)
     monkeypatch.setattr(socket_limit, "TIMEOUT_S", 0.1)
     async with page(world.people.viewer):

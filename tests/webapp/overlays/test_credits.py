@@ -23,5 +23,5 @@ REST = 'target="_blank" rel="noopener noreferrer"'
         ("1 < 2 <", "1 &lt; 2 &lt;"),
     ],
 )
-def test_texts_and_links_are_what_is_left(markup: str, shown: str) -> None:
+def test_credits_keep_only_text_and_links(markup: str, shown: str) -> None:
     assert safe_credits(markup) == shown

@@ -40,7 +40,7 @@ def test_an_overlay_is_kept_replaced_and_removed(feed: Any, people: SimpleNamesp
 
 @pytest.mark.services
 @pytest.mark.django_db
-def test_a_feed_has_so_many_overlays(
+def test_the_number_of_overlays_per_feed_is_limited(
     feed: Any, people: SimpleNamespace, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(services, "OVERLAYS", 1)
@@ -61,13 +61,13 @@ def test_a_feed_has_so_many_overlays(
         (drawing({"type": "LineString", "coordinates": [[0, 1]] * (services.CORNERS + 1)}), "corners together"),
     ],
 )
-def test_what_is_no_drawing_is_refused_with_its_place(document: Any, words: str) -> None:
+def test_invalid_geojson_is_refused_with_a_pointer(document: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         services.check_document(document)
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '[{"name": "a"}]', '[{"name": "a", "wms": "https://x"}]', '[{"name": "a", "tiles": "x", "wms": "y"}]'])
-def test_settings_of_base_maps_say_what_is_wrong(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_of_base_map_settings_are_named(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VEDETTE_BASE_MAPS", text)
     with pytest.raises(ImproperlyConfigured, match="VEDETTE_BASE_MAPS"):
         base_maps("VEDETTE_BASE_MAPS")
@@ -81,7 +81,7 @@ def test_base_maps_are_tiles_or_wms(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.services
 @pytest.mark.django_db
-def test_what_nobody_can_draw_is_refused(feed: Any, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_overlays_that_cannot_be_drawn_are_refused(feed: Any, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.operator)
     for coordinates in ([10**400, 0], [0, -(10**400)], [1e301, 0]):
         answer = client.post(OVERLAYS, {"name": "far", "document": drawing({"type": "Point", "coordinates": coordinates})}, format="json")

@@ -41,7 +41,7 @@ def archive_in(
     return path
 
 
-def test_each_tile_is_the_one_of_its_place(tmp_path: Path) -> None:
+def test_tiles_are_found_by_their_coordinates(tmp_path: Path) -> None:
     found = archive(str(archive_in(tmp_path / "a.pmtiles")))
     assert (found.content_type, found.least_zoom, found.most_zoom) == ("image/png", 0, 2)
     assert found.tile(2, 1, 2) == picture(2, 1, 2)
@@ -60,7 +60,7 @@ def test_each_tile_is_the_one_of_its_place(tmp_path: Path) -> None:
     ],
     ids=["empty", "cut short", "other", "old"],
 )
-def test_what_is_no_archive_is_refused_with_its_place(content: bytes, why: str, tmp_path: Path) -> None:
+def test_invalid_archives_are_refused_with_the_position(content: bytes, why: str, tmp_path: Path) -> None:
     (tmp_path / "b.pmtiles").write_bytes(content)
     with pytest.raises(ArchiveError, match=rf"b\.pmtiles .*{why}"):
         archive(str(tmp_path / "b.pmtiles"))
@@ -85,7 +85,7 @@ def test_tiles_that_browsers_cannot_draw_are_refused(kind: TileType, packed: Com
         archive(str(path))
 
 
-def test_a_copy_that_broke_off_and_one_whose_directory_is_damaged_are_refused(tmp_path: Path) -> None:
+def test_truncated_and_damaged_archives_are_refused(tmp_path: Path) -> None:
     whole = archive_in(tmp_path / "whole.pmtiles").read_bytes()
     (tmp_path / "short.pmtiles").write_bytes(whole[:-100])
     with pytest.raises(ArchiveError, match=f"cut short: it has {len(whole) - 100:,} of {len(whole):,} bytes"):
@@ -95,14 +95,14 @@ def test_a_copy_that_broke_off_and_one_whose_directory_is_damaged_are_refused(tm
         archive(str(tmp_path / "damaged.pmtiles"))
 
 
-def test_metadata_that_unpack_to_very_much_are_refused(tmp_path: Path) -> None:
+def test_metadata_that_decompress_to_too_much_are_refused(tmp_path: Path) -> None:
     path = archive_in(tmp_path / "bomb.pmtiles", TileType.MVT, packed=Compression.GZIP, about=ROADS | {"more": "0" * 5_000_000})
     assert path.stat().st_size < 100_000
     with pytest.raises(ArchiveError, match="is damaged"):
         archive(str(path))
 
 
-def test_one_that_cannot_be_drawn_and_one_that_is_away_are_named_by_the_check_and_left_out(tmp_path: Path, settings: Any) -> None:
+def test_unusable_and_missing_archives_are_reported_and_left_out(tmp_path: Path, settings: Any) -> None:
     unnamed = archive_in(tmp_path / "unnamed.pmtiles", TileType.MVT)
     settings.BASE_MAPS = [
         {"name": "Unnamed", "pmtiles": str(unnamed)},
@@ -115,9 +115,7 @@ def test_one_that_cannot_be_drawn_and_one_that_is_away_are_named_by_the_check_an
 
 @pytest.mark.services
 @pytest.mark.django_db
-def test_users_who_are_logged_in_get_tiles_and_nobody_else(
-    people: SimpleNamespace, client_of: Callable[..., APIClient], tmp_path: Path, settings: Any
-) -> None:
+def test_only_logged_in_users_get_tiles(people: SimpleNamespace, client_of: Callable[..., APIClient], tmp_path: Path, settings: Any) -> None:
     settings.BASE_MAPS = [
         {"name": "Sea", "tiles": "https://a/{z}/{x}/{y}.png"},
         {"name": "Harbour", "pmtiles": str(archive_in(tmp_path / "a.pmtiles")), "attribution": "Us"},

@@ -48,7 +48,7 @@ def ask(client: APIClient, path: str, specification: Any) -> Any:
     [(PAIRS, (400, 20), "rows"), (MATCHES, (10, 20), "250,000 solutions")],
     ids=["pairs of entities", "triples of rows"],
 )
-def test_a_preview_of_a_query_without_bounds_ends_with_the_figure(
+def test_a_preview_of_an_unbounded_query_ends_with_the_limit(
     specification: Any, rows: tuple[int, int], expected: str, people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Any
 ) -> None:
     received(feed, crowd(*rows))
@@ -57,7 +57,7 @@ def test_a_preview_of_a_query_without_bounds_ends_with_the_figure(
     assert answer.status_code == 400 and "A job would stop this query" in said and expected in said
 
 
-def test_a_sandbox_of_a_program_without_bounds_ends_and_says_what_to_do(
+def test_a_sandbox_of_an_unbounded_program_ends_with_a_remedy(
     people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Any
 ) -> None:
     received(feed, crowd(400, 20))
@@ -130,7 +130,7 @@ def test_a_program_for_many_regions_is_bounded_as_a_whole(people: SimpleNamespac
     ],
     ids=["unknown keys", "unknown columns", "a key of half a megabyte", "too many values"],
 )
-def test_what_is_wrong_with_a_large_document_is_not_listed_without_end(document: Any, people: SimpleNamespace, feed: Any, client_of: Any) -> None:
+def test_the_number_of_listed_faults_is_limited(document: Any, people: SimpleNamespace, feed: Any, client_of: Any) -> None:
     client = client_of(people.owner)
     ask(client, "check", {"family": "border", "version": 1})
     before = time.thread_time()
@@ -143,7 +143,7 @@ def test_what_is_wrong_with_a_large_document_is_not_listed_without_end(document:
 
 
 @pytest.mark.parametrize("text", ["[" * 3_000_000, '{"feed":"yard","specification":' + '{"a":' * 990 + "1" + "}" * 991], ids=["brackets", "objects"])
-def test_a_document_that_is_nested_without_end_is_refused(text: str, people: SimpleNamespace, feed: Any, client_of: Any) -> None:
+def test_the_depth_of_documents_is_limited(text: str, people: SimpleNamespace, feed: Any, client_of: Any) -> None:
     for address in ("queries/check", "regions/", "queries/bulk", "feeds/"):
         answer = client_of(people.owner).generic("POST", f"/api/v1/{address}", text, "application/json")
         assert answer.status_code in (200, 400), answer.content

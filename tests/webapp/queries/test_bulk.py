@@ -65,7 +65,7 @@ def test_each_region_of_a_file_becomes_a_query_in_one_version_of_the_set(send: C
     assert all(v.specification == v.document == v.query.specification for v in versions)
 
 
-def test_the_same_file_again_registers_nothing_and_says_so(send: Callable[..., Any], feed: Feed) -> None:
+def test_registering_the_same_file_again_changes_nothing(send: Callable[..., Any], feed: Feed) -> None:
     first = send().json()
     again = send()
     assert again.status_code == 200
@@ -79,14 +79,14 @@ def test_the_same_file_again_registers_nothing_and_says_so(send: Callable[..., A
     assert {query.specification["within"] for query in Query.objects.all()} == {"PT3M"}
 
 
-def test_what_is_new_in_the_file_is_added(send: Callable[..., Any]) -> None:
+def test_only_new_regions_of_the_file_are_registered(send: Callable[..., Any]) -> None:
     send()
     more = {**THREE, "features": [*THREE["features"], *collection(("area 9", square(20)))["features"]]}
     body = send(more).json()
     assert [row["name"] for row in body["queries"]] == ["area 9"] and len(body["existing"]) == 3
 
 
-def test_a_dry_run_stores_nothing_and_shows_what_would_be(send: Callable[..., Any], feed: Feed) -> None:
+def test_a_dry_run_stores_nothing_and_shows_the_result(send: Callable[..., Any], feed: Feed) -> None:
     answer = send(dry_run=True)
     body = answer.json()
     assert answer.status_code == 200 and not body["stored"]
@@ -140,7 +140,7 @@ def test_a_faulty_template_is_refused_once(template: Any, pointer: str, send: Ca
     assert not Query.objects.exists()
 
 
-def test_the_region_goes_where_the_template_says(send: Callable[..., Any], region: Any) -> None:
+def test_the_template_decides_where_the_region_is_used(send: Callable[..., Any], region: Any) -> None:
     predicates = [{"inside": {"region": "square"}}, {"inside": {"region": "$feature"}}]
     answer = send(template={"family": "motion", "version": 1, "predicates": predicates, "every": "PT10S", "horizon": "PT1H"})
     assert answer.status_code == 201
@@ -150,13 +150,13 @@ def test_the_region_goes_where_the_template_says(send: Callable[..., Any], regio
     assert list(query.regions.all()) == [region]
 
 
-def test_a_property_can_give_the_name(send: Callable[..., Any]) -> None:
+def test_names_can_come_from_a_property(send: Callable[..., Any]) -> None:
     body = send(name_field="berth", naming="{row}: {name}").json()
     assert [row["name"] for row in body["queries"]] == ["1: Barea 0", "2: Barea 1", "3: Barea 2"]
 
 
 @pytest.mark.parametrize(("name", "data"), [("areas.geojson", json.dumps(THREE).encode()), ("berths.kml", KML)])
-def test_a_file_comes_in_a_form(name: str, data: bytes, people: SimpleNamespace, feed: Feed, client_of: Callable[..., APIClient]) -> None:
+def test_a_file_can_be_sent_as_a_form(name: str, data: bytes, people: SimpleNamespace, feed: Feed, client_of: Callable[..., APIClient]) -> None:
     form = {"feed": "yard", "template": json.dumps(TEMPLATE), "alert_kinds": '["stayed_in"]', "file": SimpleUploadedFile(name, data)}
     answer = client_of(people.owner).post("/api/v1/queries/bulk", form, format="multipart")
     assert answer.status_code == 201, answer.json()
@@ -164,7 +164,7 @@ def test_a_file_comes_in_a_form(name: str, data: bytes, people: SimpleNamespace,
     assert Query.objects.first().alert_kinds == ["stayed_in"]  # type: ignore[union-attr]
 
 
-def test_a_template_that_would_keep_too_many_events_is_refused_with_the_figure(
+def test_a_template_that_would_keep_too_many_events_is_refused(
     send: Callable[..., Any], received: Callable[..., None], feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(operator, "MOST_EVENTS", 50)
@@ -192,14 +192,14 @@ def test_a_stranger_cannot_name_the_feed_and_a_teammate_owns_what_they_make(send
     assert elsewhere.status_code == 400 and elsewhere.json()["faults"][0]["pointer"] == "/team"
 
 
-def test_a_teammate_sees_that_a_name_is_taken_by_a_query_of_the_team(send: Callable[..., Any], people: SimpleNamespace) -> None:
+def test_a_teammate_sees_which_team_query_has_a_name(send: Callable[..., Any], people: SimpleNamespace) -> None:
     send()
     Query.objects.update(team=people.harbour)
     body = send(user=people.analyst).json()
     assert len(body["existing"]) == 3 and body["queries"] == []
 
 
-def test_of_a_private_query_of_another_only_the_name_is_known_to_be_taken(send: Callable[..., Any], people: SimpleNamespace) -> None:
+def test_a_private_query_of_another_user_reveals_only_that_a_name_is_taken(send: Callable[..., Any], people: SimpleNamespace) -> None:
     send()
     for more in ({}, {"dry_run": True}, {"partial": True}):
         answer = send(user=people.analyst, **more)
@@ -230,7 +230,7 @@ def remove(people: SimpleNamespace, feed: Feed, client_of: Callable[..., APIClie
     return post
 
 
-def test_all_queries_of_a_feed_go_in_one_version_of_the_set_and_the_feed_can_follow(
+def test_all_queries_of_a_feed_are_removed_in_one_version_of_the_set(
     send: Callable[..., Any], remove: Callable[..., Any], feed: Feed, people: SimpleNamespace, region: Any, client_of: Callable[..., APIClient]
 ) -> None:
     template = {"family": "motion", "version": 1, "predicates": [{"inside": {"region": "square"}}, {"inside": {"region": "$feature"}}]}
@@ -253,7 +253,7 @@ def test_all_queries_of_a_feed_go_in_one_version_of_the_set_and_the_feed_can_fol
     assert client_of(people.owner).delete(of_feed).status_code == 204
 
 
-def test_what_goes_is_chosen_by_ids_names_family_and_part_of_the_name(send: Callable[..., Any], remove: Callable[..., Any]) -> None:
+def test_removal_can_select_by_id_name_family_and_search(send: Callable[..., Any], remove: Callable[..., Any]) -> None:
     ids = [row["id"] for row in send(collection(*((f"area {n}", square(2 * n)) for n in range(6)))).json()["queries"]]
     send(naming="border {name}", template={"family": "border", "version": 1})
     assert remove(ids=ids[:1]).json()["removed"] == ids[:1]
@@ -264,7 +264,7 @@ def test_what_goes_is_chosen_by_ids_names_family_and_part_of_the_name(send: Call
     assert set(Query.objects.filter(deleted_at=None).values_list("name", flat=True)) == {"area 3", "area 5"}
 
 
-def test_nothing_goes_when_one_is_missing_unless_asked_for(send: Callable[..., Any], remove: Callable[..., Any], feed: Feed) -> None:
+def test_a_removal_with_missing_queries_is_refused_unless_permitted(send: Callable[..., Any], remove: Callable[..., Any], feed: Feed) -> None:
     send()
     answer = remove(names=["area 1", "area 7"])
     assert answer.status_code == 400 and not answer.json()["stored"] and answer.json()["missing"] == ["area 7"]
@@ -288,7 +288,7 @@ def test_only_who_may_change_a_query_removes_it(send: Callable[..., Any], remove
     assert {query.name for query in Query.objects.filter(deleted_at=None)} == {f"own area {n}" for n in range(3)}
 
 
-def test_alerts_of_queries_that_go_are_resolved(send: Callable[..., Any], remove: Callable[..., Any], people: SimpleNamespace, feed: Feed) -> None:
+def test_removing_queries_resolves_their_alerts(send: Callable[..., Any], remove: Callable[..., Any], people: SimpleNamespace, feed: Feed) -> None:
     from webapp.alerts.models import Alert, Resolution
 
     ids = [row["id"] for row in send().json()["queries"]]

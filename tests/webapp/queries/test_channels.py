@@ -41,7 +41,7 @@ def edit(query: Query, client_of: Callable[..., APIClient]) -> Callable[..., Any
     return send
 
 
-def test_channels_are_chosen_and_left_with_the_query(edit: Callable[..., Any], channels: SimpleNamespace, people: SimpleNamespace) -> None:
+def test_channels_are_chosen_with_the_query(edit: Callable[..., Any], channels: SimpleNamespace, people: SimpleNamespace) -> None:
     answer = edit(people.owner, channels.chosen)
     assert answer.status_code == 200 and answer.json()["channels"] == [channels.chosen.pk]
     assert answer.json()["version"] == 1
@@ -59,7 +59,7 @@ def test_a_new_query_brings_its_channels(
     assert made.status_code == 201 and made.json()["channels"] == [channels.chosen.pk]
 
 
-def test_a_channel_that_is_not_seen_cannot_be_chosen_and_stays_as_it_is(
+def test_hidden_channels_cannot_be_chosen_and_stay_unchanged(
     edit: Callable[..., Any], channels: SimpleNamespace, people: SimpleNamespace, query: Query
 ) -> None:
     refused = edit(people.owner, channels.foreign)
@@ -81,14 +81,14 @@ def test_who_sees_a_channel_but_may_not_change_it_cannot_choose_it(
 
 
 @pytest.mark.parametrize(("given", "expected"), [({}, True), ({"all_queries": False}, False)])
-def test_a_channel_is_for_all_queries_unless_it_says_otherwise(
+def test_a_channel_is_for_all_queries_by_default(
     given: dict[str, bool], expected: bool, people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     made = client_of(people.owner).post("/api/v1/channels/", {"name": "desk", "url": "https://hooks.example.org/x", **given})
     assert made.status_code == 201 and made.json()["all_queries"] is expected
 
 
-def test_a_channel_with_queries_is_for_these(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
+def test_a_channel_with_queries_is_only_for_them(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     made = client.post("/api/v1/channels/", {"name": "desk", "url": "https://hooks.example.org/x", "queries": [query.pk]}).json()
     assert made["all_queries"] is False

@@ -31,7 +31,7 @@ def ask(people: SimpleNamespace, region: Any, client_of: Callable[..., APIClient
     return asked
 
 
-def test_what_follows_from_what_was_said(ask: Callable[[Any], dict[str, Any]]) -> None:
+def test_implied_constraints_are_derived(ask: Callable[[Any], dict[str, Any]]) -> None:
     found = ask(CHAIN)
     assert found["faults"] == [] and found["conflict"] is None and found["document"] == CHAIN
     edges = {tuple(edge["between"]): edge for edge in found["edges"]}
@@ -44,7 +44,7 @@ def test_what_follows_from_what_was_said(ask: Callable[[Any], dict[str, Any]]) -
     }
 
 
-def test_document_and_text_say_the_same(ask: Callable[[Any], dict[str, Any]]) -> None:
+def test_document_and_text_give_the_same_graph(ask: Callable[[Any], dict[str, Any]]) -> None:
     text = ask(CHAIN)["text"]
     assert "INSIDE(A.r, 'square')" in text, "a stored region stays one"
     again = ask({"family": "constraint", "version": 1, "trigger": text})
@@ -52,7 +52,7 @@ def test_document_and_text_say_the_same(ask: Callable[[Any], dict[str, Any]]) ->
     assert ask(again["document"])["text"] == text
 
 
-def test_the_cycle_that_nothing_can_satisfy(ask: Callable[[Any], dict[str, Any]]) -> None:
+def test_an_unsatisfiable_cycle_is_shown(ask: Callable[[Any], dict[str, Any]]) -> None:
     wrong = {**CHAIN, "constraints": [*CHAIN["constraints"], {"between": ["A", "C"], "dt": [20_000, 30_000]}]}
     found = ask(wrong)
     assert {frozenset(pair) for pair in found["conflict"]["cycle"]} == {frozenset("AB"), frozenset("BC"), frozenset("AC")}
@@ -62,7 +62,7 @@ def test_the_cycle_that_nothing_can_satisfy(ask: Callable[[Any], dict[str, Any]]
     assert [sorted(pair) for pair in ask(far)["conflict"]["cycle"]] == [["A", "B"], ["B", "C"], ["A", "C"]]
 
 
-def test_faults_of_a_text_say_line_and_column(ask: Callable[[Any], dict[str, Any]]) -> None:
+def test_faults_of_a_text_have_line_and_column(ask: Callable[[Any], dict[str, Any]]) -> None:
     found = ask({"family": "constraint", "trigger": "CREATE TRIGGER t\nFOR E AS A, E AS B\nWHEN A.t - B.t IN (0, 5]"})
     assert (found["faults"][0]["line"], found["faults"][0]["column"]) == (3, 19) and found["document"] is None
     found = ask({"family": "constraint", "trigger": "CREATE TRIGGER t\nFOR E AS A, E AS B\nWHEN A.knd = 'tug' AND B.t - A.t IN [0, 5]"})

@@ -66,32 +66,32 @@ def test_the_version_names_the_upstream_query_by_its_id(graph: SimpleNamespace) 
     assert version.document["derive"] == CAME
 
 
-def test_an_unknown_query_is_refused_with_the_one_that_was_meant(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+def test_an_unknown_query_is_refused_with_a_suggestion(people: SimpleNamespace, feed: Feed, query: Query) -> None:
     with pytest.raises(Refused) as refused:
         query_register(owner=people.owner, feed=feed, name="x", specification=twice({"came": {"query": "In and uot", "kind": "in", "at": "end"}}))
     (fault,) = refused.value.faults
     assert fault.pointer == "/specification/derive/came/query" and "'In and out'" in fault.message
 
 
-def test_a_query_that_others_may_not_see_is_unknown_to_them(people: SimpleNamespace, feed: Feed) -> None:
+def test_hidden_queries_are_reported_as_unknown(people: SimpleNamespace, feed: Feed) -> None:
     query_register(owner=people.owner, feed=feed, name="private", specification=BORDER)
     with pytest.raises(Refused, match="unknown query 'private'"):
         query_register(owner=people.analyst, feed=feed, name="x", specification=twice({"came": {"query": "private", "kind": "in", "at": "end"}}))
 
 
-def test_a_cycle_is_refused_with_the_names_on_its_way(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
+def test_a_cycle_is_refused_with_its_path(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
     with pytest.raises(Refused) as refused:
         query_edit(query=graph.second, user=people.owner, specification=twice({"came": {"query": "four times", "kind": "detection", "at": "end"}}))
     assert "twice from four times from twice" in refused.value.faults[0].message
 
 
-def test_an_edited_query_restarts_what_derives_from_it(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
+def test_editing_a_query_restarts_its_derived_queries(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
     assert running(feed) == {"In and out": 1, "twice": 1, "four times": 1}
     query_edit(query=graph.first, user=people.owner, specification={**BORDER, "where": [["speed", ">", 1]]})
     assert running(feed) == {"In and out": 2, "twice": 2, "four times": 2}
 
 
-def test_however_many_follow_the_feed_is_locked_for_as_many_statements(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+def test_statements_under_the_feeds_lock_do_not_grow_with_derived_queries(people: SimpleNamespace, feed: Feed, query: Query) -> None:
     def statements(size: float) -> list[str]:
         with CaptureQueriesContext(connection) as captured:
             query_edit(query=query, user=people.owner, specification={**BORDER, "region": square(size)})
@@ -110,26 +110,26 @@ def test_however_many_follow_the_feed_is_locked_for_as_many_statements(people: S
     assert [running(feed)[f"q{number}"] for number in range(12)] == [3, 3, *[2] * 10] and set(reasons().values()) == {None}
 
 
-def test_a_region_that_changes_restarts_it_too(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace, region: Any) -> None:
+def test_changing_a_region_restarts_derived_queries(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace, region: Any) -> None:
     region_update(region=region, user=people.owner, geometry={"center": [0, 0], "radius": 2})
     assert running(feed) == {"In and out": 2, "twice": 2, "four times": 2}
 
 
-def test_a_new_name_is_written_into_what_derives_from_it(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
+def test_renaming_a_query_updates_derived_queries(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
     query_edit(query=graph.first, user=people.owner, name="gate")
     graph.second.refresh_from_db()
     assert graph.second.specification["derive"]["came"]["query"] == "gate"
     assert running(feed) == {"gate": 1, "twice": 2, "four times": 2}
 
 
-def test_an_edit_after_which_others_cannot_derive_stops_them_with_the_reason(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
+def test_an_incompatible_edit_stops_derived_queries_with_the_reason(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
     passes = {"family": "transition", "version": 1, "region": SQUARE, "within": 1000, "types": ["passed"]}
     query_edit(query=graph.first, user=people.owner, specification=passes, alert_kinds=[])
     assert running(feed) == {"In and out": 2}
     assert "unknown kind of answer 'in'" in str(reasons()["twice"]) and "'twice' was stopped" in str(reasons()["four times"])
 
 
-def test_switching_off_and_removing_name_what_derives_from_it(people: SimpleNamespace, graph: SimpleNamespace) -> None:
+def test_switching_off_and_removing_name_the_derived_queries(people: SimpleNamespace, graph: SimpleNamespace) -> None:
     with pytest.raises(Refused, match="'twice', 'four times' would stop"):
         query_edit(query=graph.first, user=people.owner, enabled=False)
     with pytest.raises(Refused, match="'twice', 'four times' would stop"):
@@ -137,14 +137,14 @@ def test_switching_off_and_removing_name_what_derives_from_it(people: SimpleName
     query_remove(query=graph.third, user=people.owner)
 
 
-def test_queries_of_others_are_counted_and_not_named(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+def test_derived_queries_of_others_are_counted_not_named(people: SimpleNamespace, feed: Feed, query: Query) -> None:
     query_register(owner=people.analyst, feed=feed, name="mine alone", specification=twice(CAME))
     with pytest.raises(Refused) as refused:
         query_remove(query=query, user=people.owner)
     assert "1 queries of others would stop" in refused.value.faults[0].message and "alone" not in str(refused.value)
 
 
-def test_switched_off_it_stops_them_and_on_again_they_go_on(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
+def test_switching_off_a_query_pauses_its_derived_queries(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
     off = query_edit(query=graph.first, user=people.owner, enabled=False, stop_dependents=True)
     assert running(feed) == {}
     assert "'In and out' is switched off" in str(reasons()["twice"])
@@ -152,7 +152,7 @@ def test_switched_off_it_stops_them_and_on_again_they_go_on(people: SimpleNamesp
     assert running(feed) == {"In and out": 1, "twice": 3, "four times": 3}
 
 
-def test_one_of_the_same_name_takes_the_place_of_a_removed_one(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
+def test_a_new_query_replaces_a_removed_one_of_the_same_name(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
     query_remove(query=graph.first, user=people.owner, stop_dependents=True)
     assert running(feed) == {}
     again = query_register(owner=people.owner, feed=feed, name="In and out", specification=BORDER, team=people.harbour)
@@ -167,7 +167,7 @@ def of_others(people: SimpleNamespace, feed: Feed, query: Query) -> Query:
     )
 
 
-def test_what_is_no_longer_shared_is_no_longer_derived_from(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+def test_derivation_ends_when_a_query_is_no_longer_shared(people: SimpleNamespace, feed: Feed, query: Query) -> None:
     other = of_others(people, feed, query)
     below = query_register(owner=people.analyst, feed=feed, name="below", specification=twice({"came": {**SEEN["came"], "query": other.name}}))
     query_edit(query=query, user=people.owner, team=None)
@@ -178,7 +178,7 @@ def test_what_is_no_longer_shared_is_no_longer_derived_from(people: SimpleNamesp
     assert running(feed) == {"a new secret": 2, other.name: 4, below.name: 4}
 
 
-def test_a_region_that_changes_wakes_nobody_who_cannot_derive(people: SimpleNamespace, feed: Feed, query: Query, region: Any) -> None:
+def test_changing_a_region_does_not_start_queries_that_cannot_derive(people: SimpleNamespace, feed: Feed, query: Query, region: Any) -> None:
     document = {**twice(CAME), "primitives": {"A": {"inside": {"region": region.name}, "where": [["event", "=", "came"]]}}}
     second = query_register(owner=people.analyst, feed=feed, name="second", specification=document)
     query_edit(query=query, user=people.owner, team=None)
@@ -188,7 +188,7 @@ def test_a_region_that_changes_wakes_nobody_who_cannot_derive(people: SimpleName
     assert second.name in running(feed)
 
 
-def test_who_leaves_the_team_derives_from_its_queries_no_longer(people: SimpleNamespace, feed: Feed, query: Query, graph: SimpleNamespace) -> None:
+def test_former_members_cannot_derive_from_team_queries(people: SimpleNamespace, feed: Feed, query: Query, graph: SimpleNamespace) -> None:
     other = of_others(people, feed, query)
     queries_stop_without_access()
     assert other.name in running(feed)
@@ -201,7 +201,7 @@ def test_who_leaves_the_team_derives_from_its_queries_no_longer(people: SimpleNa
     assert feed.query_version == set_version, "once"
 
 
-def test_a_name_takes_nobodys_place(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+def test_a_new_query_does_not_replace_a_hidden_one_of_the_same_name(people: SimpleNamespace, feed: Feed, query: Query) -> None:
     other = of_others(people, feed, query)
     query_register(owner=people.analyst, feed=feed, name="by name", specification=twice(CAME))
     namesake = query_register(owner=people.owner, feed=feed, name=str(query.pk), specification=BORDER, public=True)
@@ -212,20 +212,20 @@ def test_a_name_takes_nobodys_place(people: SimpleNamespace, feed: Feed, query: 
     assert set(running(feed)) == {namesake.name, hidden.name}, "neither by a name like an id, nor by a name that its owner may not see"
 
 
-def test_a_teammate_lets_a_query_derive_from_what_its_owner_sees_alone(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
+def test_a_teammates_edit_keeps_upstream_queries_only_the_owner_sees(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
     query_register(owner=people.analyst, feed=feed, name="mine alone", specification=BORDER)
     with pytest.raises(Refused, match="owner of this query may not see 'mine alone'"):
         query_edit(query=graph.second, user=people.analyst, specification=twice({"came": {**CAME["came"], "query": "mine alone"}}))
 
 
-def test_the_page_shows_both_directions(people: SimpleNamespace, graph: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_the_page_shows_upstream_and_downstream_queries(people: SimpleNamespace, graph: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     shown = client_of(people.owner).get(f"/api/v1/queries/{graph.second.pk}/derivation").json()
     above, below = shown["derives_from"], shown["derived_by"]
     assert [(one["name"], one["event"], one["kind"], one["at"], one["runs"]) for one in above] == [("In and out", "came", "in", "end", True)]
     assert [(one["name"], one["direct"], one["runs"]) for one in below] == [("four times", True, True)] and shown["hidden"] == 0
 
 
-def test_over_the_api_what_derives_from_it_is_named_until_that_is_meant(
+def test_the_api_requires_confirmation_to_stop_derived_queries(
     people: SimpleNamespace, graph: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     client, address = client_of(people.owner), f"/api/v1/queries/{graph.first.pk}/"

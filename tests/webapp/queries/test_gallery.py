@@ -116,7 +116,7 @@ def steps(entity: str, *points: tuple[int, float, float], **more: Any) -> list[d
     return [{"entity": entity, "t": t, "x": x, "y": 5.0, "speed": speed, "kind": "van", **more} for t, x, speed in points]
 
 
-def test_two_that_stay_close_meet_once_as_a_pair() -> None:
+def test_entities_that_stay_close_give_one_pair() -> None:
     rows = [*steps("b", *((t, 20.0, 1) for t in range(0, 20_000, 1000))), *steps("a", *((t, 21.0, 1) for t in range(4000, 12_000, 1000)))]
     assert answers("meeting", rows, distance=2, span="PT5S", slot="PT1S") == {("meeting", ("a", "b"), 4000, 12_000)}
     assert answers("meeting", rows, distance=2, span="PT8S", slot="PT1S") == set()
@@ -127,17 +127,17 @@ def test_a_stop_begins_with_the_first_slow_report_and_ends_with_the_first_fast_o
     assert answers("stopped", rows, speed=1, span="PT3S", gap="PT4S") == {("stopped", ("a",), 1001, 8001)}
 
 
-def test_silence_lasts_from_the_deadline_to_the_next_report() -> None:
+def test_silence_holds_from_the_deadline_to_the_next_report() -> None:
     rows = [*steps("a", (0, 0, 5), (2000, 0, 5), (20_000, 0, 5)), *steps("b", *((t, 0, 5) for t in range(0, 21_000, 1000)))]
     assert answers("silent", rows, span="PT5S") == {("silent", ("a",), 7001, 20_001)}
 
 
-def test_speeding_counts_inside_the_area_alone() -> None:
+def test_speeding_counts_only_inside_the_area() -> None:
     rows = steps("a", (0, -5, 9), (1000, 5, 9), (2000, 5, 9), (3000, 5, 1), (4000, 20, 9))
     assert answers("speeding", rows, speed=3, area={"region": "a"}) == {("speeding", ("a",), 1000, 3001)}
 
 
-def test_braking_counts_within_its_time() -> None:
+def test_braking_counts_only_within_its_time() -> None:
     rows = (
         steps("a", (0, 0, 9), (1000, 0, 3), (3000, 0, 0.1))
         + steps("b", (0, 0, 9), (1000, 0, 3), (9000, 0, 0.1))
@@ -147,7 +147,7 @@ def test_braking_counts_within_its_time() -> None:
     assert found == {("braking", ("a",), 3000, 3000), ("braking", ("c",), 1000, 1000)}
 
 
-def test_a_voyage_arrives_in_time_or_is_late() -> None:
+def test_a_voyage_is_on_time_or_late() -> None:
     there = {"center": [100, 5], "radius": 10}
     rows = steps("a", (0, 5, 1), (1000, 50, 1), (4000, 100, 1)) + steps("b", (0, 5, 1), (1000, 50, 1), (30_000, 100, 1))
     found = answers("voyage", rows, origin={"region": "a"}, destination=there, span="PT10S")
@@ -155,7 +155,7 @@ def test_a_voyage_arrives_in_time_or_is_late() -> None:
     assert found == {("arrival", ("a",), 3999, 3999), ("late", ("b",), 11_000, 30_000)}
 
 
-def test_only_the_kind_that_is_asked_for_trespasses() -> None:
+def test_only_the_chosen_kind_can_trespass() -> None:
     rows = [*steps("a", *((t, 5.0, 1) for t in range(0, 9000, 1000))), *steps("b", *((t, 5.0, 1) for t in range(0, 9000, 1000)), kind="bus")]
     found = answers("kind_inside", rows, kind="bus", area={"region": "a"}, span="PT3S")
     assert {(kind, who) for kind, who, *_ in found} == {("trespassing", ("b",))}

@@ -29,7 +29,7 @@ def rows(*points: tuple[str, int, float]) -> list[dict[str, Any]]:
 
 @pytest.mark.services
 @pytest.mark.django_db
-def test_the_count_goes_up_and_down_with_who_is_there(
+def test_the_count_follows_entering_and_leaving_entities(
     people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
 ) -> None:
     from webapp.queries.services import query_register
@@ -46,7 +46,7 @@ def test_the_count_goes_up_and_down_with_who_is_there(
 
 @pytest.mark.services
 @pytest.mark.django_db
-def test_what_counts_nobody_has_no_course(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+def test_queries_without_a_count_have_no_course(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.viewer)
     refused = client.post("/api/v1/queries/occupancy", {"feed": "yard", "specification": BORDER})
     assert (refused.status_code, refused.json()["faults"][0]["pointer"]) == (400, "/specification/family")
@@ -58,7 +58,7 @@ SEEN = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 12), st.boolean
 
 
 @given(SEEN.map(lambda found: sorted(found, key=lambda one: one[1])), st.sampled_from([None, 1, 4]))
-def test_each_instant_has_the_count_of_the_definition(seen: list[tuple[str, int, bool]], stale: int | None) -> None:
+def test_the_count_at_each_instant_agrees_with_the_definition(seen: list[tuple[str, int, bool]], stale: int | None) -> None:
     feed = Feed("yard", Crs.PLANAR, TimeUnit.TICKS)
     specification = check({**HALL, "stale": stale}, feed, {})
     steps = course(specification, feed, batch_of(seen), 14)

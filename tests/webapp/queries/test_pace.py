@@ -40,7 +40,7 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Reading:
     return found
 
 
-def test_rows_are_read_once_for_all_questions_of_a_minute(
+def test_rows_are_read_once_for_all_requests_within_a_minute(
     people: SimpleNamespace, feed: Feed, client_of: Callable[..., APIClient], received: Any, reading: Reading
 ) -> None:
     received(feed, [{"entity": "a", "t": 100 * k, "x": 0.0, "y": 0.0} for k in range(100)])

@@ -29,7 +29,7 @@ def ask(people: SimpleNamespace, region: Any, client_of: Callable[..., APIClient
     return asked
 
 
-def test_a_text_becomes_a_tree_that_says_the_same(ask: Callable[..., dict[str, Any]]) -> None:
+def test_a_text_becomes_an_equivalent_tree(ask: Callable[..., dict[str, Any]]) -> None:
     found = ask()
     assert found["faults"] == []
     assert found["tree"] == {"sequence": ["SHELF", "EXIT"], "without": "CHECKOUT", "bounds": [0, "PT10M"]}, "times stay as they are written"
@@ -47,7 +47,7 @@ def test_triggers_and_minimum_conditions_are_listed_from_left_to_right(ask: Call
     assert [(leaf["kind"], leaf["needed"]) for leaf in either] == [("trigger", False), ("trigger", False), ("negative", False)]
 
 
-def test_a_fault_elsewhere_leaves_the_pattern_on_show(ask: Callable[..., dict[str, Any]]) -> None:
+def test_the_pattern_is_shown_despite_faults_elsewhere(ask: Callable[..., dict[str, Any]]) -> None:
     found = ask(within=None, primitives={"SHELF": {"where": [["knd", "=", "shelf"]]}})
     assert {fault["pointer"] for fault in found["faults"]} >= {"/within", "/primitives/SHELF/where/0/0"}
     assert len(found["leaves"]) == 3 and found["tree"] is not None
@@ -56,7 +56,7 @@ def test_a_fault_elsewhere_leaves_the_pattern_on_show(ask: Callable[..., dict[st
 @pytest.mark.parametrize(
     ("text", "line", "column"), [("SHELF :\n  !CHECKOUT", 2, 12), ("SHELF : SHOP", 1, 9), ("SHELF :[9,5] EXIT", 1, 8), ("SHELF ;[] EXIT", 1, 9)]
 )
-def test_faults_of_a_text_say_line_and_column(ask: Callable[..., dict[str, Any]], text: str, line: int, column: int) -> None:
+def test_faults_of_a_text_have_line_and_column(ask: Callable[..., dict[str, Any]], text: str, line: int, column: int) -> None:
     (fault, *_) = ask(pattern=text)["faults"]
     assert (fault["line"], fault["column"], fault["pointer"]) == (line, column, "/pattern")
 
@@ -64,7 +64,7 @@ def test_faults_of_a_text_say_line_and_column(ask: Callable[..., dict[str, Any]]
 @pytest.mark.parametrize(
     "pattern", ["", "SHELF :", 7, None, {}, {"and": "SHELF"}, {"sequence": ["SHELF"]}, {"interval": ["SHELF", "EXIT"], "span": "soon"}]
 )
-def test_what_is_no_pattern_has_no_tree(ask: Callable[..., dict[str, Any]], pattern: Any) -> None:
+def test_an_invalid_pattern_has_no_tree(ask: Callable[..., dict[str, Any]], pattern: Any) -> None:
     found = ask(pattern=pattern)
     assert found["faults"] and (found["tree"], found["words"], found["leaves"]) == (None, None, [])
 

@@ -67,7 +67,7 @@ def test_faults_are_reported_before_anything_runs(people: SimpleNamespace, feed:
     assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/family"
 
 
-def test_a_preview_that_takes_too_long_is_ended_and_says_so(
+def test_a_preview_that_takes_too_long_is_ended_with_the_reason(
     people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(previews, "SECONDS", 0.002)
@@ -75,7 +75,7 @@ def test_a_preview_that_takes_too_long_is_ended_and_says_so(
     assert answer.status_code == 503 and "shorter span" in answer.json()["faults"][0]["message"]
 
 
-def test_more_at_once_than_the_machine_bears_are_asked_to_come_again(
+def test_previews_above_the_limit_get_retry_after(
     people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "WAIT_S", 0.05)
@@ -88,7 +88,7 @@ def test_more_at_once_than_the_machine_bears_are_asked_to_come_again(
         pass  # What is refused keeps no place.
 
 
-def test_one_user_leaves_places_to_others(
+def test_one_user_cannot_use_all_preview_slots(
     people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "WAIT_S", 0.05)
@@ -117,7 +117,7 @@ def detections_of(event: str, query: str, kind: str) -> dict[str, Any]:
     }
 
 
-def test_a_preview_of_answers_as_events_evaluates_all_that_they_come_from(
+def test_a_preview_of_a_derived_query_evaluates_all_upstream_queries(
     people: SimpleNamespace, query: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
 ) -> None:
     from webapp.queries.services import query_register
@@ -131,7 +131,7 @@ def test_a_preview_of_answers_as_events_evaluates_all_that_they_come_from(
     assert [row["end"] for row in found["answers"]] == [6000] and found["rows"] == 7
 
 
-def test_a_preview_of_answers_that_no_query_gives_is_refused_with_what_was_meant(
+def test_a_preview_deriving_from_an_unknown_query_is_refused_with_a_suggestion(
     people: SimpleNamespace, query: Any, client_of: Callable[..., APIClient]
 ) -> None:
     answer = ask(client_of(people.owner), specification=detections_of("came", "In and ot", "in"))

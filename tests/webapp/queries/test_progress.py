@@ -40,7 +40,7 @@ def tour(people: SimpleNamespace, region: Any, received: Callable[..., None]) ->
     return query_register(owner=people.owner, feed=region.feed, name="Tour", specification=TOUR, team=people.harbour)
 
 
-def test_it_says_who_matches_and_how_far_the_others_are(people: SimpleNamespace, tour: Any, client_of: Callable[..., APIClient]) -> None:
+def test_progress_lists_matches_and_partial_matches(people: SimpleNamespace, tour: Any, client_of: Callable[..., APIClient]) -> None:
     answer = client_of(people.viewer).get(f"/api/v1/queries/{tour.pk}/progress")
     assert answer.status_code == 200, answer.content
     found = answer.json()
@@ -49,7 +49,7 @@ def test_it_says_who_matches_and_how_far_the_others_are(people: SimpleNamespace,
     assert found["entities"][1]["steps"] == [{"t": 4000, "x": 5.0, "y": 5.0}, None, None]
 
 
-def test_one_entity_alone(people: SimpleNamespace, tour: Any, client_of: Callable[..., APIClient]) -> None:
+def test_progress_of_one_entity_can_be_requested(people: SimpleNamespace, tour: Any, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.viewer)
     everybody = client.get(f"/api/v1/queries/{tour.pk}/progress").json()
     found = client.get(f"/api/v1/queries/{tour.pk}/progress?entity=half").json()
@@ -93,7 +93,9 @@ def asked_of_log(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         ({"op": "min"}, [["half"], None]),
     ],
 )
-def test_one_entity_s_own_rows_are_enough_where_no_others_decide(theta: dict[str, Any], read: list[Any], tour: Any, asked_of_log: list[Any]) -> None:
+def test_progress_of_one_entity_reads_only_its_rows_if_that_suffices(
+    theta: dict[str, Any], read: list[Any], tour: Any, asked_of_log: list[Any]
+) -> None:
     distance = {"distance": [99, 5], "window": [60_000, 0], "quantifier": "exists"}
     document = {"family": "motion", "predicates": [distance], "theta": theta, "every": 1000}
     request = {"log_root": folder_of_logs(tour.feed), "feed": tour.feed.engine_feed().to_json(), "specification": document}
@@ -103,7 +105,7 @@ def test_one_entity_s_own_rows_are_enough_where_no_others_decide(theta: dict[str
     assert asked_of_log == read
 
 
-def test_a_pattern_that_is_being_written(people: SimpleNamespace, tour: Any, client_of: Callable[..., APIClient]) -> None:
+def test_progress_of_an_unsaved_pattern_is_computed(people: SimpleNamespace, tour: Any, client_of: Callable[..., APIClient]) -> None:
     answer = client_of(people.viewer).post("/api/v1/queries/progress", {"feed": "yard", "specification": {**TOUR, "horizon": 2000}})
     assert [(row["entity"], row["done"]) for row in answer.json()["entities"]] == []
     wrong = client_of(people.viewer).post("/api/v1/queries/progress", {"feed": "yard", "specification": {**TOUR, "every": 0}})
@@ -118,8 +120,6 @@ def test_late_rows_and_duplicates_do_not_count(
     assert found["entities"] == []
 
 
-def test_only_those_who_see_the_query_and_only_motion_patterns(
-    people: SimpleNamespace, tour: Any, query: Any, client_of: Callable[..., APIClient]
-) -> None:
+def test_progress_needs_permission_and_a_motion_pattern(people: SimpleNamespace, tour: Any, query: Any, client_of: Callable[..., APIClient]) -> None:
     assert client_of(people.stranger).get(f"/api/v1/queries/{tour.pk}/progress").status_code == 404
     assert client_of(people.owner).get(f"/api/v1/queries/{query.pk}/progress").status_code == 400

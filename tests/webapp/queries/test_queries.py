@@ -31,7 +31,7 @@ def running(feed: Feed, version: int | None = None) -> set[tuple[str, int]]:
     return {(row.query.name, row.version) for row in found}
 
 
-def test_a_registered_query_runs_from_the_next_version_on(people: SimpleNamespace, feed: Feed) -> None:
+def test_a_registered_query_runs_from_the_next_version_of_the_set(people: SimpleNamespace, feed: Feed) -> None:
     query = query_register(owner=people.owner, feed=feed, name="a", specification=BORDER)
     assert running(feed, 0) == set()
     assert running(feed, 1) == running(feed) == {("a", 1)}
@@ -63,7 +63,7 @@ def test_every_change_takes_a_new_version_of_the_set(people: SimpleNamespace, fe
     assert feed.query_version == before + 1
 
 
-def test_a_query_switched_off_does_not_run_and_on_again_is_the_same_version(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+def test_switching_a_query_off_and_on_keeps_its_version(people: SimpleNamespace, feed: Feed, query: Query) -> None:
     off = query_edit(query=query, user=people.owner, enabled=False)
     assert running(feed) == set()
     on = query_edit(query=off, user=people.owner, enabled=True)
@@ -89,7 +89,7 @@ def test_a_query_edited_while_it_is_off_runs_as_a_new_version(people: SimpleName
     assert QueryVersion.objects.get(to_feed_version=None).specification == BORDER
 
 
-def test_a_removed_query_runs_no_more_but_its_versions_stay(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+def test_a_removed_query_stops_and_keeps_its_versions(people: SimpleNamespace, feed: Feed, query: Query) -> None:
     query_remove(query=query)
     assert running(feed) == set()
     assert running(feed, feed.query_version - 1) == {("In and out", 1)}
@@ -119,7 +119,7 @@ def test_the_order_of_keys_is_kept(people: SimpleNamespace, feed: Feed) -> None:
         ),
     ],
 )
-def test_all_faults_come_back_with_pointers_and_nothing_is_stored(
+def test_all_faults_are_reported_with_pointers_and_nothing_is_stored(
     document: Any, pointers: list[str], people: SimpleNamespace, feed: Feed, region: Any, client_of: Callable[..., APIClient]
 ) -> None:
     client = client_of(people.owner)
@@ -139,7 +139,7 @@ def test_a_misspelt_region_is_reported_with_the_nearest(people: SimpleNamespace,
         query_register(owner=people.owner, feed=region.feed, name="x", specification={"family": "border", "region": {"region": "squar"}})
 
 
-def test_a_region_that_is_not_shared_cannot_be_named_nor_guessed(people: SimpleNamespace, feed: Feed, region: Any) -> None:
+def test_hidden_regions_cannot_be_named_or_guessed(people: SimpleNamespace, feed: Feed, region: Any) -> None:
     region.team = None
     region.save()
     with pytest.raises(Refused) as refused:
@@ -162,7 +162,7 @@ def test_alert_kinds_are_those_that_the_query_gives(people: SimpleNamespace, fee
         query_edit(query=query, user=people.owner, specification=TRANSITION)
 
 
-def test_a_name_is_taken_once_in_a_feed(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
+def test_query_names_are_unique_in_a_feed(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
     answer = client_of(people.owner).post("/api/v1/queries/", {"feed": "yard", "name": "In and out", "specification": BORDER})
     assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/name"
     assert client_of(people.owner).patch(f"/api/v1/queries/{query.pk}/", {"name": "In and out"}).status_code == 200
@@ -193,7 +193,7 @@ def test_a_version_keeps_its_regions_as_they_were(people: SimpleNamespace, query
 OTHER = {**BORDER, "region": {"center": [5, 5], "radius": 2}}
 
 
-def test_a_version_is_unchanged_until_the_query_asks_something_else(
+def test_a_version_changes_only_with_the_meaning_of_the_query(
     people: SimpleNamespace, query: Query, region: Any, client_of: Callable[..., APIClient]
 ) -> None:
     owner = client_of(people.owner)
@@ -213,7 +213,7 @@ def test_a_version_is_unchanged_until_the_query_asks_something_else(
     assert not first_is_unchanged(f"regions/{region.pk}", geometry=grown)
 
 
-def test_a_version_is_compared_with_what_a_query_asks_that_is_switched_off(
+def test_a_version_can_be_compared_with_a_query_that_is_switched_off(
     people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]
 ) -> None:
     client_of(people.owner).patch(f"/api/v1/queries/{query.pk}/", {"enabled": False, "specification": OTHER})
@@ -245,7 +245,7 @@ def test_queries_are_filed_in_folders_and_under_tags(people: SimpleNamespace, qu
     assert refused.status_code == 400 and {fault["pointer"] for fault in refused.data["faults"]} == {"/tags/0", "/folder"}
 
 
-def test_a_query_stays_on_its_feed(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
+def test_the_feed_of_a_query_cannot_change(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     client.post("/api/v1/feeds/", {"name": "other", "title": "Other", "crs": "planar"})
     assert client.patch(f"/api/v1/queries/{query.pk}/", {"feed": "other"}).status_code == 400
@@ -256,7 +256,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["register", "edit", "switch", "remov
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(steps=STEPS)
-def test_the_sets_of_all_versions_are_those_that_were_current_then(steps: list[tuple[str, int]], people: SimpleNamespace, feed: Feed) -> None:
+def test_former_sets_of_queries_can_be_reconstructed(steps: list[tuple[str, int]], people: SimpleNamespace, feed: Feed) -> None:
     """A model beside the tables: after any steps, asking for an old version gives the set that was current at that time.
 
     But for versions that were switched off and on again: of those the last span alone is known.
@@ -356,7 +356,9 @@ def test_a_list_is_registered_whole_in_its_order(people: SimpleNamespace, feed: 
     assert Entry.objects.filter(action="query.create").count() == 3
 
 
-def test_many_cost_hardly_more_statements_than_one(people: SimpleNamespace, feed: Feed, client_of: Callable[..., APIClient]) -> None:
+def test_registering_many_queries_needs_few_more_statements_than_one(
+    people: SimpleNamespace, feed: Feed, client_of: Callable[..., APIClient]
+) -> None:
     client = client_of(people.owner)
     asked = []
     for count in (1, 60):
@@ -366,7 +368,7 @@ def test_many_cost_hardly_more_statements_than_one(people: SimpleNamespace, feed
     assert asked[1] <= asked[0] + 3, asked
 
 
-def test_of_a_list_with_faults_nothing_is_registered_and_all_are_reported(
+def test_a_list_with_faults_registers_nothing_and_reports_all_faults(
     people: SimpleNamespace, feed: Feed, query: Query, client_of: Callable[..., APIClient]
 ) -> None:
     client = client_of(people.owner)

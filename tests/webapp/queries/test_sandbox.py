@@ -86,7 +86,7 @@ def test_only_the_span_and_the_entities_asked_for_are_shown(
 
 
 @pytest.mark.usefixtures("region")
-def test_any_stretch_that_the_history_holds_can_be_asked_for(
+def test_any_span_of_the_history_can_be_requested(
     people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
 ) -> None:
     day = 24 * 3_600_000
@@ -107,7 +107,7 @@ def test_any_stretch_that_the_history_holds_can_be_asked_for(
 
 
 @pytest.mark.usefixtures("region")
-def test_of_too_many_intervals_those_of_the_entities_with_answers_are_shown(
+def test_too_many_intervals_are_limited_to_entities_with_answers(
     people: SimpleNamespace, feed: Any, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from webapp.feeds.selectors import regions_of_feed
@@ -151,7 +151,7 @@ def test_faults_are_reported_before_anything_runs(people: SimpleNamespace, feed:
 
 
 @pytest.mark.usefixtures("region")
-def test_a_program_that_takes_too_long_is_ended_and_says_so(
+def test_a_program_that_takes_too_long_is_ended_with_the_reason(
     people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sandboxes, "SECONDS", 0.002)
@@ -160,7 +160,7 @@ def test_a_program_that_takes_too_long_is_ended_and_says_so(
 
 
 @pytest.mark.usefixtures("region")
-def test_a_template_is_chosen_filled_and_registered(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+def test_a_template_can_be_filled_in_and_registered(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     from webapp.queries.models import Query, QueryVersion
 
     client = client_of(people.owner)
@@ -194,7 +194,7 @@ def test_a_template_is_chosen_filled_and_registered(people: SimpleNamespace, fee
 
 
 @pytest.mark.usefixtures("region")
-def test_a_region_that_only_the_text_names_is_the_querys_too(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+def test_regions_named_only_in_the_program_text_belong_to_the_query(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     from webapp.feeds.models import Region
     from webapp.queries.models import Query, QueryVersion
 
@@ -211,7 +211,7 @@ def test_a_region_that_only_the_text_names_is_the_querys_too(people: SimpleNames
     assert query.specification["areas"] == {"square": {"region": "plaza"}} and query.specification["program"] == PROGRAM
 
 
-def test_templates_are_for_those_who_see_the_feed(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+def test_templates_are_visible_only_with_the_feed(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     for user, status in ((people.owner, 200), (people.viewer, 200), (people.stranger, 400)):
         assert client_of(user).get("/api/v1/queries/gallery", {"feed": "yard"}).status_code == status
         body = {"feed": "yard", "template": "silent", "values": {"span": "PT1M"}}
@@ -250,7 +250,7 @@ VISIT = {
 }
 
 
-def test_answers_of_other_queries_and_of_those_below_them_are_events_of_the_program(
+def test_answers_of_upstream_queries_are_events_of_the_program(
     people: SimpleNamespace, query: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
 ) -> None:
     query_register(owner=people.owner, feed=query.feed, name="visit", specification=VISIT)

@@ -99,7 +99,7 @@ PORT = {"region": {"region": "port A"}}
         ("nothing", MS, None),
     ],
 )
-def test_a_query_is_read_back(specification: Any, feed: Feed, sentence: str | None) -> None:
+def test_a_border_query_has_a_sentence(specification: Any, feed: Feed, sentence: str | None) -> None:
     assert sentence_of(specification, feed=feed) == sentence
 
 
@@ -166,7 +166,7 @@ def bank(name: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_a_motion_pattern_is_read_back(rest: dict[str, Any], sentence: str) -> None:
+def test_a_motion_pattern_has_a_sentence(rest: dict[str, Any], sentence: str) -> None:
     specification = {"family": "motion", "version": 1, "every": "PT10S", **rest}
     check(specification, EARTH_WITH_COLUMNS, REGIONS)
     assert sentence_of(specification, feed=EARTH_WITH_COLUMNS) == sentence
@@ -206,7 +206,7 @@ def test_a_motion_pattern_is_read_back(rest: dict[str, Any], sentence: str) -> N
         ),
     ],
 )
-def test_a_constraint_query_is_read_back(rest: dict[str, Any], sentence: str) -> None:
+def test_a_constraint_query_has_a_sentence(rest: dict[str, Any], sentence: str) -> None:
     specification = {"family": "constraint", "version": 1, **rest}
     check(specification, EARTH_WITH_COLUMNS, REGIONS)
     assert sentence_of(specification, feed=EARTH_WITH_COLUMNS) == sentence
@@ -225,7 +225,7 @@ def test_a_constraint_query_is_read_back(rest: dict[str, Any], sentence: str) ->
         ([2000, None], "V2 comes at least 2 seconds after V1"),
     ],
 )
-def test_bounds_of_time_are_read_back(bounds: list[int | None], expected: str) -> None:
+def test_bounds_of_time_have_sentences(bounds: list[int | None], expected: str) -> None:
     specification = {"family": "constraint", "variables": {"V1": {}, "V2": {}}, "constraints": [{"between": ["V1", "V2"], "dt": bounds}]}
     assert sentence_of(specification, feed=MS) == f"Finds 2 different events: V1 and V2 (any), such that {expected}."
 
@@ -252,7 +252,7 @@ MEANT = "A means reader is dock-1, B means any event and C means kind begins wit
         ("A : !B : C : !B[5000]", "A, then C with no B in between, then no B for 5 seconds"),
     ],
 )
-def test_a_composite_event_is_read_back(pattern: Any, expected: str) -> None:
+def test_a_composite_event_has_a_sentence(pattern: Any, expected: str) -> None:
     specification = {"family": "composite", "version": 1, "pattern": pattern, "primitives": PRIMITIVES, "per": "entity", "within": "PT10M"}
     assert sentence_of(specification, feed=MS) == f"Reports {expected}, all of one entity and within 10 minutes. {MEANT}"
 
@@ -266,12 +266,12 @@ def test_a_composite_event_is_read_back(pattern: Any, expected: str) -> None:
         ("A AND B AND !C[5000]", "(A and B in any order) with no C from 5 seconds before until 5 seconds after"),
     ],
 )
-def test_what_must_not_come_is_read_back(pattern: str, expected: str) -> None:
+def test_negated_events_have_sentences(pattern: str, expected: str) -> None:
     specification = {"family": "composite", "version": 1, "pattern": pattern, "primitives": PRIMITIVES, "per": "entity", "within": "PT10M"}
     assert sentence_of(specification, feed=MS) == f"Reports {expected}, all of one entity and within 10 minutes. {MEANT}"
 
 
-def test_sums_are_read_back() -> None:
+def test_sums_have_sentences() -> None:
     compare = [["V1.air - V2.air", ">", 2], ["2 * V1.air + 3", "<=", "V2.air"]]
     specification = {
         "family": "constraint",
@@ -297,7 +297,7 @@ def test_sums_are_read_back() -> None:
         ),
     ],
 )
-def test_who_is_there_and_who_meets_whom_is_read_back(rest: dict[str, Any], sentence: str) -> None:
+def test_occupancy_and_encounter_have_sentences(rest: dict[str, Any], sentence: str) -> None:
     check({"version": 1, **rest}, EARTH_WITH_COLUMNS, REGIONS)
     assert sentence_of(rest, feed=EARTH_WITH_COLUMNS) == sentence
 
@@ -318,7 +318,7 @@ def test_answers_of_other_queries_are_named() -> None:
     )
 
 
-def test_a_program_of_rules_is_read_back() -> None:
+def test_a_rule_program_has_a_sentence() -> None:
     specification = {"family": "calculus", "program": "", "outputs": ["greeting", "leaving_object", "meeting"], "window": "PT100S", "step": "PT10S"}
     expected = "Runs a program of rules: recognises greeting, leaving object and meeting over the last 1 minute 40 seconds, every 10 seconds."
     assert sentence_of(specification, feed=MS) == expected
@@ -398,6 +398,6 @@ GERMAN: list[tuple[dict[str, Any], Feed, str]] = [
 
 
 @pytest.mark.parametrize(("specification", "feed", "sentence"), GERMAN)
-def test_a_query_is_read_back_in_the_readers_language(specification: dict[str, Any], feed: Feed, sentence: str) -> None:
+def test_sentences_are_in_the_readers_language(specification: dict[str, Any], feed: Feed, sentence: str) -> None:
     with translation.override("de"):
         assert sentence_of(specification, feed=feed) == sentence

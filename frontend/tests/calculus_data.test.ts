@@ -12,7 +12,7 @@ import {
   shownLanes,
   type Lane,
 } from "../src/data/calculus_sandbox_data";
-import { grouped, sentenceParts, spoken, templateList } from "../src/data/calculus_template_data";
+import { grouped, sentenceParts, filledSentence, templateList } from "../src/data/calculus_template_data";
 import { feed } from "../src/lib/shapes";
 
 const STRAIT = feed({ name: "strait", crs: "geographic", time: "ms", columns: { sog: "float", cog: "float", ship_type: "string" } });
@@ -222,8 +222,8 @@ describe("templates", () => {
 
   it("speaks sentences with their values", () => {
     const [one] = templateList({ templates: [raw] }).templates;
-    expect(spoken(one!, { distance: 500, span: "PT1M" }, "ms")).toBe("Within 500 m for 1 minute, {else}.");
-    expect(spoken(one!, { distance: 500, span: 90_000 }, "ms")).toBe("Within 500 m for 90 seconds, {else}.");
+    expect(filledSentence(one!, { distance: 500, span: "PT1M" }, "ms")).toBe("Within 500 m for 1 minute, {else}.");
+    expect(filledSentence(one!, { distance: 500, span: 90_000 }, "ms")).toBe("Within 500 m for 90 seconds, {else}.");
   });
 
   it("groups in the server's order", () => {

@@ -17,7 +17,7 @@ import {
   type SpanUnit,
 } from "../src/data/query_form_data";
 import { barHeights, scaleOf, shareOf, valueAt } from "../src/data/histogram_data";
-import { spokenRegions } from "../src/data/query_shapes";
+import { regionsOf } from "../src/data/query_shapes";
 import { feed } from "../src/lib/shapes";
 import { parseDuration } from "../src/lib/time";
 
@@ -241,13 +241,13 @@ describe("the scale of a slider", () => {
 
 describe("regions a specification speaks of", () => {
   it("finds drawn and stored ones, wherever they stand", () => {
-    const found = spokenRegions({
+    const found = regionsOf({
       family: "motion",
       predicates: [{ inside: { region: "a" } }, { outside: REGION }, { distance: { center: [0, 0], radius: 1 } }],
     });
     expect(found.names).toEqual(["a"]);
     expect(found.geometries).toHaveLength(2);
-    expect(spokenRegions({ family: "border", version: 1, region: { region: "b" } }).names).toEqual(["b"]);
-    expect(spokenRegions({ family: "border", version: 1, region: REGION }).geometries).toEqual([REGION]);
+    expect(regionsOf({ family: "border", version: 1, region: { region: "b" } }).names).toEqual(["b"]);
+    expect(regionsOf({ family: "border", version: 1, region: REGION }).geometries).toEqual([REGION]);
   });
 });

@@ -20,15 +20,15 @@ export function compare(a: Alert, b: Alert, order: Order): number {
 
 export class AlertList {
   private readonly rows = new Map<string, Alert>();
-  /** Waiting rows by id: whether each would become visible at `release`. */
+  /** Waiting rows by id, with whether `release` would make each visible. */
   private readonly held = new Map<string, boolean>();
   private waiting = 0;
   private sorted: Alert[] = [];
   private order: Order = "newest";
-  /** The last row of what was loaded without a gap; null: all that match are loaded. */
+  /** The last row loaded without a gap; null: all matching rows are loaded. */
   private horizon: Alert | null = null;
 
-  /** `fits`: whether the reader's filters let a row through; `clear` when they change. */
+  /** `fits`: whether a row passes the reader's filters; call `clear` when they change. */
   constructor(private readonly fits: (row: Alert) => boolean) {}
 
   get(id: string): Alert | undefined {
@@ -36,8 +36,8 @@ export class AlertList {
   }
 
   /**
-   * `isHeld`: the list stays as it is until `release`, so that no row moves while the pointer is on it; rows on show
-   * are brought up to date in their places.
+   * `isHeld`: the list does not change until `release`, so that no row moves while the pointer is on it; visible rows
+   * are updated in place.
    */
   put(row: Alert, isHeld = false): void {
     this.rows.set(row.id, row);
@@ -58,7 +58,7 @@ export class AlertList {
     this.horizon = null;
   }
 
-  /** `isLast`: nothing that matches follows the last of them. */
+  /** `isLast`: there are no further matching rows. */
   append(rows: readonly Alert[], isLast: boolean): void {
     this.horizon = null;
     for (const row of rows) this.put(row);
@@ -73,12 +73,12 @@ export class AlertList {
     for (const id of ids) this.put(this.rows.get(id)!);
   }
 
-  /** New ones that `release` would show: counted as they come, as thousands wait while the pointer is on a row. */
+  /** The number of new rows that `release` would show. Counted on arrival, because thousands may wait while the pointer is on a row. */
   get waitingCount(): number {
     return this.waiting;
   }
 
-  /** Whether the pointer keeps anything from being shown as it is. */
+  /** Whether changes are held back because the pointer is on the list. */
   get isHeld(): boolean {
     return this.held.size > 0;
   }
@@ -108,7 +108,7 @@ export class AlertList {
     return this.horizon === null || compare(row, this.horizon, this.order) <= 0;
   }
 
-  /** Where the row is, or would be: a binary search, because thousands come in while the reader scrolls. */
+  /** The index of the row, or where it would be inserted: a binary search, because thousands arrive while the reader scrolls. */
   private place(row: Alert): number {
     let low = 0;
     let high = this.sorted.length;

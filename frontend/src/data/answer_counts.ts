@@ -1,6 +1,6 @@
 /**
- * How many answers of each query begin in each of equal stretches of time: what the timeline shows where single answers
- * would be too many.
+ * Counts of answers by query and time bin. The timeline shows them where there would be too many single
+ * answers.
  */
 
 import { dictionary, list, number, record } from "../lib/parse";
@@ -9,13 +9,13 @@ import type { Stretch } from "./coverage";
 const answer = record({ from: number, to: number, width: number, counts: dictionary(dictionary(list(list(number)))) });
 
 export interface AnswerCounts {
-  /** The stretches are [from + n * width, from + (n + 1) * width), up to `to`. */
+  /** The bins are [from + n * width, from + (n + 1) * width), up to `to`. */
   from: number;
   to: number;
   width: number;
-  /** By query; a stay counts once, by its beginning. */
+  /** By query; a stay counts once, in the bin where it begins. */
   byQuery: ReadonlyMap<string, Int32Array>;
-  /** Rows that the server holds of all queries. */
+  /** The number of rows that the server has of all queries. */
   total: number;
 }
 
@@ -38,12 +38,12 @@ export function answerCounts(value: unknown): AnswerCounts {
   return { from, to, width, byQuery, total };
 }
 
-/** `gaps` widened to whole stretches: what begins in one of these is counted, what begins elsewhere is known singly. */
+/** `gaps` widened to whole bins: answers that begin in them are counted, all others are loaded one by one. */
 export function countedStretches({ from, width }: AnswerCounts, gaps: readonly Stretch[]): Stretch[] {
   return gaps.map(([a, b]) => [from + Math.floor((a - from) / width) * width, from + Math.ceil((b - from) / width) * width]);
 }
 
-/** How many begin in stretches that lie, with their middle, in one of `gaps` and within [t0, t1). */
+/** How many answers begin in bins whose middle is in one of `gaps` and within [t0, t1). */
 export function countWithin(
   { from, width, byQuery }: AnswerCounts,
   query: string,

@@ -1,4 +1,4 @@
-/** The editor of the family `arrival`: its entries and their document, both ways. Pure. */
+/** Conversion between the entries of the editor and the document of the family `arrival`, in both directions. Pure. */
 
 import type { Fault } from "../lib/api";
 import { asList, asSpan, missingKey, othersOf, type Span } from "./document_data";
@@ -7,11 +7,11 @@ import { readWatched, writtenWatched, type Watched } from "./watched_data";
 import { t } from "../lib/texts";
 
 export interface ArrivalEntries extends Watched {
-  /** So far ahead. */
+  /** How far to look ahead. */
   within: Span;
-  /** Course and speed are averaged over this time before the last report. */
+  /** Course and speed are averages over this time before the last report. */
   over: Span;
-  /** How long a report counts. */
+  /** How long a report is valid. */
   gap: Span;
   where: unknown[];
   others: Record<string, unknown>;
@@ -50,7 +50,7 @@ const MISSING: Record<string, string> = {
   gap: t("No time yet: say how long a report counts."),
 };
 
-/** What is still empty, at the field to fill. */
+/** Faults for fields that are still empty. */
 export function faultInForm(fault: Fault): Fault {
   const key = missingKey(fault);
   return key !== null && key in MISSING ? { pointer: `/${key}`, message: MISSING[key]! } : fault;

@@ -1,4 +1,4 @@
-/** An entry of the audit log, and its words. */
+/** Entries of the audit log and their texts. */
 
 import { moment } from "../lib/shapes";
 import { id, isObject, nullable, number, otherwise, record, string, type Parser } from "../lib/parse";
@@ -30,20 +30,20 @@ export function outcomeText(row: Entry): string {
   return OUTCOMES[row.outcome] ?? row.outcome;
 }
 
-/** Who it was and by what they were known. */
+/** The user, and how they were authenticated. */
 export function actorText(row: Entry): string {
   if (row.means === "nobody") return t("not logged in");
   const by = row.means === "token" ? t("token {token}…", { token: row.token }) : row.means === "command" ? t("command on the server") : "";
   return by === "" ? row.actor_name : `${row.actor_name}, ${by}`;
 }
 
-/** What it was done to. */
+/** The object of the change. */
 export function objectText(row: Entry): string {
   const name = row.object_name === "" ? "" : ` “${row.object_name}”`;
   return `${row.object_type}${row.object_id === "" ? "" : ` ${row.object_id}`}${name}`.trim();
 }
 
-/** What more is known, as `name: value`. */
+/** Further details, as `name: value`. */
 export function detailText(row: Entry): string {
   return Object.entries(row.detail)
     .map(([name, value]) => `${name.replaceAll("_", " ")}: ${typeof value === "string" ? value : JSON.stringify(value)}`)

@@ -1,4 +1,4 @@
-/** The rule form's entries and the specification of the family `calculus` that they mean, both ways. Pure. */
+/** Conversion between the entries of the rule form and a specification of the family `calculus`, in both directions. Pure. */
 
 import { isObject } from "../lib/parse";
 import { namesOf, type Names } from "./calculus_program_data";
@@ -7,32 +7,32 @@ import type { Feed } from "../lib/shapes";
 export type InputKind = "event" | "points" | "intervals";
 export interface InputEntry {
   name: string;
-  /** How rows state it: at moments, at single ticks, over [t, t_end). */
+  /** How rows state it: at instants, at single ticks, or over [t, t_end). */
   kind: InputKind;
-  /** A column for each argument. */
+  /** The column of each argument. */
   columns: string[];
-  /** Taken from the program and the feed's columns; becomes false when the reader changes it. */
+  /** Derived from the program and the feed's columns; false once the reader has changed it. */
   isGuessed: boolean;
 }
 export interface CalculusEntries {
   program: string;
-  /** Null: what rules define; else the names chosen. */
+  /** The chosen names; null: everything that rules define. */
   outputs: string[] | null;
   window: unknown;
   step: unknown;
   inputs: InputEntry[];
-  /** Regions by the names that the program calls them. */
+  /** Regions by their names in the program. */
   areas: Record<string, unknown>;
   /** Whether the partitions of a job share the work. */
   distributed: boolean;
-  /** Keys that the form does not show, as they came. */
+  /** Keys that the form does not show, unchanged. */
   others: Record<string, unknown>;
-  /** The document left its outputs to the program, and nobody has chosen since. */
+  /** The document does not name its outputs, and the reader has not chosen any. */
   leavesOutputs: boolean;
 }
 
 /**
- * What a `synopsis` makes of plain positions: inputs of the program that no column of the feed gives. The server has the
+ * The inputs that a `synopsis` derives from plain positions, for which the feed needs no columns. The server uses the
  * same names (engine/event_calculus/synopsis.py).
  */
 export const MADE_BY_SYNOPSIS: readonly string[] = [
@@ -78,7 +78,7 @@ function inputEntry([name, value]: [string, unknown]): InputEntry {
 /** The document; inputs that the program no longer names are left out. */
 export function toCalculus(entries: CalculusEntries): Record<string, unknown> {
   const document: Record<string, unknown> = { ...entries.others };
-  // Without a rule there is nothing to ask: the server names what is missing.
+  // Without rules nothing can be derived: the server reports what is missing.
   if (entries.program.trim() !== "") document["program"] = entries.program;
   const inputs = entries.inputs.filter((entry) => entry.columns.length > 0 || entry.kind === "event");
   if (inputs.length > 0)
@@ -96,8 +96,8 @@ export function toCalculus(entries: CalculusEntries): Record<string, unknown> {
 }
 
 /**
- * The names chosen that the program still has; where nothing was chosen, the last that its rules define, or what a saved
- * program states by itself.
+ * The chosen names that the program still has. Without a choice: the last fluents that its rules define, or the
+ * outputs that a saved program declares.
  */
 export function outputsOf({ outputs, leavesOutputs }: CalculusEntries, { defined, inputs, outputs: declared }: Names): string[] {
   if (outputs !== null) return outputs.filter((name) => [...defined, ...inputs].some((one) => one.name === name));
@@ -108,7 +108,7 @@ export function outputsOf({ outputs, leavesOutputs }: CalculusEntries, { defined
 }
 
 /**
- * The entries with an input for each name that the program takes from rows: those there are stay, missing ones are
+ * The entries with one input for each name that the program takes from rows: existing inputs are kept, missing ones are
  * guessed from the feed's columns.
  */
 export function withInputs(entries: CalculusEntries, names: Names, feed: Feed): CalculusEntries {
@@ -121,7 +121,7 @@ export function withInputs(entries: CalculusEntries, names: Names, feed: Feed): 
     const columns = args.length === 0 ? ["entity"] : args.map((arg, place) => columnFor(arg, place, feed));
     return { name, kind: kind === "event" ? "event" : points ? "points" : "intervals", columns, isGuessed: true };
   });
-  // A text that cannot be read for a moment must not lose what was set.
+  // A text that is invalid for a moment while typing must not lose the settings.
   const kept = entries.inputs.filter((entry) => !entry.isGuessed && !wanted.some((one) => one.name === entry.name));
   return { ...entries, inputs: [...wanted, ...kept] };
 }
@@ -135,7 +135,7 @@ const HINTS: [RegExp, string[]][] = [
   [/type|kind|class/i, ["ship_type", "type", "kind"]],
 ];
 
-/** The column whose name an argument's recalls; the first argument is who it is about, the others further ones. */
+/** The column whose name resembles the argument's; the first argument is the entity, the others are other entities. */
 function columnFor(arg: string, place: number, feed: Feed): string {
   if (place === 0) return "entity";
   const bare = arg.replace(/^_+/, "");

@@ -61,7 +61,7 @@ export interface Token {
   at: number;
 }
 
-/** In this order: of two matching kinds the first one applies. */
+/** In order of precedence: the first kind that matches applies. */
 const PATTERNS: readonly [TokenKind, RegExp][] = [
   ["comment", /%[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/],
   ["quoted", /'[^'\n]*'?/],
@@ -87,14 +87,14 @@ export function tokens(text: string): Token[] {
 export interface Used {
   name: string;
   kind: "event" | "fluent";
-  /** Its arguments as they are first written. */
+  /** The arguments as written at the first occurrence. */
   args: string[];
 }
 
 export interface Names {
   /** Fluents and events that rules or spatial declarations define, in order of appearance. */
   defined: Used[];
-  /** Those that conditions speak of and nothing defines: the rows must bring them. */
+  /** Names that occur in conditions and are not defined: rows must provide them. */
   inputs: (Used & { points: boolean })[];
   /** Names of regions in `inside(...)`. */
   regions: string[];
@@ -103,7 +103,7 @@ export interface Names {
   variables: string[];
 }
 
-/** Names and what they are, as far as a text shows that may be half written. */
+/** Names and their kinds, as far as they can be told from a text that may be incomplete. */
 export function namesOf(text: string): Names {
   const all = tokens(text).filter((token) => token.kind !== "comment");
   const defined = new Map<string, Used>();
@@ -163,7 +163,7 @@ export function namesOf(text: string): Names {
   };
 }
 
-/** The head is over when its outermost bracket closes. */
+/** The head ends when its outermost bracket closes. */
 function depthCloses(all: readonly Token[], i: number): boolean {
   if (all[i]!.kind !== "close") return false;
   let depth = 0;
@@ -177,7 +177,7 @@ function isWithinSpatial(all: readonly Token[], i: number): boolean {
   return all[j]!.text === "spatial";
 }
 
-/** What one name means is settled by its first use; a later use with arguments completes one without. */
+/** The first use of a name decides its kind; a later use with arguments adds them. */
 function put(into: Map<string, Used>, one: Used): void {
   const known = into.get(one.name);
   if (known === undefined || (known.args.length === 0 && one.args.length > 0)) into.set(one.name, one);
@@ -207,7 +207,7 @@ function patternAt(all: readonly Token[], at: number, kind: "event" | "fluent"):
   return { name: token.text, kind, args };
 }
 
-/** The place of the comma or bracket that ends the argument beginning at `from`. */
+/** The index of the comma or bracket that ends the argument beginning at `from`. */
 function argumentEnd(all: readonly Token[], from: number): number {
   let depth = 0;
   for (let i = from; i < all.length; i++) {
@@ -223,19 +223,19 @@ function unquoted(text: string): string {
   return text.startsWith("'") ? text.replace(/^'|'$/g, "") : text;
 }
 
-/** A name as a program writes it: quoted unless it begins with a small letter and is one word. */
+/** A name in the program's syntax: quoted unless it is one word that begins with a small letter. */
 export function quoted(name: string): string {
   return /^[a-z][A-Za-z0-9_]*$/.test(name) ? name : `'${name}'`;
 }
 
 export interface Placed {
-  /** Both from 1. */
+  /** Both count from 1. */
   line: number;
   column: number;
   message: string;
 }
 
-/** A fault of the program with its place, which stands before it in any language; null for one that names none. */
+/** Splits a fault of the program into place and message (the place comes first in every language); null without a place. */
 export function placed(fault: Fault): Placed | null {
   const match = /^\p{L}+ (\d+), \p{L}+ (\d+): ([\s\S]*)$/u.exec(fault.message);
   return match === null || !fault.pointer.endsWith("/program")
@@ -243,7 +243,7 @@ export function placed(fault: Fault): Placed | null {
     : { line: Number(match[1]), column: Number(match[2]), message: match[3]! };
 }
 
-/** Offsets in the text that a fault at a place marks: the word there, or what is left of the line. */
+/** The range of the text to mark for a fault: the word at its place, or the rest of the line. */
 export function marked(text: string, { line, column }: Pick<Placed, "line" | "column">): [number, number] {
   const lines = text.split("\n");
   const row = Math.min(Math.max(1, line), lines.length);

@@ -1,4 +1,4 @@
-/** The results of the sandbox: lanes of fluents and events with the rules of their edges; which are shown, and their layout. Pure. */
+/** Results of the sandbox: lanes of fluents and events with the rules of their edges, which lanes are shown, and their layout. Pure. */
 
 import type { Answer } from "./stretch";
 import { boolean, integer, list, nullable, number, oneOf, otherwise, record, string } from "../lib/parse";
@@ -30,13 +30,13 @@ export const sandboxAnswer = record({
 });
 export type SandboxAnswer = ReturnType<typeof sandboxAnswer>;
 
-/** `near(a, b) = true`; the value of a fluent that has but one, true, is left out. */
+/** `near(a, b) = true`; the value is left out if the fluent has no other value than true. */
 export function laneName({ fluent, args, value }: Pick<Lane, "fluent" | "args" | "value">): string {
   const head = args.length === 0 ? fluent : `${fluent}(${args.join(", ")})`;
   return value === null || value === "true" ? head : `${head} = ${value}`;
 }
 
-/** The groundings of outputs, those with the most intervals first; then those of what else speaks of several entities. */
+/** The groundings of outputs, those with the most intervals first; then those of other fluents about several entities. */
 export function groundings(lanes: readonly Lane[]): string[][] {
   const counts = new Map<string, { args: string[]; output: number; all: number }>();
   for (const { args, is_output: isOutput, intervals } of lanes) {
@@ -56,9 +56,9 @@ export function groundings(lanes: readonly Lane[]): string[][] {
 }
 
 export interface LaneFilter {
-  /** Lanes about these entities only; null for all. */
+  /** Only lanes about these entities; null for all. */
   grounding: readonly string[] | null;
-  /** Words that a lane's name must all hold. */
+  /** Words that must all occur in a lane's name. */
   words: string;
 }
 
@@ -75,7 +75,7 @@ export function shownLanes(lanes: readonly Lane[], { grounding, words }: LaneFil
   });
 }
 
-/** The interval of a lane at a time, or the nearest within `reach` (in the unit of t); null for none. */
+/** The interval of a lane at a time, or the nearest one within `reach` (in the unit of t); null for none. */
 export function intervalAt(one: Lane, t: number, reach: number): SandboxInterval | null {
   let best: SandboxInterval | null = null;
   let least = reach;
@@ -88,7 +88,7 @@ export function intervalAt(one: Lane, t: number, reach: number): SandboxInterval
   return best;
 }
 
-/** The lane of an answer with the interval that is to be explained; null when the stretch does not give it. */
+/** The lane of an answer and the interval to explain; null when the stretch does not contain it. */
 export function answered(lanes: readonly Lane[], { what, args, at }: Answer): { lane: Lane; interval: SandboxInterval } | null {
   const own = lanes.filter((one) => one.fluent === what && args.every((arg) => one.args.includes(arg)));
   const lane = own.find((one) => one.intervals.some(({ start, end }) => start === at || end === at)) ?? own[0];
@@ -97,7 +97,7 @@ export function answered(lanes: readonly Lane[], { what, args, at }: Answer): { 
   return lane === undefined || interval === null ? null : { lane, interval };
 }
 
-/** Lines of the program (from 1, both included) that a rule takes. */
+/** The program lines of a rule (from 1, both ends included). */
 export function ruleLines({ line, text }: Rule): [number, number] {
   return [line, line + text.split("\n").length - 1];
 }

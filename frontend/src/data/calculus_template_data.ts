@@ -1,4 +1,4 @@
-/** The gallery's templates as the server sends them, and their sentences in parts. Pure. */
+/** Templates of the gallery, and their sentences in parts. Pure. */
 
 import { anything, list, nullable, oneOf, otherwise, record, string } from "../lib/parse";
 import { isReference } from "../lib/regions";
@@ -29,7 +29,7 @@ export const templateList = record({ templates: list(template) });
 
 export type SentencePart = { text: string } | { parameter: Parameter };
 
-/** The sentence cut at its parameters; one that the template does not have stays text. */
+/** The sentence split at its parameters; an unknown parameter stays text. */
 export function sentenceParts({ sentence, parameters }: Pick<Template, "sentence" | "parameters">): SentencePart[] {
   return sentence.split(/(\{[a-z_]+\})/).flatMap((part): SentencePart[] => {
     const found = parameters.find((one) => part === `{${one.name}}`);
@@ -43,8 +43,12 @@ export function shown(value: unknown): string {
   return typeof value === "string" || typeof value === "number" ? String(value) : "";
 }
 
-/** The sentence with its values. */
-export function spoken(template: Pick<Template, "sentence" | "parameters">, values: Record<string, unknown>, time: TimeUnit): string {
+/** The sentence with the values filled in. */
+export function filledSentence(
+  template: Pick<Template, "sentence" | "parameters">,
+  values: Record<string, unknown>,
+  time: TimeUnit,
+): string {
   const text = ({ name, kind, unit }: Parameter): string => {
     const value = values[name];
     if (isReference(value)) return value.region;

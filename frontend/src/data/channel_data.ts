@@ -1,4 +1,4 @@
-/** Channels and their deliveries in words. */
+/** Texts for channels and their deliveries. */
 
 import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
 import { moment, type Channel } from "../lib/shapes";
@@ -34,7 +34,7 @@ export function contentWords(one: Delivery): string {
       : t("{count} alerts", { count: one.alerts.length });
 }
 
-/** Why the last attempt failed; "" while none did. */
+/** Why the last attempt failed; "" if none failed. */
 export function reasonWords(one: Delivery): string {
   const isRepeated = one.attempts > 1;
   if (one.sent_at !== null) return isRepeated ? t("arrived after {attempts} attempts", { attempts: one.attempts }) : "";
@@ -42,7 +42,7 @@ export function reasonWords(one: Delivery): string {
   return why !== "" && isRepeated ? `${why} · ${t("{attempts} attempts", { attempts: one.attempts })}` : why;
 }
 
-/** Where the channel leads. */
+/** The target of the channel. */
 export function addressWords(one: Channel): string {
   return one.kind === "mail" ? one.recipient : one.url;
 }

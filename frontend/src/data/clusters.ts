@@ -1,17 +1,17 @@
-/** Entities that are too close on the screen to be drawn apart. Pure. */
+/** Clusters of entities that would overlap on the screen. Pure. */
 
-/** How entities that are close together are drawn: `auto` gathers them into clusters where most would overlap. */
+/** How entities that are close together are drawn: `auto` clusters them where most would overlap. */
 export const GROUPINGS = ["auto", "each", "clusters"] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
 /** Entities drawn as one mark. */
 export interface Cluster {
-  /** Base coordinates of its mark. */
+  /** The base coordinates of the mark. */
   px: number;
   py: number;
-  /** Positions in EntitiesData. */
+  /** Indices in EntitiesData. */
   members: number[];
-  /** All are at one point: no zoom separates them. */
+  /** All are at the same point: no zoom separates them. */
   isStack: boolean;
 }
 
@@ -26,14 +26,14 @@ interface Places {
   isMoving(i: number): boolean;
 }
 
-/** CSS pixels: a cluster's cell, and the cell in which two entities hide each other. */
+/** CSS pixels: the cell of a cluster, and the cell in which two entities count as overlapping. */
 const [CLUSTER_PX, HIDDEN_PX] = [64, 8];
-/** Fewer in a cell are drawn one by one. */
+/** Cells with fewer entities are drawn without a cluster. */
 const LEAST_MEMBERS = 3;
-/** `auto` gathers from so many entities on, if such a share of them hides another. */
+/** `auto` clusters from this many entities on, if this share of them overlaps another. */
 const [CROWD, CROWDED_SHARE] = [200, 0.6];
 
-/** `k`: CSS pixels for each unit of base coordinates. */
+/** `k`: CSS pixels per unit of base coordinates. */
 export function gathered(visible: Int32Array, places: Places, k: number, grouping: Grouping): Gathered {
   const isCrowded = grouping === "clusters" || (grouping === "auto" && isDense(visible, places, k));
   return isCrowded ? cells(visible, places, k) : stacks(visible, places);
@@ -46,7 +46,7 @@ function isDense(visible: Int32Array, { px, py }: Places, k: number): boolean {
   return visible.length - taken.size > CROWDED_SHARE * visible.length;
 }
 
-/** Cells are those of the world, not of the window: clusters stay together while the map is moved. */
+/** The grid is fixed to the world, not to the window: clusters do not change while the map is panned. */
 function cells(visible: Int32Array, { px, py }: Places, k: number): Gathered {
   const found = new Map<number, number[]>();
   for (const i of visible) add(found, cellOf(px[i]! * k, py[i]! * k, CLUSTER_PX), i);
@@ -58,7 +58,7 @@ function cells(visible: Int32Array, { px, py }: Places, k: number): Gathered {
   }));
 }
 
-/** Entities at exactly one point, such as tags at a reader. */
+/** Entities at exactly the same point, such as tags at a reader. */
 function stacks(visible: Int32Array, places: Places): Gathered {
   const { px, py } = places;
   const found = new Map<string | number, number[]>();

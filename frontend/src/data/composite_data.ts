@@ -1,4 +1,4 @@
-/** The editor of the family `composite`: its entries and their document, both ways, and the server's analysis of the pattern. Pure. */
+/** Conversion between editor entries and documents of the family `composite`, in both directions, and the server's analysis. Pure. */
 
 import { placedFault } from "../lib/api";
 import { anything, boolean, isObject, list, nullable, oneOf, record, string } from "../lib/parse";
@@ -23,7 +23,7 @@ import { t } from "../lib/texts";
 
 export interface PrimitiveEntry {
   where: unknown[];
-  /** The beginning of a column's text: a group of tags. */
+  /** A prefix of a column's text: a group of tags. */
   prefix: [column: string, beginning: string][];
   inside: Geometry | Reference | null;
   outside: Geometry | Reference | null;
@@ -31,13 +31,13 @@ export interface PrimitiveEntry {
 }
 
 export interface CompositeEntries {
-  /** Null until the server has read a text. */
+  /** Null until the server has parsed the text. */
   root: PatternNode | null;
-  /** The document's `pattern`: a text, or a JSON tree if it was written as one. */
+  /** The document's `pattern`: text, or a JSON tree if it was written as one. */
   written: unknown;
-  /** Also those that the pattern does not name at present: a name that is used again keeps its meaning. */
+  /** Includes primitives that the pattern does not use at present: a name that is used again keeps its definition. */
   primitives: ReadonlyMap<string, PrimitiveEntry>;
-  /** Primitives of the stored document that its pattern does not name: they stay in it. */
+  /** Primitives of the stored document that its pattern does not use: they are kept. */
   spare: ReadonlySet<string>;
   isPerEntity: boolean;
   within: Span;
@@ -71,7 +71,7 @@ export function defaultSpan(feed: Feed): string | number {
   return feed.time === "ms" ? "PT5M" : 100;
 }
 
-/** A new query is one event after another, of one entity. */
+/** A new query asks for one event after another, of the same entity. */
 export function fromDocument(document: Record<string, unknown>, feed: Feed): CompositeEntries {
   const { pattern, primitives, per, within, where } = document;
   const others = Object.fromEntries(Object.entries(document).filter(([key]) => !OWN_KEYS.has(key)));
@@ -116,7 +116,7 @@ function spareOf(root: PatternNode, names: Iterable<string>): Set<string> {
   return new Set([...names].filter((name) => !named.has(name)));
 }
 
-/** The server has read the text: the tree is that now. */
+/** The server has parsed the text: this is now the tree. */
 export function withRead(entries: CompositeEntries, root: PatternNode): CompositeEntries {
   return { ...entries, root, spare: entries.root === null ? spareOf(root, entries.primitives.keys()) : entries.spare };
 }
@@ -137,7 +137,7 @@ function readRegion(value: unknown): Geometry | Reference | null {
   return isReference(value) ? { region: value.region } : asGeometry(value);
 }
 
-/** The document; what is missing is left out, so that the server names it. */
+/** The document; missing parts are left out, so that the server reports them. */
 export function toDocument(entries: CompositeEntries): Record<string, unknown> {
   const { root, written, primitives, spare, isPerEntity, within, where, others } = entries;
   const named = new Set(root === null ? primitives.keys() : namesIn(root));
@@ -158,17 +158,17 @@ export function toDocument(entries: CompositeEntries): Record<string, unknown> {
 }
 
 function writtenPrimitive({ where, prefix, inside, outside, others }: PrimitiveEntry): Record<string, unknown> {
-  const said: Record<string, unknown> = { ...others };
-  if (where.length > 0) said["where"] = where;
-  if (prefix.length > 0) said["prefix"] = Object.fromEntries(prefix);
-  if (inside !== null) said["inside"] = inside;
-  if (outside !== null) said["outside"] = outside;
-  return said;
+  const document: Record<string, unknown> = { ...others };
+  if (where.length > 0) document["where"] = where;
+  if (prefix.length > 0) document["prefix"] = Object.fromEntries(prefix);
+  if (inside !== null) document["inside"] = inside;
+  if (outside !== null) document["outside"] = outside;
+  return document;
 }
 
 // ---- Changes
 
-/** A changed tree is written in the form the document had. */
+/** Keeps the document's form of the pattern, text or tree, after a change of the tree. */
 export function withRoot(entries: CompositeEntries, root: PatternNode): CompositeEntries {
   return root === entries.root
     ? entries
@@ -179,7 +179,7 @@ export function withPrimitive(entries: CompositeEntries, name: string, entry: Pr
   return { ...entries, primitives: new Map([...entries.primitives, [name, entry]]) };
 }
 
-/** A primitive of another name with the same meaning. */
+/** A copy of a primitive under another name. */
 export function withRenamed(entries: CompositeEntries, from: string, to: string): CompositeEntries {
   if (entries.root === null) return entries;
   const primitives = new Map(
@@ -196,23 +196,23 @@ export function freshName({ primitives }: CompositeEntries): string {
   }
 }
 
-/** Names in the pattern that mean nothing yet. */
+/** Names in the pattern without a definition. */
 export function undefinedNames({ root, primitives }: CompositeEntries): string[] {
   return root === null ? [] : namesIn(root).filter((name) => !primitives.has(name));
 }
 
 // ---- Words
 
-/** The conditions on an event, in short. */
+/** A short text of the conditions on an event. */
 export function primitiveWords(entry: PrimitiveEntry, feed: Feed): string {
-  const said = entry.where.map((row) => (Array.isArray(row) ? `${String(row[0])} ${String(row[1])} ${shownRight(row[2])}` : ""));
-  said.push(...entry.prefix.map(([column, beginning]) => t("{column} begins {beginning}", { column, beginning })));
+  const parts = entry.where.map((row) => (Array.isArray(row) ? `${String(row[0])} ${String(row[1])} ${shownRight(row[2])}` : ""));
+  parts.push(...entry.prefix.map(([column, beginning]) => t("{column} begins {beginning}", { column, beginning })));
   for (const key of ["inside", "outside"] as const) {
     const region = entry[key];
     if (region !== null)
-      said.push(`${key} ${isReference(region) ? region.region : describe(region, feed.crs === "geographic").toLowerCase()}`);
+      parts.push(`${key} ${isReference(region) ? region.region : describe(region, feed.crs === "geographic").toLowerCase()}`);
   }
-  return said.join(", ") || t("any event");
+  return parts.join(", ") || t("any event");
 }
 
 function spanWords(value: Span, feed: Feed): string {
@@ -220,7 +220,7 @@ function spanWords(value: Span, feed: Feed): string {
   return length === null ? String(value ?? "…") : formatSpan(length, feed.time);
 }
 
-/** "within 5 min", "1 min to 5 min later"; empty when nothing is said. */
+/** "within 5 min", "1 min to 5 min later"; empty without bounds. */
 export function boundsWords(link: Link | null, feed: Feed): string {
   const [low, high] = link?.bounds ?? [null, null];
   const [from, to] = [low === 0 ? null : low, high];
@@ -232,7 +232,7 @@ export function boundsWords(link: Link | null, feed: Feed): string {
       : "";
 }
 
-/** What an operator says of its parts. */
+/** The text of an operator. */
 export function operatorWords({ op, span }: PatternNode, feed: Feed): string {
   if (op === "interval") return t("within {span} of each other", { span: spanWords(span, feed) });
   if (op === "absence") return t("then not for {span}", { span: spanWords(span, feed) });
@@ -242,14 +242,14 @@ export function operatorWords({ op, span }: PatternNode, feed: Feed): string {
   return { sequence: t("in this order"), and: t("all, in any order"), or: t("one of them"), primitive: "" }[op];
 }
 
-/** The server's leaf for each node that is one: both go from left to right. Empty while they do not fit. */
+/** The server's leaf of each leaf node: both are ordered from left to right. Empty while they do not match. */
 export function leavesById(root: PatternNode, leaves: readonly Leaf[]): Map<number, Leaf> {
   const nodes = outline(root).flatMap(({ node }) => (node.op === "primitive" ? [node] : []));
   if (nodes.length !== leaves.length || nodes.some(({ name }, i) => name !== leaves[i]!.name)) return new Map();
   return new Map(nodes.map((node, i) => [node.id, leaves[i]!]));
 }
 
-/** When the pattern is looked at: the names that set it off, and those that must have come before. */
+/** When the pattern is evaluated: the names that trigger it, and those that must have occurred before. */
 export function evaluation(leaves: readonly Leaf[]): { triggers: string[]; needed: string[] } {
   const triggers = [...new Set(leaves.filter(({ kind }) => kind === "trigger").map(({ name }) => name))];
   const [only] = triggers.length === 1 ? triggers : [];

@@ -1,29 +1,29 @@
-/** The tree of a composite event's pattern: read from its JSON form, written as JSON and as text, changed part by part. Pure. */
+/** The tree of a composite pattern: parsed from JSON, written as JSON and as text, edited node by node. Pure. */
 
 import { isObject } from "../lib/parse";
 
 export const OPERATORS = ["sequence", "and", "or", "interval", "absence", "before", "around"] as const;
 export type Operator = (typeof OPERATORS)[number];
-/** As it is written: a number in the feed's unit or an ISO 8601 duration; null while nothing is written, or for an open side. */
+/** As in the document: a number in the feed's unit or an ISO 8601 duration; null for an empty field or an open side. */
 export type Span = string | number | null;
 
-/** What is said between two neighbours of a sequence. */
+/** The constraints between two neighbours of a sequence. */
 export interface Link {
   readonly bounds: readonly [Span, Span] | null;
   readonly without: PatternNode | null;
 }
 
 export interface PatternNode {
-  /** Of this page alone. */
+  /** Unique on this page only. */
   readonly id: number;
   readonly op: Operator | "primitive";
-  /** Of a primitive, else empty. */
+  /** The name of a primitive, else empty. */
   readonly name: string;
-  /** As they are written: of an absence and an around, what comes, then what must not; of a before, what must not, then what comes. */
+  /** In the order of the text: for `absence` and `around` the event, then the negated part; for `before` the negated part first. */
   readonly parts: readonly PatternNode[];
-  /** Of a sequence: `links[i]` is between `parts[i]` and `parts[i + 1]`. */
+  /** For a sequence: `links[i]` is between `parts[i]` and `parts[i + 1]`. */
   readonly links: readonly Link[];
-  /** Of an interval or a negation with a time. */
+  /** For an interval or a negation with a time. */
   readonly span: Span;
 }
 
@@ -43,12 +43,12 @@ export function group(
   return flat({ id: ++lastId, op, name: "", parts, links: op === "sequence" ? links : [], span: isList(op) ? null : span });
 }
 
-/** Which part of a negation with a time must not come; null: of no other operator. */
+/** The index of the negated part of a negation with a time; null for other operators. */
 export function never(op: PatternNode["op"]): number | null {
   return op === "before" ? 0 : op === "absence" || op === "around" ? 1 : null;
 }
 
-/** Operators that take any number of parts, from the left. */
+/** Operators with any number of parts, associative from the left. */
 export function isList(op: PatternNode["op"]): boolean {
   return op === "sequence" || op === "and" || op === "or";
 }
@@ -62,7 +62,7 @@ function flat(node: PatternNode): PatternNode {
 
 // ---- The JSON form
 
-/** Null when the value has not the form of a pattern. */
+/** Null when the value is not a pattern. */
 export function fromTree(value: unknown): PatternNode | null {
   if (typeof value === "string") return leaf(value);
   const op = isObject(value) ? OPERATORS.find((one) => one in value) : undefined;
@@ -99,12 +99,12 @@ function linkTree({ bounds, without }: Link): Record<string, unknown> {
 
 const [OR, AND, CHAIN, ATOM] = [0, 1, 2, 3];
 
-/** The text that is read back as the same tree, without brackets that say nothing. */
+/** A text that parses to the same tree, without unnecessary brackets. */
 export function patternText(node: PatternNode): string {
   return operand(node, OR);
 }
 
-/** `node` as an operand whose operators must bind at least as tight as `least`. */
+/** `node` as an operand whose operators must bind at least as tightly as `least`. */
 function operand(node: PatternNode, least: number): string {
   const [text, binding] = written(node);
   return binding >= least ? text : `(${text})`;
@@ -131,22 +131,22 @@ function linkText({ bounds, without }: Link): string {
 
 // ---- Walking
 
-/** What a node is to the one above. `then`: comes after the one before; `without`, `never`: must not come. */
+/** The role of a node in its parent. `then`: comes after the previous one; `without`, `never`: must not occur. */
 export type Role = "root" | "first" | "then" | "without" | "never" | "part";
 
 export interface Row {
   node: PatternNode;
-  /** From 1. */
+  /** Counts from 1. */
   level: number;
   role: Role;
-  /** The link before it, of a `then` and its `without`. */
+  /** The link before it, for a `then` and its `without`. */
   link: Link | null;
   parent: PatternNode | null;
-  /** Of the part in its parent; a `without` has that of the part after it. */
+  /** The index of the part in its parent; a `without` has that of the part after it. */
   index: number;
 }
 
-/** All nodes from top to bottom as they are shown: what must not come between two parts stands between them. */
+/** All nodes from top to bottom in display order: what must not occur between two parts is shown between them. */
 export function outline(root: PatternNode): Row[] {
   const rows: Row[] = [];
   const walk = (row: Row): void => {
@@ -172,12 +172,12 @@ export function rowOf(root: PatternNode, id: number): Row | null {
   return outline(root).find((row) => row.node.id === id) ?? null;
 }
 
-/** Of the primitives, each once, from left to right. */
+/** The names of primitives, each once, from left to right. */
 export function namesIn(root: PatternNode): string[] {
   return [...new Set(outline(root).flatMap(({ node }) => (node.op === "primitive" ? [node.name] : [])))];
 }
 
-// ---- Changes: each gives the new tree, or the same one where there is nothing to change
+// ---- Changes: each gives the new tree, or the same one if nothing changes
 
 function changed(node: PatternNode, id: number, change: (node: PatternNode) => PatternNode): PatternNode {
   if (node.id === id) return flat(change(node));
@@ -189,8 +189,8 @@ function changed(node: PatternNode, id: number, change: (node: PatternNode) => P
 }
 
 /**
- * `fresh` is joined to a node by an operator: as a further part where there is such a list already, else both become the
- * operator's parts.
+ * Combines `fresh` with a node by an operator: added to an existing list of that operator, else both become the parts
+ * of a new operator.
  */
 export function joined(root: PatternNode, id: number, op: Operator, fresh: PatternNode, length: Span = null): PatternNode {
   const row = rowOf(root, id);
@@ -206,7 +206,7 @@ function withPart(node: PatternNode, at: number, fresh: PatternNode): PatternNod
   return { ...node, parts: node.parts.toSpliced(at, 0, fresh), links };
 }
 
-/** Without a node; an operator that is left with one part is that part. */
+/** The tree without a node; an operator with only one part left is replaced by that part. */
 export function removed(root: PatternNode, id: number): PatternNode {
   const row = rowOf(root, id);
   if (row === null || row.parent === null) return root;
@@ -218,13 +218,13 @@ export function removed(root: PatternNode, id: number): PatternNode {
   });
 }
 
-/** Whether a part can change places with its neighbour. */
+/** Whether a part can be swapped with its neighbour. */
 export function canMove(row: Row, by: -1 | 1): boolean {
   const to = row.index + by;
   return row.parent !== null && row.role !== "without" && never(row.parent.op) === null && to >= 0 && to < row.parent.parts.length;
 }
 
-/** A part and its neighbour change places; what is said between them stays there. */
+/** Swaps a part with its neighbour; the constraints between them stay in place. */
 export function moved(root: PatternNode, id: number, by: -1 | 1): PatternNode {
   const row = rowOf(root, id);
   if (row === null || row.parent === null || !canMove(row, by)) return root;
@@ -232,12 +232,12 @@ export function moved(root: PatternNode, id: number, by: -1 | 1): PatternNode {
   return changed(root, row.parent.id, (one) => ({ ...one, parts: one.parts.with(from, one.parts[to]!).with(to, one.parts[from]!) }));
 }
 
-/** Whether brackets about a part and the next would say something. */
+/** Whether brackets around a part and the next one would change the meaning. */
 export function canGroup({ parent, index, role }: Row): boolean {
   return parent !== null && role !== "without" && isList(parent.op) && index > 0 && index < parent.parts.length - 1;
 }
 
-/** Brackets about a part and the next one. */
+/** Puts brackets around a part and the next one. */
 export function grouped(root: PatternNode, id: number): PatternNode {
   const row = rowOf(root, id);
   if (row === null || row.parent === null || !canGroup(row)) return root;
@@ -252,7 +252,7 @@ export function grouped(root: PatternNode, id: number): PatternNode {
 export function turned(root: PatternNode, id: number, op: Operator, length: Span): PatternNode {
   return changed(root, id, (one) => {
     if (one.op === op || one.op === "primitive") return one;
-    // Two negations: what must not come stays what must not come.
+    // From one negation to the other: the negated part stays negated.
     const isTurned = never(one.op) !== null && never(op) !== null && never(one.op) !== never(op);
     const [first, ...rest] = isTurned ? one.parts.toReversed() : one.parts;
     const made = isList(op)
@@ -266,7 +266,7 @@ export function withSpan(root: PatternNode, id: number, length: Span): PatternNo
   return changed(root, id, (one) => ({ ...one, span: length }));
 }
 
-/** What is said between a part of a sequence and the one before it. */
+/** Sets the constraints between a part of a sequence and the previous one. */
 export function linked(root: PatternNode, id: number, change: Partial<Link>): PatternNode {
   const row = rowOf(root, id);
   return row === null || row.role !== "then" || row.parent === null
@@ -278,12 +278,12 @@ function withLink(node: PatternNode, index: number, change: Partial<Link>): Patt
   return { ...node, links: node.links.map((link, i) => (i === index - 1 ? { ...link, ...change } : link)) };
 }
 
-/** One leaf of another primitive. */
+/** Replaces the primitive of one leaf. */
 export function named(root: PatternNode, id: number, name: string): PatternNode {
   return changed(root, id, (one) => ({ ...one, name }));
 }
 
-/** A primitive of another name, wherever it stands. */
+/** Renames a primitive everywhere. */
 export function renamed(node: PatternNode, from: string, to: string): PatternNode {
   return {
     ...node,

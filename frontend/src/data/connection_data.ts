@@ -1,4 +1,4 @@
-/** How current the page is: the one word in its bar, from the state of connection, publisher and job. */
+/** How current the page is: the word in its bar, from the state of connection, publisher and job. */
 
 import type { ConnectionState } from "../live/socket";
 
@@ -6,7 +6,7 @@ export type ConnectionStatus = "past" | "live" | "behind" | "down" | "silent" | 
 
 export interface Known {
   connection: ConnectionState;
-  /** The first snapshot is there. */
+  /** The first snapshot has arrived. */
   isLoaded: boolean;
   /** The page's clock is live, not paused or playing. */
   isClockLive: boolean;
@@ -14,18 +14,18 @@ export interface Known {
   silentMs: number;
   /** The state of the feed's job. */
   job: unknown;
-  /** Milliseconds from the newest event to now; null where the feed's clock is not the wall clock. */
+  /** Milliseconds from the newest event to now; null if the feed's clock is not the wall clock. */
   lagMs: number | null;
   latenessMs: number;
 }
 
-/** Beyond the feed's own lateness, before it counts as behind. */
+/** How long beyond the feed's lateness before it counts as behind. */
 const BEHIND_MS = 15_000;
-/** Several seconds of a busy machine are no fault; a database or a publisher that hangs is silent for longer. */
+/** A busy machine may be silent for several seconds; a hung database or publisher is silent for longer. */
 export const SILENT_MS = 6_000;
 const WORKING = new Set<unknown>(["running", "starting"]);
 
-/** The first cause that applies: no connection, then a silent server, then a job that is down. */
+/** The first cause that applies: no connection, then a silent server, then a job that does not run. */
 export function connectionStatus(known: Known): ConnectionStatus {
   if (known.connection !== "open") return known.connection;
   if (!known.isLoaded) return "loading";

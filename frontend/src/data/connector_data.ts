@@ -1,4 +1,4 @@
-/** Connectors of a feed as the API reads and writes them. */
+/** Connectors of a feed in the form of the API. */
 
 import { boolean, dictionary, id, integer, list, nullable, number, object, oneOf, otherwise, record, string, anything } from "../lib/parse";
 import { formatNumber } from "../lib/time";
@@ -65,7 +65,7 @@ export const STATES: Record<string, [string, string]> = {
   stopped: [t("Stopped"), ""],
 };
 
-/** What a connector has done, in words; `ago`: when it last did. */
+/** The progress of a connector as text; `ago`: when it was last active. */
 export function counted(one: Connector, direction: "in" | "out", ago: string | null): string[] {
   const rate = formatNumber(Math.round(one.rate * 10) / 10);
   if (direction === "out")
@@ -84,7 +84,7 @@ export function counted(one: Connector, direction: "in" | "out", ago: string | n
   ];
 }
 
-/** The fields that apply, given the choices in the others. */
+/** The fields that apply for the current choices. */
 export function shownFields(fields: readonly ConnectorField[], typed: ReadonlyMap<string, string | boolean>): ConnectorField[] {
   return fields.filter(({ when }) => when === null || when.values.includes(typed.get(when.field)));
 }
@@ -106,7 +106,7 @@ export function queriesWords(count: number): string {
   return tn("1 query is chosen.", "{count} queries are chosen.", count);
 }
 
-/** The form's values for the API: numbers where numbers are required, secrets only when they were typed in. */
+/** The form's values for the API: numbers where numbers are required, secrets only if they were typed. */
 export function settingsOf(fields: readonly ConnectorField[], typed: ReadonlyMap<string, string | boolean>): Record<string, unknown> {
   const found: Record<string, unknown> = {};
   for (const one of fields) {
@@ -125,7 +125,7 @@ export function settingsOf(fields: readonly ConnectorField[], typed: ReadonlyMap
   return found;
 }
 
-/** How the columns of records are read; empty when nothing was chosen: then they are named as the feed's are. */
+/** How the columns of records are mapped; empty without a choice: then their names are those of the feed. */
 export function readingOf(typed: Readonly<Record<string, string>>, columns: readonly string[]): Record<string, unknown> {
   const given = (name: string): string => (typed[name] ?? "").trim();
   if (["entity", "time", "x", "y", "event"].every((name) => given(name) === "")) return {};

@@ -1,6 +1,6 @@
 /**
- * A constraint query as its editor holds it, and the document it means, both ways; with the short form for k mutually
- * close events. Pure.
+ * Conversion between a constraint query in the editor and its document, in both directions, and the short form for k
+ * mutually close events. Pure.
  */
 
 import { isObject } from "../lib/parse";
@@ -17,7 +17,7 @@ export interface VariableEntry {
 }
 
 export interface DistanceEntry {
-  /** Metres, or units of the plan; empty: not bounded. */
+  /** Metres, or units of the plan; empty: unbounded. */
   max: string;
   min: string;
   /** The bounds themselves are excluded. */
@@ -25,20 +25,20 @@ export interface DistanceEntry {
 }
 
 export interface ComparisonEntry {
-  /** `variable.column`, a sum of such and of numbers, or a constant as the document has it. */
+  /** `variable.column`, a sum of such terms and numbers, or a constant as in the document. */
   left: unknown;
   op: string;
   right: unknown;
 }
 
 export interface ConstraintEntry {
-  /** Of this page alone. */
+  /** Unique on this page only. */
   readonly id: number;
   between: string[];
   /** The second's time minus the first's; null: unconstrained. */
   dt: [SignedSpan, SignedSpan] | null;
   distance: DistanceEntry | null;
-  /** Null inside the pair: a region is wanted but not there yet. */
+  /** Null as a member: a region is required but not chosen yet. */
   inside: { region: Geometry | Reference | null } | null;
   compare: ComparisonEntry[];
 }
@@ -103,7 +103,7 @@ function text(value: unknown): string {
   return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : "";
 }
 
-/** The document; what is missing is left out, so that the server names it. */
+/** The document; missing parts are left out, so that the server reports them. */
 export function toDocument(entries: ConstraintEntries): Record<string, unknown> {
   const document: Record<string, unknown> = { ...entries.others, family: "constraint", version: 1 };
   if (entries.where.length > 0) document["where"] = entries.where;
@@ -116,13 +116,13 @@ export function toDocument(entries: ConstraintEntries): Record<string, unknown> 
 }
 
 function written({ between, dt, distance, inside, compare }: ConstraintEntry): Record<string, unknown> {
-  const said: Record<string, unknown> = { between };
-  if (dt !== null) said["dt"] = dt;
+  const constraint: Record<string, unknown> = { between };
+  if (dt !== null) constraint["dt"] = dt;
   if (distance !== null)
-    said["distance"] = { ...limit("max", distance.max), ...limit("min", distance.min), ...(distance.isOpen ? { open: true } : {}) };
-  if (inside !== null) said["inside"] = inside.region;
-  if (compare.length > 0) said["compare"] = compare.map(({ left, op, right }) => [left, op, right]);
-  return said;
+    constraint["distance"] = { ...limit("max", distance.max), ...limit("min", distance.min), ...(distance.isOpen ? { open: true } : {}) };
+  if (inside !== null) constraint["inside"] = inside.region;
+  if (compare.length > 0) constraint["compare"] = compare.map(({ left, op, right }) => [left, op, right]);
+  return constraint;
 }
 
 function limit(key: string, value: string): Record<string, unknown> {
@@ -133,13 +133,13 @@ function limit(key: string, value: string): Record<string, unknown> {
 /** Matches a column of a variable in a side of a comparison. */
 const NAMED = /(?<![\w.])([A-Za-z_]\w*)\.([A-Za-z_]\w*)/g;
 
-/** The variables of `names` whose columns a side of a comparison names, each once. */
+/** The variables of `names` whose columns occur in a side of a comparison, each once. */
 export function variablesOf(side: unknown, names: readonly string[]): string[] {
   if (typeof side !== "string") return [];
   return [...new Set([...side.matchAll(NAMED)].flatMap(([, name]) => (name !== undefined && names.includes(name) ? [name] : [])))];
 }
 
-/** A side of a comparison as it was typed: a column of a variable or a sum, or a constant in the type of the other side's column. */
+/** A side of a comparison from the text typed: a column of a variable, a sum, or a constant in the type of the other side's column. */
 export function comparedWith(typed: string, other: unknown, op: string, { variables }: ConstraintEntries, feed: Feed): unknown {
   const value = typed.trim();
   const names = variables.map(({ name }) => name);
@@ -154,7 +154,7 @@ function constant(part: string, type: string): unknown {
   return bound(part) ?? "";
 }
 
-/** Of a column alone its own; of a sum a number. */
+/** The type of a single column; a sum is a number. */
 function typeOf(side: unknown, names: readonly string[], feed: Feed): string {
   const [variable, column, ...more] = typeof side === "string" ? side.trim().split(".") : [];
   if (variable === undefined || column === undefined || more.length > 0 || !names.includes(variable) || !/^\w+$/.test(column))
@@ -173,7 +173,7 @@ export function freshName({ variables }: ConstraintEntries): string {
   for (let i = variables.length + 1; ; i++) if (!taken.has(`V${i}`)) return `V${i}`;
 }
 
-/** The same query with a variable of another name everywhere. */
+/** The query with a variable renamed everywhere. */
 export function renamed(entries: ConstraintEntries, from: string, to: string): ConstraintEntries {
   const name = (one: string): string => (one === from ? to : one);
   const side = <T>(one: T): T | string =>
@@ -192,7 +192,7 @@ export function renamed(entries: ConstraintEntries, from: string, to: string): C
   };
 }
 
-/** The same query without a variable; constraints that are left with nothing to say go with it. */
+/** The query without a variable; constraints that become empty are removed with it. */
 export function without(entries: ConstraintEntries, name: string): ConstraintEntries {
   const speaks = (one: unknown): boolean => variablesOf(one, [name]).length > 0;
   const constraints = entries.constraints.flatMap((one) => {
@@ -214,9 +214,9 @@ export function without(entries: ConstraintEntries, name: string): ConstraintEnt
 // ---- The short form
 
 export interface Mutual {
-  /** How many events. */
+  /** The number of events. */
   k: number;
-  /** Of the feed's time, not negative; null: not written yet. */
+  /** In the feed's time, not negative; null: not entered yet. */
   within: SignedSpan;
   /** Metres, or units of the plan. */
   distance: string;
@@ -224,8 +224,8 @@ export interface Mutual {
 }
 
 /**
- * The document is "k events that are mutually close": one constraint between all, who may be exchanged; null when it
- * says something else.
+ * The short form, if the document is "k mutually close events" (one constraint between all of them, interchangeable);
+ * else null.
  */
 export function mutualOf({ variables, constraints, symmetric, others }: ConstraintEntries): Mutual | null {
   const [only, second] = constraints;
@@ -243,7 +243,7 @@ export function mutualOf({ variables, constraints, symmetric, others }: Constrai
     : { k: names.length, within: dt[1], distance: distance.max, where: variables[0]!.where };
 }
 
-/** The query that says the short form; what it says beside variables and constraints stays. */
+/** The query of the short form; parts other than variables and constraints are kept. */
 export function withMutual(entries: ConstraintEntries, { k, within, distance, where }: Mutual): ConstraintEntries {
   const names = Array.from({ length: k }, (_, i) => entries.variables[i]?.name ?? `V${i + 1}`);
   const unique = new Set(names).size === k ? names : names.map((_, i) => `V${i + 1}`);

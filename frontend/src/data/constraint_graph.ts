@@ -1,4 +1,4 @@
-/** The drawn graph of a constraint query: nodes and edges with their labels, and what the server adds to them. Pure. */
+/** The drawn graph of a constraint query: nodes and edges with labels, and the server's additions. Pure. */
 
 import { placedFault } from "../lib/api";
 import { boolean, integer, list, nullable, number, object, record, string, type Parser } from "../lib/parse";
@@ -34,16 +34,16 @@ export interface GraphEdge {
   from: string;
   to: string;
   lines: string[];
-  /** Constraints that state it; none: it follows from the others. */
+  /** The constraints that state it; none: it is implied by the others. */
   constraints: number[];
   isInConflict: boolean;
-  /** Which of the two comes first matters: the edge has an arrow. */
+  /** The order of the two matters: the edge has an arrow. */
   isOrdered: boolean;
-  /** Another edge shows the same constraint: one of them is enough. */
+  /** Another edge shows the same constraint, so this one is redundant. */
   isRepeated: boolean;
 }
 
-/** Of two names, in the order of the variables. */
+/** The key of two names, in the order of the variables. */
 export function edgeKey(one: string, other: string, names: readonly string[]): string {
   return names.indexOf(one) <= names.indexOf(other) ? `${one}|${other}` : `${other}|${one}`;
 }
@@ -99,9 +99,9 @@ export function graphEdges(entries: ConstraintEntries, closure: Closure | null, 
 function withRepeats(edges: GraphEdge[]): GraphEdge[] {
   const seen = new Set<string>();
   for (const edge of edges) {
-    const said = JSON.stringify([edge.constraints, edge.lines]);
-    edge.isRepeated = edge.constraints.length > 0 && !edge.isInConflict && seen.has(said);
-    seen.add(said);
+    const key = JSON.stringify([edge.constraints, edge.lines]);
+    edge.isRepeated = edge.constraints.length > 0 && !edge.isInConflict && seen.has(key);
+    seen.add(key);
   }
   return edges;
 }
@@ -111,13 +111,13 @@ function isOrdered([low, high]: readonly [SignedSpan, SignedSpan]): boolean {
   return from === null ? to !== null : to === null || from !== -to;
 }
 
-/** What a constraint says about one pair, a line each; of a longer list only what concerns the two. */
+/** The constraints on one pair, one per line; of a longer list only the part about these two. */
 function pairLines({ dt, distance, compare }: ConstraintEntry, from: string, to: string, feed: Feed): string[] {
   const lines = dt === null ? [] : [lagWords(dt, feed.time)];
   if (distance !== null) lines.push(distanceWords(distance, feed));
   for (const { left, op, right } of compare) {
-    const spoken = [left, right].flatMap((side) => variablesOf(side, [from, to]));
-    if (spoken.includes(from) && spoken.includes(to)) lines.push(`${shownRight(left)} ${op} ${shownRight(right)}`);
+    const named = [left, right].flatMap((side) => variablesOf(side, [from, to]));
+    if (named.includes(from) && named.includes(to)) lines.push(`${shownRight(left)} ${op} ${shownRight(right)}`);
   }
   return lines;
 }
@@ -153,15 +153,15 @@ export function nodeLines(entries: ConstraintEntries, name: string, feed: Feed):
   for (const { between, inside, compare } of entries.constraints) {
     if (between.includes(name) && inside !== null) lines.push(t("inside {region}", { region: regionWords(inside.region, feed) }));
     for (const { left, op, right } of compare) {
-      const spoken = new Set([left, right].flatMap((side) => variablesOf(side, names)));
-      // Its own columns need no name before them.
-      if (spoken.size === 1 && spoken.has(name)) lines.push([shownRight(left), op, shownRight(right)].join(" ").replaceAll(`${name}.`, ""));
+      const named = new Set([left, right].flatMap((side) => variablesOf(side, names)));
+      // A node's own columns are shown without its name.
+      if (named.size === 1 && named.has(name)) lines.push([shownRight(left), op, shownRight(right)].join(" ").replaceAll(`${name}.`, ""));
     }
   }
   return lines;
 }
 
-/** Places on a circle, in a frame of `width` by `height` CSS pixels, the first at the top. */
+/** Positions on a circle in a frame of `width` by `height` CSS pixels, the first at the top. */
 export function circlePlaces(names: readonly string[], width: number, height: number): Map<string, [number, number]> {
   const [rx, ry] = [Math.max(60, width / 2 - 110), Math.max(50, height / 2 - 62)];
   const flat = names.length === 2 ? Math.PI / 2 : 0;

@@ -1,13 +1,13 @@
-/** Signed lengths of time: the bounds of "B comes so much later than A". Pure. */
+/** Signed lengths of time: bounds of the time from A to B. Pure. */
 
 import { formatSpan, parseDuration, type TimeUnit } from "../lib/time";
 import { fromDuration, toDuration, type SpanUnit } from "./query_form_data";
 import { t } from "../lib/texts";
 
-/** As the document has it: a number in the feed's unit or an ISO 8601 duration, with a sign if it is negative; null: not bounded. */
+/** As in the document: a number in the feed's unit or an ISO 8601 duration, with a sign if negative; null: unbounded. */
 export type SignedSpan = string | number | null;
 
-/** In the unit of the feed; null when the value is no length. */
+/** In the unit of the feed; null for an invalid value. */
 export function spanValue(value: SignedSpan): number | null {
   if (typeof value !== "string") return value;
   const isNegative = /^[-−]/.test(value);
@@ -15,7 +15,7 @@ export function spanValue(value: SignedSpan): number | null {
   return length === null ? null : isNegative ? -length || 0 : length;
 }
 
-/** What was typed; what is no number goes as it was typed, for the server to refuse; null while nothing is typed. */
+/** The value typed; an invalid number is kept as text, for the server to refuse; null for an empty field. */
 export function toSigned(amount: string, unit: SpanUnit): SignedSpan {
   const trimmed = amount.trim().replace("−", "-");
   if (trimmed === "") return null;
@@ -32,7 +32,7 @@ export function fromSigned(value: SignedSpan, time: TimeUnit): { amount: string;
   return { amount: length !== null && length < 0 ? `-${amount}` : amount, unit };
 }
 
-/** "within 5 min", "0 s to 5 min later", "at least 2 min later", from the point of view of the first. */
+/** "within 5 min", "0 s to 5 min later", "at least 2 min later", relative to the first event. */
 export function lagWords([low, high]: readonly [SignedSpan, SignedSpan], unit: TimeUnit): string {
   const [from, to] = [spanValue(low), spanValue(high)];
   const words = (length: number): string => (length === 0 ? "0" : formatSpan(Math.abs(length), unit));

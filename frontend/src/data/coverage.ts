@@ -1,4 +1,4 @@
-/** Of which stretches of time everything is known: disjoint, sorted, half-open. Pure. */
+/** The stretches of time that are completely loaded: disjoint, sorted, half-open. Pure. */
 
 export type Stretch = readonly [from: number, to: number];
 
@@ -17,7 +17,7 @@ export class Coverage {
     this.known = apart.sort((one, other) => one[0] - other[0]);
   }
 
-  /** What of [from, to) is not known. */
+  /** The parts of [from, to) that are not loaded. */
   gaps(from: number, to: number): Stretch[] {
     const found: Stretch[] = [];
     let at = from;

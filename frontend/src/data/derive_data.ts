@@ -1,11 +1,11 @@
-/** Answers of other queries as events: a document's `derive` as rows of a form, both ways. Pure. */
+/** Answers of other queries as events: conversion between a document's `derive` and the rows of a form, in both directions. Pure. */
 
 import { familyOf } from "../lib/families";
 import { ABOUT_SEVERAL } from "../lib/families/family";
 import { isObject } from "../lib/parse";
 import type { Feed, QueryRow } from "../lib/shapes";
 
-/** Offered in forms; the others may be written. */
+/** Offered in forms; others may be typed. */
 const OFFERED_ENTITIES = 4;
 
 export const MOMENTS = ["start", "end"] as const;
@@ -14,7 +14,7 @@ export type Moment = (typeof MOMENTS)[number];
 export interface DerivedEvent {
   /** The event's name. */
   event: string;
-  /** Of the other query: its name or id. */
+  /** The name or id of the other query. */
   query: string;
   kind: string;
   at: Moment;
@@ -32,12 +32,12 @@ function text(value: unknown): string {
   return typeof value === "string" || typeof value === "number" ? String(value) : "";
 }
 
-/** Null without any. */
+/** Null without rows. */
 export function writtenDerive(events: readonly DerivedEvent[]): Record<string, unknown> | null {
   return events.length === 0 ? null : Object.fromEntries(events.map(({ event, query, kind, at }) => [event, { query, kind, at }]));
 }
 
-/** The queries whose answers can be events of the query `own` (null: one that is not stored yet). */
+/** The queries whose answers can be events of the query `own` (null: a query that is not stored yet). */
 export function givers(rows: readonly QueryRow[], own: string | null): QueryRow[] {
   return rows.filter((row) => row.enabled && row.id !== own && (familyOf(row.family)?.columns ?? null) !== null);
 }
@@ -46,7 +46,7 @@ export function giverOf(rows: readonly QueryRow[], named: string): QueryRow | un
   return rows.find((row) => row.name === named) ?? rows.find((row) => row.id === named);
 }
 
-/** A new event of a query's answers: called like the query as far as a rule or a condition can say it, and like no other. */
+/** A new event from a query's answers: named like the query as far as names in rules allow, and unique. */
 export function freshEvent(giver: QueryRow | undefined, events: readonly DerivedEvent[]): DerivedEvent {
   const kind = giver?.kinds[0] ?? "";
   const words = kind === "" ? "answer" : `${giver!.name} ${kind}`;
@@ -61,7 +61,7 @@ export function freshEvent(giver: QueryRow | undefined, events: readonly Derived
   return { event, query: giver?.name ?? "", kind, at: "end" };
 }
 
-/** The feed as a query that derives sees it: with the columns of answers beside its own. */
+/** The feed as a deriving query sees it: with the columns of answers in addition to its own. */
 export function withAnswers(feed: Feed): Feed {
   const more = Object.fromEntries([
     ["value", "float"],
@@ -70,7 +70,7 @@ export function withAnswers(feed: Feed): Feed {
   return { ...feed, columns: { ...more, ...feed.columns } };
 }
 
-/** The columns of an answer, in the words of a form. */
+/** Labels of the columns of an answer. */
 export function columnsWords(giver: QueryRow | undefined): string {
   return familyOf(giver?.family)?.columns ?? ABOUT_SEVERAL;
 }

@@ -1,6 +1,6 @@
 /**
- * What the reader looks at on the desk: filters and order, to and from the page's address, for the API, and for rows
- * that come in frames. Pure.
+ * The view of the desk: filters and order, from and to the page's address, for the API, and applied to rows that
+ * arrive in frames. Pure.
  */
 
 import { t } from "../lib/texts";
@@ -15,9 +15,9 @@ export interface Tab {
   name: string;
   text: string;
   states: AlertState[];
-  /** Only what ended by itself. */
+  /** Only alerts that ended without being handled. */
   isOver?: boolean;
-  /** Only what was given to the reader. */
+  /** Only alerts assigned to the reader. */
   isMine?: boolean;
 }
 export const TABS: Tab[] = [
@@ -34,9 +34,9 @@ export const ORDERS: [Order, string][] = [
   ["event", t("Latest event first")],
   ["-event", t("Earliest event first")],
 ];
-/** The span is that of `from` and `until`. */
+/** The span from `from` to `until`. */
 export const BETWEEN = "between";
-/** Hours since an alert was opened, at most. */
+/** The maximum age of an alert in hours. */
 export const SINCE: [string, string][] = [
   ["", t("Opened any time")],
   ["1", t("Last hour")],
@@ -70,7 +70,7 @@ export interface DeskView {
   entity: string;
   assignee: string;
   since: string;
-  /** When an alert was opened, at the earliest and before when, as ISO 8601; empty: any time. For `BETWEEN` alone. */
+  /** Bounds of the opening time as ISO 8601, the second exclusive; empty: unbounded. For `BETWEEN` only. */
   from: string;
   until: string;
   muted: string;
@@ -112,7 +112,7 @@ export function addressOf(view: DeskView): string {
   return search.toString();
 }
 
-/** The parameters of the API: filters alone. `now`: milliseconds. */
+/** The parameters of the API: only filters. `now`: milliseconds. */
 export function filtersOf(view: DeskView, now: number): URLSearchParams {
   const search = new URLSearchParams(view.tab.states.map((state) => ["state", state]));
   if (view.severity !== "") search.set("severity", view.severity);
@@ -126,21 +126,21 @@ export function filtersOf(view: DeskView, now: number): URLSearchParams {
   return search;
 }
 
-/** When the view's alerts were opened, in milliseconds; null: any time. */
+/** The bounds of the opening time in milliseconds; null: any time. */
 function spanOf(view: DeskView, now: number): { from: number | null; until: number | null } {
   if (view.since === "") return { from: null, until: null };
   if (view.since !== BETWEEN) return { from: now - Number(view.since) * 3_600_000, until: null };
   return { from: view.from === "" ? null : Date.parse(view.from), until: view.until === "" ? null : Date.parse(view.until) };
 }
 
-/** How many filters, beside the tab, keep rows away. */
+/** The number of active filters besides the tab. */
 export function filterCount(view: DeskView): number {
   return [...PLAIN, "severity", "since", "muted"].filter((name) => view[name as "search"] !== "").length;
 }
 
 /**
- * Whether a row that came in a frame belongs to the view, as the server would say.
- * `queriesOfRegion`: the queries that name the region of the view.
+ * Whether a row from a frame belongs to the view, by the same rules as on the server.
+ * `queriesOfRegion`: the queries that use the region of the view.
  */
 export function fitsView(row: Alert, view: DeskView, me: string, queriesOfRegion: ReadonlySet<string>, now: number): boolean {
   const assignee = view.tab.isMine ? "me" : view.assignee;

@@ -2,7 +2,7 @@
 
 import type { Fault } from "../lib/api";
 
-/** A length of time as the document has it: a number in the feed's unit or an ISO 8601 duration; null while nothing is written. */
+/** A length of time as in the document: a number in the feed's unit or an ISO 8601 duration; null for an empty field. */
 export type Span = string | number | null;
 
 export function asSpan(value: unknown): Span {
@@ -13,7 +13,7 @@ export function asList(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A bound that is not a number is sent as typed: the server reports the fault. */
+/** An invalid bound is sent as typed: the server reports the fault. */
 export function bound(text: string): number | string | null {
   const trimmed = text.trim().replace("−", "-");
   if (trimmed === "") return null;
@@ -21,15 +21,15 @@ export function bound(text: string): number | string | null {
   return Number.isFinite(value) ? value : trimmed;
 }
 
-/** The keys that an editor has no field for: they stay as they are. */
+/** The keys that the editor has no field for: they are kept unchanged. */
 export function othersOf(document: Record<string, unknown>, own: ReadonlySet<string>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(document).filter(([key]) => !own.has(key)));
 }
 
 /**
- * The document to save: each key that the editor has not changed since it opened `stored` stays exactly as it was
- * stored, also where the editor
- * would leave it out or write it in another way. `opened` is what the editor wrote right after it was opened.
+ * The document to save: each key that the editor has not changed since it opened `stored` keeps its stored form,
+ * even if the editor
+ * would leave it out or write it differently. `opened` is the editor's document right after opening.
  */
 export function kept(
   stored: Record<string, unknown>,
@@ -45,7 +45,7 @@ export function kept(
   ]);
 }
 
-/** The key that a fault of the whole document says is missing; null for any other fault. */
+/** The key that a fault of the whole document reports as missing; null for any other fault. */
 export function missingKey({ pointer, message }: Fault): string | null {
   return pointer === "" ? (/the key '(\w+)' is missing/.exec(message)?.[1] ?? null) : null;
 }

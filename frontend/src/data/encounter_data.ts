@@ -1,4 +1,4 @@
-/** The editor of the family `encounter`: its entries and their document, both ways. Pure. */
+/** Conversion between editor entries and documents of the family `encounter`, in both directions. Pure. */
 
 import type { Fault } from "../lib/api";
 import { isObject } from "../lib/parse";
@@ -15,7 +15,7 @@ export interface EncounterEntries {
   isAlike: boolean;
   a: unknown[];
   b: unknown[];
-  /** Metres, or units of the plan; as it was typed. */
+  /** Metres, or units of the plan; as typed. */
   distance: string;
   every: Span;
   gap: Span;
@@ -28,7 +28,7 @@ export interface EncounterEntries {
 
 const OWN_KEYS = new Set(["family", "version", "a", "b", "distance", "every", "gap", "position", "inside", "lasting", "where"]);
 
-/** A new query asks about any two that come near each other. */
+/** A new query asks for any two entities that come near each other. */
 export function fromDocument(document: Record<string, unknown>, feed: Feed): EncounterEntries {
   const { distance, every, gap, position, inside, lasting, where } = document;
   const [a, b] = [roleOf(document["a"]), roleOf(document["b"])];
@@ -83,7 +83,7 @@ const MISSING: Record<string, string> = {
   gap: t("No time yet: say how long a place is known after a report."),
 };
 
-/** What is still empty, at the field to fill. */
+/** Faults for fields that are still empty. */
 export function faultInForm(fault: Fault): Fault {
   const key = missingKey(fault);
   return key !== null && key in MISSING ? { pointer: `/${key}`, message: MISSING[key]! } : fault;

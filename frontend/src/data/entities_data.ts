@@ -1,26 +1,26 @@
-/** Places of all entities in columns, with a short trail each: what the map's canvas reads at every frame. */
+/** Positions of all entities in columns, each with a short trail: read by the map's canvas for every frame. */
 
 import type { Position } from "../lib/shapes";
 import { GONE_PERIODS, median, SILENT_PERIODS } from "./silence";
 
-/** Samples kept of an entity's way. */
+/** The number of samples in a trail. */
 export const TRAIL = 16;
-/** How many gaps between reports are kept for each entity, and for the feed. */
+/** How many intervals between reports are kept, for each entity and for the feed. */
 const OWN_GAPS = 5;
 const FEED_GAPS = 64;
-/** As many must have been seen for a usual one: of an entity, and of the feed before anybody counts as silent. */
+/** The minimum number of intervals for a typical one: of an entity, and of the feed before any entity counts as silent. */
 const LEAST_OWN_GAPS = 3;
 const LEAST_GAPS = 20;
 
-/** `silent`: its report is long overdue; `gone`: it will hardly report again. */
+/** `silent`: its report is long overdue; `gone`: it is unlikely to report again. */
 export type Presence = "here" | "silent" | "gone";
 
-/** How the map shows an entity that is in an answer that holds. */
+/** How the map marks an entity with an open answer. */
 export interface EntityMark {
   colour: string;
-  /** Of a query of high or critical severity. */
+  /** The query has high or critical severity. */
   isUrgent: boolean;
-  /** Of how many answers. */
+  /** The number of open answers. */
   count: number;
 }
 
@@ -32,25 +32,25 @@ export class EntitiesData {
   t = new Float64Array(0);
   /** Heading in radians on the screen, 0 to the right; NaN before the first move. */
   heading = new Float32Array(0);
-  /** Ring of the last places, [x, y] pairs in base coordinates, `TRAIL` for each entity. */
+  /** Ring buffer of the last positions, [x, y] pairs in base coordinates, `TRAIL` for each entity. */
   trail = new Float64Array(0);
-  /** How many places of the ring are taken, and where the next goes. */
+  /** The number of positions in the ring buffer, and the index of the next one. */
   trailLength = new Uint8Array(0);
   private trailNext = new Uint8Array(0);
-  /** What the feed's clock showed when it was last heard of: not its own time, for it may always be late. */
+  /** The feed's clock at its last report: not the report's own time, as an entity may always be late. */
   private heard = new Float64Array(0);
-  /** How far apart its last reports were, a ring of `OWN_GAPS` for each, with how many there were; and their median, NaN of too few. */
+  /** Its last intervals between reports, a ring buffer of `OWN_GAPS` for each entity; their number; their median, NaN of too few. */
   private ownGaps = new Float64Array(0);
   private gapCount = new Uint32Array(0);
   private period = new Float64Array(0);
-  /** The same of all entities together: for those that have hardly reported yet. */
+  /** The same for all entities together: used for those with few reports. */
   private readonly gaps: number[] = [];
   private gapsSeen = 0;
   private usualPeriod = NaN;
   private clock = -Infinity;
   private readonly index = new Map<string, number>();
 
-  /** Average of its last speeds, in pixels at zoom 0 for each unit of time; NaN before the second report. */
+  /** Average of its last speeds, in pixels at zoom 0 per unit of time; NaN before the second report. */
   private speed = new Float64Array(0);
 
   /** `slowest`: below this speed at the base coordinate y an entity is at rest, without a heading. */
@@ -73,12 +73,12 @@ export class EntitiesData {
     this.clock = -Infinity;
   }
 
-  /** The feed's clock has come to `t`: everybody grows older by it. */
+  /** Advances the feed's clock to `t`. */
   tick(t: number): void {
     if (t > this.clock) this.clock = t;
   }
 
-  /** The clock goes back; the next tick says to when. All reports of the entities `later` are forgotten: their last ones are put again. */
+  /** The clock goes back; the next tick sets it. Reports of the entities `later` are forgotten: the caller puts their last ones again. */
   turnBack(later: Iterable<string>): void {
     this.clock = -Infinity;
     for (const id of later) {
@@ -92,17 +92,17 @@ export class EntitiesData {
     return age > GONE_PERIODS ? "gone" : age > SILENT_PERIODS ? "silent" : "here";
   }
 
-  /** NaN as long as too little is known of the feed. */
+  /** NaN while too little is known of the feed. */
   private periodOf(i: number): number {
     return Number.isNaN(this.period[i]) ? this.usualPeriod : this.period[i]!;
   }
 
-  /** In base coordinates for each unit of time; NaN before the second report. */
+  /** In base coordinates per unit of time; NaN before the second report. */
   speedOf(i: number): number {
     return this.speed[i]!;
   }
 
-  /** Whether it goes somewhere, so that an arrow says more than a dot. */
+  /** Whether it moves, so that an arrow is drawn instead of a dot. */
   isMoving(i: number): boolean {
     return this.speed[i]! > this.slowest(this.py[i]!);
   }
@@ -137,7 +137,7 @@ export class EntitiesData {
     this.speed[i] = Number.isNaN(this.speed[i]) ? speed : (speed + this.speed[i]!) / 2;
   }
 
-  /** Its way while it was silent is unknown: its trail starts again. */
+  /** Its way during the silence is unknown: its trail starts again. */
   private heardAgain(i: number, t: number): void {
     const gap = t - this.t[i]!;
     if (gap > SILENT_PERIODS * this.periodOf(i)) {
@@ -158,7 +158,7 @@ export class EntitiesData {
     if (this.gapsSeen >= LEAST_GAPS && this.gapsSeen % LEAST_GAPS === 0) this.usualPeriod = median(this.gaps);
   }
 
-  /** Calls `point` for each place of the trail, oldest first. */
+  /** Calls `point` for each position of the trail, oldest first. */
   eachTrailPoint(i: number, point: (x: number, y: number) => void): void {
     const length = this.trailLength[i]!;
     for (let n = length; n > 0; n--) {
@@ -206,7 +206,7 @@ export class EntitiesData {
   }
 }
 
-/** Points on a grid of square cells, for "what is here?": rebuilt whenever the points have moved. */
+/** A grid of square cells to find the points near a position: rebuilt whenever the points have moved. */
 export class PointGrid {
   private readonly cells = new Map<number, number[]>();
 
@@ -223,7 +223,7 @@ export class PointGrid {
     else this.cells.set(key, [i]);
   }
 
-  /** Candidates of the cells around a point, to be measured by the caller. */
+  /** Candidates from the cells around a point, whose distances the caller computes. */
   *near(x: number, y: number): Generator<number> {
     const [cx, cy] = [Math.floor(x / this.cell), Math.floor(y / this.cell)];
     for (let dx = -1; dx <= 1; dx++) {

@@ -1,4 +1,4 @@
-/** An entity's last report in words: its attributes, and speed and course from its last two places. Pure. */
+/** An entity's last report as text: its attributes, and speed and course from its last two positions. Pure. */
 
 import { t } from "../lib/texts";
 import { dictionary, nullable, number, otherwise, record, string, type Parser } from "../lib/parse";
@@ -17,7 +17,7 @@ const report: Parser<Report> = (value, path = "") => ({
 });
 export const entityReports: Parser<EntityReports> = record({ last: nullable(report), before: nullable(report) });
 
-/** Columns of speed and course, under their common names. */
+/** Common names of columns with speed and course. */
 const SPEEDS = ["speed", "sog", "velocity"];
 const COURSES = ["course", "cog", "heading", "bearing"];
 const KNOWN = new Set(["event", "entity", "t", "t_end", "x", "y"]);
@@ -42,7 +42,7 @@ interface FeedKind {
   time: TimeUnit;
 }
 
-/** Rows of (name, text): attributes as reported, then values from its last two places that no attribute has. */
+/** Rows of (name, text): the reported attributes, then speed and course from the last two positions if no attribute gives them. */
 export function entityFacts({ last, before }: EntityReports, feed: FeedKind, now: number): [string, string][] {
   if (last === null) return [];
   const ago = Math.max(0, now - last.t);

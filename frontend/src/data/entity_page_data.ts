@@ -1,4 +1,4 @@
-/** What the pages of an entity and of a region get from the server. Pure. */
+/** Types of the data of entity and region pages. Pure. */
 
 import { boolean, dictionary, id, integer, list, nullable, number, otherwise, ParseFault, record, string, type Parser } from "../lib/parse";
 import { moment } from "../lib/shapes";
@@ -8,7 +8,7 @@ import { t } from "../lib/texts";
 export const note = record({ id, entity: string, author: string, text: string, at: moment });
 export type Note = ReturnType<typeof note>;
 
-/** A wait for an entity's next report; `reported_t` null: it is silent yet. */
+/** A watch for an entity's next report; `reported_t` null: it has not reported yet. */
 export const watch = record({ feed: string, entity: string, created_at: moment, reported_t: nullable(number) });
 
 const visit = record({ region: id, name: string, start: number, end: nullable(number) });
@@ -43,7 +43,7 @@ export const activity = record({
 });
 export type Activity = ReturnType<typeof activity>;
 
-/** `name = value` lines as attributes, or the first line that is none. */
+/** `name = value` lines as attributes, or the first invalid line. */
 export function attributesFrom(text: string): { attributes: Record<string, string> } | { fault: string } {
   const attributes: Record<string, string> = {};
   for (const line of text.split("\n").map((one) => one.trim())) {
@@ -63,7 +63,7 @@ export function attributesText(attributes: Readonly<Record<string, string>>): st
     .join("\n");
 }
 
-/** The way as a GeoJSON feature: a LineString with the time of each of its points, a Point where there is one only. */
+/** The track as a GeoJSON feature: a LineString with the time of each point, or a Point if there is only one. */
 export function trackFeature({ entity, points }: Track): Record<string, unknown> {
   const coordinates = points.map(([, x, y]) => [x, y]);
   const geometry = points.length === 1 ? { type: "Point", coordinates: coordinates[0] } : { type: "LineString", coordinates };

@@ -4,11 +4,11 @@ import type { Detection, EvidenceItem } from "../lib/shapes";
 import { t } from "../lib/texts";
 
 export interface EvidencePoint extends EvidenceItem {
-  /** From 1, in order of time: the same on the map and in the list. */
+  /** Counts from 1 in order of time: the same number on the map and in the list. */
   number: number;
 }
 
-/** The events behind `rows` by time, each once: an out repeats the event that its in ended with. */
+/** The events of `rows` by time, each once: an `out` repeats the event that ended its `in`. */
 export function orderedEvidence(rows: readonly Pick<Detection, "evidence">[]): EvidencePoint[] {
   const seen = new Map<string, EvidenceItem>();
   for (const item of rows.flatMap((row) => row.evidence)) {
@@ -18,19 +18,19 @@ export function orderedEvidence(rows: readonly Pick<Detection, "evidence">[]): E
   return [...seen.values()].sort((a, b) => a.t - b.t).map((item, i) => ({ ...item, number: i + 1 }));
 }
 
-/** All participants: the answer's entities, then those that only its evidence names. */
+/** All participants: the answer's entities, then those that occur only in its evidence. */
 export function participants(entities: readonly string[], evidence: readonly EvidenceItem[]): string[] {
   return [...new Set([...entities, ...evidence.map((item) => item.entity).filter((entity) => entity !== "")])];
 }
 
-/** A text at a place, in the feed's coordinates. */
+/** A label at a position in the feed's coordinates. */
 export interface Note {
   text: string;
   x: number;
   y: number;
 }
 
-/** Between the two places where a pair was closest: how far apart they were there. Of answers about pairs that met only. */
+/** The distance between the two positions where a pair was closest, drawn between them. Only for answers about encounters. */
 export function closestNotes(rows: readonly Pick<Detection, "kind" | "value" | "evidence">[], isGeographic: boolean): Note[] {
   return rows.flatMap(({ kind, value, evidence }): Note[] => {
     const [one, other] = evidence;
@@ -57,13 +57,13 @@ export function closestNotes(rows: readonly Pick<Detection, "kind" | "value" | "
   });
 }
 
-/** The stretch of time that holds an answer and every event behind it: a witness may come long before the answer begins. */
+/** The stretch of time that contains an answer and all its events: a witness may be long before the answer begins. */
 export function reach(start: number, end: number, rows: readonly Pick<Detection, "evidence">[]): [number, number] {
   const times = rows.flatMap((row) => row.evidence.map((item) => item.t));
   return [Math.min(start, ...times), Math.max(end, ...times)];
 }
 
-/** Points closer than `reach` on the screen share a mark: its numbers, and the place of the first. */
+/** Points closer than `reach` on the screen share a mark with their numbers, at the position of the first. */
 export interface Mark {
   x: number;
   y: number;
@@ -90,7 +90,7 @@ export interface Box {
   h: number;
 }
 
-/** The first of `sides` that meets none of `taken`, one wholly in `window` before one that its edge would cut; null when none is free. */
+/** The first of `sides` that does not overlap `taken`, preferably one completely inside `window`; null when none is free. */
 export function freeSide(sides: readonly Box[], taken: readonly Box[], window: Box): Box | null {
   const free = sides.filter((side) => !taken.some((other) => meet(side, other)));
   return free.find((side) => holds(window, side)) ?? free[0] ?? null;

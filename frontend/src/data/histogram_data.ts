@@ -13,14 +13,14 @@ export const histogram = record({
 });
 export type Histogram = ReturnType<typeof histogram>;
 
-/** A hundred or so round steps from the least to the greatest value; whole ones for a column of whole numbers. */
+/** About a hundred round steps from the least to the greatest value; integers for an integer column. */
 export interface Scale {
   min: number;
   max: number;
   step: number;
 }
 
-/** Null where a slider has no use: no values, or all the same. */
+/** Null if a slider is useless: no values, or all equal. */
 export function scaleOf({ min, max }: Pick<Histogram, "min" | "max">, isWhole: boolean): Scale | null {
   if (min === null || max === null || min >= max) return null;
   const rough = (max - min) / 100;
@@ -36,17 +36,17 @@ export function valueAt(scale: Scale, share: number): number {
   return tidy(Math.round(value / scale.step) * scale.step, scale.step);
 }
 
-/** Where a value stands on the scale, 0 to 1; values beyond it at its ends. */
+/** The position of a value on the scale, 0 to 1; values outside are clamped. */
 export function shareOf(scale: Scale, value: number): number {
   return Math.min(1, Math.max(0, (value - scale.min) / (scale.max - scale.min)));
 }
 
-/** Without the tail of binary fractions: 0.30000000000000004 on steps of 0.1 is 0.3. */
+/** Removes binary rounding errors: 0.30000000000000004 on steps of 0.1 is 0.3. */
 function tidy(value: number, step: number): number {
   return Number(value.toFixed(Math.max(0, Math.ceil(-Math.log10(step)) + 1)));
 }
 
-/** Bars 0 to 1 high, low counts still to be seen: the square root of the share of the greatest. */
+/** Heights of bars, 0 to 1: the square root of the share of the greatest, so that low counts stay visible. */
 export function barHeights(counts: readonly number[]): number[] {
   const most = Math.max(1, ...counts);
   return counts.map((count) => (count === 0 ? 0 : Math.max(0.06, Math.sqrt(count / most))));

@@ -1,4 +1,4 @@
-/** One interval or mark of the timeline, how it is named, and how stays are paired from in and out. */
+/** One interval or mark of the timeline, its name, and how stays are paired from in and out. */
 
 import { kindName } from "../lib/words";
 import type { Detection } from "../lib/shapes";
@@ -8,7 +8,7 @@ export interface Interval {
   key: string;
   query: string;
   entities: string[];
-  /** `stay` for a pair of in and out, else the detections' own kind. */
+  /** `stay` for a pair of in and out, else the detections' kind. */
   kind: string;
   value: unknown;
   /** Event time, in the feed's unit. */
@@ -19,36 +19,36 @@ export interface Interval {
   isMark: boolean;
   /** The detections it is made of, in order. */
   detections: string[];
-  /** Asserted, then retracted by later events; shown, but no answer. */
+  /** Asserted, then retracted by later events; shown, but not an answer. */
   isRetracted: boolean;
   /** It was open when its query was edited or switched off, and ends there. */
   isCut: boolean;
-  /** The end that was reported before later events moved it; null when it never was moved. */
+  /** The end that was reported before later events moved it; null if it was never moved. */
   revisedFrom: number | null;
 }
 
-/** Who it is about; an answer about nobody in particular is named by its kind. */
+/** The entities of the answer; an answer without entities is named by its kind. */
 export function laneName(kind: string, entities: readonly string[]): string {
   return entities.length === 0 ? kindName(kind) : entities.join(" · ");
 }
 
-/** `activity(id3) = walking`; a value that only says "true" is left out. */
+/** `activity(id3) = walking`; the value `true` is left out. */
 export function fluentName(kind: string, value: unknown, entities: readonly string[]): string {
-  const said =
+  const suffix =
     value === null || value === undefined || value === true || value === "true"
       ? ""
       : ` = ${typeof value === "string" ? value : JSON.stringify(value)}`;
-  return `${kind}${entities.length === 0 ? "" : `(${entities.join(", ")})`}${said}`;
+  return `${kind}${entities.length === 0 ? "" : `(${entities.join(", ")})`}${suffix}`;
 }
 
-/** An open answer ends where the job left its query's version, at `leftAt`. */
+/** An open answer ends at `leftAt`, when the job stopped running its query version. */
 export function cutAt(interval: Interval, leftAt: number | null): Interval {
   return leftAt === null || interval.end !== null ? interval : { ...interval, end: Math.max(interval.start, leftAt), isCut: true };
 }
 
 /**
- * The intervals of one query and grounding. `in` and `out` alternate, so a stay is an in with the next out: [in, out).
- * Of an in and an out at the same time the one comes first that the state before allows.
+ * The intervals of one query and grounding. `in` and `out` alternate, so a stay is an `in` with the next `out`: [in, out).
+ * Of an `in` and an `out` at the same time, the one that the previous state allows comes first.
  */
 export function pair(rows: readonly Detection[]): Interval[] {
   const sorted = [...rows].sort((a, b) => a.start - b.start || a.kind.localeCompare(b.kind));

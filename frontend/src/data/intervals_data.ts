@@ -1,8 +1,8 @@
 /**
  * From detections to the timeline's items: stays paired from in and out, marks, and intervals; grouped by query and grounding.
  *
- * Pure and incremental: a change lays out again only its own lane, and the columns of a query are merged from the old ones
- * and those lanes when they are asked for, so that hundreds of changes a second cost little beside tens of thousands of answers.
+ * Pure and incremental: a change rebuilds only its lane, and the columns of a query are merged on demand from the old
+ * columns and the changed lanes, so that hundreds of changes per second cost little beside tens of thousands of answers.
  */
 
 import { cutAt, fluentName, laneName, pair, single, type Interval } from "./interval";
@@ -16,7 +16,7 @@ interface Lane {
   entities: string[];
   detections: Map<string, Detection>;
   retracted: Map<string, Detection>;
-  /** By detection: the end that was reported before. */
+  /** By detection: the end that was reported previously. */
   revised: Map<string, number>;
   intervals: Interval[];
 }
@@ -31,7 +31,7 @@ interface Group {
   columns: QueryIntervals;
 }
 
-/** Intervals of one query in columns, sorted by start: what drawing reads. A new object whenever something in it changed. */
+/** Intervals of one query in columns, sorted by start, for drawing. A new object after every change. */
 export interface QueryIntervals {
   query: string;
   intervals: Interval[];
@@ -42,7 +42,7 @@ export interface QueryIntervals {
   lane: Int32Array;
   /** Names of groundings, in order of appearance. */
   lanes: string[];
-  /** How many are answers: all but the retracted ones. */
+  /** The number of answers: all but the retracted ones. */
   count: number;
   openCount: number;
 }
@@ -53,7 +53,7 @@ export class IntervalsData {
 
   /**
    * `isFluents`: whether the query's answers are fluents (rules over time), with a lane for each value and grounding.
-   * `leftAt`: when the job left the query's version, null while it runs; asked again after `clear`.
+   * `leftAt`: when the job stopped running the query's version, null while it runs; asked again after `clear`.
    */
   constructor(
     private readonly isFluents: (query: string) => boolean = () => false,
@@ -79,7 +79,7 @@ export class IntervalsData {
     group.changed.add(lane);
   }
 
-  /** As if it had never been asserted. */
+  /** Removes it as if it had never been asserted. */
   remove(id: string): void {
     const found = this.laneOf.get(id);
     if (found === undefined) return;
@@ -93,8 +93,8 @@ export class IntervalsData {
   }
 
   /**
-   * Later events took it back at the moment `at`: it stays to be seen, one that was open as far as it had come. Null
-   * when it was not known.
+   * Later events retracted it at the instant `at`: it stays visible; if it was open, up to that instant. Null
+   * if it was not known.
    */
   retract(id: string, at: number): Detection | null {
     const row = this.laneOf.get(id)?.lane.detections.get(id);
@@ -105,7 +105,7 @@ export class IntervalsData {
     return ended;
   }
 
-  /** Was retracted before. A crossing leaves nothing behind, for its stay is rebuilt; what holds again stays as it is. */
+  /** Was retracted before. A crossing leaves nothing, as its stay is rebuilt; an interval that holds again is kept. */
   putRetracted(row: Detection): void {
     const group = this.group(row.query);
     if (this.laneOf.has(row.id) || isCrossing(group, row)) return;
@@ -209,7 +209,7 @@ interface Placed {
   lane: number;
 }
 
-/** The old columns without the changed lanes, and the changed lanes laid out again: one pass over both, by start. */
+/** The old columns with the changed lanes replaced: one pass over both, by start. */
 function merged(group: Group): QueryIntervals {
   const old = group.columns;
   const isChanged = new Uint8Array(group.names.length);

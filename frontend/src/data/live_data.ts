@@ -1,7 +1,7 @@
 /**
  * The live state of one feed: a snapshot at an outbox number, and the changes after it, in order and without a gap.
  *
- * Pure: no DOM, no socket, no clock. A frame that does not fit says so in the outcome; the caller then asks again.
+ * Pure: no DOM, no socket, no clock. If a frame does not follow, the outcome says so, and the caller subscribes again.
  */
 
 import type { ChangesFrame, PositionsFrame, SnapshotFrame } from "../live/frames";
@@ -11,7 +11,7 @@ export interface LiveData {
   feed: string;
   /** The last outbox number applied; null before the first snapshot. */
   seq: number | null;
-  /** The snapshot holds all answers that began at or after it; null: all. */
+  /** The snapshot contains all answers that began at or after it; null: all. */
   since: number | null;
   detections: Map<string, Detection>;
   alerts: Map<string, Alert>;
@@ -22,7 +22,7 @@ export interface LiveData {
 
 export type Outcome =
   | { kind: "applied"; changed: Detection[]; removed: string[]; alerts: Alert[]; queries: string[]; isSnapshot: boolean }
-  /** Old news, known already. */
+  /** Already known. */
   | { kind: "repeated" }
   /** Numbers are missing between `since` and the frame: subscribe again with `since`. */
   | { kind: "gap"; since: number }
@@ -56,8 +56,8 @@ export function applySnapshot(data: LiveData, frame: SnapshotFrame): Outcome {
 }
 
 /**
- * Applies numbers from..seq. A frame that begins at or before the next number is taken, for changes are whole facts and
- * taking one twice is the same as once; one that begins later leaves a gap.
+ * Applies the changes with numbers from..seq. A frame that begins at or before the next number is applied, because changes
+ * are idempotent; one that begins later leaves a gap.
  */
 export function applyChanges(data: LiveData, frame: ChangesFrame): Outcome {
   if (frame.feed !== data.feed || data.seq === null) return { kind: "stray" };
@@ -71,7 +71,7 @@ export function applyChanges(data: LiveData, frame: ChangesFrame): Outcome {
       keep(data, row);
       changed.push(row);
     } else {
-      // Also one that is older than the snapshot: the page may have asked for it since.
+      // Applies to statuses older than the snapshot too: the page may have asked for it since.
       data.detections.delete(row.id);
       removed.push(row.id);
     }
@@ -87,7 +87,7 @@ export function applyChanges(data: LiveData, frame: ChangesFrame): Outcome {
   };
 }
 
-/** Latest place of each entity wins; an older sample that comes late is left out. */
+/** The latest position of each entity; an older sample that arrives late is ignored. */
 export function applyPositions(data: LiveData, frame: PositionsFrame): Position[] {
   if (frame.feed !== data.feed) return [];
   if (frame.t !== null) advance(data, frame.t);

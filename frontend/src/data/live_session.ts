@@ -1,4 +1,4 @@
-/** One feed's live session: the socket, the pure state, and the news for the views. */
+/** One feed's live session: the socket, the pure state, and the notifications for the views. */
 
 import { applyChanges, applyPositions, applySnapshot, emptyLiveData, type LiveData, type Outcome } from "./live_data";
 import type { Alert, Detection, Position } from "../lib/shapes";
@@ -12,13 +12,13 @@ export interface News {
   changed: Detection[];
   removed: string[];
   alerts: Alert[];
-  /** Those of which another version, or none, runs from now on. */
+  /** The queries of which another version, or none, runs from now on. */
   queries: string[];
 }
 
 export interface SessionHandlers {
   onNews: (news: News) => void;
-  /** `clock`: the greatest event time of the feed then. */
+  /** `clock`: the greatest event time of the feed at that moment. */
   onPositions: (positions: Position[], clock: number | null) => void;
   onStatus: (status: StatusFrame) => void;
   onState: (state: ConnectionState) => void;
@@ -56,7 +56,7 @@ export class LiveSession {
     this.socket.retryNow();
   }
 
-  /** Positions are sent for this frame of the feed's coordinates only; answers always come whole. */
+  /** Positions are sent only for this map view, in the feed's coordinates; answers are always complete. */
   setView(box: [number, number, number, number]): void {
     this.box = box;
     this.socket.send({ type: "view", feed: this.data.feed, bbox: box });
@@ -91,10 +91,10 @@ export class LiveSession {
     if (outcome.kind === "applied" || outcome.kind === "repeated") {
       this.isWaiting = false;
       if (outcome.kind === "applied") this.handlers.onNews(outcome);
-      // Every answer is acknowledged: the server takes silence for a reader who cannot keep up.
+      // Every frame is acknowledged: the server takes missing acknowledgements for a reader that cannot keep up.
       if (this.data.seq !== null) this.socket.send({ type: "ack", feed: this.data.feed, seq: this.data.seq });
     } else if (outcome.kind === "gap" && !this.isWaiting) {
-      // Asked once: the frames still under way behind the gap would ask again.
+      // Asked once: frames still under way after the gap would ask again.
       this.subscribe();
       this.isWaiting = true;
     }

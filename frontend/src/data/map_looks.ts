@@ -14,7 +14,7 @@ export interface Looks {
   heat: Heat;
 }
 
-/** No attribute has this name: it begins with a space. */
+/** Not a valid name of an attribute: it begins with a space. */
 export const SPEED = t(" speed");
 
 export function looksFrom(text: string | null): Looks {
@@ -22,7 +22,7 @@ export function looksFrom(text: string | null): Looks {
   try {
     value = text === null ? null : JSON.parse(text);
   } catch {
-    // Written by other code: as if nothing was chosen.
+    // Written by another version: treated as no choice.
   }
   const known = isObject(value) ? value : {};
   return {

@@ -1,4 +1,4 @@
-/** The steps of a motion pattern as the editor holds them, and the document they mean, both ways. Pure. */
+/** Conversion between the steps of a motion pattern in the editor and the document, in both directions. Pure. */
 
 import { isObject } from "../lib/parse";
 import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
@@ -7,30 +7,30 @@ import { bound } from "./document_data";
 
 export const SENSES = ["inside", "outside", "distance"] as const;
 export type Sense = (typeof SENSES)[number];
-/** As the document has it: a number in the feed's unit or an ISO 8601 duration; null while nothing is written. */
+/** As in the document: a number in the feed's unit or an ISO 8601 duration; null for an empty field. */
 export type Span = string | number | null;
 export type Point = [number, number];
 export type Place = Geometry | Reference | Point | null;
 
 export interface MotionStep {
-  /** Of this page alone: a step keeps it when it is moved. */
+  /** Unique on this page only; kept when the step is moved. */
   readonly id: number;
   sense: Sense;
   place: Place;
-  /** Of a distance: to a point, which may not be there yet, instead of to a region. */
+  /** For a distance: to a point, which may not be set yet, instead of to a region. */
   isToPoint: boolean;
-  /** Whether the step has a time of its own, or comes after the one before. */
+  /** Whether the step has its own time window, or comes after the previous step. */
   isTimed: boolean;
   /** Counted back from the evaluation: samples with now - from < t <= now - to. */
   from: Span;
   to: Span;
-  /** Of a distance: the greatest in the window instead of the least. */
+  /** For a distance: the greatest in the window instead of the least. */
   isForAll: boolean;
-  /** The time inside (outside) is added up; null: single samples are asked. */
+  /** The time inside (outside) is accumulated; null: single samples decide. */
   total: Total | null;
 }
 
-/** How long in all, at least or at most; a position holds until the next one, for `gap` at most (null: however long). */
+/** The total time, at least or at most; a position is valid until the next one, for at most `gap` (null: unlimited). */
 export interface Total {
   bound: "at_least" | "at_most";
   time: Span;
@@ -44,14 +44,14 @@ export type Scoring = (typeof SCORINGS)[number];
 export interface MotionEntries {
   steps: MotionStep[];
   scoring: Scoring;
-  /** How many, for the scorings that count. */
+  /** The number k, for the scorings that have one. */
   k: string;
   /** Metres, or units of the plan. */
   value: string;
   every: Span;
   horizon: Span;
   where: unknown[];
-  /** Keys this page does not know: the server's to judge. */
+  /** Keys this page does not know: the server checks them. */
   others: Record<string, unknown>;
 }
 
@@ -134,7 +134,7 @@ function text(value: unknown, otherwise: string): string {
   return typeof value === "number" || typeof value === "string" ? String(value) : otherwise;
 }
 
-/** The document; what is missing is left out, so that the server names it. */
+/** The document; missing parts are left out, so that the server reports them. */
 export function toDocument(entries: MotionEntries): Record<string, unknown> {
   const document: Record<string, unknown> = { ...entries.others, family: "motion", version: 1, predicates: entries.steps.map(predicate) };
   if (isScored(entries)) document["theta"] = theta(entries);
@@ -158,17 +158,17 @@ function theta({ scoring, k, value }: MotionEntries): Record<string, unknown> {
   return scoring === "<=" || scoring === ">=" ? { op: scoring, value: bound(value) } : { op: scoring };
 }
 
-/** Whether any step is a distance: only then there is a score. */
+/** Whether any step is a distance: only then is there a score. */
 export function isScored({ steps }: MotionEntries): boolean {
   return steps.some((step) => step.sense === "distance");
 }
 
-/** Whether any step has no time of its own: only then there is a horizon. */
+/** Whether any step has no time window of its own: only then is there a horizon. */
 export function isOrdered({ steps }: MotionEntries): boolean {
   return steps.some((step) => step.sense !== "distance" && !step.isTimed);
 }
 
-/** The steps with one moved to another place; places beyond the ends are the ends. */
+/** The steps with one moved to another index; indices beyond the ends are clamped. */
 export function moved(steps: readonly MotionStep[], id: number, to: number): MotionStep[] {
   const step = steps.find((one) => one.id === id);
   if (step === undefined) return [...steps];
@@ -178,8 +178,8 @@ export function moved(steps: readonly MotionStep[], id: number, to: number): Mot
 }
 
 /**
- * The place of the step that this one comes after: of those that take part in the order (no distance, no time added up) the
- * one before it, when one of both is in no fixed time. Null when it comes after none.
+ * The index of the step that this one comes after: the previous step that takes part in the order (no distance, no
+ * accumulated time), if one of both has no fixed time. Null when it comes after none.
  */
 export function placeBefore(steps: readonly MotionStep[], i: number): number | null {
   const isPart = (step: MotionStep | undefined): step is MotionStep =>

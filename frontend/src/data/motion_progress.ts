@@ -1,4 +1,4 @@
-/** Which steps of a motion pattern entities have done, as the server reports it; and the witnesses of a match. Pure. */
+/** Which steps of a motion pattern entities have done, as the server reports it, and the witnesses of a match. Pure. */
 
 import { boolean, integer, list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { formatNumber } from "../lib/time";
@@ -21,8 +21,8 @@ export type Witness = ReturnType<typeof witness>;
 export type EntityProgress = ReturnType<typeof entityProgress>;
 
 /**
- * "All 5 steps", "Step 3 of 5"; "Not among them" for who did all steps with a score that does not count. A pattern
- * without order has no next step, but some that are there.
+ * "All 5 steps", "Step 3 of 5"; "Not among them" for an entity that did all steps but whose score does not count. A
+ * pattern without order has no next step, only some that are done.
  */
 export function stateOf({ done, of, steps, matches }: EntityProgress): string {
   if (done === of && !matches) return t("Not among them");
@@ -31,7 +31,7 @@ export function stateOf({ done, of, steps, matches }: EntityProgress): string {
   return isPrefix ? t("Step {done} of {of}", { done, of }) : t("{done} of {of} steps", { done, of });
 }
 
-/** "2 match, 40 more have done some steps."; a pattern of distances alone (`isMeasured`) has no half-way: everybody has all of them. */
+/** "2 match, 40 more have done some steps."; a pattern of distances only (`isMeasured`) has no partial matches. */
 export function progressWords(total: number, matching: number, isMeasured: boolean): string {
   if (isMeasured)
     return tn("1 of {total} that were measured matches.", "{count} of {total} that were measured match.", matching, {
@@ -41,17 +41,17 @@ export function progressWords(total: number, matching: number, isMeasured: boole
   return t("{matches}, {total} more have done some steps.", { matches, total: formatNumber(total - matching) });
 }
 
-/** The steps that are not done, by place: of an ordered pattern the first is the next one. */
+/** The indices of the steps not done; of an ordered pattern the first is the next one. */
 export function missingSteps({ steps }: EntityProgress): number[] {
   return steps.flatMap((step, i) => (step === null ? [i] : []));
 }
 
-/** Begun, and not yet an answer. Being outside of something, or at some distance, does not count as begun: most entities are. */
+/** Begun, but not yet an answer. Being outside, or at some distance, does not count as begun: that holds for most entities. */
 export function isHalfDone({ done, of, steps }: EntityProgress, pattern: readonly MotionStep[]): boolean {
   return done < of && steps.some((step, i) => step !== null && pattern[i]?.sense === "inside");
 }
 
-/** A match of the preview in the same shape: its evidence items are named P1, P2, ... by step. */
+/** A match of the preview in the same form: its evidence items are named P1, P2, ... by step. */
 export function ofDetection({ entities, evidence, value }: Detection, of: number): EntityProgress {
   const steps: (Witness | null)[] = Array.from({ length: of }, () => null);
   for (const { variable, t, x, y } of evidence) {

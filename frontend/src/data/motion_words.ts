@@ -42,7 +42,7 @@ function orderWords(before: number | null, i: number): string {
   return before === i - 1 ? t("after the step before") : t("after step {before}", { before: before + 1 });
 }
 
-/** A fault of a step names the step; one without a place gets no other message. */
+/** A fault of a step names the step; a fault without one is returned unchanged. */
 export function faultWords({ pointer, message }: { pointer: string; message: string }, steps: readonly MotionStep[]): string {
   const place = /^\/predicates\/(\d+)/.exec(pointer)?.[1];
   if (place === undefined) return message;

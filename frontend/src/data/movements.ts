@@ -1,13 +1,13 @@
 /**
- * A span of the past as the server sends it for playback: samples of all entities in columns, in order of time. Times
+ * A span of the past for playback: samples of all entities in columns, in order of time. Times
  * are in the feed's unit.
  */
 
 export interface Movements {
-  /** Holds for instants t with from <= t < to. */
+  /** Valid for instants t with from <= t < to. */
   from: number;
   to: number;
-  /** The oldest time in the log; null in an empty one. */
+  /** The oldest time in the log; null if it is empty. */
   begin: number | null;
   entities: string[];
   /** Sorted; samples before `from` give the positions at `from`. */
@@ -16,12 +16,12 @@ export interface Movements {
   y: Float64Array;
   /** Index into `entities`. */
   entity: Int32Array;
-  /** Positions of samples: those of entity e, in order of time, stand from `starts[e]` up to `starts[e + 1]`. */
+  /** Indices of samples: those of entity e, in order of time, are at `starts[e]` to `starts[e + 1]`, the end exclusive. */
   order: Int32Array;
   starts: Int32Array;
 }
 
-/** The parts of docs/api.md's binary answer. Throws RangeError when it is cut off. */
+/** Decodes the binary answer of docs/api.md. Throws RangeError if it is truncated. */
 export function parseMovements(data: ArrayBuffer): Movements {
   const length = new DataView(data).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length))) as {
@@ -49,7 +49,7 @@ export function parseMovements(data: ArrayBuffer): Movements {
   };
 }
 
-/** How many samples have times up to `t`. */
+/** How many samples have times up to and including `t`. */
 export function countUpTo({ t: times }: Movements, t: number): number {
   let [low, high] = [0, times.length];
   while (low < high) {
@@ -60,7 +60,7 @@ export function countUpTo({ t: times }: Movements, t: number): number {
   return low;
 }
 
-/** Positions of samples by entity, and in order of time: `order` and `starts` of Movements. */
+/** Indices of samples by entity, in order of time: `order` and `starts` of Movements. */
 function byEntity(entity: Int32Array, entities: number): [Int32Array, Int32Array] {
   const starts = new Int32Array(entities + 1);
   for (const e of entity) starts[e + 1]! += 1;
@@ -70,7 +70,7 @@ function byEntity(entity: Int32Array, entities: number): [Int32Array, Int32Array
   return [order, starts];
 }
 
-/** Positions of entity `e`'s last samples among the first `count`: as many as hold `places` places, each unlike the one before. */
+/** Indices of entity `e`'s last samples among the first `count`: as many as give `places` positions, each different from the previous. */
 export function lastSamples({ x, y, starts, order }: Movements, e: number, count: number, places: number): Int32Array {
   const begin = starts[e]!;
   let end = starts[e + 1]!;

@@ -1,4 +1,4 @@
-/** How many are in a region: the entries of the editor, and the document they mean, both ways; with the count over time. Pure. */
+/** Conversion between editor entries and documents of the family `occupancy`, in both directions; and the count over time. Pure. */
 
 import type { Fault } from "../lib/api";
 import { integer, list, nullable, number, record } from "../lib/parse";
@@ -13,9 +13,9 @@ export type Counting = (typeof COUNTINGS)[number];
 
 export interface OccupancyEntries extends Watched {
   counting: Counting;
-  /** As it was typed. */
+  /** As typed. */
   count: string;
-  /** How long a report counts; null: until the next one. */
+  /** How long a report is valid; null: until the next one. */
   stale: Span;
   lasting: Span;
   where: unknown[];
@@ -24,7 +24,7 @@ export interface OccupancyEntries extends Watched {
 
 const OWN_KEYS = new Set(["family", "version", "region", "ranges", "count", "stale", "lasting", "where"]);
 
-/** A new query asks for five; entities that are silent for long no longer count. */
+/** A new query asks for five entities, and does not count those that have been silent for long. */
 export function fromDocument(document: Record<string, unknown>, feed: Feed): OccupancyEntries {
   const { count, stale, lasting, where } = document;
   const isNew = count === undefined;
@@ -55,7 +55,7 @@ export function toDocument(entries: OccupancyEntries): Record<string, unknown> {
   return document;
 }
 
-/** What is still empty, at the field to fill. */
+/** Faults for fields that are still empty. */
 export function faultInForm(fault: Fault, { place, region, ranges, count }: OccupancyEntries): Fault {
   if (fault.pointer === "" && place === "region" && region === null && fault.message.includes("'region'"))
     return { pointer: "/region", message: t("No region yet: draw one on the map, choose a stored one or bring a file.") };
@@ -70,14 +70,14 @@ export function faultInForm(fault: Fault, { place, region, ranges, count }: Occu
 export const countedAnswer = record({ from: nullable(number), to: nullable(number), rows: integer, steps: list(list(number)) });
 export type Counted = ReturnType<typeof countedAnswer>;
 
-/** One level of the count: from `from` to below `to`. */
+/** One level of the count: from `from` to `to`, the end exclusive. */
 export interface Level {
   from: number;
   to: number;
   count: number;
 }
 
-/** The levels between two times of a line of steps [t, count], each count that from its t on. */
+/** The levels between two times from steps [t, count], where each count holds from its t on. */
 export function levelsOf(steps: readonly (readonly number[])[], from: number, to: number): Level[] {
   const levels: Level[] = [];
   steps.forEach(([t = 0, count = 0], i) => {
@@ -87,7 +87,7 @@ export function levelsOf(steps: readonly (readonly number[])[], from: number, to
   return levels;
 }
 
-/** The path of a stepped line in a frame of `width` by `height`, the count 0 at the bottom and `most` at the top. */
+/** The SVG path of the stepped line in a frame of `width` by `height`, the count 0 at the bottom and `most` at the top. */
 export function steppedPath(levels: readonly Level[], most: number, width: number, height: number): string {
   const [first, last] = [levels[0], levels[levels.length - 1]];
   if (first === undefined || last === undefined) return "";
@@ -96,7 +96,7 @@ export function steppedPath(levels: readonly Level[], most: number, width: numbe
   return levels.map((level, i) => `${i === 0 ? "M" : "L"}${x(level.from)} ${y(level.count)}L${x(level.to)} ${y(level.count)}`).join("");
 }
 
-/** How many there were in the stretch, in words: the most of a query that waits for many, the fewest of one that waits for few. */
+/** The extreme count of the stretch as text: the greatest if the query waits for many, the least if it waits for few. */
 export function extremeWords(levels: readonly Level[], { counting }: Pick<OccupancyEntries, "counting">): string {
   const counts = levels.map(({ count }) => count);
   return counting === ">="
@@ -104,7 +104,7 @@ export function extremeWords(levels: readonly Level[], { counting }: Pick<Occupa
     : t("at least {value}", { value: formatNumber(Math.min(...counts)) });
 }
 
-/** Whether a count is as asked. */
+/** Whether a count satisfies the query. */
 export function isAsked(count: number, { counting, count: n }: Pick<OccupancyEntries, "counting" | "count">): boolean {
   return counting === ">=" ? count >= Number(n) : count <= Number(n);
 }

@@ -9,7 +9,7 @@ export type Overlay = ReturnType<typeof overlay>;
 /** Longer files are refused before they are read. */
 export const OVERLAY_BYTES = 20_000_000;
 
-/** A file's text as a FeatureCollection, or why it is none. */
+/** A file's text as a FeatureCollection, or why it is invalid. */
 export function collectionFrom(text: string): { collection: GeoJSON.FeatureCollection } | { fault: string } {
   let value: unknown;
   try {

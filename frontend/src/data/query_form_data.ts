@@ -1,4 +1,4 @@
-/** Entries of forms and the parts of a specification that they mean, both ways. Pure. */
+/** Conversion between entries of forms and parts of a specification, in both directions. Pure. */
 
 import type { Fault } from "../lib/api";
 import { isObject } from "../lib/parse";
@@ -16,7 +16,7 @@ export type SpanUnit = keyof typeof SPAN_UNITS | "ticks";
 
 const UNIT_NAMES: Record<SpanUnit, string> = { s: "second", min: "minute", h: "hour", d: "day", ticks: "tick" };
 
-/** The unit as it is written behind an amount: "minute" behind 1 and −1, else "minutes". */
+/** The unit after an amount: "minute" after 1 and −1, else "minutes". */
 export function unitName(unit: SpanUnit, amount: string): string {
   const value = amount.trim() === "" ? NaN : Number(amount.trim().replace(",", "."));
   return `${UNIT_NAMES[unit]}${Math.abs(value) === 1 ? "" : "s"}`;
@@ -87,19 +87,19 @@ export function emptyEntries(family: string, time: TimeUnit): CrossingEntries {
   };
 }
 
-/** Columns a range or a condition may name, with their types. */
+/** Columns that a range or a condition may use, with their types. */
 export function columnsOf(feed: Feed): Record<string, string> {
   return { x: "float", y: "float", ...feed.columns };
 }
 
-/** The columns a range may name. */
+/** The columns that a range may use. */
 export function numericColumns(feed: Feed): string[] {
   return Object.entries(columnsOf(feed))
     .filter(([, type]) => type === "float" || type === "int")
     .map(([name]) => name);
 }
 
-/** The document for these entries; what is not filled in is left out, so that the server names it as missing. */
+/** The document for these entries; empty fields are left out, so that the server reports them as missing. */
 export function toSpecification(entries: CrossingEntries): Record<string, unknown> {
   const document: Record<string, unknown> = { ...entries.others, family: entries.family, version: 1, ...writtenWatched(entries) };
   if (entries.family === "transition") {
@@ -111,8 +111,8 @@ export function toSpecification(entries: CrossingEntries): Record<string, unknow
 }
 
 /**
- * What is still empty in the form in its own words, at the field to fill: the server speaks of keys, and lays a missing
- * one to the whole document.
+ * Faults for empty fields in the words of the form: the server would name keys, and attach a missing one to the whole
+ * document.
  */
 export function faultInForm(fault: Fault, { place, region, ranges, within }: CrossingEntries): Fault {
   const missing = fault.pointer === "" ? /'(\w+)'/.exec(fault.message)?.[1] : undefined;
@@ -124,7 +124,7 @@ export function faultInForm(fault: Fault, { place, region, ranges, within }: Cro
   return fault;
 }
 
-/** Options that are off are left out; so are those that need a region where ranges are watched. */
+/** Options that are off are left out, and so are options that need a region when ranges are watched. */
 function options(entries: CrossingEntries): Record<string, unknown> {
   const written: Record<string, unknown> = {};
   if (entries.place === "region") {
@@ -139,7 +139,7 @@ function options(entries: CrossingEntries): Record<string, unknown> {
   return written;
 }
 
-/** Whether any of the options is set that the form keeps folded away. */
+/** Whether any option is set that the form hides by default. */
 export function hasOptions(entries: CrossingEntries): boolean {
   return (
     entries.segments ||
@@ -171,7 +171,7 @@ function single(text: string, type: string): unknown {
   return bound(text) ?? "";
 }
 
-/** "PT3M" for 3 minutes, a number for ticks; null when nothing sensible was typed. */
+/** "PT3M" for 3 minutes, a number for ticks; null for invalid input. */
 export function toDuration(amount: string, unit: SpanUnit): string | number | null {
   const value = Number(amount.trim().replace(",", "."));
   if (amount.trim() === "" || !Number.isFinite(value) || value < 0) return null;
@@ -200,7 +200,7 @@ export function fromSpecification(document: Record<string, unknown>, time: TimeU
   return readOptions(document, entries);
 }
 
-/** A new document keeps the form's defaults; an existing one is shown as it is. */
+/** A new document keeps the form's defaults; an existing one is shown unchanged. */
 function readTransition(document: Record<string, unknown>, entries: CrossingEntries): void {
   const { within, types } = document;
   if (within === undefined && types === undefined) return;
@@ -219,12 +219,12 @@ function readOptions(document: Record<string, unknown>, entries: CrossingEntries
   return entries;
 }
 
-/** Rows of a form for the conditions of a document; other values are left out. */
+/** Form rows for the conditions of a document; invalid values are left out. */
 export function fromConditions(conditions: unknown): ConditionEntry[] {
   return Array.isArray(conditions) ? conditions.flatMap(condition) : [];
 }
 
-/** Conditions of a document for the rows of a form: each constant in the type of its column. */
+/** Conditions of a document from form rows: each constant in the type of its column. */
 export function toConditions(entries: readonly ConditionEntry[], feed: Feed): unknown[] {
   const columns = columnsOf(feed);
   return entries
@@ -242,7 +242,7 @@ function shown(value: unknown): string {
   return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : "";
 }
 
-/** Which kinds of answers the entries can give. */
+/** The kinds of answers that the entries can give. */
 export function kindsOf(entries: CrossingEntries): string[] {
   return entries.family === "border" ? ["in", "out"] : entries.types;
 }

@@ -1,15 +1,15 @@
-/** The list of queries: which are shown, and in which folders they lie. Pure. */
+/** The list of queries: which are shown, and in which folders. Pure. */
 
 import type { QueryRow } from "../lib/shapes";
 
 type Filed = Pick<QueryRow, "folder" | "tags">;
 
 export interface Wanted {
-  /** Part of a name or sentence, in any case. */
+  /** Part of a name or sentence, ignoring case. */
   text: string;
   feed: string;
   tag: string;
-  /** The id of the one whose queries alone are wanted; null: everybody's. */
+  /** The id of the owner whose queries are shown; null: all. */
   owner: string | null;
 }
 
@@ -23,7 +23,7 @@ export function matching(rows: readonly QueryRow[], { text, feed, tag, owner }: 
   return rows.filter(isShown);
 }
 
-/** Folders in the order of their names, those of no folder last; the rows of each in their order. */
+/** Folders by name, rows without a folder last; the rows of each keep their order. */
 export function byFolder<Row extends Filed>(rows: readonly Row[]): [folder: string, rows: Row[]][] {
   const found = new Map<string, Row[]>();
   for (const row of rows) found.set(row.folder, [...(found.get(row.folder) ?? []), row]);
@@ -38,17 +38,17 @@ export function tagsOf(rows: readonly Filed[]): string[] {
   return [...new Set(rows.flatMap((row) => row.tags))].sort((a, b) => a.localeCompare(b));
 }
 
-/** Tags as typed, with commas between, each once. */
+/** Comma-separated tags without duplicates. */
 export function tagsOfText(text: string): string[] {
   return [...new Set(text.split(",").map((tag) => tag.trim()))].filter((tag) => tag !== "");
 }
 
-/** The name that copies of a query, and of its copies, begin with. */
+/** The name without the suffix of a copy, from which names of further copies are made. */
 export function copyStem(name: string): string {
   return name.replace(/ \(copy(?: \d+)?\)$/, "");
 }
 
-/** `name`, or the first of it with a number that is not taken. */
+/** `name`, or the first free name made of it and a number. */
 export function freeName(name: string, taken: readonly string[]): string {
   for (let i = 1; ; i++) {
     const tried = i === 1 ? name : `${name.slice(0, 94)} ${i}`;
@@ -56,7 +56,7 @@ export function freeName(name: string, taken: readonly string[]): string {
   }
 }
 
-/** A name for a copy that is not taken. */
+/** A free name for a copy. */
 export function copyName(name: string, taken: readonly string[]): string {
   const stem = copyStem(name);
   for (let i = 1; ; i++) {

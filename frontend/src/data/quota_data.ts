@@ -1,4 +1,4 @@
-/** How much a user or a team may have, and has. */
+/** Quotas of a user or a team, and their use. */
 
 import { integer, list, nullable, record, string } from "../lib/parse";
 
@@ -6,8 +6,8 @@ export const quotas = list(record({ name: string, what: string, limit: integer, 
 export type Quota = ReturnType<typeof quotas>[number];
 
 /**
- * What was entered, by name, where it says something new: null for an empty field, which brings the server's quota back.
- * What is no number goes as it is: the server refuses it.
+ * The changed quotas by name: null for an empty field, which restores the server's default.
+ * An invalid number is sent unchanged: the server refuses it.
  */
 export function changedLimits(rows: readonly Quota[], entered: Readonly<Record<string, string>>): Record<string, number | string | null> {
   const changed: Record<string, number | string | null> = {};
@@ -19,7 +19,7 @@ export function changedLimits(rows: readonly Quota[], entered: Readonly<Record<s
   return changed;
 }
 
-/** How full it is, between 0 and 1; null where nothing is counted or nothing is allowed. */
+/** The share in use, between 0 and 1; null if nothing is counted or nothing is allowed. */
 export function fullness({ used, limit }: Quota): number | null {
   return used === null || limit === 0 ? null : Math.min(1, used / limit);
 }

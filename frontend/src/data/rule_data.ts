@@ -1,4 +1,4 @@
-/** Routing rules as the API returns them, and in words. */
+/** Routing rules in the form of the API, and as text. */
 
 import { SEVERITY_NAMES } from "../lib/words";
 import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
@@ -36,13 +36,13 @@ const route = record({
   messages: integer,
   alerts: list(record({ id, query_name: string, entities: list(string), severity })),
 });
-/** `alerts` of the `opened` ones were looked at, the newest. */
+/** Only the newest `alerts` of the `opened` ones were evaluated. */
 export const dryRun = record({ opened: integer, alerts: integer, unreached: integer, results: list(route) });
 export type DryRun = ReturnType<typeof dryRun>;
 
 export const DAYS = [t("Monday"), t("Tuesday"), t("Wednesday"), t("Thursday"), t("Friday"), t("Saturday"), t("Sunday")];
 
-/** What the rule asks for: "High and above · yard · 1 query · tag harbour · 22:00 to 06:00 · after 10 min without acknowledgement". */
+/** The conditions of the rule: "High and above · yard · 1 query · tag harbour · 22:00 to 06:00 · after 10 min without acknowledgement". */
 export function conditionWords(one: Rule): string {
   const span =
     one.from_time === null && one.until_time === null
@@ -63,7 +63,7 @@ export function conditionWords(one: Rule): string {
     .join(" · ");
 }
 
-/** "22:00:00" as "22:00"; none is midnight. */
+/** "22:00:00" as "22:00"; null is midnight. */
 function clock(time: string | null): string {
   return time === null ? "00:00" : time.slice(0, 5);
 }

@@ -1,6 +1,6 @@
 /**
- * Stretches of a feed's history, in its unit: those that rules are tried on to explain an answer, and the address that
- * asks for one. Pure.
+ * Stretches of a feed's history, in its unit, on which rules are tried to explain an answer, and their form in the
+ * page's address. Pure.
  */
 
 import { formatSpan, type TimeUnit } from "../lib/time";
@@ -11,33 +11,33 @@ export interface Stretch {
   to: number;
 }
 
-/** The fluent or event that an answer is of, and the moment of it that is to be explained. */
+/** The fluent or event of the answer, and the instant that is explained. */
 export interface Answer {
   what: string;
   args: readonly string[];
   at: number;
 }
 
-/** A stretch that rules are tried on at once, and the answer that is looked at first. */
+/** A stretch on which rules are tried at once, and the answer that is shown first. */
 export interface Wish extends Stretch {
   answer: Answer | null;
-  /** The version of the query whose rules apply; null: the newest. */
+  /** The query version whose rules apply; null: the newest. */
   version: number | null;
 }
 
 /** The length of a minute on a feed of ticks, as on the server. */
 const MINUTE = { ms: 60_000, ticks: 1500 } as const;
-/** Busy feeds bring more rows in a longer time than are tried at once. Ticks may be as long as they like. */
+/** The longest stretch that is tried at once: busy feeds have more rows than that in a longer time. Ticks have no limit. */
 const MOST_BEFORE = { ms: 15 * MINUTE.ms, ticks: Infinity } as const;
 
-/** Minutes as the feed counts: "10 min", "15,000 ticks". */
+/** The length in the feed's unit: "10 min", "15,000 ticks". */
 export function minuteWords(minutes: number, unit: TimeUnit): string {
   return formatSpan(minutes * MINUTE[unit], unit);
 }
 
 /**
- * Where to look for what led to an answer of rules that remember for `memory`: the whole of it with what came before; of a long one
- * apart what began and what ended it. What must last before it is an answer is none yet at its beginning, so that one goes on for as long.
+ * Where to look for the causes of an answer of rules with a window of `memory`: all of it and the time before; for a long answer
+ * its beginning and its end separately. A condition with a duration may not hold yet at the beginning, so that stretch lasts longer.
  */
 export function stretchesOf(
   { start, end }: { start: number; end: number | null },
@@ -55,7 +55,7 @@ export function stretchesOf(
   ];
 }
 
-/** The query's page trying its rules, those of `version`, on a stretch. */
+/** The address of the query's page that tries the rules of `version` on a stretch. */
 export function tryAddress(query: string, { from, to }: Stretch, { what, args, at }: Answer, version: number | null): string {
   const search = new URLSearchParams({
     ...(version === null ? {} : { version: String(version) }),

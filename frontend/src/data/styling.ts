@@ -1,4 +1,4 @@
-/** Colours of entities by an attribute: a few classes that a legend can name. Pure. */
+/** Colours of entities by an attribute: a few classes with a legend. Pure. */
 
 import { anything, isObject, list, record, string, type Parser } from "../lib/parse";
 import { formatNumber } from "../lib/time";
@@ -12,31 +12,31 @@ export const attributeValues = record({ names: list(string), values: valuesByEnt
 
 export interface StyleClass {
   label: string;
-  /** Position in a palette; null: without a value of its own. */
+  /** Index in a palette; null: no colour. */
   place: number | null;
 }
 
 export interface Styling {
-  /** `steps`: classes in order, coloured along a scale; else each has its own hue. */
+  /** `steps`: ordered classes, coloured along a scale; else each class has its own hue. */
   kind: "steps" | "names";
   classes: StyleClass[];
-  /** The class of a value, as its position in `classes`. */
+  /** The class of a value, as an index of `classes`. */
   of: (value: unknown) => number;
 }
 
-/** More names than this share the class "Other". */
+/** Further names share the class "Other". */
 const MOST_NAMES = 8;
 export const STEPS = 5;
 const NONE = t("No value");
 
-/** Classes for these values: steps when all are numbers that differ, else one for each of the most frequent names. */
+/** Classes for these values: steps if all are numbers and differ, else one for each of the most frequent names. */
 export function stylingOf(values: readonly unknown[], format: (value: number) => string = formatNumber): Styling {
   const known = values.filter((value) => value !== null && value !== undefined && value !== "");
   const numbers = known.filter((value) => typeof value === "number");
   return (numbers.length === known.length ? steps(numbers, format) : null) ?? names(known);
 }
 
-/** Between the 2nd and the 98th percentile, on round bounds: one odd value does not take the whole scale. */
+/** Between the 2nd and the 98th percentile, with round bounds: one outlier does not take the whole scale. */
 function steps(numbers: number[], format: (value: number) => string): Styling | null {
   const sorted = Float64Array.from(numbers).sort();
   const at = (share: number): number => sorted[Math.round(share * (sorted.length - 1))] ?? NaN;
@@ -64,7 +64,7 @@ function roundStep(least: number): number | null {
   return ([1, 2, 5].find((factor) => factor * power >= least * (1 - 1e-9)) ?? 10) * power;
 }
 
-/** In alphabetical order, so that a name keeps its colour while counts change. */
+/** In alphabetical order, so that a name keeps its colour when counts change. */
 function names(known: unknown[]): Styling {
   const counts = new Map<string, number>();
   for (const value of known) counts.set(textOf(value), (counts.get(textOf(value)) ?? 0) + 1);

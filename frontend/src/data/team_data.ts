@@ -1,4 +1,4 @@
-/** Teams, members, invitations and people as the API returns them. */
+/** Teams, members, invitations and people in the form of the API. */
 
 import { boolean, id, list, nullable, oneOf, otherwise, record, string } from "../lib/parse";
 import { moment } from "../lib/shapes";
@@ -45,7 +45,7 @@ const KINDS: Record<string, (count: number) => string> = {
   channel: (count) => tn("1 channel", "{count} channels", count),
 };
 
-/** The transferred objects in words: "2 queries, 1 feed". */
+/** The transferred objects as text: "2 queries, 1 feed". */
 export function countsText(counts: Record<string, number>): string {
   const parts = Object.entries(counts).map(([kind, count]) => KINDS[kind]?.(count) ?? `${count} ${kind}`);
   return parts.length === 0 ? t("nothing") : parts.join(", ");

@@ -7,23 +7,23 @@ export interface TimelineRow {
   kind: "query" | "lane";
   query: string;
   label: string;
-  /** Indices into the query's columns, by start; those of a query row are all that pass the filter. */
+  /** Indices in the query's columns, by start; a query row has all that pass the filter. */
   items: Int32Array;
-  /** The items that still hold: retracted ones are shown, but not counted. */
+  /** The number of items that still hold: retracted ones are shown, but not counted. */
   count: number;
-  /** For each item the greatest end up to it, so that the first visible one is found by bisection. */
+  /** For each item the greatest end of all up to it, so that a binary search finds the first visible one. */
   reach: Float64Array;
   /** CSS pixels from the top of all rows. */
   top: number;
   height: number;
   isExpanded: boolean;
-  /** Intervals that found no room in the lanes shown. */
+  /** The number of intervals for which no lane was free. */
   hidden: number;
 }
 
 export const QUERY_ROW_PX = 28;
 export const LANE_ROW_PX = 20;
-/** With more lanes than this a query is packed into shared lanes instead of one for each grounding. */
+/** With more lanes than this, intervals of a query share lanes instead of one for each grounding. */
 const MOST_OWN_LANES = 40;
 const MOST_PACKED_LANES = 24;
 
@@ -64,8 +64,8 @@ export function makeRows(queries: readonly QueryIntervals[], options: RowOptions
 }
 
 /**
- * When nothing of the rows lies within [t0, t1]: the interval that ended last before it, else the first one after it.
- * Null when something does, or there is none.
+ * The interval nearest to [t0, t1] if nothing of the rows lies within: the last one before it, else the first one after it.
+ * Null if something lies within, or there are no intervals.
  */
 export function outOfSight(
   rows: readonly TimelineRow[],
@@ -89,8 +89,8 @@ export function outOfSight(
 }
 
 /**
- * Where to scroll when rows came or went: the rows of the query chosen stay where they are seen, else the first row in sight.
- * At the very top, with nothing chosen, it stays the top. CSS pixels; `room` is the height in sight.
+ * The scroll position after rows were added or removed: keeps the rows of the selected query in place, else the first visible
+ * row. At the top without a selection it stays at the top. CSS pixels; `room` is the visible height.
  */
 export function keptScroll(
   before: readonly TimelineRow[],
@@ -112,7 +112,7 @@ interface Arranged {
   lanes?: Lanes;
 }
 
-/** Columns never change, so what was arranged once holds until new columns or another choice of entities come. */
+/** Columns are immutable, so a layout is valid until there are new columns or another choice of entities. */
 const known = new WeakMap<QueryIntervals, Arranged>();
 
 function arranged(columns: QueryIntervals, entities: ReadonlySet<string> | null): Arranged {
@@ -171,7 +171,7 @@ function lanesOf(columns: QueryIntervals, items: Int32Array): Lanes {
   return { shown: ordered.map(([lane, list]) => shownLane(columns, columns.lanes[lane]!, list)), hidden: 0 };
 }
 
-/** Intervals laid one after another into the first lane that is free; past intervals keep their lane as new ones come. */
+/** Puts each interval into the first free lane; past intervals keep their lane when new ones arrive. */
 function packed(columns: QueryIntervals, items: Int32Array): Lanes {
   const ends: number[] = [];
   const lanes: number[][] = [];
@@ -194,7 +194,7 @@ function packed(columns: QueryIntervals, items: Int32Array): Lanes {
   return { shown: lanes.map((list) => shownLane(columns, "", list)), hidden };
 }
 
-/** First position in `row.items` that may reach `t` or later. */
+/** First index in `row.items` that may reach `t` or later. */
 export function firstReaching(row: TimelineRow, t: number): number {
   let [low, high] = [0, row.reach.length];
   while (low < high) {
@@ -205,7 +205,7 @@ export function firstReaching(row: TimelineRow, t: number): number {
   return low;
 }
 
-/** The items of the row that touch [t0, t1], by start, with where each stops: open ones at `now`. */
+/** The items of the row that overlap [t0, t1], by start, with their ends: open items end at `now`. */
 function eachTouching(
   row: TimelineRow,
   columns: QueryIntervals,
@@ -225,8 +225,8 @@ function eachTouching(
 }
 
 /**
- * Rectangles of a row, in CSS pixels: what is closer than a pixel becomes one. `emit` gets the left and right edge, the
- * item (-1 for several) and how many it stands for. Open items end at `now`.
+ * Rectangles of a row, in CSS pixels: items closer than a pixel are merged. `emit` gets the left and right edge, the
+ * item (-1 for several) and the number of items. Open items end at `now`.
  */
 export function merge(
   row: TimelineRow,
@@ -254,7 +254,7 @@ export function merge(
   if (count > 0) emit(left, right, item, count);
 }
 
-/** How many items of the row touch each pixel column, into `counts` (length = width); returns the greatest. */
+/** How many items of the row overlap each pixel column, into `counts` (length = width); returns the greatest. */
 export function density(row: TimelineRow, columns: QueryIntervals, t0: number, t1: number, now: number, counts: Int32Array): number {
   const width = counts.length - 1;
   const scale = width / (t1 - t0);
@@ -273,7 +273,7 @@ export function density(row: TimelineRow, columns: QueryIntervals, t0: number, t
   return most;
 }
 
-/** The item of the row nearest to the moment `t`, within `slack` (in the feed's unit); the shortest of those that contain it. */
+/** The item of the row nearest to the instant `t`, within `slack` (in the feed's unit); the shortest of those that contain it. */
 export function itemAt(row: TimelineRow, columns: QueryIntervals, t: number, slack: number, now: number): number | null {
   let [best, bestScore] = [-1, Infinity];
   eachTouching(row, columns, t - slack, t + slack, now, (i, start, stop) => {

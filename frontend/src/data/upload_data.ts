@@ -1,4 +1,4 @@
-/** The server's analysis of an uploaded file, and the user's changes to its reading. */
+/** The server's analysis of an uploaded file, and the user's changes to its mapping. */
 
 import { anything, boolean, four, integer, list, nullable, number, oneOf, otherwise, record, string, type Parser } from "../lib/parse";
 import { t } from "../lib/texts";
@@ -124,12 +124,12 @@ export const STATE_WORDS: Record<Upload["state"], string> = {
   failed: t("Failed"),
 };
 
-/** Keys that say how the file is taken apart: with another value its columns may be others, and what was chosen of them is void. */
+/** Keys that change how the file is parsed: its columns may change, so choices about columns are dropped. */
 const LAYOUT = ["kind", "encoding", "delimiter", "header", "sheet"] as const;
 const PLACES = ["time", "entity", "x", "y", "event", "place_format", "crs"] as const;
 export type Chosen = Partial<Reading>;
 
-/** The choices after `change`: the server guesses the rest again. */
+/** The choices after `change`: the server guesses everything else again. */
 export function afterChange(chosen: Chosen, change: Chosen): Chosen {
   const keys = Object.keys(change) as (keyof Reading)[];
   if (keys.some((key) => (LAYOUT as readonly string[]).includes(key))) {
@@ -146,7 +146,7 @@ export function afterChange(chosen: Chosen, change: Chosen): Chosen {
   return next;
 }
 
-/** A name for a feed, of the file's. */
+/** A feed name from the file name. */
 export function feedName(file: string): string {
   const plain = plainName(file)
     .toLowerCase()
@@ -155,7 +155,7 @@ export function feedName(file: string): string {
   return plain.slice(0, 63) || "feed";
 }
 
-/** What of the file the feed cannot use, or only otherwise than it stands there: sentences for the reader, worst first. */
+/** What the feed cannot use of the file, or only in another form: sentences for the reader, worst first. */
 export function differences(
   { into, from, to, reading }: Pick<Inspection, "into" | "from" | "to" | "reading">,
   clock: (t: number) => string,
@@ -189,7 +189,7 @@ function names(all: readonly string[]): string {
   return all.length < 2 ? all.join("") : t("{some} and {last}", { some: all.slice(0, -1).join(", "), last: all[all.length - 1]! });
 }
 
-/** `name`, or the first of it with a number that no feed in `taken` has. */
+/** `name`, or the first free name made of it and a number; `taken` are names of feeds. */
 export function freeFeedName(name: string, taken: readonly string[]): string {
   for (let i = 1; ; i++) {
     const tried = i === 1 ? name : `${name.slice(0, 58)}-${i}`;
@@ -197,7 +197,7 @@ export function freeFeedName(name: string, taken: readonly string[]): string {
   }
 }
 
-/** A title for a feed, of the file's name: "liverpool_route-14.csv.gz" is "Liverpool route 14". */
+/** A feed title from the file name: "liverpool_route-14.csv.gz" becomes "Liverpool route 14". */
 export function feedTitle(file: string): string {
   const words = plainName(file)
     .replace(/[_\s]+|(?<=\p{L})-(?=\p{L}|\d)/gu, " ")
@@ -205,12 +205,12 @@ export function feedTitle(file: string): string {
   return words === "" ? file : `${words[0]!.toUpperCase()}${words.slice(1)}`.slice(0, 100);
 }
 
-/** The name without what says its format. */
+/** The name without the suffixes of its format. */
 function plainName(file: string): string {
   return file.replace(/(\.[a-z][a-z0-9]{0,7}){1,2}$/i, "");
 }
 
-/** How far a file is on its way, from 0 to 1: reading is half of it. */
+/** The progress of a file, from 0 to 1: reading is half of it. */
 export function progress(row: Upload): number {
   if (row.state === "uploading") return row.size === 0 ? 0 : row.offset / row.size;
   if (row.state === "done") return 1;
@@ -229,7 +229,7 @@ function span(seconds: number): string {
   return seconds >= 60 ? `${seconds / 60} min` : `${seconds} s`;
 }
 
-/** UTM of a zone that nothing names: no row is read before it is chosen. */
+/** UTM with an unknown zone: no row is read before the zone is chosen. */
 export const UTM = "UTM";
 
 export const PLACE_FORMATS: readonly (readonly [string, string])[] = [

@@ -2,17 +2,17 @@
 
 export interface ViewState {
   feed: string | null;
-  /** Queries not shown. */
+  /** Hidden queries. */
   hidden: string[];
-  /** Entities picked on the map or by search; none means all. */
+  /** Entities selected on the map or by search; none means all. */
   entities: string[];
-  /** The detection whose details are open. */
+  /** The detection with open details. */
   detection: string | null;
   /** Brushed time range, in the feed's unit, half-open. */
   range: [number, number] | null;
-  /** Time window of the timeline; null follows the feed's clock with `span`. */
+  /** Time window of the timeline; null: it follows the feed's clock with length `span`. */
   window: [number, number] | null;
-  /** The instant that the page shows, within `window`; null is the present, or with a window the last instant of it. */
+  /** The instant that the page shows, within `window`; null is the present, or with a window its last instant. */
   instant: number | null;
   /** Length of the window while it follows, in the feed's unit; null is the feed's default. */
   span: number | null;
@@ -49,7 +49,7 @@ function pairOf(text: string | null): [number, number] | null {
   return found !== null && found[0]! < found[1]! ? [found[0]!, found[1]!] : null;
 }
 
-/** Whatever is malformed in an address is left out; the rest still counts. */
+/** Malformed parts of an address are ignored; the others apply. */
 export function fromSearch(search: string): ViewState {
   const at = new URLSearchParams(search);
   const place = numbers(at.get("at"), 3);
@@ -77,7 +77,7 @@ export function toSearch(state: ViewState): string {
   if (state.detection !== null) at.set("detection", state.detection);
   if (state.range !== null) at.set("range", state.range.map(Math.round).join(SEPARATOR));
   if (state.window !== null) at.set("window", state.window.map(Math.round).join(SEPARATOR));
-  // As clocks show it: rounded up, the last instant of a second would be another second to who opens the link.
+  // Rounded up, as clocks show it: else the last instant of a second would be shown as another second by the link.
   if (state.instant !== null) at.set("t", String(Math.floor(state.instant)));
   if (state.span !== null) at.set("span", String(Math.round(state.span)));
   if (state.map !== null) at.set("at", [state.map.x, state.map.y, state.map.zoom].join(SEPARATOR));

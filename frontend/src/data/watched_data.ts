@@ -1,4 +1,4 @@
-/** The watched object of a query: one region, or a range of values for each of some columns. Pure. */
+/** What a query watches: one region, or a range of values for some columns. Pure. */
 
 import { isObject } from "../lib/parse";
 import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
@@ -6,15 +6,15 @@ import { bound } from "./document_data";
 
 export interface RangeEntry {
   column: string;
-  /** Inclusive; empty is unbounded. */
+  /** Inclusive; empty: unbounded. */
   low: string;
-  /** Exclusive; empty is unbounded. */
+  /** Exclusive; empty: unbounded. */
   high: string;
 }
 
 export interface Watched {
   place: "region" | "ranges";
-  /** As in the document: a geometry, a circle or a reference; null while there is none. */
+  /** As in the document: a geometry, a circle or a reference; null while nothing is chosen. */
   region: Geometry | Reference | null;
   ranges: RangeEntry[];
 }
@@ -34,7 +34,7 @@ function limit(bounds: unknown, i: number): string {
   return typeof value === "number" || typeof value === "string" ? String(value) : "";
 }
 
-/** The keys of a document; what is not filled in is left out, so that the server names it as missing. */
+/** The keys of a document; empty fields are left out, so that the server reports them as missing. */
 export function writtenWatched({ place, region, ranges }: Watched): Record<string, unknown> {
   if (place === "ranges")
     return {

@@ -13,7 +13,7 @@ export interface QueryPanelHandlers {
   onHover: (query: QueryRow | null) => void;
   onClose: () => void;
   newQueryUrl: () => string;
-  /** Stands below the list. */
+  /** Shown below the list. */
   below: HTMLElement;
 }
 
@@ -93,7 +93,7 @@ export class QueryPanelView {
     this.showState();
   }
 
-  /** The list is one stop of the tabulator key: the entry that had the focus last, else the first. Arrow keys go through it. */
+  /** The list is one tab stop: the entry that had the focus last, else the first. Arrow keys move within it. */
   private keepStop(target: EventTarget | null): void {
     const entries = [...this.entries.values()];
     const current = entries.find(({ element }) => target instanceof Node && element.contains(target)) ?? entries[0];
@@ -114,7 +114,7 @@ export class QueryPanelView {
     next.element.querySelector<HTMLElement>(isBox ? "input" : "button")?.focus();
   }
 
-  /** Chips for the entities that narrow everything down. */
+  /** Chips for the entities by which everything is filtered. */
   setEntities(entities: readonly string[], onRemove: (entity: string) => void, onClear: () => void): void {
     const chips = entities
       .slice(0, 6)
@@ -135,14 +135,14 @@ export class QueryPanelView {
     );
   }
 
-  /** `isLive`: what is open is so now, else at the instant shown. */
+  /** `isLive`: open answers are those of now, else of the instant shown. */
   setCounts(counts: ReadonlyMap<string, { total: number; open: number }>, isLive: boolean): void {
     for (const [id, entry] of this.entries) {
       const { total, open } = counts.get(id) ?? { total: 0, open: 0 };
       const text = total === 0 ? "–" : formatNumber(total);
-      const said = `${text}|${open}|${isLive}`;
-      if (entry.count.dataset["text"] === said) continue;
-      entry.count.dataset["text"] = said;
+      const shown = `${text}|${open}|${isLive}`;
+      if (entry.count.dataset["text"] === shown) continue;
+      entry.count.dataset["text"] = shown;
       replace(
         entry.count,
         h("div", {}, text),

@@ -1,4 +1,4 @@
-/** The editor of rule programs: templates, the rules' text, what goes in and comes out, and a sandbox. */
+/** The editor of rule programs: templates, the rules' text, inputs and outputs, and a sandbox. */
 
 import "../../styles/calculus.css";
 import { fromCalculus, outputsOf, toCalculus, withInputs, type CalculusEntries } from "../../data/calculus_document_data";
@@ -25,7 +25,7 @@ class CalculusEditor {
   private readonly outputs = h("div", { class: "calculus-outputs", "data-pointer": "/outputs", role: "group", "aria-label": t("Answers") });
   private readonly areas = h("div", { class: "stack", "data-pointer": "/areas" });
   private readonly times = h("div", { class: "stack" });
-  private readonly said = h("p", { class: "small muted", hidden: true });
+  private readonly sentence = h("p", { class: "small muted", hidden: true });
   private window!: DurationField;
   private step!: DurationField;
   private shownOutputs = "";
@@ -63,7 +63,7 @@ class CalculusEditor {
         h("h2", {}, t("Rules")),
         h("span", { class: "hint" }, t("RTEC’s notation; Ctrl+Space lists what can be written here.")),
       ),
-      this.said,
+      this.sentence,
       this.rules.element,
     );
     this.stage.append(gallery.element, h("div", { class: "calculus-work" }, text, this.sandbox.element));
@@ -96,13 +96,13 @@ class CalculusEditor {
     this.rules.close();
   }
 
-  /** A template's specification takes the place of what was written; what the form does not show stays. */
+  /** A template's specification replaces the document; keys that the form does not show are kept. */
   private take(specification: Record<string, unknown>, sentence: string): void {
     const { others } = this.entries;
     this.entries = fromCalculus({ ...others, ...specification }, this.context.feed);
     this.rules.setText(this.entries.program);
-    replace(this.said, icon("layers"), ` ${sentence}`);
-    this.said.hidden = false;
+    replace(this.sentence, icon("layers"), ` ${sentence}`);
+    this.sentence.hidden = false;
     this.showTimes();
     this.changed();
   }
@@ -194,14 +194,14 @@ class CalculusEditor {
   }
 
   /** The names of regions in the text: each is one of `areas`, or a stored region of that name. */
-  private showAreas(spoken: readonly string[]): void {
+  private showAreas(names: readonly string[]): void {
     const { regions, map } = this.context;
-    const key = JSON.stringify([spoken, this.entries.areas]);
+    const key = JSON.stringify([names, this.entries.areas]);
     if (key === this.shownAreas) return;
     this.shownAreas = key;
-    this.areas.closest("section")?.toggleAttribute("hidden", spoken.length === 0);
-    replace(this.areas, ...spoken.map((name) => this.area(name)));
-    const shapes = spoken.flatMap((name) => {
+    this.areas.closest("section")?.toggleAttribute("hidden", names.length === 0);
+    replace(this.areas, ...names.map((name) => this.area(name)));
+    const shapes = names.flatMap((name) => {
       const value = this.entries.areas[name] ?? { region: name };
       const geometry = isReference(value) ? (regions.find((row) => row.name === value.region)?.geometry ?? null) : asGeometry(value);
       return geometry === null ? [] : [{ id: `area-${name}`, geometry, label: name, active: false }];

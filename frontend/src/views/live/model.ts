@@ -1,4 +1,4 @@
-/** What the live page of one feed knows: queries, regions, answers, and the feed's present. No DOM. */
+/** The data of one feed's live page: queries, regions, answers, and the feed's present. No DOM. */
 
 import { t } from "../../lib/texts";
 import {
@@ -18,7 +18,7 @@ import type { EntityMark } from "../../data/entities_data";
 import type { Interval } from "../../data/interval";
 import { IntervalsData } from "../../data/intervals_data";
 import type { LiveData } from "../../data/live_data";
-import { spokenRegions } from "../../data/query_shapes";
+import { regionsOf } from "../../data/query_shapes";
 import type { ViewState } from "../../data/view_state";
 import { answerCounts, countedStretches, countWithin, type AnswerCounts } from "../../data/answer_counts";
 import { Clock } from "../../clock/clock";
@@ -32,31 +32,31 @@ import type { Zone } from "../../lib/time";
 import type { News } from "../../data/live_session";
 import type { DrawnRegion } from "../region_layer";
 
-/** A feed of ticks is played back as if there were so many in a millisecond. */
+/** For playback a feed of ticks is assumed to have this many per millisecond. */
 const TICKS_PER_MS = 1 / 40;
-/** Up to so many answers of a window are fetched one by one. */
+/** Up to this many answers of a window are fetched one by one. */
 const MOST_SINGLE = 10_000;
 const COUNT_STRETCHES = 400;
-/** A window that is being dragged or zoomed asks for nothing. */
+/** While a window is being dragged or zoomed nothing is requested. */
 const FILL_WAIT_MS = 150;
-/** So many answers are fetched for a step to the next one, of so many chosen entities. */
+/** How many answers are fetched for a step to the next one, and for how many selected entities. */
 const BESIDE = 100;
 const MOST_ASKED_FOR = 10;
-/** Queries asked for at once when their first answers come. */
+/** How many queries are requested at once when their first answers arrive. */
 const MOST_UNKNOWN = 20;
-/** A history whose newest row is older is a recording that has ended; and how much more than it the window shows. */
+/** A history whose newest row is older than this is a recording that has ended; and the margin of the window around it. */
 const ENDED_MS = 86_400_000;
 const BESIDE_RECORDING = 1.06;
 const byName = new Intl.Collator("en", { numeric: true });
 
-/** Queries that open alerts above those that do not, by severity. */
+/** The order of queries: those that open alerts first, by severity. */
 function rank(row: QueryRow): number {
   return row.alert_kinds.length === 0 ? -1 : SEVERITIES.indexOf(row.severity);
 }
 
 export interface Holding {
   marks: ReadonlyMap<string, EntityMark>;
-  /** By query, how many answers hold. */
+  /** The number of open answers by query. */
   open: ReadonlyMap<string, number>;
 }
 
@@ -71,17 +71,17 @@ export class LiveModel {
   );
   /** Answers from before the snapshot, fetched when the timeline went there. */
   readonly history = new Map<string, Detection>();
-  /** What was taken back, also before the page was opened. */
+  /** Retracted answers, also from before the page was opened. */
   private readonly retracted = new Map<string, Detection>();
-  /** Something changed that the timeline, the panel and the list have not shown yet. */
+  /** Changes that timeline, panel and list have not shown yet. */
   isDirty = false;
   isConnected = false;
   private queryById = new Map<string, QueryRow>();
-  /** By query and version, those that were asked for. */
+  /** The requested specifications by query and version. */
   private readonly versions = new Map<string, QueryVersion | "coming" | null>();
-  /** Of which time single answers are known. */
+  /** The stretches of time whose answers are loaded one by one. */
   readonly coverage = new Coverage();
-  /** How many answers there are where single ones are not known. */
+  /** Counts of answers elsewhere. */
   counts: AnswerCounts | null = null;
   private readonly filling = new Latest<[from: number, to: number]>(
     (signal, from, to) => this.fill(from, to, signal),
@@ -92,7 +92,7 @@ export class LiveModel {
     (error) => this.onFault(error),
   );
   private retractedFrom = Infinity;
-  /** Queries to ask for: of answers whose query is not known, or that have changed; and those that were not found. */
+  /** Queries to request: unknown ones with answers, and changed ones; and those that were not found. */
   private readonly unknownIds = new Set<string>();
   private readonly asked = new Set<string>();
   private atFrame = { t: 0, at: 0 };
@@ -134,7 +134,7 @@ export class LiveModel {
     this.fillIntervals();
   }
 
-  /** From all answers known: which queries' answers are fluents may have become known only now. */
+  /** Rebuilds from all answers: it may have become known only now which queries' answers are fluents. */
   private fillIntervals(): void {
     this.intervals.clear();
     for (const rows of [this.history, this.data.detections]) for (const row of rows.values()) this.putAnswer(row);
@@ -142,19 +142,19 @@ export class LiveModel {
     this.isDirty = true;
   }
 
-  /** Of an edited query the answers of its newest version are shown: it has answered for the history too. */
+  /** For an edited query only answers of its newest version are shown: it has been evaluated on the history too. */
   private putAnswer(row: Detection): void {
     const version = this.query(row.query)?.version;
     if (version === undefined || version === row.version) this.intervals.put(row);
     else if (row.version > version) this.unknownIds.add(row.query);
   }
 
-  /** Asks for queries that were registered or changed since the page was opened. Whether there are any. */
+  /** Requests queries that were registered or changed since the page was opened. Returns whether there are any. */
   async fetchUnknown(): Promise<boolean> {
     const ids = [...this.unknownIds].slice(0, MOST_UNKNOWN);
     for (const id of ids) this.unknownIds.delete(id);
     if (ids.length === 0) return false;
-    // As a list: one that was removed, or is not the reader's to see, is missing in it and no error.
+    // Requested as a list: a query that was removed or is hidden from the reader is missing in it, which is no error.
     const rows = await getAll(address("queries/", { id: ids.join(",") }), queryRow).catch(() => []);
     const renewed = new Set(rows.map((row) => row.id));
     for (const id of ids) if (!renewed.has(id)) this.asked.add(id);
@@ -181,10 +181,10 @@ export class LiveModel {
     return this.query(id)?.name ?? t("Query {id}", { id });
   }
 
-  /** What the query asked in `version`; one that the page does not know is asked for, and `onCome` called when the answer is here. */
+  /** The specification of the query's `version`; an unknown one is requested, and `onCome` called when it has arrived. */
   rulesOf(id: string, version: number, onCome: () => void): QueryVersion | "coming" | null {
     const row = this.query(id);
-    // The rules of one that was removed, or is not the reader's to see, are not there to be asked for.
+    // Versions of a query that was removed or is hidden from the reader cannot be requested.
     if (row === null) return null;
     if (row.version === version) return { version, specification: row.specification, sentence: row.sentence, unchanged: true };
     const key = `${id} ${version}`;
@@ -209,7 +209,7 @@ export class LiveModel {
       this.fillIntervals();
       this.retractedFrom = Infinity;
       this.coverage.add(this.data.since ?? -Infinity, Infinity);
-      // What began before and still holds is not among the newest.
+      // Answers that began earlier and are still open are not among the newest.
       if (this.data.since !== null) this.holding.after(0, this.present());
       return;
     }
@@ -230,7 +230,7 @@ export class LiveModel {
     return this.chosen;
   }
 
-  /** The same set for the same choice: what was arranged for it holds. */
+  /** The same Set object for the same choice, so that its cached layout stays valid. */
   chooseEntities(entities: readonly string[]): void {
     this.state.entities = entities.slice(0, 200);
     this.chosen = entities.length > 0 ? new Set(this.state.entities) : null;
@@ -257,7 +257,7 @@ export class LiveModel {
     this.isDirty = true;
   }
 
-  /** One that was open ends where it was taken back, as far as that is known. */
+  /** An open answer ends where it was retracted, as far as that is known. */
   private rememberRetracted(row: Detection): void {
     const at = this.feed.wall_clock && this.feed.time === "ms" && typeof row.detected_at === "number" ? row.detected_at : row.start;
     const ended = { ...row, end: row.end ?? Math.max(row.start, at) };
@@ -266,7 +266,7 @@ export class LiveModel {
     this.isDirty = true;
   }
 
-  /** Sees to it that the window's answers are known: one by one where they are few, else how many there are. */
+  /** Loads the window's answers: one by one if they are few, else their counts. */
   async loadHistory([t0, t1]: readonly [number, number]): Promise<void> {
     const now = this.now();
     if (this.coverage.gaps(t0, t1).length > 0) this.filling.after(FILL_WAIT_MS, t0, t1);
@@ -275,12 +275,12 @@ export class LiveModel {
     if (t0 < this.retractedFrom) await this.loadRetracted(t0 - (t1 - t0) / 2);
   }
 
-  /** Whether it is not known yet what the window holds. */
+  /** Whether the window's answers are still loading. */
   get isFilling(): boolean {
     return this.filling.isAsking;
   }
 
-  /** Half a window more at both ends: a reader who drags goes on. */
+  /** Half a window more at both ends: a reader who drags will continue. */
   private async fill(t0: number, t1: number, signal: AbortSignal): Promise<void> {
     const half = (t1 - t0) / 2;
     const [from, to] = [Math.floor(t0 - half), Math.ceil(Math.min(t1 + half, this.present() + 1))];
@@ -299,19 +299,19 @@ export class LiveModel {
     this.isDirty = true;
   }
 
-  /** Whether all answers that begin between two times are known one by one. */
+  /** Whether all answers that begin between two times are loaded one by one. */
   knows(one: number, other: number): boolean {
     return this.coverage.gaps(Math.min(one, other), Math.max(one, other)).length === 0;
   }
 
-  /** Fetches the answers that begin next after `t`, or last before it: those that are shown, where they are only counted too. */
+  /** Fetches the answers that begin next after `t`, or last before it, among those shown, also where only counts are loaded. */
   async loadBeside(t: number, direction: 1 | -1): Promise<void> {
     const entities = this.chosen === null ? [null] : this.state.entities.slice(0, MOST_ASKED_FOR);
     const found = await Promise.all(entities.map((entity) => this.beside(t, direction, entity, this.shownQueries())));
     for (const row of found.flat()) this.remember(row);
   }
 
-  /** A stay that was fetched alone seems to last: what its query says of its entities later ends it. */
+  /** A stay that was fetched alone looks open: later answers of its query about its entities end it. */
   async loadEnd({ query, entities, start, end }: Interval): Promise<void> {
     if (end !== null || this.knows(start, this.present())) return;
     for (const row of await this.beside(start, 1, entities[0] ?? null, [query])) this.remember(row);
@@ -329,18 +329,18 @@ export class LiveModel {
     return (await get([path, ...queries.map((id) => `query=${id}`)].join("&"), page(detection))).results;
   }
 
-  /** None: all. */
+  /** Empty: all. */
   private shownQueries(): string[] {
     const hidden = new Set(this.state.hidden);
     return hidden.size === 0 ? [] : this.queries.filter((row) => !hidden.has(row.id)).map((row) => row.id);
   }
 
-  /** The answers that hold at `t`, of a time whose answers are too many to be known. */
+  /** Loads the answers that hold at `t`, for a time with too many answers to load all. */
   private async loadHolding(t: number, signal: AbortSignal): Promise<void> {
     for (const row of await this.detectionsBetween(Math.floor(t), Math.floor(t) + 1, {}, signal)) this.remember(row);
   }
 
-  /** Answers of each query in the window: of single ones those that touch it, else those that begin in it. */
+  /** The number of answers of each query in the window: loaded ones that overlap it, else counted ones that begin in it. */
   totalsWithin([t0, t1]: readonly [number, number]): Map<string, number> {
     const { counts } = this;
     const unknown = this.coverage.gaps(t0, t1);
@@ -358,13 +358,13 @@ export class LiveModel {
     );
   }
 
-  /** Nothing is asked any more. */
+  /** Stops all requests. */
   close(): void {
     this.filling.drop();
     this.holding.drop();
   }
 
-  /** What later events took back since `from`: a page that was open then would show it struck through. */
+  /** Loads answers that were retracted since `from`: a page that was open then would show them struck through. */
   async loadRetracted(from: number): Promise<void> {
     const to = this.retractedFrom;
     if (from >= to) return;
@@ -385,8 +385,8 @@ export class LiveModel {
   }
 
   /**
-   * Who takes part in answers that hold at the instant `t`: in the colour of the most severe of their queries; and how
-   * many hold, by query.
+   * The entities of answers that hold at the instant `t`, in the colour of the most severe of their queries; and the
+   * number of open answers by query.
    */
   holdingAt(t: number): Holding {
     const marks = new Map<string, EntityMark>();
@@ -415,7 +415,7 @@ export class LiveModel {
 
   // ---- Regions
 
-  /** All regions as the map draws them, in the colours of the queries on show; also finds which query speaks of which. */
+  /** All regions as the map draws them, in the colours of the visible queries; also records which query uses which region. */
   drawnRegions(): DrawnRegion[] {
     const named = new Map(this.regions.map((row) => [row.name, row]));
     const colourOf = new Map<string, string>();
@@ -423,11 +423,11 @@ export class LiveModel {
     const hidden = new Set(this.state.hidden);
     this.regionsOfQuery = new Map();
     for (const row of this.queries) {
-      const spoken = spokenRegions(row.specification);
-      const ids = spoken.names.flatMap((name) => named.get(name)?.id ?? []);
+      const own = regionsOf(row.specification);
+      const ids = own.names.flatMap((name) => named.get(name)?.id ?? []);
       const isShown = row.enabled && !hidden.has(row.id);
       for (const id of ids) if (isShown && !colourOf.has(id)) colourOf.set(id, queryColour(row.id));
-      spoken.geometries.forEach((geometry, n) => {
+      own.geometries.forEach((geometry, n) => {
         const id = `${row.id}/${n}`;
         ids.push(id);
         if (isShown) drawn.push({ id, name: row.name, geometry, colour: queryColour(row.id) });
@@ -443,7 +443,7 @@ export class LiveModel {
     const ids = new Set(this.regionsOfQuery.get(query));
     return [
       ...this.regions.filter((row) => ids.has(row.id)).map((row) => row.geometry),
-      ...spokenRegions(this.query(query)?.specification).geometries,
+      ...regionsOf(this.query(query)?.specification).geometries,
     ];
   }
 
@@ -458,7 +458,7 @@ export class LiveModel {
     return this.clock.now();
   }
 
-  /** What was chosen with the clock goes into the address. */
+  /** Puts the clock's choices into the address. */
   private noteClock(): void {
     const { clock, state } = this;
     state.span = clock.span;
@@ -466,14 +466,14 @@ export class LiveModel {
     state.instant = clock.isLive ? null : clock.now();
   }
 
-  /** The window and the instant of the address, once the present is known. */
+  /** Applies the window and the instant of the address, once the present is known. */
   openClock(): void {
     const { window, instant } = this.state;
     if (window !== null) this.clock.show(window, instant ?? Math.min(window[1], this.present()));
     else if (instant !== null) this.clock.seek(instant);
   }
 
-  /** How much longer the window must be for all of a recording that has ended; 1 where the reader chose one, or it has not. */
+  /** The factor by which the window must grow to show all of a recording that has ended; 1 if it goes on, or the reader chose a window. */
   recordingFactor(begin: number, wall: number): number {
     const { clock, feed, state } = this;
     const isRecording = feed.time === "ms" && !feed.wall_clock && wall - this.present() > ENDED_MS;
@@ -481,7 +481,7 @@ export class LiveModel {
     return Math.max(1, ((this.present() - begin) * BESIDE_RECORDING) / clock.span);
   }
 
-  /** The feed's present: the greatest event time seen, moved on by the wall clock for a while between frames; 0 before any. */
+  /** The feed's present: the greatest event time seen, advanced by the wall clock for a while between frames; 0 before any. */
   present(): number {
     if (this.feed.time !== "ms" || !this.isConnected || this.atFrame.at === 0) return this.atFrame.t;
     return this.atFrame.t + Math.min(1500, performance.now() - this.atFrame.at);
@@ -492,7 +492,7 @@ export class LiveModel {
     return this.clock.window();
   }
 
-  /** How much of the feed's unit passes in a millisecond of real time. */
+  /** Units of the feed's time per millisecond of real time. */
   get unitsPerMs(): number {
     return this.inUnit(1, TICKS_PER_MS);
   }

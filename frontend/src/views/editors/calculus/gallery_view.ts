@@ -1,6 +1,14 @@
-/** Templates to begin with: choose one, say its parameters in its sentence, and its rules are written. */
+/** Templates to begin with: choose one, fill in the parameters in its sentence, and its rules are generated. */
 
-import { grouped, sentenceParts, shown, spoken, templateList, type Parameter, type Template } from "../../../data/calculus_template_data";
+import {
+  grouped,
+  sentenceParts,
+  shown,
+  filledSentence,
+  templateList,
+  type Parameter,
+  type Template,
+} from "../../../data/calculus_template_data";
 import { fromDuration, toDuration, type SpanUnit } from "../../../data/query_form_data";
 import type { Feed, RegionRow } from "../../../lib/shapes";
 import { ApiError, get, post, query as address, reason } from "../../../lib/api";
@@ -16,7 +24,7 @@ const filledAnswer = record({ specification: object });
 export interface GalleryOptions {
   feed: Feed;
   regions: readonly RegionRow[];
-  /** A program was made from a template. `sentence`: it in words. */
+  /** A program was generated from a template. `sentence` describes it. */
   onFilled: (specification: Record<string, unknown>, sentence: string) => void;
 }
 
@@ -115,7 +123,7 @@ export class GalleryView {
     );
     this.mark([]);
     replace(this.state, t("The rules are written below."));
-    this.options.onFilled(specification, spoken(template, values, this.options.feed.time));
+    this.options.onFilled(specification, filledSentence(template, values, this.options.feed.time));
   }
 
   private refused(error: unknown): void {
@@ -131,7 +139,7 @@ export class GalleryView {
       field.setAttribute("aria-invalid", String(faulty.includes(field.dataset["parameter"] ?? "")));
   }
 
-  /** The control that stands in the sentence. */
+  /** The control for a parameter within the sentence. */
   private field(parameter: Parameter, values: Record<string, unknown>, onChange: () => void): HTMLElement {
     const { name, kind, label, unit, options } = parameter;
     const common = { "data-parameter": name, "aria-label": label };

@@ -20,12 +20,12 @@ export class ApiError extends Error {
 }
 
 export const faultList = list(record({ pointer: otherwise(string, ""), message: string }));
-/** A fault of a text, with its place from 1; null where it has none. */
+/** A fault of a text, with its line and column counted from 1; null if it has none. */
 export const placedFault = record({ pointer: otherwise(string, ""), message: string, line: nullable(integer), column: nullable(integer) });
 export type PlacedFault = ReturnType<typeof placedFault>;
 const ROOT = "/api/v1/";
 
-/** Asked for what the page behind a link did not bring along. No fault of the reader's: `fail` says nothing of it. */
+/** The page behind a link asked for data that it was not given. Not a fault of the reader: `fail` does not report it. */
 export class NotShared extends ApiError {
   constructor() {
     super(403, [{ pointer: "", message: t("This is not part of what the link shows.") }]);
@@ -35,12 +35,12 @@ export class NotShared extends ApiError {
 
 let documents: ReadonlyMap<string, unknown> | null = null;
 
-/** From now on requests are answered from these documents, by path: the page behind a link has no API to ask. */
+/** Answers further requests from these documents, by path: the page behind a link has no API. */
 export function answerFrom(given: ReadonlyMap<string, unknown>): void {
   documents = given;
 }
 
-/** Whether this is the page behind a link: its reader may have no account. */
+/** Whether this is the page behind a link, whose reader may have no account. */
 export const isShared = (): boolean => documents !== null;
 
 async function faultsOf(response: Response): Promise<Fault[]> {
@@ -49,7 +49,7 @@ async function faultsOf(response: Response): Promise<Fault[]> {
     if (isObject(body) && Array.isArray(body["faults"])) return faultList(body["faults"]);
     if (isObject(body) && typeof body["detail"] === "string") return [{ pointer: "", message: body["detail"] }];
   } catch {
-    // The body is no JSON: the status alone has to do.
+    // The body is not JSON: only the status is known.
   }
   const known: Record<number, string> = {
     401: t("You are logged out: log in again."),
@@ -77,7 +77,7 @@ export async function call(path: string, options: Options = {}): Promise<unknown
   return text === "" ? null : (JSON.parse(text) as unknown);
 }
 
-/** The bytes of an answer; throws like `call`. */
+/** The bytes of a response; throws like `call`. */
 export async function getBytes(path: string, signal: AbortSignal): Promise<ArrayBuffer> {
   return (await request(path, "*/*", { signal })).arrayBuffer();
 }
@@ -86,7 +86,7 @@ async function request(path: string, accept: string, { method = "GET", body, sig
   if (documents !== null) throw new NotShared();
   const headers: Record<string, string> = { Accept: accept };
   if (method !== "GET") headers["X-CSRFToken"] = csrfToken();
-  // A form or a file goes as it is.
+  // A form or a file is sent unchanged.
   const isPlain = body instanceof FormData || body instanceof Blob;
   if (body !== undefined && !isPlain) headers["Content-Type"] = "application/json";
   const init: RequestInit = { method, headers, credentials: "same-origin" };
@@ -120,7 +120,7 @@ export interface Page<T> {
   next: string | null;
 }
 
-/** A list, whether it comes whole or a page at a time. */
+/** A list, complete or in pages. */
 export function page<T>(inner: Parser<T>): Parser<Page<T>> {
   return (value, path = "") => {
     if (Array.isArray(value)) return { results: list(inner)(value, path), next: null };
@@ -144,7 +144,7 @@ export async function getAll<T>(path: string, inner: Parser<T>, most = 5000, sig
   return rows;
 }
 
-/** Links of a page may name the host as the server sees it; only their path counts. */
+/** Links of a page may name the host as the server sees it; only their path is used. */
 function sameOrigin(link: string): string {
   const url = new URL(link, location.href);
   return url.pathname + url.search;

@@ -1,8 +1,8 @@
-/** Colours for canvases: the design tokens as the page resolves them, and a hue for each query. */
+/** Colours for canvases: the computed values of design tokens, and a hue for each query. */
 
 let probe: HTMLElement | null = null;
 
-/** The token as the browser computes it under the theme in force. */
+/** The computed value of the token in the current theme. */
 export function token(name: string): string {
   if (probe === null) {
     probe = document.createElement("span");
@@ -42,11 +42,11 @@ const DARK = [
   "#e09bd4",
 ];
 
-/** From low to high, for values in order. */
+/** From low to high, for ordered values. */
 const STEPS_LIGHT = ["#4a6fd6", "#1b93a6", "#3f9a4c", "#b98a00", "#d4502a"];
 const STEPS_DARK = ["#7f9cff", "#45c3d4", "#77cf7f", "#e6bd45", "#ff8a63"];
 
-/** The colour at a place of an ordered scale, or of names that have no order. */
+/** The colour at an index of an ordered scale, or of a palette for unordered names. */
 export function classColour(kind: "steps" | "names", place: number): string {
   const palette = kind === "steps" ? (isDark() ? STEPS_DARK : STEPS_LIGHT) : isDark() ? DARK : LIGHT;
   return palette[place % palette.length]!;
@@ -57,7 +57,7 @@ export function isDark(): boolean {
   return chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
 }
 
-/** Each hue as it is, darker, and lighter. */
+/** Each hue in three variants: normal, darker, lighter. */
 const SHADES: readonly { with: number; share: number }[] = [
   { with: 0, share: 0 },
   { with: 0, share: 0.35 },
@@ -69,9 +69,9 @@ export const PLACES = LIGHT.length * SHADES.length;
 const places = new Map<string, number>();
 
 /**
- * Gives each query of a feed a colour that none of the others has, as far as there are colours.
+ * Gives each query of a feed a different colour, as far as there are colours.
  *
- * A query takes the place that its number points to, or the next free one: when others come or go it mostly keeps it.
+ * A query gets the index that its number hashes to, or the next free one: so it mostly keeps its colour when others change.
  */
 export function spreadColours(ids: readonly string[]): void {
   const taken = new Set<number>();
@@ -95,7 +95,7 @@ function numberOf(id: string): number {
   return hash;
 }
 
-/** The colour of a place from 0 to `PLACES` - 1 as `#rrggbb`. */
+/** The colour of an index from 0 to `PLACES` - 1 as `#rrggbb`. */
 export function colourAt(place: number): string {
   const palette = isDark() ? DARK : LIGHT;
   const hue = palette[place % palette.length]!;
@@ -107,7 +107,7 @@ export function colourAt(place: number): string {
   return `#${channels.map((value) => value.toString(16).padStart(2, "0")).join("")}`;
 }
 
-/** Calls back when the theme changes, by choice or by the system. */
+/** Calls back when the theme changes, by the reader's choice or by the system. */
 export function onThemeChange(callback: () => void): void {
   new MutationObserver(callback).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", callback);

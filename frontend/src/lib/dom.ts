@@ -1,4 +1,4 @@
-/** Building DOM nodes. Text always goes in as text; there is no way from a string to markup. */
+/** Builds DOM nodes. Text is always inserted as text; no string is ever parsed as markup. */
 
 export type Child = Node | string | number | null | undefined | false;
 type Value = string | number | boolean | null | undefined | EventListener | Record<string, string>;
@@ -8,7 +8,7 @@ const PROPERTIES = new Set(["value", "checked", "disabled", "selected", "indeter
 
 /**
  * An element: keys beginning with "on" are listeners, `vars` sets CSS custom properties, the usual form properties are
- * set as properties, all else as attributes (false, null and undefined leave them out).
+ * set as properties, all others as attributes (left out if false, null or undefined).
  */
 export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
@@ -42,7 +42,7 @@ export function replace(parent: Element, ...children: Child[]): void {
   parent.replaceChildren(...nodes.map((child) => (child instanceof Node ? child : String(child))));
 }
 
-/** `after` in the place of `before`. The focus, if it was inside, goes to the element of the same id. */
+/** Replaces `before` by `after`. If the focus was inside, the element with the same id gets it. */
 export function exchange(before: Element, after: Element): void {
   const focused = before.contains(document.activeElement) ? (document.activeElement?.id ?? "") : "";
   before.replaceWith(after);
@@ -58,7 +58,7 @@ export function byId<T extends HTMLElement>(name: string, kind: new () => T): T 
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An SVG element with attributes; texts are text. */
+/** An SVG element with attributes; strings become text nodes. */
 export function svg<K extends keyof SVGElementTagNameMap>(
   tag: K,
   attributes: Record<string, string | number>,
@@ -84,7 +84,7 @@ export function button(text: string, props: Props & { icon?: string; kind?: stri
   return h("button", { type: "button", class: `button ${kind}`.trim(), ...rest }, name ? icon(name) : null, text);
 }
 
-/** A button that shows only an icon; `text` is its name for readers and its tooltip. */
+/** A button that shows only an icon; `text` is its accessible name and its tooltip. */
 export function iconButton(text: string, name: string, props: Props & { kind?: string } = {}): HTMLButtonElement {
   const { kind = "", ...rest } = props;
   return h("button", { type: "button", class: `button button-icon ${kind}`.trim(), "aria-label": text, title: text, ...rest }, icon(name));
@@ -99,7 +99,7 @@ export function empty(name: string, title: string, text: string, ...actions: Chi
   return h("div", { class: "empty" }, icon(name), h("h2", {}, title), h("p", {}, text), ...actions);
 }
 
-/** A placeholder for an answer of the server. */
+/** A placeholder while the server's response is awaited. */
 export function awaiting(): HTMLElement {
   return h(
     "div",
@@ -110,7 +110,7 @@ export function awaiting(): HTMLElement {
   );
 }
 
-/** True while the reader types, so that single-key shortcuts keep still. */
+/** True while the reader types in a field, so that single-key shortcuts are ignored. */
 export function isTyping(event: KeyboardEvent): boolean {
   const target = event.target;
   if (!(target instanceof HTMLElement)) return false;
@@ -118,10 +118,10 @@ export function isTyping(event: KeyboardEvent): boolean {
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement || target.isContentEditable;
 }
 
-/** How many characters at the end of a long name are always shown. */
+/** This many characters at the end of a long name are always shown. */
 const END_CHARACTERS = 12;
 
-/** A name that loses its middle where it is too long: names often differ in their ends alone. */
+/** A name that is shortened in the middle if it is too long: names often differ only at their ends. */
 export function longName(tag: "span" | "strong", name: string): HTMLElement {
   const head = Math.max(0, name.length - END_CHARACTERS);
   return h(

@@ -1,10 +1,10 @@
-/** Where a place lies on a map of the globe that may be looked at across the antimeridian. Pure. */
+/** Longitudes on a map of the globe that may be viewed across the antimeridian. Pure. */
 
 import type { Feed } from "./shapes";
 
 /**
- * Longitudes of a geographic feed about the middle of its view: a feed on the Pacific is drawn in one piece, not cut at
- * the antimeridian.
+ * Longitudes of a geographic feed relative to the middle of its view: a feed in the Pacific is drawn in one piece, not cut
+ * at the antimeridian.
  */
 export function worldCopy(feed: Pick<Feed, "crs" | "view">): (x: number) => number {
   if (feed.crs === "planar") return (x) => x;

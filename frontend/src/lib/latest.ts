@@ -1,19 +1,19 @@
-/** One question to the server at a time: asked after a pause, and a newer one drops the one before together with its answer. */
+/** One request at a time, sent after a pause; a newer one aborts the previous one and drops its result. */
 
 export class Latest<Asked extends unknown[] = []> {
   private timer: ReturnType<typeof setTimeout> | null = null;
   private request: AbortController | null = null;
 
   /**
-   * `ask` hands the signal on to its requests, so that it goes no further once it is dropped.
-   * `onFault` gets what `ask` throws, unless it was dropped meanwhile.
+   * `ask` passes the signal on to its requests, so that they are aborted too.
+   * `onFault` gets the errors of `ask`, unless it was aborted.
    */
   constructor(
     private readonly ask: (signal: AbortSignal, ...asked: Asked) => Promise<void>,
     private readonly onFault: (error: unknown) => void,
   ) {}
 
-  /** Whether an answer is still to come. */
+  /** Whether a result is pending. */
   get isAsking(): boolean {
     return this.timer !== null || this.request !== null;
   }
@@ -32,13 +32,13 @@ export class Latest<Asked extends unknown[] = []> {
     }
   }
 
-  /** Asks when nothing else was asked for `wait` milliseconds. */
+  /** Asks once there were no other calls for `wait` milliseconds. */
   after(wait: number, ...asked: Asked): void {
     this.clearTimer();
     this.timer = setTimeout(() => void this.now(...asked), wait);
   }
 
-  /** Neither asks what waits nor shows what is under way. */
+  /** Cancels a waiting request and drops the result of a running one. */
   drop(): void {
     this.clearTimer();
     this.request?.abort();

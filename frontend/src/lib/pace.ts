@@ -1,4 +1,4 @@
-/** When the messages of a rule or a channel may come: as the API returns it, and in words. */
+/** Quiet hours, digests and limits of a rule or a channel: the form of the API, and their text. */
 
 import { boolean, integer, nullable, oneOf, otherwise, string } from "./parse";
 import { t } from "./texts";
@@ -25,7 +25,7 @@ export interface Pace {
   group_minutes: number;
 }
 
-/** Everything at once. */
+/** Every message at once. */
 export function atOnce(zone: string): Pace {
   return {
     zone,
@@ -39,7 +39,7 @@ export function atOnce(zone: string): Pace {
   };
 }
 
-/** "quiet 22:00 to 06:00 · a digest every hour · one message by entity in 30 min · critical ones at once"; "" where nothing waits. */
+/** "quiet 22:00 to 06:00 · a digest every hour · one message by entity in 30 min · critical ones at once"; "" if nothing is delayed. */
 export function paceWords(pace: Pace): string {
   const quiet =
     pace.quiet_from === null || pace.quiet_until === null

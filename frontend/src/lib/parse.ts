@@ -1,4 +1,4 @@
-/** Parsers for what arrives from outside: each takes an unknown value and returns it typed, or throws a ParseFault. */
+/** Parsers for data from outside: each takes an unknown value and returns it typed, or throws a ParseFault. */
 
 export class ParseFault extends Error {
   constructor(
@@ -9,7 +9,7 @@ export class ParseFault extends Error {
     this.name = "ParseFault";
   }
 
-  /** The same fault, of a value that lies at `path` of a larger one. */
+  /** The same fault for a value at `path` of a larger one. */
   within(path: string): ParseFault {
     return new ParseFault(path + this.path, this.wanted);
   }
@@ -50,7 +50,7 @@ export const object: Parser<Record<string, unknown>> = (value, path = "") => {
   return value;
 };
 
-/** An id: numbers and texts are both in use; the front end compares them as text. */
+/** An id: the server uses numbers and strings; the front end compares them as strings. */
 export const id: Parser<string> = (value, path = "") => {
   if (typeof value === "number" && Number.isSafeInteger(value)) return String(value);
   return string(value, path);
@@ -60,12 +60,12 @@ export function nullable<T>(inner: Parser<T>): Parser<T | null> {
   return (value, path = "") => (value === null || value === undefined ? null : inner(value, path));
 }
 
-/** `fallback` where the key is missing or null. */
+/** `fallback` if the key is missing or null. */
 export function otherwise<T>(inner: Parser<T>, fallback: T): Parser<T> {
   return (value, path = "") => (value === null || value === undefined ? fallback : inner(value, path));
 }
 
-/** Places are put together once there is a fault: to do so for every value took a quarter of the time of a frame of alerts. */
+/** Paths are built only after a fault: building one for every value took a quarter of the time of a frame of alerts. */
 function placed(fault: unknown, path: string, key: string | number): unknown {
   return fault instanceof ParseFault ? fault.within(`${path}/${key}`) : fault;
 }
@@ -111,7 +111,7 @@ export function dictionary<T>(inner: Parser<T>): Parser<Record<string, T>> {
     Object.fromEntries(Object.entries(object(value, path)).map(([key, item]) => [key, inner(item, `${path}/${key}`)]));
 }
 
-/** Four finite numbers: west, south, east, north, or another frame of two corners. */
+/** Four finite numbers: west, south, east, north, or another box of two corners. */
 export const four: Parser<[number, number, number, number]> = (value, path = "") => {
   const items = list(number)(value, path);
   if (items.length !== 4) throw new ParseFault(path, "four numbers");

@@ -1,5 +1,5 @@
 /**
- * The reader's own settings, kept in this browser: theme (a cookie, so that the server can write it into the page),
+ * The reader's settings, kept in this browser: theme (a cookie, so that the server can render it),
  * sizes, notifications.
  */
 
@@ -36,7 +36,7 @@ function write(key: string, value: string): void {
   try {
     localStorage.setItem(key, value);
   } catch {
-    // Storage is switched off: the choice lasts until the page is left.
+    // Storage is switched off: the choice lasts until the page is closed.
   }
 }
 
@@ -65,7 +65,7 @@ export function setWantsNotifications(value: boolean): void {
   write("vedette.notify", value ? "yes" : "no");
 }
 
-/** From which severity on new alerts make a sound; null: none do. */
+/** From which severity on new alerts make a sound; null: never. */
 export function soundFrom(): Severity | null {
   return SEVERITIES.find((one) => one === read("vedette.sound")) ?? null;
 }
@@ -74,7 +74,7 @@ export function setSoundFrom(severity: Severity | null): void {
   write("vedette.sound", severity ?? "");
 }
 
-/** The channel that this browser is, as the page made it. */
+/** The channel of this browser, as the page created it. */
 export function pushChannel(): string | null {
   return read("vedette.push-channel");
 }
@@ -83,7 +83,7 @@ export function setPushChannel(id: string): void {
   write("vedette.push-channel", id);
 }
 
-/** The name of the base map; null: the first that there is. */
+/** The name of the base map; null: the first one. */
 export function baseMapName(): string | null {
   return read("vedette.base-map");
 }
@@ -101,7 +101,7 @@ export function setHiddenOverlays(hidden: ReadonlySet<string>): void {
   write("vedette.hidden-overlays", [...hidden].join("\n"));
 }
 
-/** How the map of a feed is drawn, as its page wrote it; null: as it comes. */
+/** The map settings of a feed, as its page stored them; null: the defaults. */
 export function mapLooks(feed: string): string | null {
   return read(`vedette.looks.${feed}`);
 }

@@ -1,9 +1,9 @@
-/** This browser's subscription to push messages: with the page's leave, under the server's key. */
+/** This browser's subscription to push messages, with the reader's permission, under the server's key. */
 
 import { toBytes, toText } from "./base64url";
 import { t } from "./texts";
 
-/** The worker imports nothing: what it may have to say stands in its address. */
+/** The worker imports nothing: its texts are passed in its address. */
 const WORDS = new URLSearchParams({
   ended: t("Alerts reach this browser no longer"),
   again: t("The browser ended its subscription. Open your account and press “Notify this browser”."),
@@ -11,7 +11,7 @@ const WORDS = new URLSearchParams({
 });
 const WORKER = `${import.meta.env.BASE_URL}push_worker.js?${WORDS.toString()}`;
 
-/** Why this browser cannot be notified, in words for its reader. */
+/** Why this browser cannot be notified, as a sentence for the reader. */
 export class NoPush extends Error {}
 
 export interface Subscription {
@@ -19,7 +19,7 @@ export interface Subscription {
   browser_keys: string;
 }
 
-/** Asks the reader, starts the worker and subscribes. `key`: the server's. Throws NoPush. */
+/** Asks for permission, starts the worker and subscribes. `key`: the server's. Throws NoPush. */
 export async function subscribe(key: string): Promise<Subscription> {
   if (!("serviceWorker" in navigator) || !("PushManager" in window))
     throw new NoPush(t("This browser takes no push messages here: they need https, and on an iPhone the page on the home screen."));
@@ -28,7 +28,7 @@ export async function subscribe(key: string): Promise<Subscription> {
   const registration = await navigator.serviceWorker.register(WORKER);
   await active(registration);
   const known = await registration.pushManager.getSubscription();
-  // One under another key of the server would take none of its messages.
+  // A subscription under another key of the server would refuse its messages.
   if (known !== null && toText(known.options.applicationServerKey ?? new ArrayBuffer(0)) !== key) await known.unsubscribe();
   try {
     return parts(await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: toBytes(key) }));
@@ -64,7 +64,7 @@ function parts(one: PushSubscription): Subscription {
   return { url: one.endpoint, browser_keys: `${written.keys?.["p256dh"] ?? ""} ${written.keys?.["auth"] ?? ""}` };
 }
 
-/** "Firefox on Linux", so that its owner knows it among others. */
+/** "Firefox on Linux", so that its owner can tell it from others. */
 export function browserName(agent: string): string {
   const names: [RegExp, string][] = [
     [/Edg\//, "Edge"],

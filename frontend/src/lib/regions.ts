@@ -28,7 +28,7 @@ export function isReference(value: unknown): value is Reference {
   return typeof value === "object" && value !== null && "region" in value && typeof value.region === "string";
 }
 
-/** A geometry, if the value has the form of one; its coordinates are the server's to check. */
+/** A geometry, if the value has that form; the server checks its coordinates. */
 export function asGeometry(value: unknown): Geometry | null {
   if (typeof value !== "object" || value === null) return null;
   if ("center" in value && "radius" in value) return value as CircleDocument;
@@ -36,7 +36,7 @@ export function asGeometry(value: unknown): Geometry | null {
   return null;
 }
 
-/** Metres for one degree of latitude on the sphere Leaflet draws with. */
+/** Metres per degree of latitude on the sphere that Leaflet uses. */
 const DEGREE_M = 111_319.49;
 
 /** All rings of a region; a circle as a ring of `corners` points. On a geographic feed its radius is in metres. */
@@ -59,7 +59,7 @@ function circleRing({ center: [x, y], radius }: CircleDocument, geographic: bool
 /** West, south, east, north. */
 export type Box = [number, number, number, number];
 
-/** The box around points; null without any. */
+/** The bounding box of points; null without points. */
 export function around(points: Iterable<readonly [number, number]>): Box | null {
   let [w, s, e, n] = [Infinity, Infinity, -Infinity, -Infinity];
   for (const [x, y] of points) {
@@ -91,7 +91,7 @@ export function rectangle(w: number, s: number, e: number, n: number): PolygonDo
   };
 }
 
-/** The outer ring of the first polygon without its closing point: what the coordinate table edits. */
+/** The outer ring of the first polygon without its closing point, as the coordinate table edits it. */
 export function openRing(geometry: Geometry): Ring {
   if (isCircle(geometry)) return [geometry.center];
   const ring = (geometry.type === "Polygon" ? geometry.coordinates[0] : geometry.coordinates[0]?.[0]) ?? [];
@@ -101,7 +101,7 @@ export function openRing(geometry: Geometry): Ring {
   return isClosed ? ring.slice(0, -1) : [...ring];
 }
 
-/** The same geometry with another outer ring for its first polygon; holes and further polygons stay. */
+/** The geometry with the outer ring of its first polygon replaced; holes and other polygons are kept. */
 export function withRing(geometry: PolygonDocument | MultiPolygonDocument, ring: Ring): Geometry {
   const first = ring[0];
   const closed: Ring = first === undefined ? [] : [...ring, [first[0], first[1]]];

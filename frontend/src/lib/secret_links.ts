@@ -1,4 +1,4 @@
-/** The secret in what stands behind an address. Mail programs may write some of its characters with percent signs. */
+/** The secret in the fragment of an address. Mail programs may percent-encode some of its characters. */
 export function secretOf(hash: string): string {
   const text = hash.replace(/^#/, "");
   try {

@@ -1,4 +1,4 @@
-/** What the server sends, typed and checked: the rows of the API and of the frames. */
+/** What the server sends, typed and checked: rows of the API and of the frames. */
 
 import {
   anything,
@@ -54,7 +54,7 @@ export const detection = record({
 });
 export type Detection = ReturnType<typeof detection>;
 
-/** A moment on the wall clock, as milliseconds, from a number or from ISO 8601. */
+/** A wall-clock time in milliseconds, from a number or from ISO 8601. */
 export function moment(value: unknown, path = ""): number {
   if (typeof value === "number") return value;
   const parsed = Date.parse(string(value, path));
@@ -78,12 +78,12 @@ export const alert = record({
   acknowledged_by: nullable(string),
   acknowledged_at: nullable(moment),
   assignee: nullable(string),
-  /** When the alert's answer ended, by the wall clock; null while it is open, and for answers without an end. */
+  /** The wall-clock time at which the alert's answer ended; null while it is open, and for answers without an end. */
   over_at: nullable(moment),
   resolved_by: nullable(string),
   resolved_at: nullable(moment),
   revision: otherwise(integer, 0),
-  /** Nobody was called for it. */
+  /** A mute kept it from being delivered. */
   muted: otherwise(boolean, false),
   resolution: otherwise(string, ""),
   comments: (value: unknown) => (typeof value === "number" ? value : 0),
@@ -107,7 +107,7 @@ export type AlertGroup = ReturnType<typeof alertGroup>;
 const quantiles = record({ median: nullable(number), p90: nullable(number) });
 const noisy = list(record({ key: id, name: string, count: integer }));
 const bySeverity = record({ info: list(integer), low: list(integer), high: list(integer), critical: list(integer) });
-/** How the desk does in a span of time. */
+/** Statistics of the desk over a span of time. */
 export const alertNumbers = record({
   times: list(moment),
   open: bySeverity,
@@ -121,7 +121,7 @@ export const alertNumbers = record({
 });
 export type AlertNumbers = ReturnType<typeof alertNumbers>;
 
-/** A mute; `window_until` null: for good. */
+/** A mute; `window_until` null: without an end. */
 export const muteRow = record({
   id,
   of: string,
@@ -137,7 +137,7 @@ export const muteRow = record({
 });
 export type MuteRow = ReturnType<typeof muteRow>;
 
-/** What happened to an alert; `author` null: by itself. */
+/** An event of an alert; `author` null: automatic. */
 export const alertStep = record({
   id: otherwise(id, ""),
   action: otherwise(string, "commented"),
@@ -165,16 +165,16 @@ export const detectionDetail: Parser<Detection & { sentence: string; query_name:
 });
 
 export const alertDetail = record({
-  /** The version of the query that gave it: sentence and areas are of that one. */
+  /** The query version that gave it: sentence and areas are those of this version. */
   version: otherwise(integer, 1),
-  /** The query was removed: it has no page. */
+  /** The query was removed and has no page. */
   removed: otherwise(boolean, false),
   sentence: otherwise(string, ""),
   shapes: otherwise(list(anything), []),
   steps: otherwise(list(alertStep), []),
   feedback: otherwise(list(record({ author: string, verdict: string, reason: otherwise(string, "") })), []),
   mute: otherwise(nullable(record({ by: string, reason: otherwise(string, ""), until: nullable(moment) })), null),
-  /** Who may handle it: one of them can be given it. */
+  /** Users who may handle it, and to whom it can be assigned. */
   handlers: otherwise(list(string), []),
   evidence: otherwise(record({ detection: nullable(detection), closing: nullable(detection), tracks: otherwise(list(track), []) }), {
     detection: null,
@@ -247,14 +247,14 @@ export const queryRow = record({
   family: string,
   specification: object,
   version: otherwise(integer, 1),
-  /** When the job left the version; null while it runs. */
+  /** When the job stopped running the version; null while it runs. */
   left_at: otherwise(nullable(number), null),
   enabled: otherwise(boolean, true),
   severity: otherwise(severity, "info"),
   alert_kinds: otherwise(list(string), []),
   kinds: otherwise(list(string), []),
   channels: otherwise(list(id), []),
-  /** For which of its alerts people are notified; null: as often as there are. */
+  /** How often users are notified of its alerts; null: of each one. */
   calls: otherwise(oneOf("each", "once"), "each"),
   calls_per_hour: otherwise(nullable(integer), null),
   sentence: otherwise(string, ""),
@@ -266,15 +266,15 @@ export const queryRow = record({
 });
 export type QueryRow = ReturnType<typeof queryRow>;
 
-/** Of a query: where lists show it. */
+/** The folder and tags of a query. */
 export const filing = record({ folder: otherwise(string, ""), tags: otherwise(list(string), []) });
 
-/** What a query asked in one of its versions, its regions as they were. */
+/** The specification of a query version, with its regions at that time. */
 export const queryVersion = record({
   version: integer,
   specification: object,
   sentence: otherwise(string, ""),
-  /** The query asks the same now: it was only switched off and on since, if anything. */
+  /** The query still has this specification: at most it was switched off and on since. */
   unchanged: boolean,
 });
 export type QueryVersion = ReturnType<typeof queryVersion>;
@@ -306,7 +306,7 @@ export type FeedHead = ReturnType<typeof feedHead>;
 export const happened = record({ at: moment, kind: string, text: otherwise(string, "") });
 export type Happened = ReturnType<typeof happened>;
 
-/** How the feed's processing stood, lists of equal length, oldest first. */
+/** Measurements of the feed's processing, lists of equal length, oldest first. */
 export const feedMeasures = record({
   at: list(number),
   rows_per_s: list(nullable(number)),
@@ -415,7 +415,7 @@ export const channel = record({
 });
 export type Channel = ReturnType<typeof channel>;
 
-/** A query that was removed; its answers stay. */
+/** A removed query; its answers are kept. */
 export const removedQuery = record({ id, name: string, feed: string, family: string, removed_at: moment, answers: integer });
 export type RemovedQuery = ReturnType<typeof removedQuery>;
 export const removedQueries = record({ results: list(removedQuery) });

@@ -1,4 +1,4 @@
-/** Sounds of new alerts, by severity: only where the reader chose them, and only after they pressed something, as browsers ask. */
+/** Sounds of new alerts by severity: only if the reader chose them, and only after a click or key, as browsers require. */
 
 import { SEVERITIES, type Severity } from "./shapes";
 import { soundFrom } from "./preferences";
@@ -17,13 +17,13 @@ const TONES: Readonly<Record<Severity, Tone>> = {
 };
 const TONE_S = 0.14;
 const PAUSE_S = 0.08;
-/** So long a sound keeps those of no graver alerts quiet. */
+/** For this long a sound suppresses those of alerts that are not more severe. */
 const APART_MS = 2_000;
 
 let context: AudioContext | null = null;
 let last: { severity: Severity; at: number } | null = null;
 
-/** Whether an alert makes a sound now: grave enough for its reader, and not drowned by one that just was. Times in milliseconds. */
+/** Whether an alert makes a sound now: severe enough, and not suppressed by a recent one. Times in milliseconds. */
 export function isHeard(
   severity: Severity,
   from: Severity | null,
@@ -34,7 +34,7 @@ export function isHeard(
   return before === null || now - before.at >= APART_MS || SEVERITIES.indexOf(severity) > SEVERITIES.indexOf(before.severity);
 }
 
-/** From the reader's first press on, sounds can be heard. */
+/** Sounds can be played after the reader's first click or key. */
 export function armSound(): void {
   const wake = (): void => {
     if (soundFrom() === null) return;
@@ -53,7 +53,7 @@ export function soundAlert(severity: Severity): void {
   play(context, TONES[severity]);
 }
 
-/** At a press, whatever was chosen. */
+/** Played on a click, whatever the settings. */
 export async function trySound(severity: Severity): Promise<void> {
   context ??= new AudioContext();
   await context.resume();
@@ -65,7 +65,7 @@ function play(on: AudioContext, { hertz, times, gain }: Tone): void {
     const begin = on.currentTime + n * (TONE_S + PAUSE_S);
     const tone = new OscillatorNode(on, { type: "sine", frequency: hertz });
     const volume = new GainNode(on, { gain: 0 });
-    // Without a slope at both ends the loudspeaker clicks.
+    // Without a ramp at both ends the loudspeaker clicks.
     volume.gain.setValueAtTime(0, begin);
     volume.gain.linearRampToValueAtTime(gain, begin + 0.02);
     volume.gain.linearRampToValueAtTime(0, begin + TONE_S);

@@ -1,12 +1,12 @@
 /**
- * Texts in the reader's language: English stands in the code, every other language in locale/<language>.po.
+ * Texts in the reader's language: English in the code, other languages in locale/<language>.po.
  *
- * The page says its language in `<html lang>`; a text without a translation stays English.
+ * The language of the page is in `<html lang>`; a text without a translation stays English.
  */
 
 import type { Catalogue } from "*.po";
 
-/** Languages that pages can have, as the server names them, each in its own words. */
+/** Languages of the pages by the server's codes, each with its native name. */
 export const LANGUAGES = [
   ["en-gb", "English"],
   ["de", "Deutsch"],
@@ -17,20 +17,20 @@ export type Values = Record<string, string | number>;
 const catalogues = import.meta.glob<{ default: Catalogue }>("../../locale/*.po");
 export const language = typeof document === "undefined" ? "en" : document.documentElement.lang.slice(0, 2);
 const chosen = catalogues[`../../locale/${language}.po`];
-// Modules name their texts while they are read: the catalogue has to be there before.
+// Modules use texts while they are loaded, so the catalogue has to be there before.
 const catalogue: Catalogue | null = chosen === undefined ? null : (await chosen()).default;
 
-/** A text; `{name}` in it stands for the value of that name. */
+/** A text; `{name}` is replaced by the value of that name. */
 export function t(text: string, values: Values = {}): string {
   return filled(catalogue?.texts[text]?.[0] ?? text, values);
 }
 
-/** A text with two meanings in English: `context` says which, for translators. */
+/** A text with two meanings in English: `context` tells translators which one. */
 export function tc(context: string, text: string, values: Values = {}): string {
   return filled(catalogue?.texts[`${context}\u0004${text}`]?.[0] ?? text, values);
 }
 
-/** A text about `count` things: `one` of a single one, else `other`; `{count}` stands for the number. */
+/** A text about `count` things: `one` for a single one, else `other`; `{count}` is replaced by the number. */
 export function tn(one: string, other: string, count: number, values: Values = {}): string {
   const forms = catalogue?.texts[one];
   const text = forms === undefined ? (count === 1 ? one : other) : (forms[catalogue!.form(count)] ?? other);
@@ -39,7 +39,7 @@ export function tn(one: string, other: string, count: number, values: Values = {
 
 const NUMBER = new Intl.NumberFormat(language === "en" ? "en-GB" : language);
 
-/** A number as the reader's language writes it. */
+/** A number in the format of the reader's language. */
 export function formatNumber(value: number): string {
   return NUMBER.format(value);
 }

@@ -1,15 +1,15 @@
-/** Times and spans in a feed's unit, written for readers. `ms` feeds count milliseconds since 1970 UTC, others ticks. */
+/** Times and spans in a feed's unit, formatted for readers. `ms` feeds count milliseconds since 1970 UTC, others ticks. */
 
 import { formatNumber, language, t, tn } from "./texts";
 
 export { formatNumber };
 export type TimeUnit = "ms" | "ticks";
-/** "UTC", "local" for the browser's own, or a name of the IANA database. */
+/** "UTC", "local" for the browser's zone, or a name of the IANA database. */
 export type Zone = string;
 
 const two = (value: number): string => String(value).padStart(2, "0");
 
-/** Calendar fields of a moment in the zone. */
+/** Calendar fields of an instant in the zone. */
 function fields(t: number, zone: Zone): { y: number; mo: number; d: number; h: number; mi: number; s: number; ms: number } {
   const date = new Date(t + zoneOffset(t, "ms", zone));
   return {
@@ -39,19 +39,19 @@ export function formatDate(t: number, zone: Zone): string {
   return `${f.d} ${MONTHS[f.mo] ?? ""} ${f.y}`;
 }
 
-/** Date and time with the zone said, for tables and details. */
+/** Date and time with the name of the zone, for tables and details. */
 export function formatMoment(t: number, unit: TimeUnit, zone: Zone): string {
   if (unit === "ticks") return formatClock(t, unit, zone);
   return `${formatDate(t, zone)}, ${formatClock(t, unit, zone)}`;
 }
 
-/** As a field for date and time holds it: "2026-11-22T07:12:05". */
+/** The value of a datetime-local field: "2026-11-22T07:12:05". */
 export function toWall(t: number, zone: Zone): string {
   const f = fields(t, zone);
   return `${String(f.y).padStart(4, "0")}-${two(f.mo + 1)}-${two(f.d)}T${two(f.h)}:${two(f.mi)}:${two(f.s)}`;
 }
 
-/** The moment that clocks of the zone show so; the earlier one where they show it twice; null for what is no date and time. */
+/** The instant at which clocks of the zone show this; the earlier one of two; null for an invalid date or time. */
 export function fromWall(text: string, zone: Zone): number | null {
   const wall = Date.parse(`${text}Z`);
   if (!/^\d{4,6}-\d\d-\d\dT\d\d:\d\d/.test(text) || Number.isNaN(wall)) return null;
@@ -74,7 +74,7 @@ const STEPS: readonly [number, string][] = [
   [1000, "s"],
 ];
 
-/** A length of time in its two largest units: "2 min 5 s"; ticks are counted as they are. */
+/** A length of time in its two largest units: "2 min 5 s"; ticks as a plain number. */
 export function formatSpan(span: number, unit: TimeUnit): string {
   if (unit === "ticks") return tn("1 tick", "{count} ticks", span);
   if (Math.abs(span) < 1000) return `${Math.round(span)} ms`;
@@ -89,7 +89,7 @@ export function formatSpan(span: number, unit: TimeUnit): string {
   return (span < 0 ? "−" : "") + parts.join(" ");
 }
 
-/** Milliseconds in their largest unit: "15 min". */
+/** Milliseconds in the largest unit: "15 min". */
 export function formatRough(ms: number): string {
   return formatSpan(Math.round(ms / 1000) * 1000, "ms")
     .split(" ")
@@ -97,7 +97,7 @@ export function formatRough(ms: number): string {
     .join(" ");
 }
 
-/** How long ago on the wall clock, for processing times in milliseconds. */
+/** How long ago by the wall clock, for processing times in milliseconds. */
 export function formatAgo(at: number, now: number): string {
   const span = now - at;
   if (span < 5000) return t("just now");
@@ -106,7 +106,7 @@ export function formatAgo(at: number, now: number): string {
 
 const DURATION = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/;
 
-/** An ISO 8601 duration of days to seconds, or a plain number, in the unit of the feed; null when it is neither. */
+/** An ISO 8601 duration of days to seconds, or a plain number, in the unit of the feed; null if it is neither. */
 export function parseDuration(text: string | number): number | null {
   if (typeof text === "number") return text;
   if (/^\d+$/.test(text)) return Number(text);
@@ -121,14 +121,14 @@ const TICK_STEPS_MS = [
   3_600_000, 7_200_000, 10_800_000, 21_600_000, 43_200_000, 86_400_000, 172_800_000, 604_800_000, 2_592_000_000, 31_536_000_000,
 ];
 
-/** The smallest round step, in the feed's unit, of at least `least`. */
+/** The smallest round step, in the feed's unit, that is at least `least`. */
 export function axisStep(least: number, unit: TimeUnit): number {
   if (unit === "ms") return TICK_STEPS_MS.find((step) => step >= least) ?? 31_536_000_000;
   const power = 10 ** Math.floor(Math.log10(Math.max(1, least)));
   return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least) ?? power * 10;
 }
 
-/** A label for a mark of the axis whose marks are `step` apart. */
+/** The label of a tick of an axis whose ticks are `step` apart. */
 export function axisLabel(t: number, step: number, unit: TimeUnit, zone: Zone): string {
   if (unit === "ticks") return formatNumber(t);
   const f = fields(t, zone);
@@ -141,7 +141,7 @@ export function axisLabel(t: number, step: number, unit: TimeUnit, zone: Zone): 
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** The offset of the zone at `t`, in milliseconds: what to add to UTC so that round hours fall on marks. */
+/** The offset of the zone at `t`, in milliseconds: added to UTC it puts round hours on ticks of the axis. */
 export function zoneOffset(t: number, unit: TimeUnit, zone: Zone): number {
   if (unit === "ticks" || zone === "UTC") return 0;
   if (zone === "local") return -new Date(t).getTimezoneOffset() * 60_000;

@@ -18,7 +18,7 @@ interface Scale {
   shortMetres: number;
   long: string;
   longMetres: number;
-  /** Metres from which on `long` is used. */
+  /** The length in metres from which on `long` is used. */
   from: number;
   speed: string;
 }
@@ -37,7 +37,7 @@ export function setUnits(units: Units): void {
   chosen = units;
 }
 
-/** As exact as it can be read: "31.6 m", "512 m", "12.4 km". */
+/** With sensible precision: "31.6 m", "512 m", "12.4 km". */
 export function formatDistance(metres: number): string {
   const { short, shortMetres, long, longMetres, from } = SCALES[chosen];
   const isLong = metres >= from;
@@ -50,7 +50,7 @@ export function formatSpeed(metresPerSecond: number): string {
   return `${((metresPerSecond * 3600) / longMetres).toFixed(1)} ${speed}`;
 }
 
-/** As exact as it can be read: "31.6 m", "512 m"; in units of the plan four digits. */
+/** With sensible precision: "31.6 m", "512 m"; units of the plan have four digits. */
 export function distanceWords(distance: number, isMetres: boolean): string {
   return isMetres ? formatDistance(distance) : formatNumber(Number(distance.toPrecision(4)));
 }

@@ -1,4 +1,4 @@
-/** Kinds, states and severities in the words the screens use. */
+/** Labels of kinds, states and severities. */
 
 import { familyOf, kindOf } from "./families";
 import { something } from "./families/family";
@@ -6,11 +6,11 @@ import { language, t } from "./texts";
 import type { Severity } from "./shapes";
 
 export function kindName(kind: string): string {
-  // Of entering and leaving the stretch between.
+  // For a stay: the stretch between entering and leaving.
   if (kind === "stay") return t("Inside");
   const known = kindOf(kind);
   if (known !== undefined) return known.name;
-  // Programs of rules write a name as one word: illegalFishing.
+  // Rule programs write a name as one word: illegalFishing.
   return capitalised(kind.replaceAll("_", " ").replace(/(?<=[a-z])[A-Z](?=[a-z])/g, (first) => ` ${first.toLowerCase()}`));
 }
 
@@ -23,17 +23,17 @@ export function capitalised(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** "person-1 and person-2: greeting". Without entities, the kind alone; an entity with several parts is named once. */
+/** "person-1 and person-2: greeting". Without entities only the kind; an entity in several roles is named once. */
 export function answerTitle(entities: readonly string[], kind: string): string {
   return entities.length === 0 ? kindName(kind) : `${[...new Set(entities)].join(t(" and "))}: ${inSentence(kindName(kind))}`;
 }
 
-/** The version that gave an answer, and whether the query asks something else now. */
+/** The version that gave an answer, and whether the query has changed since. */
 export function versionWords({ version, unchanged }: { version: number; unchanged: boolean }): string {
   return unchanged ? t("version {version}", { version }) : t("version {version}; the query was changed since", { version });
 }
 
-/** When an answer of the kind comes, in the present: "something enters". */
+/** The occurrence of an answer of the kind, in the present tense: "something enters". */
 export function kindClause(kind: string): string {
   return kindOf(kind)?.clause ?? something(t("gives “{kind}”", { kind: kindName(kind) }));
 }

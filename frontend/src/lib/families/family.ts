@@ -1,12 +1,12 @@
-/** The pages' knowledge of a family. One module a family; `index.ts` registers them, `views/editors/registry.ts` their editors. */
+/** What the pages know about a family. One module per family; `index.ts` registers them, `views/editors/registry.ts` their editors. */
 
 import { distanceWords } from "../units";
 import { t } from "../texts";
 
-/** An answer's kind in the words of the screens. */
+/** The label of a kind of answer. */
 export interface Kind {
   readonly name: string;
-  /** When such an answer comes, in the present: "something enters". Null: "something gives ..." and the name. */
+  /** The occurrence of such an answer, in the present tense: "something enters". Null: "something gives ..." and the name. */
   readonly clause: string | null;
 }
 
@@ -14,19 +14,19 @@ export type MeasureOf = (number: number, specification: Record<string, unknown>,
 
 export interface Family {
   readonly name: string;
-  /** Its card among the questions: what a query of it finds, in a sentence. */
+  /** Its card among the questions: a sentence that says what a query finds. */
   readonly card: { readonly icon: string; readonly text: string };
-  /** The kinds of answers it gives; none where its documents name them. */
+  /** The kinds of answers; empty if its documents name them. */
   readonly kinds: Readonly<Record<string, Kind>>;
-  /** Its answers as events of other queries: what their columns hold. Null: they cannot be events. */
+  /** Answers as events of other queries: the meaning of their columns. Null: they cannot be events. */
   readonly columns: string | null;
-  /** Whether its queries take answers of others as events. */
+  /** Whether its queries can take answers of others as events. */
   readonly isDeriving: boolean;
-  /** What the number of an answer is, and how it is written; null without one. */
+  /** The label and format of an answer's value; null without a value. */
   readonly measure: MeasureOf | null;
-  /** What the number of an answer is, where it is a moment of the feed. */
+  /** The label of an answer's value if the value is an instant of the feed. */
   readonly moment: string | null;
-  /** Whether its answers are fluents: a lane of the timeline for each value and grounding. */
+  /** Whether its answers are fluents: then the timeline has a lane for each value and grounding. */
   readonly isFluents: boolean;
 }
 
@@ -34,12 +34,12 @@ export function something(does: string): string {
   return t("something {does}", { does });
 }
 
-/** An answer's number that is a distance. */
+/** An answer's value that is a distance. */
 export function distance(name: string): MeasureOf {
   return (number, _, isMetres) => [name, distanceWords(number, isMetres)];
 }
 
 export const ABOUT_ONE = t("entity is the one it is about");
-/** The most entities that an answer may name. */
+/** The maximum number of entities of an answer. */
 const MOST_ENTITIES = 32;
 export const ABOUT_SEVERAL = t("entity, entity2, … up to entity{MOSTENTITIES} are those it is about", { MOSTENTITIES: MOST_ENTITIES });

@@ -1,4 +1,4 @@
-/** The families that the pages know. A family without one of its parts here, or without an editor in the registry, does not compile. */
+/** The families that the pages know. It does not compile if a family lacks a part here, or an editor in the registry. */
 
 import { arrival } from "./arrival";
 import { border } from "./border";
@@ -20,7 +20,7 @@ export type FamilyName = keyof typeof FAMILIES;
 /** All of them, by name. */
 export const families: Readonly<Record<FamilyName, Family>> = FAMILIES;
 
-/** Undefined for one that a newer server knows. */
+/** Undefined for a family that only a newer server knows. */
 export function familyOf(name: unknown): Family | undefined {
   return isFamily(name) ? families[name] : undefined;
 }

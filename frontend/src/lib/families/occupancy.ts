@@ -8,7 +8,7 @@ export const occupancy: Family = {
   kinds: { occupied: { name: t("So many there"), clause: t("a number of entities are there") } },
   columns: t("names no entity; value is the count"),
   isDeriving: false,
-  // The query says which extreme it is.
+  // The query decides which extreme it is.
   measure: (number, { count }) => [
     Array.isArray(count) && count[0] === "<=" ? t("Fewest at once") : t("Most at once"),
     formatNumber(number),

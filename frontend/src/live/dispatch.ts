@@ -1,4 +1,4 @@
-/** From a frame to its handler: one table, and the compiler keeps it complete. */
+/** The table from frame type to handler; the compiler keeps it complete. */
 
 import type { Frame, FrameOf } from "./frames";
 

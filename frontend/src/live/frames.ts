@@ -1,4 +1,4 @@
-/** Frames of the live socket, checked at the door. */
+/** Frames of the live socket, checked on arrival. */
 
 import { alert, detection, position, type Alert, type Detection, type Position } from "../lib/shapes";
 import { anything, id, integer, isObject, list, nullable, number, otherwise, ParseFault, record, string, type Parser } from "../lib/parse";
@@ -6,25 +6,25 @@ import { anything, id, integer, isObject, list, nullable, number, otherwise, Par
 export interface SnapshotFrame {
   type: "snapshot";
   feed: string;
-  /** The outbox number this state is true at. */
+  /** The outbox number of this state. */
   seq: number;
   detections: Detection[];
   alerts: Alert[];
   positions: Position[];
   /** The greatest event time of the feed. */
   clock: number | null;
-  /** All answers that began at or after it are among the detections; null: all answers are. */
+  /** The detections contain all answers that began at or after it; null: all answers. */
   since: number | null;
 }
 export interface ChangesFrame {
   type: "changes";
   feed: string;
-  /** Numbers from..seq are covered, both ends included. */
+  /** Covers the numbers from..seq, both ends included. */
   from: number;
   seq: number;
   detections: Detection[];
   alerts: Alert[];
-  /** Those of which another version, or none, runs from now on. */
+  /** Queries of which another version, or none, runs from now on. */
   queries: string[];
 }
 export interface PositionsFrame {
@@ -92,7 +92,7 @@ const PARSERS: { [T in Frame["type"]]: Parser<FrameOf<T>> } = {
   error: record({ type: is("error"), code: (value) => String(value), message: otherwise(string, "") }),
 };
 
-/** A frame from the text of a message; throws ParseFault when it is none. */
+/** Parses the text of a message; throws ParseFault if it is not a valid frame. */
 export function parseFrame(text: string): Frame {
   let value: unknown;
   try {

@@ -1,4 +1,4 @@
-/** The live socket: opens, opens again with jitter, and says in which state it is. What it carries is `frames.ts`'s affair. */
+/** The live socket: opens, reconnects with jitter, and reports its state. `frames.ts` handles its content. */
 
 import { type ClientMessage, type Frame, parseFrame } from "./frames";
 
@@ -8,10 +8,10 @@ export type ConnectionState = "connecting" | "open" | "reconnecting" | "refused"
 export interface SocketOptions {
   url: string;
   onFrame: (frame: Frame) => void;
-  /** Called each time a connection stands; subscribe here, with `since`, so that nothing is lost between. */
+  /** Called after each connection is open; subscribe here with `since`, so that no change is missed. */
   onOpen: () => void;
   onState: (state: ConnectionState, retryMs: number) => void;
-  /** A frame that is none: the connection's state can no longer be trusted, so it is reopened. */
+  /** An invalid frame: the connection's state can no longer be trusted, so it is reopened. */
   onFault?: (error: unknown) => void;
   random?: () => number;
   create?: (url: string) => WebSocket;
@@ -19,9 +19,9 @@ export interface SocketOptions {
 
 const FIRST_MS = 400;
 const MOST_MS = 15_000;
-/** No frame for so long means a dead connection: the server sends a status every few seconds. */
+/** Without a frame for this long the connection counts as dead: the server sends a status every few seconds. */
 const SILENCE_MS = 40_000;
-/** The server ends: all its pages have to come back, which they do from this attempt's wait on (1.6 to 3.2 s). */
+/** The server stops: all its pages have to reconnect, beginning with the wait of this attempt (1.6 to 3.2 s). */
 const RESTARTING = 4503;
 const RESTARTING_ATTEMPT = 3;
 const CLOSED_FOR_GOOD = new Map<number, ConnectionState>([
@@ -29,7 +29,7 @@ const CLOSED_FOR_GOOD = new Map<number, ConnectionState>([
   [4403, "forbidden"],
 ]);
 
-/** The wait before attempt `attempt` (0 first): half fixed, half random, so that a restart is not followed by a stampede. */
+/** The wait before attempt `attempt` (from 0): half fixed, half random, so that a restart does not cause a stampede. */
 export function backoff(attempt: number, random: () => number): number {
   const most = Math.min(MOST_MS, FIRST_MS * 2 ** attempt);
   return most / 2 + (most / 2) * random();
@@ -57,14 +57,14 @@ export class LiveSocket {
     this.socket = null;
   }
 
-  /** False when there is no open connection; subscribers do so again on `onOpen`. */
+  /** False if there is no open connection; subscribers then send again in `onOpen`. */
   send(message: ClientMessage): boolean {
     if (this.socket?.readyState !== 1) return false;
     this.socket.send(JSON.stringify(message));
     return true;
   }
 
-  /** Drops the wait and tries at once: the reader pressed the state, or the network came back. */
+  /** Reconnects at once: the reader pressed the state, or the network came back. */
   retryNow(): void {
     if (!this.isWanted || this.timer === null) return;
     this.clearTimers();
@@ -130,7 +130,7 @@ export class LiveSocket {
   }
 }
 
-/** Of the site's own page, or of the link that the page stands behind. */
+/** The address of the page's own socket, or of the link's if this is the page behind a link. */
 export function liveUrl(): string {
   const path = document.getElementById("page")?.dataset["socket"] ?? "/ws/live/";
   return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`;

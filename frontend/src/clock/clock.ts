@@ -1,9 +1,9 @@
 /**
- * The one clock of the live page: the instant that map, timeline, counts and panels show, and the window of time around it.
+ * The one clock of the live page: the instant that map, timeline, counts and panels show, and the time window around it.
  *
- * Live it follows the feed's present. Paused it stands at an instant. Playing it runs from an instant at `rate` times real time,
- * backwards when `rate` is negative, until it reaches the present (then it is live) or the beginning of the history (then it pauses).
- * Pure: the present and the wall clock are given, and nothing is drawn. Times are in the feed's unit.
+ * Live, it follows the feed's present. Paused, it stays at an instant. Playing, it runs from an instant at `rate` times real time,
+ * backwards if `rate` is negative, until it reaches the present (then it is live) or the beginning of the history (then it pauses).
+ * Pure: present and wall clock are passed in, and nothing is drawn. Times are in the feed's unit.
  */
 
 export type ClockMode = { kind: "live" } | { kind: "paused"; t: number } | { kind: "playing"; t: number; since: number; rate: number };
@@ -11,24 +11,24 @@ export type ClockMode = { kind: "live" } | { kind: "paused"; t: number } | { kin
 export interface ClockSources {
   /** The feed's present: the greatest event time seen; 0 before any. */
   present: () => number;
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   wall: () => number;
-  /** How much of the feed's unit passes in a millisecond at rate 1. */
+  /** Units of the feed's time per millisecond at rate 1. */
   unitsPerMs: number;
-  /** The least span of the window. */
+  /** The minimum length of the window. */
   leastSpan: number;
 }
 
-/** Share of the live window that is left free after the present. */
+/** The share of the live window after the present. */
 const AHEAD = 0.04;
 /** The share of the window that stays visible on both sides of the instant after it was moved into the window. */
 const MARGIN = 0.02;
 
 export class Clock {
   private mode: ClockMode = { kind: "live" };
-  /** Share of the window that lies before the instant, while the clock is not live. */
+  /** The share of the window before the instant, while the clock is not live. */
   private before = 1 - AHEAD;
-  /** The oldest instant that the history holds; -Infinity until it is known. */
+  /** The oldest instant of the history; -Infinity until it is known. */
   earliest = -Infinity;
 
   constructor(
@@ -45,7 +45,7 @@ export class Clock {
     return this.mode.kind === "playing";
   }
 
-  /** Times real time, negative backwards; 0 while paused, 1 while live. */
+  /** The multiple of real time, negative backwards; 0 while paused, 1 while live. */
   get rate(): number {
     return this.mode.kind === "playing" ? this.mode.rate : this.mode.kind === "live" ? 1 : 0;
   }
@@ -66,14 +66,14 @@ export class Clock {
     return mode.t + (this.sources.wall() - mode.since) * mode.rate * this.sources.unitsPerMs;
   }
 
-  /** The window shown, [from, to]; the instant lies in it. */
+  /** The window shown, [from, to], which contains the instant. */
   window(): [number, number] {
     const now = this.now();
     const before = this.isLive ? 1 - AHEAD : this.before;
     return [now - this.spanShown * before, now + this.spanShown * (1 - before)];
   }
 
-  /** Ends a playback that has reached the present or the beginning of the history. Called at each beat. */
+  /** Ends a playback that has reached the present or the beginning of the history. Called on each animation beat. */
   tick(): void {
     if (this.mode.kind !== "playing") return;
     const now = this.now();
@@ -99,7 +99,7 @@ export class Clock {
     this.change({ kind: "playing", t: this.now(), since: this.sources.wall(), rate });
   }
 
-  /** Shows the instant `t`; the window stays where it is if it holds `t`. At or after the present the clock is live. */
+  /** Shows the instant `t`; the window does not move if it contains `t`. At or after the present the clock is live. */
   seek(t: number): void {
     const [t0, t1] = this.window();
     const at = Math.max(this.earliest, t);
@@ -112,7 +112,7 @@ export class Clock {
     this.moveTo(at);
   }
 
-  /** Moves instant and window together by `dt`. Live there is nothing after the present. */
+  /** Moves instant and window together by `dt`. The live clock cannot move forwards. */
   pan(dt: number): void {
     if (this.isLive && dt >= 0) return;
     if (this.isLive) this.before = 1 - AHEAD;
@@ -122,8 +122,8 @@ export class Clock {
   }
 
   /**
-   * Makes the window `factor` times as long, about `about` or what of the window's past is nearest to it; live it goes
-   * on following the present.
+   * Makes the window `factor` times as long, keeping `about`, or the nearest past instant of the window, in place; a live clock
+   * stays live.
    */
   zoom(factor: number, about = this.now()): void {
     const span = Math.max(this.sources.leastSpan, this.spanShown * factor);
@@ -138,7 +138,7 @@ export class Clock {
   }
 
   /**
-   * Shows the window [t0, t1] and in it the instant `at`, or else the instant nearest to the one shown now. The clock is
+   * Shows the window [t0, t1] and in it the instant `at`, or by default the instant nearest to the current one. The clock is
    * paused unless it plays.
    */
   show([t0, t1]: readonly [number, number], at = this.now()): void {

@@ -1,8 +1,8 @@
 /**
- * Where everything was at the instant of the clock while it is not live: spans of the past are fetched ahead and put
+ * The positions at the clock's instant while it is not live: spans of the past are fetched ahead and written
  * into the entities' columns.
  *
- * From frame to frame only what is new is put, backwards only who has moved since; after a jump the last places of everybody.
+ * From frame to frame only new samples are applied, backwards only entities that moved; after a jump the last positions of all.
  */
 
 import { TRAIL, type EntitiesData } from "../data/entities_data";
@@ -18,16 +18,16 @@ export interface PlaybackSources {
   onBegin: (t: number) => void;
 }
 
-/** Milliseconds on the wall clock that a fetched span lasts, and what it lasts at least in event time. */
+/** How long a fetched span lasts in wall-clock milliseconds, and its minimum in event time. */
 const [SPAN_WALL_MS, LEAST_SPAN_MS] = [8000, 60_000];
-/** After a jump the first span is shorter, so that the map has it soon. */
+/** After a jump the first span is shorter, so that the map is updated soon. */
 const FIRST_WALL_MS = 2000;
 /** After the server cut a span short, only this much is requested: the density of rows varies over time. */
 const SURE = 0.8;
-/** One sample of each entity for so many milliseconds on the wall clock. */
+/** One sample of each entity per this many wall-clock milliseconds. */
 const SAMPLE_WALL_MS = 200;
 const MOST_SPANS = 4;
-/** A span with fewer samples than its rate asks for is good enough up to this factor. */
+/** A span with up to this factor fewer samples than its rate needs is good enough. */
 const COARSER = 4;
 
 interface Span {
@@ -39,22 +39,22 @@ interface Span {
 const covers = (one: Span, t: number, step: number): boolean => one.from <= t && t < one.to && one.step <= COARSER * step;
 
 export class Playback {
-  /** In order of use: the least recently used one is first, and is removed when a new one comes. */
+  /** In order of use: the least recently used span is first, and is removed when a new one arrives. */
   private spans: (Span & { span: Movements })[] = [];
   private shown: { span: Movements; count: number; t: number } | null = null;
   private asked: AbortController | null = null;
   private wanted: Span | null = null;
-  /** The longest span that the server answers as a whole, as far as that is known. */
+  /** The longest span that the server returns completely, as far as known. */
   private longest = Infinity;
 
   constructor(private readonly sources: PlaybackSources) {}
 
-  /** Whether the map shows the instant `t`; what it shows may still be on its way. */
+  /** Whether the map shows the instant `t`; its data may still be loading. */
   isShown(t: number): boolean {
     return this.shown?.t === t;
   }
 
-  /** Shows the instant `t` of a clock that runs at `rate` (0: it stands). Whether anything changed on the map. */
+  /** Shows the instant `t` of a clock that runs at `rate` (0: paused). Returns whether anything changed on the map. */
   show(t: number, rate: number): boolean {
     const step = this.stepOf(rate);
     const found = this.spans.find((one) => covers(one, t, step));
@@ -69,7 +69,7 @@ export class Playback {
     return this.put(found.span, t);
   }
 
-  /** Drops the fetched spans: the clock is live, and the next playback reads the data of its time. */
+  /** Drops the fetched spans: the clock is live, and the next playback fetches again. */
   close(): void {
     this.asked?.abort();
     this.asked = null;
@@ -78,7 +78,7 @@ export class Playback {
     this.spans = [];
   }
 
-  /** The ways of the last minute, so that headings and trails are there from the start. */
+  /** Includes the tracks of the last minute, so that headings and trails are there from the start. */
   async warmUp(present: number): Promise<Movements> {
     const span = { from: present - LEAST_SPAN_MS * this.sources.unitsPerMs, to: present + 1, step: this.stepOf(0) };
     return this.load(span, new AbortController().signal);
@@ -102,7 +102,7 @@ export class Playback {
     this.fetch({ from, to: from + length, step });
   }
 
-  /** One span at a time: a jump elsewhere drops the one that is under way. */
+  /** One request at a time: a jump elsewhere aborts the running one. */
   private fetch(wanted: Span): void {
     this.asked?.abort();
     const request = new AbortController();
@@ -145,7 +145,7 @@ export class Playback {
     for (let n = from; n < to; n++) this.putSample(span, n);
   }
 
-  /** Those heard of since are taken back to where they were. Where one had not appeared yet, all are put again. */
+  /** Entities that reported since are moved back. If one had not appeared yet, all are written again. */
   private turnBack(span: Movements, from: number, to: number): void {
     const since = new Set(span.entity.subarray(to, from));
     for (const e of since) {
@@ -162,7 +162,7 @@ export class Playback {
     for (let e = 0; e < span.entities.length; e++) this.putLast(span, e, count);
   }
 
-  /** Where an entity was last, and the way it came as far as the map shows that. */
+  /** The last position of an entity, and its track as far as the map shows it. */
   private putLast(span: Movements, e: number, count: number): void {
     for (const n of lastSamples(span, e, count, TRAIL)) this.putSample(span, n);
   }

@@ -1,5 +1,5 @@
 /**
- * An instant as people write it: "14:00", "yesterday 14:00", "22 Nov 07:12:05", "2026-11-22 07:12", "-10 min", "3 h
+ * An instant in the formats that people use: "14:00", "yesterday 14:00", "22 Nov 07:12:05", "2026-11-22 07:12", "-10 min", "3 h
  * ago"; ticks as a number.
  */
 
@@ -7,7 +7,7 @@ import { t } from "../lib/texts";
 import { fromWall, MONTHS as SHOWN_MONTHS, toWall, type TimeUnit, type Zone } from "../lib/time";
 
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-/** The reader's own words, each with the English one: pages show months so, and the field's hint speaks so. */
+/** Words of the reader's language, each with its English one: pages show months in it, and the field's hint uses it. */
 const OWN_WORDS: [string, string][] = [
   [t("now"), "now"],
   [t("today"), "today"],
@@ -28,7 +28,7 @@ const SIZES: Record<string, number> = {
 };
 const DAY = 86_400_000;
 
-/** The instant that `text` names, `present` being now; null for what is none. Of a bare time of day it is the last one that has passed. */
+/** The instant that `text` names, relative to `present`; null if invalid. A time of day without a date is the last one that has passed. */
 export function parseWhen(text: string, present: number, unit: TimeUnit, zone: Zone, words = OWN_WORDS): number | null {
   const wanted = inEnglish(text.trim().toLowerCase(), words);
   if (wanted === "now" || wanted === "live") return present;
@@ -59,7 +59,7 @@ function onDay(text: string, present: number, zone: Zone): number | null {
   const date = dateOf(day, present, zone);
   if (date === null) return null;
   const found = fromWall(`${date}T${clock}`, zone);
-  // A bare time of day that lies ahead was yesterday's.
+  // A time of day that has not come yet was yesterday's.
   if (found !== null && day === undefined && found > present) return fromWall(`${dateOf("yesterday", present, zone)}T${clock}`, zone);
   return found;
 }

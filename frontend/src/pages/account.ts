@@ -347,7 +347,7 @@ async function revoke(row: Token): Promise<void> {
 
 const tokenDays = typeof shell.data["token_days"] === "number" ? shell.data["token_days"] : 365;
 
-/** Ages to choose from, in days, up to the greatest that this server allows. */
+/** Lifetimes to choose from, in days, up to the maximum of this server. */
 function ages(): number[] {
   return [...new Set([...[7, 30, 90, 365].filter((days) => days < tokenDays), tokenDays])];
 }
@@ -395,7 +395,7 @@ function newToken(): void {
     ),
     h("div", { class: "field", "data-pointer": "/expires_at" }, h("label", { for: "token-expiry" }, t("It expires")), expiry),
   );
-  // What one feed's token may do is fixed.
+  // A token for one feed has fixed permissions.
   feed.addEventListener("change", () => {
     for (const { scope, box } of boxes) {
       if (feed.value !== "") box.checked = scope === "ingest";

@@ -107,7 +107,7 @@ function noisiest(rows: AlertNumbers["noisiest_queries"], filter: "query" | "ent
   );
 }
 
-/** How long, in the largest unit that says it. */
+/** A length of time in the largest suitable unit. */
 function howLong(seconds: number | null): string {
   if (seconds === null) return "—";
   if (seconds < 90) return `${Math.round(seconds)} s`;

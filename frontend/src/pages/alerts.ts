@@ -18,7 +18,7 @@ import { openMutes } from "../views/mutes_view";
 import { notifyAlert } from "../views/notifications";
 import { fail, openShell, pageFrame, refreshAlertCount } from "../views/shell_view";
 
-/** The first page is what a window shows; the rest comes while the reader looks at it. */
+/** The first page fills a window; the rest is loaded while the reader looks at it. */
 const FIRST_ROWS = 60;
 const PAGE_ROWS = 200;
 const COUNT_EVERY_MS = 2_000;
@@ -33,7 +33,7 @@ const KEYS: [string, string][] = [
   ["?", t("These keys")],
 ];
 
-// In three pieces: as one task, reading the modules and building the page takes 25 ms of a browser that has compiled nothing yet.
+// In three tasks: as one, evaluating the modules and building the page takes 25 ms in a browser with a cold cache.
 await nextTask();
 const shell = openShell();
 let view = viewFrom(location.search);
@@ -41,7 +41,7 @@ let open: string | null = null;
 let next: string | null = null;
 let total: number | null = null;
 let isLoading = false;
-/** Answers to what is not asked any more are dropped. */
+/** Drops responses to requests that are no longer current. */
 let asked = 0;
 let counting: ReturnType<typeof setTimeout> | null = null;
 
@@ -98,7 +98,7 @@ function openGroup(key: string): void {
   look(wanted);
 }
 
-/** All of a group that match the view, as one decision. */
+/** Handles all alerts of a group that match the view, as one decision. */
 function acknowledgeGroup({ key, count: size }: AlertGroup): void {
   const matching = filtersOf(view, Date.now());
   matching.set(view.group, key);
@@ -135,7 +135,7 @@ async function load(): Promise<void> {
     await loadFrom(`alerts/?${search.toString()}`, turn);
     table.element.scrollTop = 0;
   }
-  // What the reader waits for comes first: the server counts many alerts for longer than it reads a page of them.
+  // The rows come first: for many alerts the server counts longer than it reads a page.
   if (turn === asked) void askCount();
 }
 
@@ -164,7 +164,7 @@ function following(link: string): string {
   return url.pathname + url.search;
 }
 
-/** `isNews`: alerts have changed since the groups were read. */
+/** `isNews`: alerts have changed since the groups were loaded. */
 async function askCount(isNews = false): Promise<void> {
   const turn = asked;
   try {
@@ -174,7 +174,7 @@ async function askCount(isNews = false): Promise<void> {
     if (view.group !== "" && isNews) void groups.load(view.group, filtersOf(view, Date.now()));
     show();
   } catch {
-    // The count is an extra: the list itself says when the server is away.
+    // The count is optional: the list itself reports an unreachable server.
   }
 }
 
@@ -194,7 +194,7 @@ function show(): void {
   table.all.checked = bulk.isAll || (shown.length > 0 && bulk.chosen.size === shown.length);
   table.all.indeterminate = !table.all.checked && bulk.chosen.size > 0;
   bulk.show(view.tab.name === "resolved");
-  // What is not there yet is not "nothing".
+  // A list that is still loading is not shown as empty.
   if (isLoading && shown.length === 0) return;
   if (view.group !== "") {
     if (groups.element.parentElement !== panel) replace(panel, groups.element);
@@ -260,9 +260,9 @@ function select(id: string | null): void {
   if (id !== null) table.reveal(id);
 }
 
-/** Changes of alerts travel in the frames of their feed; one socket listens to all feeds that can be seen. */
+/** Changes of alerts arrive in the frames of their feed; one socket subscribes to all visible feeds. */
 function listen(): void {
-  /** By feed: the last change that this page has. The rows were read later than these numbers, so nothing is missed between. */
+  /** By feed: the number of the last change on this page. The rows were loaded after these numbers, so no change is missed. */
   const last = new Map(Object.entries(dictionary(integer)(shell.data["outbox"], "/outbox")));
   const subscribe = (feed: string): void => {
     const since = last.get(feed) ?? null;
@@ -338,7 +338,7 @@ table.all.addEventListener("change", () => {
   show();
 });
 panel.addEventListener("pointerleave", () => {
-  // Rows that do not belong here any more go when nobody points at them; new ones wait for the button.
+  // Rows that no longer match are removed when the pointer leaves them; new ones wait for the button.
   if (rows.isHeld && rows.waitingCount === 0) release();
 });
 setInterval(() => showSoon(), 30_000);

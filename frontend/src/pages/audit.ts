@@ -97,7 +97,7 @@ function show(): void {
   );
 }
 
-/** One page of entries: the newest that the filters leave, or those after `older`. The answer to an earlier question is thrown away. */
+/** One page of entries: the newest that match the filters, or those after `older`. Responses to earlier requests are dropped. */
 async function load(older: string | null = null): Promise<void> {
   const mine = ++asked;
   try {

@@ -1,4 +1,4 @@
-/** One entity: what it reported, where it was, what it took part in, and what people know of it. */
+/** One entity: its reports, its track, its answers, and its record in the registry. */
 
 import { entityFacts, entityReports } from "../data/entity_facts";
 import {
@@ -29,7 +29,7 @@ import { openMap } from "../views/map_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 import { t } from "../lib/texts";
 
-/** In milliseconds; on a feed of ticks a thousand ticks stand for an hour. */
+/** In milliseconds; on a feed of ticks an hour is a thousand ticks. */
 const SPANS: [number, string][] = [
   [600_000, t("Last 10 minutes")],
   [3_600_000, t("Last hour")],
@@ -91,7 +91,7 @@ async function load(): Promise<void> {
   }
 }
 
-/** What depends on the span, which ends with the entity's last report or, without one, with the newest row of the feed. */
+/** The parts that depend on the span, which ends with the entity's last report or, without one, with the newest row of the feed. */
 async function loadSpan(last: number | null): Promise<void> {
   const from = last === null ? null : last - Number(span.value);
   const visited = (await get(address(`feeds/${feed.name}/profile`, { id: entity, from }), profileParser)).visited;
@@ -169,7 +169,7 @@ function showWatch(watch: Profile["watch"]): void {
       fail(error);
     }
   };
-  // What is read here need not be said again.
+  // The reader sees these here and need not be notified.
   if (reported !== null) void call(about("watch"), { method: "DELETE" }).catch(fail);
   const isWaiting = watch !== null && reported === null;
   replace(

@@ -41,7 +41,7 @@ const RATES: readonly (readonly [string, string])[] = [
 const shell = openShell();
 const teams = shell.me.teams.filter((one) => one.role === "operator" || one.role === "admin");
 const wanted = new URLSearchParams(location.search);
-/** `?into=NAME`: the file goes into a feed that is there. */
+/** `?into=NAME`: the file is loaded into an existing feed. */
 const into = wanted.get("into");
 const target = shell.feeds.find(({ name }) => name === into) ?? null;
 const body = pageFrame(shell.root, target === null ? t("New feed") : t("A file into {title}", { title: target.title || target.name }), [
@@ -53,7 +53,7 @@ function newWithoutFile(): HTMLElement {
   return button(t("Without a file"), { icon: "plus", onClick: () => openNewFeed(teams, () => location.assign("/feeds/")) });
 }
 
-/** The address of an upload, so that the page can be loaded again. */
+/** Puts the upload into the address, so that the page can be reloaded. */
 function addressOf(id: string): string {
   return address("", { upload: id, into: target?.name ?? null });
 }
@@ -96,7 +96,7 @@ function chooseFile(): void {
   }, fail);
 }
 
-/** Files of before that wait, or are being loaded. */
+/** Earlier uploads that wait or are being loaded. */
 function onTheWay(rows: readonly Upload[]): HTMLElement | null {
   const shown = rows.filter(({ state }) => !["uploading", "done", "cancelled"].includes(state));
   if (shown.length === 0) return null;
@@ -116,7 +116,7 @@ function onTheWay(rows: readonly Upload[]): HTMLElement | null {
   );
 }
 
-/** Goes to the step in which the upload is. */
+/** Shows the current step of the upload. */
 async function open(id: string): Promise<void> {
   const row = await get(`uploads/${id}/`, uploadParser);
   if (row.state === "uploading") chooseFile();
@@ -134,7 +134,7 @@ function load(row: Upload): void {
   );
 }
 
-/** The live page, where and when the sample is worth a look. */
+/** The address of the live page at a place and time where the sample is worth a look. */
 async function showSample(feed: string): Promise<void> {
   const found = await get("samples/", samples).catch(() => []);
   const opens = found.find(({ name }) => name === wanted.get("sample"))?.opens ?? null;
@@ -228,15 +228,15 @@ function refused(form: HTMLElement, error: unknown): void {
 interface Settings {
   element: HTMLElement;
   action: HTMLButtonElement;
-  /** Why the file cannot be loaded just now. */
+  /** Why the file cannot be loaded now. */
   why: HTMLElement;
   show: (found: Inspection) => void;
-  /** Whether the file can be loaded as it is read now; null: the server looks into it. */
+  /** Whether the file can be loaded with this mapping; null: the server is still inspecting it. */
   allow: (found: Inspection | null) => void;
   body: () => Record<string, unknown>;
 }
 
-/** The button that loads the file, and why it cannot be pressed just now. */
+/** The button that loads the file, and why it is disabled. */
 function loading(text: string): Pick<Settings, "action" | "why" | "allow"> {
   const why = h("span", { class: "hint", id: "wizard-why", role: "status" });
   const action = button(text, { kind: "button-primary", icon: "check", disabled: true, "aria-describedby": why.id });
@@ -254,7 +254,7 @@ function loading(text: string): Pick<Settings, "action" | "why" | "allow"> {
   return { action, why, allow };
 }
 
-/** What becomes of the file in the feed `into`. */
+/** How the file will be used in the feed `into`. */
 function fileSettings(name: string, time: TimeUnit): Settings {
   const list = h("ul", { class: "stack wizard-differences" });
   const moment = (at: number): string => (time === "ms" ? formatMoment(at, time, shell.me.time_zone) : t("tick {t}", { t: at }));
@@ -274,7 +274,7 @@ function fileSettings(name: string, time: TimeUnit): Settings {
   };
 }
 
-/** What the feed is called, and how the file is loaded into it. */
+/** The name of the feed, and how the file is loaded into it. */
 function feedSettings(row: Upload): Settings {
   const freeName = freeFeedName(
     feedName(row.name),
@@ -309,7 +309,7 @@ function feedSettings(row: Upload): Settings {
     orderField.hidden = now.checked;
     showLateness();
   };
-  // Answers wait for late rows: with rows in the order of time that would leave the end of the file without answers.
+  // Answers wait for late rows: if the rows are ordered by time, the end of the file would get no answers.
   const showLateness = (): void => {
     if (seen === null) return;
     const isSorted = history.checked && ordered.checked;
@@ -384,7 +384,7 @@ function feedSettings(row: Upload): Settings {
   };
 }
 
-/** In which order the rows of the sample stand. */
+/** The order of the sample's rows. */
 function orderWords({ ordered, lateness, reading }: Inspection): string {
   if (ordered) return t("The sample is in the order of time.");
   const isTicks = reading.time_format === "ticks";
@@ -395,7 +395,7 @@ function orderWords({ ordered, lateness, reading }: Inspection): string {
   return t("The sample is not in the order of time; {late}.", { late });
 }
 
-/** What is no number goes as it was typed, for the server to refuse. */
+/** An invalid number is sent as typed, for the server to refuse. */
 function numeric(text: string, factor: number): number | string {
   const value = Number(text.trim().replace(",", "."));
   return text.trim() === "" || Number.isNaN(value) ? text : Math.round(value * factor);

@@ -16,10 +16,10 @@ import { samplesView } from "../views/wizard/samples_view";
 import { t } from "../lib/texts";
 
 const EVERY_MS = 3000;
-/** Points of a chart: half an hour of what the server kept (one in ten seconds), then one a refresh. */
+/** Points of a chart: half an hour of stored measurements (one per ten seconds), then one per refresh. */
 const KEPT = 800;
 const shell = openShell();
-/** Teams whose feeds and jobs the reader may make. */
+/** Teams for which the reader may create feeds and jobs. */
 const teams = shell.me.teams.filter((one) => one.role === "operator" || one.role === "admin");
 const mayMake = teams.length > 0 || shell.me.superuser;
 const newFeed = (kind: string): HTMLElement => linkButton(t("New feed"), "/feeds/new", "plus", kind);
@@ -27,7 +27,7 @@ const body = pageFrame(shell.root, t("Feeds and jobs"), [
   ...(teams.length > 0 ? [button(t("New job"), { icon: "plus", onClick: newJob })] : []),
   ...(mayMake ? [newFeed("")] : []),
 ]);
-/** As the server said last; a feed's card offers them. */
+/** The last response of the server; offered by each feed's card. */
 let jobs: readonly Job[] = [];
 const jobsPlace = h("section", { class: "stack-lg", "aria-label": t("Jobs") });
 const feedsPlace = h("section", { class: "stack-lg", "aria-label": t("Feeds") });
@@ -130,7 +130,7 @@ function jobCard(row: Job): HTMLElement {
   );
 }
 
-/** A team's own job: its feeds do not stand still with others'. */
+/** The team's own job: its feeds are not affected by those of others. */
 function newJob(): void {
   const name = h("input", { class: "input", id: "job-name", maxlength: 63, placeholder: t("quay"), autocomplete: "off" });
   const team = h("select", { class: "select", id: "job-team" }, ...teams.map((one) => h("option", { value: one.id }, one.name)));
@@ -175,7 +175,7 @@ async function removeJob(row: Job): Promise<void> {
   await refresh();
 }
 
-/** Gives the feed to one of the jobs that may evaluate it; null where there is no choice. */
+/** A control that moves the feed to another job that may evaluate it; null if there is no choice. */
 function jobChoice(row: FeedStatus): HTMLSelectElement | null {
   const possible = jobs.filter(({ team }) => team === null || team.id === row.team?.id);
   const present = row.head?.job ?? null;
@@ -211,7 +211,7 @@ function add(series: Series, at: number, rate: number | null, lag: number | null
   for (const list of Object.values(series) as unknown[][]) if (list.length > KEPT) list.shift();
 }
 
-/** "100K": what stands beside an axis has little room. */
+/** "100K": there is little room beside an axis. */
 const COMPACT = new Intl.NumberFormat("en-GB", { notation: "compact", maximumFractionDigits: 1 });
 
 interface FeedCard {
@@ -402,7 +402,7 @@ function counterView(counters: FeedStatus["counters"]): HTMLElement[] {
       h("i", { vars: { "--w": `${(counters[name] / total) * 100}%`, "--bar-colour": `var(${colour})` } }),
     ),
   );
-  // Lost rows are rare enough to be worth a place only when there are some.
+  // Lost rows are rare, so they are shown only if there are any.
   const shown = COUNTERS.filter(([name]) => name !== "lost" || counters.lost > 0);
   const items = shown.map(([name, text, colour], i) =>
     h(
@@ -430,7 +430,7 @@ function counterView(counters: FeedStatus["counters"]): HTMLElement[] {
   ];
 }
 
-// ---- The beat
+// ---- Refresh
 
 const cards = new Map<string, FeedCard>();
 
@@ -454,7 +454,7 @@ async function refresh(): Promise<void> {
         ]
       : jobs.map(jobCard)),
   );
-  // The focus stays on Start or Stop.
+  // Keeps the focus on Start or Stop.
   if (focused !== undefined) jobsPlace.querySelector<HTMLElement>(`[data-job="${CSS.escape(focused)}"]`)?.focus();
   if (feeds.length === 0)
     replace(

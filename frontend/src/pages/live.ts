@@ -15,7 +15,7 @@ let pending: ReturnType<typeof setTimeout> | null = null;
 
 function writeAddress(state: ViewState): void {
   if (pending !== null) clearTimeout(pending);
-  // Browsers refuse more than a few changes of the address a second.
+  // Browsers refuse more than a few changes of the address per second.
   pending = setTimeout(() => history.replaceState(null, "", `/${toSearch(state)}`), 250);
 }
 

@@ -1,4 +1,4 @@
-/** Pages that the server writes whole: the log-in and what belongs to it, errors, invitations. */
+/** Pages rendered by the server: log-in and related pages, errors, invitations. */
 
 import "../styles/main.css";
 import { isDark } from "../lib/colours";

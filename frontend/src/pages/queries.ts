@@ -13,7 +13,7 @@ import { t, tn } from "../lib/texts";
 
 const shell = openShell();
 const parameters = new URLSearchParams(location.search);
-/** Rows that are put into the page at first, and with each "more". */
+/** The number of rows shown at first, and added by each "more". */
 const PAGE = 200;
 const body = pageFrame(shell.root, t("Queries"), [
   linkButton(t("From a file"), "/queries/new?from=file", "file-up"),
@@ -80,7 +80,7 @@ async function switchTo(row: QueryRow, box: HTMLInputElement): Promise<void> {
   }
 }
 
-/** Why the job goes on without the query, and what to do about it. */
+/** Why the job runs without the query, and what to do about it. */
 function stoppedNote(row: QueryRow): HTMLElement | null {
   if (row.stopped === null) return null;
   return h(
@@ -147,7 +147,7 @@ function tableRow(row: QueryRow): HTMLElement {
   );
 }
 
-/** The rows that the search, feed, tag and owner leave. */
+/** The rows that match search, feed, tag and owner. */
 function chosen(): QueryRow[] {
   return matching(rows, { text: search.value, feed: feedSelect.value, tag: tagSelect.value, owner: mine.checked ? shell.me.id : null });
 }
@@ -156,7 +156,7 @@ function isWholeFeed(): boolean {
   return search.value.trim() === "" && tagSelect.value === "" && !mine.checked;
 }
 
-/** All that the list shows of one feed, in one step; without a search also those of the feed that the list has no room for. */
+/** Switches everything that the list shows of one feed, at once; without a search including rows of the feed not listed yet. */
 async function removeShown(): Promise<void> {
   const feed = feedSelect.value;
   const which = isWholeFeed() ? { feed, partial: true } : { feed, partial: true, ids: chosen().map((row) => Number(row.id)) };
@@ -188,7 +188,7 @@ async function removeShown(): Promise<void> {
   }
 }
 
-/** A body of the table for each folder, under its name; without folders one body. */
+/** A table body for each folder, under its name; without folders one body. */
 function folderBodies(shown: readonly QueryRow[]): HTMLElement[] {
   const folders = byFolder(shown);
   const isFlat = folders.every(([folder]) => folder === "");
@@ -257,7 +257,7 @@ function show(): void {
     );
 }
 
-/** Below the list: what was removed, whose answers stay. */
+/** Below the list: removed queries whose answers are kept. */
 async function showRemoved(): Promise<void> {
   const { results } = await get("detections/removed-queries", removedQueries);
   if (results.length === 0) return;
@@ -308,7 +308,7 @@ function showMore(): void {
   show();
 }
 
-/** From the start again: what was asked for has changed. */
+/** Starts again from the first row: the filters have changed. */
 function find(): void {
   most = PAGE;
   show();

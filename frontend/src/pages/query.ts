@@ -47,22 +47,22 @@ const stored = shell.data["query"] === null || shell.data["query"] === undefined
 const families = isObject(shell.data["families"]) ? Object.keys(shell.data["families"]) : ["border", "transition"];
 const parameters = new URLSearchParams(location.search);
 const CHECK_AFTER_MS = 350;
-/** Passing over many answers fetches nothing. */
+/** Hovering over many answers in passing fetches nothing. */
 const POINTED_AT_MS = 120;
-/** `?from=file`: one query for each region of a file. The form then writes their template, of the families that watch one region. */
+/** `?from=file`: one query for each region of a file. The form then edits their template, for families that watch one region. */
 const isBulk = stored === null && parameters.get("from") === "file";
 const offered = questionsOf(isBulk ? families.filter(isCrossing) : families);
-/** Stands for the file's regions while the template is checked. */
+/** Replaces the file's regions while the template is checked. */
 const SAMPLE = { center: [0, 0], radius: 1 };
 
 class QueryPage {
   private question: Question;
   private editor: FamilyEditor | null = null;
-  /** Of families that take answers of other queries as events. */
+  /** For families that take answers of other queries as events. */
   private derive: DeriveField | null = null;
-  /** The stored document, and what the form wrote of it before anything was changed. */
+  /** The stored document, and the form's document before any change. */
   private opened: { stored: Record<string, unknown>; written: Record<string, unknown> | null } | null = null;
-  /** What was written for each family, so that looking at another loses nothing. */
+  /** Drafts by family, so that looking at another family loses nothing. */
   private readonly drafts = new Map<string, Record<string, unknown>>();
   private readonly map: RegionEditorView;
   private readonly alerts: AlertsView;
@@ -91,7 +91,7 @@ class QueryPage {
     id: "save-query",
     onClick: () => void this.store(),
   });
-  /** Faults are shown at their fields once the reader has tried to go on; before that only as what is still missing. */
+  /** Faults are shown at their fields once the reader has tried to continue; before that only as a list of what is missing. */
   private isTried = stored !== null;
   private readonly explained = new Latest<[rows: Detection[], now: number]>(
     (signal, rows, now) =>
@@ -107,9 +107,9 @@ class QueryPage {
     private readonly feed: Feed,
     private readonly regions: RegionRow[],
     channels: Channel[],
-    /** An earlier version that the page shows, its regions as they were: the rules that gave an answer. */
+    /** The earlier version that the page shows, with its regions at that time: the rules that gave an answer. */
     private readonly earlier: QueryVersion | null,
-    /** The query that a new one begins as a copy of. */
+    /** The query that is being copied. */
     private readonly original: Original | null,
   ) {
     const wanted = parameters.get("family");
@@ -163,7 +163,7 @@ class QueryPage {
     await this.derivation.load(stored.id);
   }
 
-  /** A new document; one for a region that was asked for in the address names it. */
+  /** A new document; if the address names a region, the document uses it. */
   private fresh({ family, begin }: Question): Record<string, unknown> {
     if (isBulk) return { family, version: 1, region: { region: FEATURE } };
     const region = parameters.get("region");
@@ -238,7 +238,7 @@ class QueryPage {
     );
   }
 
-  /** All answers as dots where their last events were; one with its events and the ways of those who take part. */
+  /** All answers as dots at their last events; the selected one with its events and the tracks of its entities. */
   private showAnswers(rows: Detection[], what: "all" | "pointed at" | "chosen", now: number): void {
     this.explained.drop();
     this.map.element.style.setProperty("--swatch", queryColour("preview"));
@@ -251,20 +251,20 @@ class QueryPage {
       );
   }
 
-  // ---- What is written
+  // ---- The document
 
   private specification(): Record<string, unknown> {
     const written = this.written();
     return this.opened === null || this.opened.written === null ? written : kept(this.opened.stored, this.opened.written, written);
   }
 
-  /** As the form writes it. */
+  /** As the form has it. */
   private written(): Record<string, unknown> {
     const document = this.editor?.specification() ?? { family: this.question.family, version: 1 };
     return { ...document, ...this.beside() };
   }
 
-  /** What does not belong to the family's own editor. */
+  /** Fields outside the family's own editor. */
   private beside(): Record<string, unknown> {
     const derive = this.derive?.value() ?? null;
     return derive === null ? {} : { derive };
@@ -276,7 +276,7 @@ class QueryPage {
       own: stored?.id ?? null,
       value,
       onChange: (isOther) => {
-        // The reader may have chosen another card while the feed's queries were being asked for.
+        // The reader may have chosen another card while the feed's queries were loading.
         if (this.derive !== field) return;
         if (isOther) void this.widened();
         else this.changed();
@@ -285,13 +285,13 @@ class QueryPage {
     return field;
   }
 
-  /** The feed has other columns for this query now: its editor begins again with what is written, beside the same answers as events. */
+  /** The feed has other columns for this query now: its editor is created again with the same document. */
   private async widened(): Promise<void> {
     await this.open(this.written(), this.derive ?? undefined);
     this.changed();
   }
 
-  /** The document as the server can check it: a template has a sample region in its place. */
+  /** The document in a form that the server can check: a template gets a sample region. */
   private checkable(): Record<string, unknown> {
     const document = this.specification();
     return isBulk ? { ...document, region: SAMPLE } : document;
@@ -398,7 +398,7 @@ function draftOf({ key, family }: Question): string {
   return isCrossing(family) ? "crossing" : key;
 }
 
-/** The version that the address asks for, where the newest asks something else. */
+/** The version that the address names, if the newest differs from it. */
 async function askedVersion(): Promise<QueryVersion | null> {
   const version = wishOf(location.search)?.version ?? null;
   if (stored === null || version === null || version === stored.version) return null;

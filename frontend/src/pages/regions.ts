@@ -21,7 +21,7 @@ const start = shell.feeds.find((feed) => feed.name === name) ?? shell.feeds[0];
 class RegionsPage {
   private rows: RegionRow[] = [];
   private current: RegionRow | null = null;
-  /** The region on the map when it differs from the stored one, or is new. */
+  /** The region on the map if it differs from the stored one, or is new. */
   private draft: Geometry | null = null;
   /** The region whose card is open: its id, or "new". */
   private shownFor = "";
@@ -176,7 +176,7 @@ class RegionsPage {
     this.card.hidden = geometry === null;
     if (geometry === null) return;
     const row = this.current;
-    // What was typed stays when the shape changes under it.
+    // Text typed in the form is kept when the shape changes.
     const key = row?.id ?? "new";
     const typed = (id: string): string | undefined =>
       this.shownFor === key ? this.card.querySelector<HTMLInputElement>(`#${id}`)?.value : undefined;

@@ -1,4 +1,4 @@
-/** The live view behind a link: of one feed, read-only, with what the page brought along and what its socket tells. */
+/** The live view behind a link: read-only, of one feed, with the data that the page contains and the frames of its socket. */
 
 import { t } from "../lib/texts";
 import "../styles/main.css";
@@ -22,7 +22,7 @@ answerFrom(
     ["regions/", given.regions],
   ]),
 );
-// Parts that ask for extras, such as what is half done, go without.
+// Extras that need the API, such as partial matches, are left out.
 addEventListener("unhandledrejection", (event) => {
   if (event.reason instanceof NotShared) event.preventDefault();
 });

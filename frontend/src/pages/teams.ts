@@ -33,12 +33,12 @@ const teamsPlace = h("div", { class: "stack-lg" });
 const peoplePlace = h("div", {});
 body.append(teamsPlace, peoplePlace);
 
-/** Faults of what was entered stand in the dialog; everything else is a short message. */
+/** Faults of input are shown in the dialog; all others as a short message. */
 function refuse(dialog: Dialog): (error: unknown) => void {
   return (error) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error));
 }
 
-/** Does it, says so, and shows everything again: roles decide what else can be done. */
+/** Does it, reports it, and loads everything again: roles decide what else can be done. */
 async function act(work: Promise<unknown>, done: string): Promise<void> {
   try {
     await work;
@@ -296,7 +296,7 @@ function showLink(link: string, text: string): void {
   dialog.foot.append(button(t("Done"), { kind: "button-primary", onClick: dialog.close }));
 }
 
-// ---- What administrators of the server do
+// ---- For administrators of the server
 
 function newTeam(): void {
   const name = h("input", { class: "input", id: "team-name", maxlength: 100, placeholder: t("Harbour watch") });

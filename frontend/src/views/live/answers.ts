@@ -1,4 +1,4 @@
-/** The answers of the live page: the timeline, its list twin, and what stands there while there are none. */
+/** The answers of the live page: the timeline, the same answers as a list, and a placeholder while there are none. */
 
 import { t } from "../../lib/texts";
 import type { Interval } from "../../data/interval";
@@ -16,12 +16,12 @@ export interface AnswersHandlers {
   onPan: (dt: number) => void;
   onZoom: (factor: number, about: number) => void;
   onInstant: (t: number) => void;
-  /** The reader wants to see an answer that is not in the window. */
+  /** The reader wants to see an answer outside the window. */
   onGo: (interval: Interval) => void;
   selectedKey: () => string | null;
 }
 
-/** Up to so many queries have a row before they have an answer. */
+/** Up to this many queries have a row before they have an answer. */
 const MOST_EMPTY_ROWS = 12;
 
 export class Answers {
@@ -51,7 +51,7 @@ export class Answers {
     });
   }
 
-  /** Takes over what changed. */
+  /** Applies what changed. */
   refresh(): void {
     const { model } = this;
     const hidden = new Set(model.state.hidden);
@@ -65,7 +65,7 @@ export class Answers {
     this.showList();
   }
 
-  /** An empty window says why, and where the nearest answer is when there is one: buoys are quiet for hours. */
+  /** An empty window says why it is empty, and where the nearest answer is if there is one: buoys are quiet for hours. */
   showNothing(): void {
     const isLoading = this.model.data.seq === null;
     const away = isLoading || this.timeline.isEmpty ? null : this.timeline.outOfSight;
@@ -113,7 +113,7 @@ export class Answers {
     if (!isList) this.timeline.requestDraw();
   }
 
-  /** The list shows what the brushed range or else the window holds. */
+  /** The list shows the answers of the brushed range, or else of the window. */
   showList(): void {
     this.showNothing();
     if (this.model.state.mode !== "list") return;

@@ -1,4 +1,4 @@
-/** How the live connection stands, in the page's bar. */
+/** The state of the live connection in the page's bar. */
 
 import { t } from "../../lib/texts";
 import { type ConnectionStatus, connectionStatus } from "../../data/connection_data";
@@ -38,7 +38,7 @@ export class ConnectionView {
     onRetry: () => void,
   ) {
     this.element = h("button", { type: "button", class: "state state-connecting", onClick: onRetry }, t("Connecting"));
-    // Silence is no news that could wake the page.
+    // A silent server sends nothing that could trigger an update, so it is checked regularly.
     setInterval(() => this.show(), LOOK_EVERY_MS);
   }
 
@@ -50,13 +50,13 @@ export class ConnectionView {
     this.show();
   }
 
-  /** What the page's clock does while it is not live; null: it is. */
+  /** The state of the page's clock while it is not live; null: it is live. */
   setClock(past: string | null): void {
     this.past = past;
     this.show();
   }
 
-  /** The first snapshot is there: what the page shows is the feed's. */
+  /** The first snapshot has arrived: the page shows the feed. */
   loaded(): void {
     this.isLoaded = true;
     this.show();

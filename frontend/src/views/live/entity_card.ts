@@ -1,4 +1,4 @@
-/** Of the one entity that is chosen: what it reported last before the instant that the page shows, and the answers that it is in. */
+/** Details of the selected entity: its last report before the instant that the page shows, and its answers. */
 
 import { t } from "../../lib/texts";
 import { entityFacts, entityReports, type EntityReports } from "../../data/entity_facts";
@@ -11,7 +11,7 @@ import { kindName } from "../../lib/words";
 import { fail } from "../shell_view";
 import type { LiveModel } from "./model";
 
-/** A live entity is asked about so often; after a jump of the clock it is asked at once. */
+/** How often a live entity is requested; after a jump of the clock it is requested at once. */
 const EVERY_MS = 3000;
 const MOST_ANSWERS = 6;
 
@@ -41,7 +41,7 @@ export class EntityCard {
     if (entity !== null) void this.question.now(entity);
   }
 
-  /** The clock went elsewhere. */
+  /** The clock jumped. */
   again(): void {
     if (this.entity !== null) this.question.after(100, this.entity);
   }
@@ -60,7 +60,7 @@ export class EntityCard {
     this.question.after(EVERY_MS, entity);
   }
 
-  /** What stays the same is left alone: it may have the keyboard focus. */
+  /** Unchanged parts are not replaced: they may have the keyboard focus. */
   show(): void {
     const { entity, reports, model } = this;
     this.element.hidden = entity === null;
@@ -84,7 +84,7 @@ export class EntityCard {
     );
   }
 
-  /** Those that hold at the instant of the page. */
+  /** Answers that hold at the instant of the page. */
   private answers(entity: string): Interval[] {
     const now = this.model.now();
     const found: Interval[] = [];

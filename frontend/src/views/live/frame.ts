@@ -1,4 +1,4 @@
-/** Where the parts of the live page stand. */
+/** The layout of the live page. */
 
 import { t } from "../../lib/texts";
 import { h, icon, iconButton } from "../../lib/dom";
@@ -11,7 +11,7 @@ export interface FrameParts {
   map: HTMLElement;
   tip: HTMLElement;
   boxButton: HTMLElement;
-  /** About the entity that is chosen. */
+  /** The selected entity. */
   entity: HTMLElement[];
   panel: HTMLElement;
   drawer: HTMLElement;
@@ -51,21 +51,21 @@ export function liveFrame({
   const mapArea = h("div", { class: "live-map" }, map, tools, h("div", { class: "map-side" }, ...entity), tip);
   const centre = h("div", { class: "live-centre" }, mapArea);
   centre.append(splitter(centre), h("section", { class: "live-timeline", "aria-label": t("Answers over time") }, timeBar, answers));
-  // Messages lie over the map, where they cover neither rows nor the controls of a panel.
+  // Messages are shown over the map, where they cover neither rows nor the controls of a panel.
   const messages = document.getElementById("toasts");
   if (messages !== null) mapArea.append(messages);
   const body = h("div", { class: "live-body", "data-side": innerWidth > WIDE_PX ? "open" : "closed" }, panel, centre, drawer);
   return body;
 }
 
-/** Links for the keyboard, first on the page: past a hundred queries to what they are about. */
+/** Skip links, first on the page: past a hundred queries to the map, timeline and so on. */
 export function skipLinks(body: HTMLElement): HTMLElement {
   const to = (text: string, selector: string): HTMLElement =>
     h("button", { type: "button", class: "skip", onClick: () => body.querySelector<HTMLElement>(selector)?.focus() }, text);
   return h("div", { class: "skip-links" }, to(t("Skip to the map"), ".map-canvas"), to(t("Skip to the timeline"), ".timeline-canvas"));
 }
 
-/** Gives the place of messages back to the page. */
+/** Moves messages back to their default place. */
 export function releaseMessages(): void {
   const messages = document.getElementById("toasts");
   if (messages !== null) document.body.append(messages);

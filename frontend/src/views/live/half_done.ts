@@ -1,6 +1,6 @@
 /**
- * Of the one entity that is chosen: the motion patterns that it has begun, with the step that is next. Nothing is shown
- * when there is none.
+ * The partial matches of the selected entity: motion patterns that it has begun, with the next step. Nothing is shown
+ * if there are none.
  */
 
 import { t } from "../../lib/texts";
@@ -16,9 +16,9 @@ import { formatClock } from "../../lib/time";
 import { fail } from "../shell_view";
 import type { LiveModel } from "./model";
 
-/** The server works for each answer and counts how often it is asked: a round of n patterns is followed by n times this pause. */
+/** Each request costs the server work and is rate limited: a round of n patterns is followed by n times this pause. */
 const EACH_MS = 4000;
-/** After a round in which an answer failed. */
+/** The pause after a round with a failed request. */
 const PATIENCE_MS = 30_000;
 const MOST_PATTERNS = 6;
 const MOST_MISSING = 2;
@@ -28,7 +28,7 @@ export class HalfDone {
   private readonly question = new Latest<[entity: string]>((signal, entity) => this.round(signal, entity), fail);
   private readonly found = new Map<string, EntityProgress>();
   private entity: string | null = null;
-  /** What is on show: it is left alone while nothing changes, so that a reader or the focus stays on it. */
+  /** The content shown: it is replaced only when it changes, so that reading position and focus are kept. */
   private shown = "";
 
   constructor(
@@ -36,7 +36,7 @@ export class HalfDone {
     private readonly onQuery: (query: QueryRow) => void,
   ) {}
 
-  /** Asks about `entity` until the next call; null: asks no more. */
+  /** Requests the progress of `entity` until the next call; null: stops. */
   open(entity: string | null): void {
     if (entity === this.entity) return;
     this.close();
@@ -62,7 +62,7 @@ export class HalfDone {
       .slice(0, MOST_PATTERNS);
   }
 
-  /** Distances alone are measured, not walked through. */
+  /** Patterns of distances only have no steps to complete. */
   private hasSteps(row: QueryRow): boolean {
     return fromDocument(row.specification, this.model.feed).steps.some((step) => step.sense !== "distance");
   }
@@ -79,7 +79,7 @@ export class HalfDone {
         else this.found.set(row.id, progress);
       } catch (error) {
         if (signal.aborted) throw error;
-        // It is an extra: a server that has too much to do is asked later.
+        // This is optional: a busy server is asked later.
         this.found.delete(row.id);
         wait = PATIENCE_MS;
       }

@@ -1,13 +1,13 @@
-/** What of the live map can be seen: panels may stand over it. Pure arithmetic in CSS pixels of the page. */
+/** The visible part of the live map: panels may cover it. Pure arithmetic in CSS pixels of the page. */
 
 import type { Edges } from "../map_view";
 
-/** Less than this (CSS pixels) shows nothing anyway. */
+/** A visible part smaller than this (CSS pixels) is useless. */
 const LEAST_CLEAR_PX = 60;
 
 /**
- * How much of the map's window is covered from each edge. A panel covers it from the side to which it is attached: below,
- * when it goes all across, else left or right.
+ * How much of the map's window is covered from each edge. A panel covers it from the side to which it is attached: the bottom,
+ * if it has the full width, else left or right.
  */
 export function covered(map: Edges, panels: readonly Edges[]): Edges {
   const found: Edges = { left: 0, top: 0, right: 0, bottom: 0 };
@@ -22,7 +22,7 @@ export function covered(map: Edges, panels: readonly Edges[]): Edges {
   return found;
 }
 
-/** The window of time that shows [from, to] in what is left of a plot that is covered from left and right. */
+/** The time window that shows [from, to] in the part of a plot that is not covered from left and right. */
 export function windowInSight([from, to]: readonly [number, number], plot: Edges, { left, right }: Edges): [number, number] {
   const clear = plot.right - plot.left - left - right;
   if (clear < LEAST_CLEAR_PX) return [from, to];

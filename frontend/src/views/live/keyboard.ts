@@ -1,4 +1,4 @@
-/** Keys of the live page, and the list of them. */
+/** Keyboard shortcuts of the live page, and the list of them. */
 
 import { t } from "../../lib/texts";
 import { h, isTyping } from "../../lib/dom";
@@ -10,7 +10,7 @@ import type { TimeControl } from "./time_control";
 
 export type Actions = Record<string, () => void>;
 
-/** Runs the action of a key unless the reader is typing, a dialog is open, or the key belongs to what has the focus. */
+/** Runs the action of a key unless the reader is typing, a dialog is open, or the focused element uses the key. */
 export function pressed(event: KeyboardEvent, actions: Actions): void {
   if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;

@@ -1,4 +1,4 @@
-/** What the marks of timeline and map mean, each drawn by what draws it there. */
+/** The meaning of the marks of timeline and map, each drawn by the code that draws it there. */
 
 import { t } from "../../lib/texts";
 import { token } from "../../lib/colours";

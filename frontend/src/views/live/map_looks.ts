@@ -1,4 +1,4 @@
-/** How the map is drawn beside who is where: clusters, colours by an attribute, heat maps; their menu and their legend. */
+/** Options of the map: clusters, colours by an attribute, heat maps; their menu and their legend. */
 
 import { t, tn } from "../../lib/texts";
 import { density, gridOf } from "../../data/density_data";
@@ -20,9 +20,9 @@ import { fail } from "../shell_view";
 import type { LiveModel } from "./model";
 import { metrePerSecond } from "./standstill";
 
-/** While the page is live values and counts are asked for so often. */
+/** How often values and counts are requested while the page is live. */
 const EVERY_MS = 10_000;
-/** After the window or the map was moved. */
+/** The delay after the window or the map was moved. */
 const SETTLED_MS = 300;
 const HEAT_NAMES: Record<Heat, string> = { none: t("No heat map"), reports: t("Heat map of reports"), answers: t("Heat map of answers") };
 
@@ -52,7 +52,7 @@ export class MapLooks {
     this.moved();
   }
 
-  /** The window or the instant of the page is another. */
+  /** The window or the instant of the page has changed. */
   moved(): void {
     if (this.looks.heat !== "none") this.heatQuestion.after(SETTLED_MS);
   }
@@ -126,13 +126,13 @@ export class MapLooks {
     this.paint();
   }
 
-  // ---- What is drawn
+  // ---- Drawing
 
   private async askValues(signal: AbortSignal): Promise<void> {
     const { colourBy } = this.looks;
     const name = colourBy === null || colourBy === SPEED ? undefined : colourBy;
     const found = await get(address(`feeds/${this.model.feed.name}/attribute`, { name }), attributeValues, signal);
-    // A column of that name says what the page measures anyway.
+    // A column of that name contains what the page computes anyway.
     this.names = found.names.filter((one) => one.toLowerCase() !== "speed");
     if (colourBy === null) return;
     const valueOf = colourBy === SPEED ? this.speedOf() : (i: number) => found.values[this.entities.ids[i]!];
@@ -141,14 +141,14 @@ export class MapLooks {
       this.valueQuestion.after(1000);
       return;
     }
-    // Once chosen the classes stay, so that colours mean the same from one moment to the next.
+    // Classes are chosen once, so that the meaning of colours does not change from moment to moment.
     this.styling ??= stylingOf(values, colourBy === SPEED && this.model.feed.crs !== "planar" ? formatSpeed : formatNumber);
     const { styling } = this;
     this.layer.colourOf = (i) => classColourOf(styling, styling.of(valueOf(i)));
     this.paint();
   }
 
-  /** Metres a second; on a plane units of the plan for each unit of time. */
+  /** Metres per second; on a plane units of the plan per unit of time. */
   private speedOf(): (i: number) => number | null {
     const scale = metrePerSecond(this.model.feed);
     return (i) => {

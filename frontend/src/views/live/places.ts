@@ -1,4 +1,4 @@
-/** Finding things on the live page, and going there. */
+/** Search on the live page, and moving map and timeline to a result. */
 
 import { t } from "../../lib/texts";
 import type { QueryRow } from "../../lib/shapes";
@@ -16,7 +16,7 @@ const MOST_REGISTERED = 8;
 const registered = record({ results: list(record({ entity: string, name: string })) });
 
 export class Places {
-  /** The entity that the map goes along with, until the reader moves the map. */
+  /** The entity that the map follows, until the reader moves the map. */
   followed: string | null = null;
 
   constructor(
@@ -56,7 +56,7 @@ export class Places {
     ];
   }
 
-  /** Entities that the registry has under such a name: they need not have reported lately. */
+  /** Entities with a matching name in the registry: they need not have reported recently. */
   async findRegistered(text: string, signal: AbortSignal): Promise<Found[]> {
     if (isShared()) return [];
     const { results } = await get(address(`feeds/${this.model.feed.name}/registry`, { search: text }), registered, signal);
@@ -85,14 +85,14 @@ export class Places {
     this.feedMap.regions.highlight(new Set(this.model.regionsOfQuery.get(row.id)));
   }
 
-  /** Brings it into the middle, and keeps it in sight from now on. */
+  /** Centres the map on it, and keeps it visible from now on. */
   follow(entity: string): void {
     this.followed = entity;
     const at = this.entities.placeOf(entity);
     if (at !== null) this.feedMap.panTo(at.lng, at.lat);
   }
 
-  /** Time went on: whom the map follows may have left what it shows. */
+  /** Time has advanced: the followed entity may have left the map's window. */
   keepInSight(): void {
     const at = this.followed === null ? null : this.entities.placeOf(this.followed);
     if (at !== null && !this.feedMap.isInSight(at.lng, at.lat)) this.feedMap.panTo(at.lng, at.lat);

@@ -1,4 +1,4 @@
-/** The pointer on the live map: what is under it, clicks, and the box that chooses entities. */
+/** The pointer on the live map: what is under it, clicks, and the box that selects entities. */
 
 import { t, tn } from "../../lib/texts";
 import type * as L from "leaflet";
@@ -20,10 +20,10 @@ export interface PointerHandlers {
   onRegion: (region: string | null) => void;
 }
 
-/** A pointer that passes over many entities asks about none. */
+/** Hovering over many entities in passing requests nothing. */
 const HOVERED_MS = 150;
 const MOST_FACTS = 6;
-/** Names of a cluster's members in its tip. */
+/** The number of names in a cluster's tooltip. */
 const MOST_NAMES = 6;
 
 type Corners = [number, number, number, number];
@@ -36,12 +36,12 @@ export class MapPointer {
   private isBoxMode = false;
   private feedMap: FeedMap | null = null;
   private entities: EntityLayer | null = null;
-  /** What the entity under the pointer reported last. Without an answer the tip says what the page knows by itself. */
+  /** The last report of the entity under the pointer. Without a response the tooltip shows what the page knows. */
   private readonly facts = new Latest<[entity: string]>(
     (signal, entity) => this.askFacts(signal, entity),
     () => undefined,
   );
-  /** Of the pointer, in pixels of the map. */
+  /** The pointer's position in pixels of the map. */
   private at: [x: number, y: number] = [0, 0];
   private known: { entity: string; lines: string[] } | null = null;
 
@@ -106,7 +106,7 @@ export class MapPointer {
     return lines.length > 0 ? lines.slice(0, 4) : [t("Click to follow it")];
   }
 
-  /** When it was heard of last, if it should have been heard of since. */
+  /** The time of its last report, if its next one is overdue. */
   private silence(layer: EntityLayer, entity: string): string[] {
     const { feed, zone, data } = this.model;
     const last = data.positions.get(entity);
@@ -153,7 +153,7 @@ export class MapPointer {
     else this.handlers.onEntities(entities.length === 1 && entities[0] === entity ? [] : [entity]);
   }
 
-  /** Pages of regions and queries are for those who are logged in. */
+  /** Pages of regions and queries need a log-in. */
   private openRegion(at: L.LatLng): void {
     if (this.feedMap === null || isShared()) return;
     const region = this.feedMap.regions.regionAt(...this.feedMap.project(at.lng, at.lat));
@@ -162,7 +162,7 @@ export class MapPointer {
     openRegionCard(this.feedMap.map, at, region, this.model);
   }
 
-  /** Nearer, until its members can be distinguished; those on one spot are chosen together. */
+  /** Zooms in until the members can be distinguished; members at one point are selected together. */
   private openCluster({ ids, isStack }: { ids: string[]; isStack: boolean }, at: L.LatLng): void {
     const map = this.feedMap?.map;
     if (map === undefined) return;

@@ -1,4 +1,4 @@
-/** What a region on the live map leads to: its page, and the queries that use it. */
+/** Links of a region on the live map: its page, and the queries that use it. */
 
 import L from "leaflet";
 import { h } from "../../lib/dom";
@@ -6,7 +6,7 @@ import { t } from "../../lib/texts";
 import type { DrawnRegion } from "../region_layer";
 import type { LiveModel } from "./model";
 
-/** Queries that are named; the region's page has all. */
+/** The number of queries that are named; the region's page has all. */
 const MOST_QUERIES = 6;
 
 export function openRegionCard(map: L.Map, at: L.LatLng, region: DrawnRegion, model: LiveModel): void {

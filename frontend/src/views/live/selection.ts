@@ -1,4 +1,4 @@
-/** The answer pointed at and the answer chosen: the same one on the timeline, in the list, on the map and in the drawer. */
+/** The hovered and the selected answer: the same one on the timeline, in the list, on the map and in the drawer. */
 
 import { orderedEvidence, participants, reach } from "../../data/evidence";
 import type { Interval } from "../../data/interval";
@@ -21,9 +21,9 @@ export interface Linked {
   entities: EntityLayer;
   tracks: LiveTracks;
   time: TimeControl;
-  /** Where panels stand over the others. */
+  /** The places where panels may cover other parts. */
   panels: () => DOMRect[];
-  /** Shows at once what the model has learned. */
+  /** Shows changes of the model at once. */
   refresh: () => void;
 }
 
@@ -64,7 +64,7 @@ export class Selection {
     tracks.draw();
   }
 
-  /** Regions of its query and all who take part stand out on the map. */
+  /** Highlights the regions of its query and its entities on the map. */
   private showFocus(): void {
     const { entities } = this.linked();
     const interval = this.focus?.interval ?? null;
@@ -102,7 +102,7 @@ export class Selection {
     this.linked().drawer.open({ interval, detections, query: model.query(interval.query), rules, alert: model.alertOf(interval) });
   }
 
-  /** The selected stay may have ended, grown, been revised or gone meanwhile. */
+  /** The selected stay may have ended, grown, been revised or removed meanwhile. */
   keep(): void {
     if (this.selected === null) return;
     const found = this.model.intervals.find(this.selected.key);
@@ -120,8 +120,8 @@ export class Selection {
   }
 
   /**
-   * A link from an alert may name an answer older than the snapshot: it is fetched and put among the others. Timeline and map
-   * go there, unless `isPlaced`: the link says which window they show.
+   * A link from an alert may name an answer older than the snapshot: it is fetched and added. Timeline and map
+   * move to it, unless `isPlaced`: the link says which window they show.
    */
   async open(id: string, isPlaced: boolean): Promise<void> {
     for (let tries = 0; tries < 100 && this.model.data.seq === null; tries++) await new Promise((resolve) => setTimeout(resolve, 150));
@@ -140,7 +140,7 @@ export class Selection {
     if (!isPlaced) this.show(interval);
   }
 
-  /** Timeline and map go to the answer. */
+  /** Moves timeline and map to the answer. */
   show(interval: Interval): void {
     const { time, tracks, timeline, panels } = this.linked();
     const [from, to] = reach(interval.start, interval.end ?? this.model.present(), this.model.detections(interval));
@@ -150,8 +150,8 @@ export class Selection {
   }
 
   /**
-   * Chooses the next answer, or the one before. When none is chosen: the one in the middle of the window, or beside the
-   * instant if the window's answers are only counted.
+   * Selects the next or previous answer. Without a selection: the one in the middle of the window, or nearest to the
+   * instant if only counts of the window's answers are loaded.
    */
   async step(direction: 1 | -1): Promise<void> {
     if (this.isStepping) return;
@@ -169,7 +169,7 @@ export class Selection {
     }
   }
 
-  /** Answers that are only counted are fetched first. */
+  /** If only counts are loaded, the answers are fetched first. */
   private async neighbour(direction: 1 | -1): Promise<Interval | null> {
     const { model, selected } = this;
     const { timeline, refresh } = this.linked();

@@ -1,4 +1,4 @@
-/** Below which speed something on the map counts as standing still: a buoy that drifts points nowhere. */
+/** The speed below which something on the map counts as standing still: a drifting buoy has no heading. */
 
 import type { Feed } from "../../lib/shapes";
 
@@ -9,7 +9,7 @@ const MAP_PX = 256;
 type Scales = Pick<Feed, "crs" | "time">;
 
 /**
- * Pixels at zoom 0 for each unit of the feed's time that make one metre a second, at the base coordinate y; null on a
+ * One metre per second in pixels at zoom 0 per unit of the feed's time, at the base coordinate y; null on a
  * plane, whose unit is unknown.
  */
 export function metrePerSecond({ crs, time }: Scales): ((py: number) => number) | null {
@@ -19,7 +19,7 @@ export function metrePerSecond({ crs, time }: Scales): ((py: number) => number) 
   return (py) => perUnit * Math.cosh(Math.PI * (1 - (2 * py) / MAP_PX));
 }
 
-/** In pixels at zoom 0 for each unit of the feed's time, at the base coordinate y; on a plane whatever moves moves. */
+/** In pixels at zoom 0 per unit of the feed's time, at the base coordinate y; on a plane any movement counts. */
 export function slowestOf(feed: Scales): (py: number) => number {
   const scale = metrePerSecond(feed);
   return scale === null ? () => 0 : (py) => LEAST_M_PER_S * scale(py);

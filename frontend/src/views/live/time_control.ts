@@ -11,18 +11,18 @@ import { showLegend } from "./legend";
 import type { LiveModel } from "./model";
 
 export interface TimeHandlers {
-  /** Window, instant, range or mode was chosen. */
+  /** The reader chose a window, instant, range or mode. */
   onState: () => void;
   onRange: () => void;
   onMode: () => void;
-  /** The instant or the window changed by choice: what they show has to be there. */
+  /** The reader changed the instant or the window: its data have to be loaded. */
   onTime: () => void;
 }
 
-/** Times real time. */
+/** Multiples of real time. */
 export const RATES = [1, 2, 5, 10, 30, 60, 120, 300, 600] as const;
 const FIRST_RATE = 10;
-/** Share of the window that an arrow key goes. */
+/** The share of the window that an arrow key moves. */
 const STEP = 0.02;
 
 export class TimeControl {
@@ -71,7 +71,7 @@ export class TimeControl {
 
   constructor(
     private readonly model: LiveModel,
-    /** Made later than the bar that stands over it. */
+    /** Created after the bar above it. */
     private readonly timeline: () => TimelineView,
     private readonly handlers: TimeHandlers,
   ) {
@@ -97,7 +97,7 @@ export class TimeControl {
     this.showPlaying();
   }
 
-  /** Takes over where the clock stands now: ten times a second, and at each frame while it plays. */
+  /** Shows the state of the clock: ten times a second, and for each frame while it plays. */
   beat(): void {
     const { feed, zone, clock } = this.model;
     const timeline = this.timeline();
@@ -115,7 +115,7 @@ export class TimeControl {
     this.showCoverage();
   }
 
-  /** Where single answers are not on show, the page says so. */
+  /** If single answers are not shown, the page says so. */
   private showCoverage(): void {
     const { coverage, clock, counts } = this.model;
     const [t0, t1] = clock.window();
@@ -127,13 +127,13 @@ export class TimeControl {
     if (!isWhole && this.coverageNote.textContent !== text) this.coverageNote.textContent = text;
   }
 
-  /** The window and the instant of the address. */
+  /** Applies the window and the instant of the address. */
   open(): void {
     this.model.openClock();
     this.changed();
   }
 
-  /** The window, and in it the instant `at`. */
+  /** Shows the window, and in it the instant `at`. */
   show(window: [number, number], at?: number): void {
     this.model.clock.show(window, at);
     this.changed();
@@ -154,13 +154,13 @@ export class TimeControl {
     this.changed();
   }
 
-  /** An arrow key: a small step; the page stops there. */
+  /** An arrow key: a small step; the clock is then paused. */
   step(direction: 1 | -1): void {
     const [t0, t1] = this.model.window();
     this.seek(this.model.now() + Math.max(1, (t1 - t0) * STEP) * direction);
   }
 
-  /** As much time as is shown now, or as the answer takes, up to a little after its end: those before it are in sight too. */
+  /** A window of the current length, or of the answer's, that ends a little after its end, so that earlier answers are visible too. */
   goTo({ start, end }: { start: number; end: number | null }): void {
     const [t0, t1] = this.model.window();
     const last = end ?? this.model.present();
@@ -173,13 +173,13 @@ export class TimeControl {
     this.changed();
   }
 
-  /** Live and playing pause; a clock that stands plays on. */
+  /** Pauses a live or playing clock; a paused one plays. */
   togglePlay(): void {
     const { clock } = this.model;
     if (clock.isLive || clock.isPlaying) clock.pause();
     else clock.play(this.rate);
     this.changed();
-    // A link that is copied now names this instant: the clock shows it, too.
+    // A link that is copied now contains this instant, so the clock shows it too.
     this.beat();
   }
 
@@ -200,7 +200,7 @@ export class TimeControl {
     this.changed();
   }
 
-  /** The next speed, slower or faster. */
+  /** The next slower or faster speed. */
   changeRate(direction: 1 | -1): void {
     const at = RATES.findIndex((rate) => rate === this.rate) + direction;
     this.rateChoice.value = String(RATES[Math.max(0, Math.min(RATES.length - 1, at))]);
@@ -255,7 +255,7 @@ export class TimeControl {
     if (this.whenField.value !== text) this.whenField.value = text;
   }
 
-  /** A brushed stretch of time narrows down the list and the map; null takes it away. */
+  /** A brushed range filters list and map; null removes it. */
   setRange(range: [number, number] | null): void {
     const { feed, zone, state } = this.model;
     state.range = range;
@@ -281,7 +281,7 @@ export class TimeControl {
   }
 }
 
-/** This runs at each frame: what stays the same is not laid out again. */
+/** This runs for each frame: unchanged parts must not cause a new layout. */
 function showText(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -19,17 +19,17 @@ const FOLLOW_MS = 5_000;
 
 export interface Focus {
   interval: Interval;
-  /** Chosen, not only pointed at: the map goes there when nothing of it is in sight. */
+  /** Selected, not only hovered: the map moves there if nothing of it is visible. */
   isChosen: boolean;
 }
 
 export class LiveTracks {
   private readonly question = new Latest((signal) => this.fetch(signal), fail);
-  /** The chosen answer that the map has gone to already. */
+  /** The selected answer to which the map has already moved. */
   private shownFor: string | null = null;
   private mustGo = false;
   private readonly counts: CountOnMap;
-  /** The answer that is drawn, and since when by the reader's clock. */
+  /** The answer that is drawn, and since when by the wall clock. */
   private drawn: { key: string | null; at: number } = { key: null, at: 0 };
 
   constructor(
@@ -41,18 +41,18 @@ export class LiveTracks {
     this.counts = new CountOnMap(feedMap, model.feed, model.zone);
   }
 
-  /** After `wait` milliseconds: passing over many answers fetches nothing. */
+  /** After `wait` milliseconds: hovering over many answers in passing fetches nothing. */
   draw(wait = 0): void {
     this.question.after(wait);
   }
 
-  /** While the page is live an open answer grows under the reader's eyes: its count goes on, and so do the ways. */
+  /** While the page is live an open answer grows: its count and tracks are updated. */
   follow(): void {
     const interval = this.focus()?.interval;
     if (interval?.end === null && interval.key === this.drawn.key && Date.now() - this.drawn.at >= FOLLOW_MS) this.draw();
   }
 
-  /** The map stays where it is when this answer is drawn: the reader chose what it shows. */
+  /** The map does not move when this answer is drawn: the reader chose what it shows. */
   stayAt(interval: Interval): void {
     this.shownFor = interval.key;
   }
@@ -70,7 +70,7 @@ export class LiveTracks {
     else await this.showChosen(signal);
   }
 
-  /** Exactly the answer's span in full colour, thin around it; all its events in their order. */
+  /** The answer's span in full colour, thin lines around it; all its events in order. */
   private async explain({ interval, isChosen }: Focus, isOther: boolean, signal: AbortSignal): Promise<void> {
     const rows = this.model.detections(interval);
     const evidence = orderedEvidence(rows);
@@ -81,7 +81,7 @@ export class LiveTracks {
     const from = interval.isMark ? interval.start - pad : interval.start;
     const isOne = entities.length < 2;
     const caption = (point: EvidencePoint): string => this.caption(point, isOne);
-    // The events are known at once; the ways between them are asked for.
+    // The events are known at once; the tracks between them are requested.
     if (isOther) this.feedMap.tracks.explain([], evidence, caption, notes);
     const [made] = await Promise.all([
       this.tracks(entities, interval.start - pad, end + pad, signal),
@@ -111,7 +111,7 @@ export class LiveTracks {
     return `${who === "" ? "" : `${who} · `}${formatClock(t, this.model.feed.time, this.model.zone)}`;
   }
 
-  /** Stays where all its events are in sight already; never goes nearer than the reader is. */
+  /** The map does not move if all events are visible; it never zooms in further than the reader did. */
   private goTo(made: readonly Track[], evidence: readonly EvidencePoint[], [from, to]: [number, number]): void {
     const { map, near } = this.feedMap;
     const events = evidence.flatMap(({ x, y }): [number, number][] => (x === null || y === null ? [] : [[near(x), y]]));
@@ -126,8 +126,8 @@ export class LiveTracks {
   }
 
   /**
-   * Goes to what the query is about: its regions, else the answer's own events. A pair that met is a dot in any region:
-   * there its events count.
+   * Fits the map to the query's regions, or else to the answer's events. An encounter is only a dot in a region:
+   * there the events are used.
    */
   fitTo(interval: Interval): void {
     const box = interval.kind === "met" ? null : boundsOf(this.model.geometriesOf(interval.query), this.model.feed.crs === "geographic");

@@ -1,4 +1,4 @@
-/** The editor of arrivals: where, how far ahead, by which course and speed, and who counts. */
+/** The editor of arrivals: where, how far ahead, by which course and speed, and which entities. */
 
 import { fromDocument, toDocument, faultInForm, type ArrivalEntries } from "../../data/arrival_data";
 import type { Fault } from "../../lib/api";

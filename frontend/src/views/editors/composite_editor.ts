@@ -1,4 +1,4 @@
-/** The editor of composite events: the pattern as a tree and as text, what its primitives are, of whom and within what time. */
+/** The editor of composite events: the pattern as a tree and as text, its primitives, grouping and time window. */
 
 import {
   defaultSpan,
@@ -221,7 +221,7 @@ class CompositeEditor implements FamilyEditor {
     if (root !== null) this.changed(withRoot(this.entries, change(root)), chosen);
   }
 
-  /** The text was changed: the tree follows when the server has read it. */
+  /** The text was changed: the tree follows when the server has parsed it. */
   private textChanged(text: string): void {
     this.entries = { ...this.entries, written: text };
     this.context.onChange();
@@ -262,13 +262,13 @@ class CompositeEditor implements FamilyEditor {
     const { root, primitives } = this.entries;
     const row = root === null ? null : rowOf(root, this.chosen);
     if (root === null || row === null) return;
-    // The name of another one of the pattern: the leaf becomes that. A name that stood here before is free again.
+    // The name of another primitive of the pattern: the leaf becomes that one. An unused former name is free again.
     if (namesIn(root).includes(name)) this.treeChanged((one) => named(one, row.node.id, name));
     else if (primitives.has(row.node.name)) this.changed(withRenamed(this.entries, row.node.name, name), this.chosen);
     else this.changed(withPrimitive(withRoot(this.entries, named(root, row.node.id, name)), name, emptyPrimitive()), this.chosen);
   }
 
-  // ---- What the server makes of it
+  // ---- The server's analysis
 
   private ask(after = ASK_AFTER_MS): void {
     this.question.after(after);
@@ -291,7 +291,7 @@ class CompositeEditor implements FamilyEditor {
     const { root } = this.entries;
     const read = fromTree(answer.tree);
     if (read !== null && (root === null || patternText(read) !== patternText(root))) {
-      // The text was rewritten: the choice stays where it was in the outline.
+      // The text was rewritten: the selection stays at the same position in the outline.
       const at = root === null ? 0 : outline(root).findIndex(({ node }) => node.id === this.chosen);
       const rows = outline(read);
       this.entries = withRead(this.entries, read);
@@ -335,7 +335,7 @@ class CompositeEditor implements FamilyEditor {
     );
   }
 
-  // ---- On show
+  // ---- Display
 
   private showTree(): void {
     const { entries, chosen, faulty, answer } = this;
@@ -364,7 +364,7 @@ class CompositeEditor implements FamilyEditor {
     replace(this.detail, this.form.element);
   }
 
-  /** A primitive means something else: the form stays as it is, unless there was none. */
+  /** A primitive was redefined: the form is kept, unless there was none. */
   private meant(entries: CompositeEntries, name: string): void {
     const wasDefined = this.entries.primitives.has(name);
     this.entries = entries;
@@ -374,7 +374,7 @@ class CompositeEditor implements FamilyEditor {
     this.ask();
   }
 
-  /** A change from within the form, which stays as it is. */
+  /** A change made in the form, which is kept. */
   private quietly(change: (root: PatternNode) => PatternNode): void {
     const { root } = this.entries;
     if (root === null) return;
@@ -406,7 +406,7 @@ class CompositeEditor implements FamilyEditor {
   }
 }
 
-/** How operators are written, with a time of the feed. */
+/** Operators of the language, with an example time in the feed's unit. */
 function written(span: number | string): HTMLElement {
   const forms = [
     ["A : B", "then"],
@@ -425,7 +425,7 @@ function written(span: number | string): HTMLElement {
   );
 }
 
-/** What the choice goes to when a node is removed: what stands before it, else above it. */
+/** What is selected when a node is removed: the node before it, else its parent. */
 function neighbour(root: PatternNode, id: number): number {
   const row = rowOf(root, id);
   if (row === null || row.parent === null) return root.id;

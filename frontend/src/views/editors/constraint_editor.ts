@@ -58,7 +58,7 @@ class ConstraintEditor implements FamilyEditor {
   private closure: Closure | null = null;
   private form: ConstraintForm | null = null;
   private detection: Detection | null = null;
-  /** Whether the question was set off by a change of the text, which must then stay as it is. */
+  /** Whether the request was caused by a change of the text, which must then not be replaced. */
   private readonly question = new Latest<[isTyped: boolean]>(
     (signal, isTyped) => this.closed(signal, isTyped),
     (error) => this.unknown(error),
@@ -147,7 +147,7 @@ class ConstraintEditor implements FamilyEditor {
     this.question.after(CLOSURE_AFTER_MS, true);
   }
 
-  /** What the server makes of it: the graph's closure, the other form, the cycle that nothing can satisfy. */
+  /** The server's analysis: the graph's closure, the other form, the cycle that cannot be satisfied. */
   private ask(after = CLOSURE_AFTER_MS): void {
     this.question.after(after, false);
   }
@@ -453,7 +453,7 @@ class ConstraintEditor implements FamilyEditor {
     );
   }
 
-  /** Variables that may be exchanged: one set of events is then one answer. */
+  /** Interchangeable variables: each set of events is then one answer. */
   private symmetric(): HTMLElement {
     const [group = [], ...others] = this.entries.symmetric;
     if (others.length > 0)

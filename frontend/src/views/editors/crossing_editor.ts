@@ -1,4 +1,4 @@
-/** The editor of `border` and `transition`: a region or ranges of values, what counts, which events, and options. */
+/** The editor of `border` and `transition`: a region or ranges of values, conditions, kinds of events, and options. */
 
 import { h, replace } from "../../lib/dom";
 import {
@@ -72,7 +72,7 @@ class CrossingEditor implements FamilyEditor {
     this.context.onChange();
   }
 
-  /** Jitter and accuracy are of regions. */
+  /** Buffer and accuracy apply only to regions. */
   private showOptions(): void {
     this.regionOptions.hidden = this.entries.place !== "region";
   }
@@ -82,7 +82,7 @@ class CrossingEditor implements FamilyEditor {
     this.context.onChange();
   }
 
-  // ---- What counts, which events
+  // ---- Conditions and kinds of events
 
   private transitions(): HTMLElement {
     const choice = (kind: TransitionKind): HTMLElement => {

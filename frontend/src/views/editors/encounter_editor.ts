@@ -1,4 +1,4 @@
-/** The editor of encounters: who with whom, how near and how long, where, and how places between two reports are known. */
+/** The editor of encounters: who with whom, how near and how long, where, and how positions between two reports are computed. */
 
 import { fromDocument, POSITIONS, toDocument, faultInForm, type EncounterEntries, type Position } from "../../data/encounter_data";
 import type { Fault } from "../../lib/api";
@@ -90,7 +90,7 @@ class EncounterEditor implements FamilyEditor {
       const element = h("button", { type: "button", "aria-pressed": String(isAlike === this.entries.isAlike) }, text);
       element.addEventListener("click", () => {
         for (const other of buttons) other.setAttribute("aria-pressed", String(other === element));
-        // What was said of both is where the second kind begins.
+        // The conditions on both become the initial conditions on the second kind.
         this.set(isAlike ? { isAlike } : { isAlike, b: this.entries.isAlike ? [...this.entries.a] : this.entries.b });
         this.showRoles();
       });

@@ -1,4 +1,4 @@
-/** The editor of motion patterns: a track of steps, how scores decide, when it looks, and who matches now. */
+/** The editor of motion patterns: a list of steps, how scores decide, when it is evaluated, and current matches. */
 
 import { isOrdered, isScored, fromDocument, SCORINGS, toDocument, type MotionEntries, type Scoring } from "../../data/motion_data";
 import { faultWords } from "../../data/motion_words";

@@ -1,4 +1,4 @@
-/** The editor of occupancy: where, how many, for how long, and who counts; the count over time as a stepped line over the region. */
+/** The editor of occupancy: where, how many, for how long, and which entities; the count over time as a stepped line over the region. */
 
 import {
   COUNTINGS,
@@ -89,7 +89,7 @@ class OccupancyEditor implements FamilyEditor {
     return faultInForm(fault, this.entries);
   }
 
-  /** The count over the same minutes stands over the region. */
+  /** The count over the same minutes is drawn over the region. */
   answers(_: readonly Detection[], minutes: number): void {
     void this.question.now(minutes);
   }
@@ -103,7 +103,7 @@ class OccupancyEditor implements FamilyEditor {
     this.changed();
   }
 
-  /** A line of what was asked before would mislead. */
+  /** The line of an earlier question would mislead. */
   private changed(): void {
     this.question.drop();
     this.watched.showPicture(null);

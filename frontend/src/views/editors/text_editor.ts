@@ -1,4 +1,4 @@
-/** The whole specification as JSON: the editor of families that have none of their own. */
+/** The whole specification as JSON: the editor of families without their own. */
 
 import { h } from "../../lib/dom";
 import { parseText } from "../../data/query_form_data";

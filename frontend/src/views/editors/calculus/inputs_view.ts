@@ -1,4 +1,4 @@
-/** Which rows and columns feed the events and fluents that the rules take from outside. */
+/** Which rows and columns feed the input events and fluents of the rules. */
 
 import type { CalculusEntries, InputEntry, InputKind } from "../../../data/calculus_document_data";
 import type { Names } from "../../../data/calculus_program_data";
@@ -22,7 +22,7 @@ export class InputsView {
   ) {}
 
   show({ inputs }: CalculusEntries, names: Names): void {
-    // A field that is being edited keeps its focus: the rows are rebuilt only when there are others.
+    // A field that is being edited keeps its focus: the rows are rebuilt only when the set of inputs changes.
     const key = JSON.stringify([inputs, names.inputs]);
     if (key === this.shown) return;
     this.shown = key;

@@ -60,7 +60,7 @@ const colours = HighlightStyle.define([
   { tag: tags.operator, color: "var(--text-2)" },
 ]);
 
-/** Conditions stand four columns to the right of their head. */
+/** Conditions are indented by four columns from their head. */
 const indentation = indentService.of((context, position) => {
   const line = context.lineAt(position, -1);
   if (line.from === 0) return 0;
@@ -123,7 +123,7 @@ export interface KnownNames {
   inputs: readonly { name: string; columns: readonly string[] }[];
 }
 
-/** Names of the text, of the inputs and of stored regions, and the language's own words. */
+/** Names of the text, of the inputs and of stored regions, and keywords of the language. */
 export function completions(known: () => KnownNames): (context: CompletionContext) => CompletionResult | null {
   return (context) => {
     const word = context.matchBefore(/'[^'\n]*|[A-Za-z0-9_]+/);
@@ -131,7 +131,7 @@ export function completions(known: () => KnownNames): (context: CompletionContex
     const before = context.state.sliceDoc(Math.max(0, context.pos - 400), context.pos);
     if (/%[^\n]*$/.test(before)) return null;
     const from = word?.from ?? context.pos;
-    // The word that is being typed is no known name yet.
+    // The word that is being typed is not a known name yet.
     const rest = context.state.sliceDoc(0, from) + context.state.sliceDoc(context.pos);
     return { from, options: options(rest, before, known()), validFor: /^'?[A-Za-z0-9_ ]*$/ };
   };

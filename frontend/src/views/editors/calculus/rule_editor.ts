@@ -1,7 +1,7 @@
 /**
- * The text of a program in CodeMirror, with faults in their places and lines that others point at.
+ * A CodeMirror editor of a program, with faults in place and lines that other views highlight.
  *
- * It lives in a shadow root: there CodeMirror adopts its style sheets, where in the page it would add style elements,
+ * It is in a shadow root: there CodeMirror adopts its style sheets, while in the page it would add style elements,
  * which the content security
  * policy refuses.
  */
@@ -33,7 +33,7 @@ export interface RuleEditorOptions {
   onChange: (text: string) => void;
 }
 
-/** Lines from 1, both included. */
+/** Lines from 1, both ends included. */
 export type Lines = readonly [number, number];
 
 const setPointed = StateEffect.define<readonly Lines[]>();
@@ -136,7 +136,7 @@ export class RuleEditor {
         ],
       }),
     });
-    // What is typed here is no shortcut of the page.
+    // Keys typed here are not shortcuts of the page.
     this.element.addEventListener("keydown", (event) => event.stopPropagation());
   }
 
@@ -157,7 +157,7 @@ export class RuleEditor {
     this.view.dispatch(setDiagnostics(this.view.state, diagnostics));
   }
 
-  /** Marks lines; with `reveal` the first of them comes into the editor's own view: the page stays where it is. */
+  /** Marks lines; with `reveal` the editor scrolls to the first of them, without scrolling the page. */
   point(lines: readonly Lines[], reveal = false): void {
     this.view.dispatch({ effects: setPointed.of(lines) });
     const first = lines[0]?.[0];

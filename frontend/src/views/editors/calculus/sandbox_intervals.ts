@@ -1,4 +1,4 @@
-/** Intervals of the sandbox in words: one with the rules of its edges, and all of them as a list. */
+/** Intervals of the sandbox as text: one with the rules of its edges, and all of them as a list. */
 
 import { laneName, type Edge, type Lane, type SandboxAnswer, type SandboxInterval } from "../../../data/calculus_sandbox_data";
 import { h } from "../../../lib/dom";
@@ -12,7 +12,7 @@ export interface Current {
   interval: SandboxInterval;
 }
 
-/** What intervals are read with. */
+/** The context needed to show intervals. */
 export interface IntervalContext {
   rules: SandboxAnswer["rules"];
   time: TimeUnit;
@@ -46,12 +46,12 @@ export function edgesOf(lane: Lane, { began, ended, end }: SandboxInterval, cont
   return [edge(isEvent ? t("Happened") : t("Began"), began), ...(isEvent || end === null ? [] : [edge(t("Ended"), ended)])];
 }
 
-/** What a rule found, its moment as a clock reads it. */
+/** The conditions that a rule satisfied, with its instant as a clock time. */
 function readable(text: string, { time, zone }: IntervalContext): string {
   return time === "ticks" ? text : text.replace(/, (\d{9,16})\)$/, (_, t: string) => `, ${formatClock(Number(t), time, zone)})`);
 }
 
-/** All intervals as a table, oldest first. `look`: a row is pointed at or reached. */
+/** All intervals as a table, oldest first. `look` is called when a row is hovered or focused. */
 export function intervalList(
   lanes: readonly Lane[],
   { rules, time, zone }: IntervalContext,
@@ -70,7 +70,7 @@ export function intervalList(
       line(interval.began),
       lane.kind === "event" || interval.end === null ? "" : line(interval.ended),
     ];
-    // A list that scrolls under a pointer at rest is not being pointed at.
+    // A list that scrolls under a resting pointer is not hovered.
     const point = (event: Event): void => {
       if (event instanceof MouseEvent && (event.movementX !== 0 || event.movementY !== 0)) lookAt();
     };

@@ -1,4 +1,4 @@
-/** The rules tried on a stretch of history: every fluent as a lane, who made each edge, and the same as a list for the keyboard. */
+/** The rules tried on a stretch of history: each fluent as a lane, the rule of each edge, and the same as a list for the keyboard. */
 
 import {
   answered,
@@ -34,7 +34,7 @@ export interface SandboxOptions {
   feed: Feed;
   zone: Zone;
   specification: () => Record<string, unknown>;
-  /** The rules that made the edges looked at; none when nothing is. */
+  /** The rules of the highlighted edges; empty if none are. */
   onPoint: (lines: readonly Lines[]) => void;
   onFaults: (error: ApiError) => void;
 }
@@ -92,7 +92,7 @@ export class SandboxView {
   private answer: SandboxAnswer | null = null;
   private lanes: Lane[] = [];
   private current: Current | null = null;
-  /** The answer that is to be explained: only lanes of whom it is about are asked for. */
+  /** The answer to explain: only lanes of its entities are requested. */
   private wished: Answer | null = null;
   private ink: Ink | null = null;
   private isStale = false;
@@ -130,7 +130,7 @@ export class SandboxView {
     });
   }
 
-  /** Asks at once, for the lanes of one entity: a busy stretch has too many for all of them. */
+  /** Runs at once, for the lanes of one entity: a busy stretch has too many lanes for all of them. */
   grant(wish: Wish): void {
     this.stretch.set(wish);
     this.wished = wish.answer;
@@ -142,7 +142,7 @@ export class SandboxView {
     this.stop.abort();
   }
 
-  /** The rules changed: what is on show is of earlier ones. */
+  /** The rules changed: the result shown is out of date. */
   changed(): void {
     if (this.answer === null || this.isStale) return;
     this.isStale = true;
@@ -213,7 +213,7 @@ export class SandboxView {
     this.explain();
   }
 
-  /** The answer itself is looked at first: the rules that began and ended it are explained and marked. */
+  /** The answer itself is selected first: the rules that began and ended it are explained and marked. */
   private explain(): void {
     const found = this.wished === null ? null : answered(this.lanes, this.wished);
     if (found === null) return;

@@ -1,4 +1,4 @@
-/** Which stretch of history: the last minutes, or from one moment to another. */
+/** Which stretch of history: the last minutes, or between two instants. */
 
 import { minuteWords, type Stretch } from "../../../data/stretch";
 import type { Feed } from "../../../lib/shapes";
@@ -11,7 +11,7 @@ const OTHER = "other";
 
 export class StretchField {
   readonly select: HTMLSelectElement;
-  /** Below the choice, while the ends are chosen one by one. */
+  /** Shown below the choice, while the ends are entered. */
   readonly ends: HTMLElement;
   private readonly from: HTMLInputElement;
   private readonly to: HTMLInputElement;
@@ -46,13 +46,13 @@ export class StretchField {
   set({ from, to }: Stretch): void {
     this.select.value = OTHER;
     const isMs = this.feed.time === "ms";
-    // The fields hold whole seconds: the stretch may grow by them, and loses nothing.
+    // The fields hold whole seconds: the stretch is rounded outwards and loses nothing.
     this.from.value = isMs ? toWall(from, this.zone) : String(from);
     this.to.value = isMs ? toWall(to + 999, this.zone) : String(to);
     this.show();
   }
 
-  /** As the server is asked; null when an end is missing or they are the wrong way round. */
+  /** The parameters of the request; null if an end is missing or they are in the wrong order. */
   value(): { minutes: number } | Stretch | null {
     if (this.select.value !== OTHER) return { minutes: Number(this.select.value) };
     const [from, to] = [this.read(this.from), this.read(this.to)];

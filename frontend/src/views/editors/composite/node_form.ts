@@ -1,4 +1,4 @@
-/** The forms beside the tree: what an event of a primitive is, what an operator asks, what is said between two parts of a sequence. */
+/** The forms beside the tree: conditions of a primitive, settings of an operator, constraints between two parts of a sequence. */
 
 import { emptyPrimitive, isName, type CompositeEntries, type PrimitiveEntry } from "../../../data/composite_data";
 import { namesIn, never, outline, type Operator, type Row, type Span } from "../../../data/composite_tree";
@@ -23,20 +23,20 @@ const OPERATOR_TEXTS: Record<Operator, string> = {
 
 export interface NodeFormHandlers {
   onPrimitive: (name: string, entry: PrimitiveEntry) => void;
-  /** The leaf is to be called so: another primitive, or the same by another name. */
+  /** The leaf gets this name: another primitive, or the same one renamed. */
   onName: (name: string) => void;
   onOperator: (op: Operator) => void;
   onSpan: (span: Span) => void;
   onBounds: (bounds: readonly [Span, Span] | null) => void;
-  /** A region changed; `isElsewhere`: the map should go and show it. */
+  /** A region changed; `isElsewhere`: the map should move to it. */
   onRegion: (isElsewhere: boolean) => void;
-  /** Back to the tree. */
+  /** The reader returns to the tree. */
   onDone: () => void;
 }
 
 export class NodeForm {
   readonly element: HTMLElement;
-  /** Of the primitive: inside, outside. */
+  /** The regions of the primitive: inside, outside. */
   readonly regions: { key: "inside" | "outside"; choice: RegionChoice }[] = [];
   private readonly name: HTMLInputElement | null = null;
 
@@ -163,7 +163,7 @@ export class NodeForm {
     return [where.element, this.prefixes(pointer, now.prefix, (prefix) => set({ prefix })), ...regions];
   }
 
-  /** Groups of tags by the beginning of their code. */
+  /** Groups of tags by a prefix of their code. */
   private prefixes(pointer: string, from: PrimitiveEntry["prefix"], onChange: (prefix: PrimitiveEntry["prefix"]) => void): HTMLElement {
     const columns = [
       "entity",

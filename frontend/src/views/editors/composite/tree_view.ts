@@ -1,4 +1,4 @@
-/** The pattern as a tree: one item has the focus, arrow keys move it, letters and buttons change the tree about it. */
+/** The pattern as a tree: one item has the focus, arrow keys move it, letters and buttons change the tree around it. */
 
 import { boundsWords, operatorWords, primitiveWords, type CompositeEntries, type Leaf } from "../../../data/composite_data";
 import { canGroup, canMove, outline, type PatternNode, type Row } from "../../../data/composite_tree";
@@ -38,7 +38,7 @@ export type Command = (typeof COMMANDS)[number]["name"] | (typeof MOVES)[number]
 export interface TreeState {
   entries: CompositeEntries;
   leaves: ReadonlyMap<number, Leaf>;
-  /** Primitives that the server finds fault with. */
+  /** Primitives with faults reported by the server. */
   faulty: ReadonlySet<string>;
   chosen: number;
 }
@@ -46,7 +46,7 @@ export interface TreeState {
 export interface TreeHandlers {
   onChoose: (id: number) => void;
   onCommand: (command: Command) => void;
-  /** The reader wants to write about the chosen node. */
+  /** The reader wants to edit the selected node. */
   onOpen: () => void;
 }
 
@@ -90,7 +90,7 @@ export class PatternTreeView {
       if (id !== this.chosen) handlers.onChoose(id);
       this.focus();
     };
-    // When the button goes down: the tree may be drawn again before it comes up, and there would be no click. Screen readers click alone.
+    // On pointer down: the tree may be redrawn before pointer up, and there would be no click. Screen readers only send clicks.
     this.tree.addEventListener("mousedown", choose);
     this.tree.addEventListener("click", choose);
     this.tree.addEventListener("dblclick", (event) => {
@@ -141,7 +141,7 @@ export class PatternTreeView {
     );
   }
 
-  /** How a node stands to the one above it. */
+  /** The role of a node in its parent. */
   private lead({ role, link, parent, index }: Row): HTMLElement | null {
     if (role === "without") return h("span", { class: "pattern-lead pattern-not" }, icon("ban"), t("no"));
     if (role === "never") return h("span", { class: "pattern-lead pattern-not" }, icon("ban"), t("never"));
@@ -174,7 +174,7 @@ export class PatternTreeView {
     ];
   }
 
-  // ---- What can be done
+  // ---- Actions
 
   private can(command: Command): boolean {
     const row = this.rows.find(({ node }) => node.id === this.chosen);
@@ -198,12 +198,12 @@ export class PatternTreeView {
     else if (command !== undefined && this.can(command)) this.handlers.onCommand(command);
     else if (key === "Enter" || key === "F2") this.handlers.onOpen();
     else if (command === undefined) return;
-    // What is done here is no shortcut of the page.
+    // Keys used here are not shortcuts of the page.
     event.preventDefault();
     event.stopPropagation();
   }
 
-  /** The node an arrow key goes to. */
+  /** The node that an arrow key moves to. */
   private goal(key: string): number | null {
     const { rows } = this;
     const at = rows.findIndex(({ node }) => node.id === this.chosen);
@@ -216,7 +216,7 @@ export class PatternTreeView {
   }
 }
 
-/** Of the item under the pointer. Leaving a field may have redrawn the tree since the button went down: then the event is of no item. */
+/** The item under the pointer. If leaving a field redrew the tree since pointer down, the event has no item. */
 function nodeAt({ clientX, clientY }: MouseEvent): number | null {
   const id = document.elementFromPoint(clientX, clientY)?.closest<HTMLElement>("[data-node]")?.dataset["node"];
   return id === undefined ? null : Number(id);

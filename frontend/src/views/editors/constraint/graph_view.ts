@@ -1,20 +1,20 @@
 /**
- * The graph on its surface: nodes are dragged or moved by arrow keys; edges that follow from others are dotted, a cycle
- * nothing can satisfy is red.
+ * The drawn graph: nodes are moved by dragging or arrow keys; implied edges are dotted, a cycle
+ * that cannot be satisfied is red.
  */
 
 import { circlePlaces, type GraphEdge } from "../../../data/constraint_graph";
 import { h, svg } from "../../../lib/dom";
 import { t } from "../../../lib/texts";
 
-/** Of the drawing's frame, which is scaled to the room there is; CSS pixels at full size. */
+/** The drawing's frame, which is scaled to the available space; CSS pixels at full size. */
 const WIDTH = 760;
 const HEIGHT = 440;
 const NODE_WIDTH = 150;
 const LINE = 15;
-/** Between the head of an arrow and the box it points at. */
+/** The gap between the head of an arrow and its box. */
 const ARROW_GAP = 2;
-/** One press of an arrow key. */
+/** The distance that one press of an arrow key moves a node. */
 const STEP = 12;
 const STEPS: Record<string, [number, number]> = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
 
@@ -101,7 +101,7 @@ export class GraphView {
       }),
     );
     line.addEventListener("click", open);
-    // Off the middle, so that the labels of crossing lines do not meet.
+    // Away from the middle, so that labels of crossing lines do not overlap.
     const [x, y] = [x1 + (x2 - x1) * 0.42, y1 + (y2 - y1) * 0.42];
     const width = Math.max(...edge.lines.map((text) => text.length), 1) * 6.3 + 14;
     const height = edge.lines.length * LINE + 6;
@@ -177,7 +177,7 @@ export class GraphView {
       const start = this.place(event);
       const from = this.places.get(name) ?? [0, 0];
       let isMoved = false;
-      // The node is drawn again while it moves, so the surface listens.
+      // The node is redrawn while it moves, so the surface listens.
       const move = (next: PointerEvent): void => {
         const [x, y] = this.place(next);
         isMoved ||= Math.hypot(x - start[0], y - start[1]) > 4;
@@ -195,7 +195,7 @@ export class GraphView {
     });
   }
 
-  /** Of the pointer, in the frame of the drawing. */
+  /** The pointer's position in the frame of the drawing. */
   private place(event: PointerEvent): [number, number] {
     const matrix = this.svg.getScreenCTM();
     const point =
@@ -218,7 +218,7 @@ function nodeHeight(lines: readonly string[]): number {
   return 30 + shownLines(lines).length * LINE;
 }
 
-/** The line's end at the border of the node's box, `half` of its height high, less a gap for the arrow. */
+/** The end of the line at the border of the node's box, `half` of its height, less a gap for the arrow. */
 function towards(x1: number, y1: number, x2: number, y2: number, half: number, gap: number): { x2: number; y2: number } {
   const [dx, dy] = [x2 - x1, y2 - y1];
   const cut = Math.min((NODE_WIDTH / 2 + gap) / Math.max(1, Math.abs(dx)), (half + gap) / Math.max(1, Math.abs(dy)), 0.45);

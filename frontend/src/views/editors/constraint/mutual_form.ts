@@ -1,4 +1,4 @@
-/** The short form: so many events that are all close to one another. */
+/** The short form: k mutually close events. */
 
 import type { Mutual } from "../../../data/constraint_data";
 import { h } from "../../../lib/dom";
@@ -7,7 +7,7 @@ import type { EditorContext } from "../editor";
 import { spanField } from "./span_field";
 import { t } from "../../../lib/texts";
 
-/** Of a specification. */
+/** From a specification. */
 export const MOST_VARIABLES = 32;
 
 export function mutualForm(mutual: Mutual, context: EditorContext, onChange: (mutual: Mutual) => void): HTMLElement {

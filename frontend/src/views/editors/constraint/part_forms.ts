@@ -1,6 +1,6 @@
 /**
- * The forms beside the graph: one for a variable, one for a constraint. Each tells the changed part; its owner draws it
- * again when others must see it.
+ * The forms beside the graph: one for a variable, one for a constraint. Each reports the changed part; its owner redraws it
+ * when other parts have to be updated.
  */
 
 import {
@@ -72,7 +72,7 @@ export function variableForm(
 }
 
 export interface ConstraintHandlers {
-  /** `isOther`: so that other fields are to be shown. */
+  /** `isOther`: different fields are to be shown. */
   onChange: (change: Partial<ConstraintEntry>, isOther: boolean) => void;
   onRegion: (isElsewhere: boolean) => void;
   onRemove: () => void;

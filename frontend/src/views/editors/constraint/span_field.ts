@@ -1,4 +1,4 @@
-/** A length of time that may be negative or not bounded. */
+/** A length of time that may be negative or unbounded. */
 
 import { fromSigned, toSigned, type SignedSpan } from "../../../data/constraint_spans";
 import type { SpanUnit } from "../../../data/query_form_data";

@@ -1,4 +1,4 @@
-/** Who matches now and who is half way, and the matches of the preview: each with the witness of every step. */
+/** Current matches and partial matches, and the matches of the preview: each with the witness of every step. */
 
 import { fromDocument } from "../../../data/motion_data";
 import { ofDetection, progressAnswer, progressWords, stateOf, type EntityProgress, type Witness } from "../../../data/motion_progress";
@@ -15,7 +15,7 @@ const SHOWN = 30;
 
 export interface ProgressHandlers {
   specification: () => Record<string, unknown>;
-  /** The witnesses of the chosen row, by step; null when none is chosen. */
+  /** The witnesses of the selected row, by step; null without a selection. */
   onShow: (steps: readonly (Witness | null)[] | null) => void;
 }
 
@@ -47,7 +47,7 @@ export class ProgressView {
     );
   }
 
-  /** The pattern changed: what is on show belongs to an earlier one. */
+  /** The pattern changed: the result shown is out of date. */
   changed(): void {
     for (const part of [this.now, this.before]) part.classList.toggle("stale", part.querySelector(".progress-row") !== null);
     this.choose(null, null);

@@ -1,4 +1,4 @@
-/** One step of the track: what it asks in one line, and its fields while it is the active one. */
+/** One step of the track: its condition in one line, and its fields while it is active. */
 
 import { button, h, icon, iconButton, replace } from "../../../lib/dom";
 import { capitalised } from "../../../lib/words";
@@ -13,9 +13,9 @@ import { t } from "../../../lib/texts";
 const SENSE_TEXTS: Record<Sense, string> = { inside: t("Inside"), outside: t("Outside"), distance: t("Distance to") };
 
 export interface StepHandlers {
-  /** The step was changed; `isOther`: so that other fields, or other steps, are to be shown. */
+  /** The step was changed; `isOther`: different fields or steps are to be shown. */
   onChange: (isOther: boolean) => void;
-  /** Its place was changed; `isElsewhere`: the map should go and show it. */
+  /** Its region was changed; `isElsewhere`: the map should move to it. */
   onPlace: (isElsewhere: boolean) => void;
   onActivate: () => void;
   onMove: (by: number) => void;
@@ -48,7 +48,7 @@ export class StepCard {
     this.tell();
   }
 
-  /** On the map: an active one that is drawn has handles; another one has its number in its middle, however small it is. */
+  /** On the map: an active, drawn region has handles; any other has its number in the middle, however small it is. */
   shapes(): MapShape[] {
     const { place } = this.step;
     const label = String(this.place + 1);

@@ -1,4 +1,4 @@
-/** The track: steps in their order, moved by dragging, by buttons, and by Alt with the arrow keys. */
+/** The steps in order, moved by dragging, by buttons, and by Alt with the arrow keys. */
 
 import { button, h, replace } from "../../../lib/dom";
 import { moved, newStep, placeBefore, type MotionStep } from "../../../data/motion_data";
@@ -6,12 +6,12 @@ import type { EditorContext, MapShape } from "../editor";
 import { StepCard } from "./step_card";
 import { t } from "../../../lib/texts";
 
-/** Of a specification. */
+/** From a specification. */
 const MOST = 64;
 
 export interface TrackHandlers {
   onChange: () => void;
-  /** The shapes changed; `fit`: the map should go and show them. */
+  /** The shapes changed; `fit`: the map should move to them. */
   onShapes: (fit: boolean) => void;
 }
 

@@ -1,4 +1,4 @@
-/** The preview's answers of several events each: a list, and what the map shows of the one that is chosen. */
+/** The preview's answers of several events each: a list, and the selected one on the map. */
 
 import type { Detection } from "../../../lib/shapes";
 import { h, longName, replace } from "../../../lib/dom";
@@ -61,7 +61,7 @@ export class FoundView {
   }
 }
 
-/** The events of a detection as labelled points, and lines: between each two of them, or from each to the next. */
+/** The events of a detection as labelled points, and lines: between every pair, or from each to the next. */
 export function eventShapes({ evidence }: Detection, { feed, timeZone }: EditorContext, lines: "between all" | "in order"): MapShape[] {
   const placed = evidence.flatMap(({ variable, t, x, y }) =>
     x === null || y === null ? [] : [{ variable, t, at: [x, y] as [number, number] }],

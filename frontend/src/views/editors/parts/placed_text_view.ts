@@ -6,7 +6,7 @@ import { t } from "../../../lib/texts";
 
 export interface PlacedTextOptions {
   id: string;
-  /** What it is, for those who do not see it. */
+  /** Its accessible name. */
   label: string;
   pointer: string;
   onChange: (text: string) => void;

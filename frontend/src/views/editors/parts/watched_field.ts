@@ -1,4 +1,4 @@
-/** Where a query looks: one region, or ranges of values; the map follows. */
+/** What a query watches: one region, or ranges of values; the map shows it. */
 
 import { FEATURE } from "../../../data/bulk_data";
 import type { Watched } from "../../../data/watched_data";
@@ -16,7 +16,7 @@ export class WatchedField {
 
   private picture: HTMLElement | null = null;
 
-  /** `watched` is changed in place. */
+  /** `watched` is modified in place. */
   constructor(
     private readonly watched: Watched,
     private readonly context: EditorContext,
@@ -44,7 +44,7 @@ export class WatchedField {
     this.showMap(true);
   }
 
-  /** The region has handles; one drawn without being asked for becomes the region, too: the last one counts. */
+  /** The region has handles; one drawn without a request becomes the region too: the last one counts. */
   showMap(fit: boolean): void {
     const shape = this.watched.place === "region" ? this.region.shape(true) : null;
     this.context.map.show(shape === null ? [] : [{ ...shape, picture: this.picture }], fit);
@@ -52,7 +52,7 @@ export class WatchedField {
     else this.context.map.stop();
   }
 
-  /** Over the region; null: nothing stands there. */
+  /** An element drawn over the region; null: none. */
   showPicture(picture: HTMLElement | null): void {
     if (picture === this.picture) return;
     this.picture = picture;

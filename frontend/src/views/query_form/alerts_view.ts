@@ -1,4 +1,4 @@
-/** Which answers open an alert, how grave it is, and where it goes. */
+/** Which answers open an alert, its severity, and its channels. */
 
 import { h, replace } from "../../lib/dom";
 import { SEVERITIES, type Channel, type QueryRow, type Severity } from "../../lib/shapes";
@@ -10,7 +10,7 @@ export interface AlertSettings {
   severity: Severity;
   alert_kinds: string[];
   enabled: boolean;
-  /** Ids of the channels for chosen queries that carry this one's alerts. */
+  /** Ids of the channels that are limited to chosen queries and include this one. */
   channels: string[];
   calls: "each" | "once";
   calls_per_hour: number | null;
@@ -74,7 +74,7 @@ export class AlertsView {
     };
   }
 
-  /** How often its messages come; all alerts are on the desk whatever is chosen. */
+  /** How often messages are sent; all alerts are on the desk in any case. */
   private calls(): HTMLElement {
     return h(
       "div",
@@ -162,7 +162,7 @@ export class AlertsView {
     );
   }
 
-  /** What becomes of this query's alerts on the channel. */
+  /** Whether this query's alerts are sent to the channel. */
   private channelText(channel: Channel, isOn: boolean): string {
     const isGrave = SEVERITIES.indexOf(this.severity) >= SEVERITIES.indexOf(channel.min_severity);
     if (!channel.enabled) return t("It is switched off.");

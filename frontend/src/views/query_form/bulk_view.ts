@@ -1,4 +1,4 @@
-/** A file of regions, one query for each: what it would come to, and its registration. */
+/** A file of regions, one query for each: a dry run, and the registration. */
 
 import { ApiError, post, reason } from "../../lib/api";
 import { empty, h, icon, replace } from "../../lib/dom";
@@ -13,7 +13,7 @@ import { REGION_FILES } from "./region_choice";
 import { section } from "./section";
 import { t } from "../../lib/texts";
 
-/** Rows of the table that are put into the page. */
+/** The number of table rows that are rendered. */
 const SHOWN = 300;
 const BADGES: Record<BulkRow["state"], [string, string]> = {
   refused: ["badge-critical", "refused"],
@@ -27,14 +27,14 @@ export interface BulkHandlers {
   settings: () => AlertSettings;
   /** The file's regions, for the map. */
   onRegions: (shapes: MapShape[]) => void;
-  /** How many can be registered now; null: nothing is known of the file yet. */
+  /** How many can be registered now; null: the file has not been checked yet. */
   onReady: (count: number | null) => void;
   /** The server refused the template or the settings. */
   onFaults: (error: unknown) => void;
 }
 
 export class BulkView {
-  /** The file and the names, for the form's column. */
+  /** The controls for file and names, for the form's column. */
   readonly fields: HTMLElement;
   /** The table, beside the map. */
   readonly element: HTMLElement;
@@ -104,7 +104,7 @@ export class BulkView {
     void this.check();
   }
 
-  /** A dry run: what the file comes to with the form as it is now. */
+  /** A dry run of the file with the current form. */
   async check(): Promise<void> {
     if (this.file === null) return;
     this.result.setAttribute("aria-busy", "true");
@@ -112,7 +112,7 @@ export class BulkView {
     this.result.removeAttribute("aria-busy");
   }
 
-  /** Registers; the answer, or null when it was refused (and said so). */
+  /** Registers; returns the response, or null if it was refused (after showing why). */
   async register(): Promise<BulkAnswer | null> {
     if (this.file === null) return null;
     try {

@@ -7,13 +7,13 @@ import { t } from "../../lib/texts";
 
 export interface ConditionsOptions {
   feed: Feed;
-  /** As the specification has them; anything else begins empty. */
+  /** As in the specification; any other value begins empty. */
   value: unknown;
-  /** JSON pointer of the list; rows carry `${pointer}/0` and so on. */
+  /** JSON pointer of the list; rows have `${pointer}/0` and so on. */
   pointer: string;
-  /** Prefix of the ids of inputs: different on one page. */
+  /** Prefix of the ids of inputs: must be unique on the page. */
   id: string;
-  /** What stands there without conditions, and above some. */
+  /** Text shown without conditions, and above some. */
   texts?: { none: string; some: string };
   onChange: () => void;
 }
@@ -31,7 +31,7 @@ export class ConditionsField {
     this.render();
   }
 
-  /** As the specification wants them; an empty list means every event. */
+  /** In the form of the specification; an empty list means every event. */
   value(): unknown[] {
     return toConditions(this.entries, this.options.feed);
   }
@@ -102,7 +102,7 @@ function placeholder(operator: string): string {
   return operator === "in" ? "a, b, c" : "value";
 }
 
-/** A choice of columns; one the feed no longer has stays on the list, so that the server can name it. */
+/** A choice of columns; a column that the feed no longer has stays on the list, so that the server can report it. */
 export function columnSelect(id: string, names: readonly string[], value: string, onChange: (name: string) => void): HTMLSelectElement {
   const known = names.includes(value) || value === "" ? names : [...names, value];
   const select = h(

@@ -1,4 +1,4 @@
-/** What a query derives from, and what derives from it, as far as the reader may see them. */
+/** The upstream and downstream queries of a query, as far as the reader may see them. */
 
 import { get } from "../../lib/api";
 import { h, replace } from "../../lib/dom";
@@ -24,7 +24,7 @@ const derivation = record({ derives_from: list(upstream), derived_by: list(depen
 export class DerivationView {
   readonly element = h("div", { hidden: true });
 
-  /** Nothing is shown of a query that stands alone. */
+  /** Nothing is shown for a query without any. */
   async load(query: string): Promise<void> {
     const { derives_from: above, derived_by: below, hidden } = await get(`queries/${query}/derivation`, derivation);
     const parts: HTMLElement[] = [];

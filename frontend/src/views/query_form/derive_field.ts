@@ -1,4 +1,4 @@
-/** Answers of other queries as events of this one: which query, which of its answers, called how. */
+/** Answers of other queries as events of this one: which query, which of its answers, and the event's name. */
 
 import {
   columnsWords,
@@ -25,13 +25,13 @@ export interface DeriveOptions {
   feed: Feed;
   /** The stored query that is being edited; null for a new one. */
   own: string | null;
-  /** Of the document; without any event in it (a stored document has one at least), the first is added here. */
+  /** From the document; if it has no event (a stored document has at least one), the first is added here. */
   value: unknown;
-  /** `isOther`: there were no events before, or there are none now, so that the feed has other columns for this query. */
+  /** `isOther`: the first event was added or the last removed, so that the feed has other columns for this query. */
   onChange: (isOther: boolean) => void;
 }
 
-/** What an event may be made of; a kind that its query does not give stays in sight until another is chosen. */
+/** Kinds of answers to choose from; a kind that the query does not give stays visible until another is chosen. */
 function kindsOf(giver: QueryRow | undefined, { kind }: DerivedEvent): readonly string[] {
   const given = giver?.kinds ?? [];
   return given.includes(kind) ? given : [kind, ...given];
@@ -73,7 +73,7 @@ export class DeriveField {
     if (isAsked) void this.load().then(() => this.begin());
   }
 
-  /** As the specification wants it; null without any. */
+  /** In the form of the specification; null without events. */
   value(): Record<string, unknown> | null {
     return writtenDerive(this.events);
   }
@@ -98,7 +98,7 @@ export class DeriveField {
     this.options.onChange(this.events.length === 0);
   }
 
-  /** The first event is there without a press; the reader stays where he is. */
+  /** The first event is added automatically, without moving the focus. */
   private begin(): void {
     if (this.events.length > 0 || this.rows === null || this.rows.length === 0) return;
     this.events = [freshEvent(this.rows[0], [])];
@@ -135,7 +135,7 @@ export class DeriveField {
     replace(this.list, ...this.events.map((entry, i) => this.row(entry, i, rows)), none, h("div", {}, add));
   }
 
-  /** The fields of one event. They stay while one of them changes: the reader may be on the way to the next. */
+  /** The fields of one event. They are not rebuilt when one of them changes: the reader may be moving to the next. */
   private row(entry: DerivedEvent, i: number, rows: readonly QueryRow[]): HTMLElement {
     const query = h("input", {
       class: "input",
@@ -188,7 +188,7 @@ export class DeriveField {
       h("div", { class: "row derived-name" }, fields[""], drop),
       hint,
     );
-    /** What depends on the query that is named and on the event's name. */
+    /** The parts that depend on the chosen query and the event's name. */
     const say = (): void => {
       const giver = giverOf(rows, entry.query);
       replace(kind, ...kindsOf(giver, entry).map((one) => h("option", { value: one, selected: one === entry.kind }, kindText(one))));

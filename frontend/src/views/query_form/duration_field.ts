@@ -6,14 +6,14 @@ import { fromDuration, toDuration, type SpanUnit } from "../../data/query_form_d
 import { unitSelect } from "./unit_select";
 
 export interface DurationOptions {
-  /** Of the amount's input; the unit's is `${id}-unit`. */
+  /** The id of the amount's input; the unit's is `${id}-unit`. */
   id: string;
   label: string;
   time: TimeUnit;
-  /** As the specification has it; undefined or null begins empty. */
+  /** As in the specification; undefined or null begins empty. */
   value: unknown;
   pointer?: string;
-  /** One line below the field. */
+  /** A hint of one line below the field. */
   hint?: string;
   placeholder?: string;
   onChange: () => void;
@@ -45,7 +45,7 @@ export class DurationField {
     );
   }
 
-  /** Null while nothing is typed; what is no number goes as it was typed, for the server to refuse. */
+  /** Null for an empty field; an invalid number is kept as typed, for the server to refuse. */
   value(): string | number | null {
     return this.amount.trim() === "" ? null : (toDuration(this.amount, this.unit) ?? this.amount.trim());
   }

@@ -1,4 +1,4 @@
-/** What a new query may ask, as cards: what each finds, in a sentence. */
+/** The questions for a new query as cards: what each finds, in a sentence. */
 
 import { h, icon } from "../../lib/dom";
 import { familyOf } from "../../lib/families";
@@ -6,7 +6,7 @@ import { familyName } from "../../lib/words";
 import type { Question } from "../../data/question_data";
 import { t } from "../../lib/texts";
 
-/** Forms of a family that have a card beside the family's. */
+/** Variants of a family that have their own card. */
 const FORMS: Record<string, { icon: string; title: string; text: string }> = {
   total: {
     icon: "hourglass",
@@ -26,12 +26,12 @@ const FORMS: Record<string, { icon: string; title: string; text: string }> = {
   },
 };
 
-/** What the question's card says on top. */
+/** The title of the question's card. */
 export function questionTitle({ key, family }: Question): string {
   return FORMS[key]?.title ?? familyName(family);
 }
 
-/** `chosen` is the question at the start; `onChoose` is called with each other one the reader takes. */
+/** `chosen` is the initial question; `onChoose` is called when the reader chooses another one. */
 export function familyGallery(questions: readonly Question[], chosen: Question, onChoose: (question: Question) => void): HTMLElement {
   const card = (question: Question): HTMLElement => {
     const { icon: name, text } = FORMS[question.key] ??

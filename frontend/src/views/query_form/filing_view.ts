@@ -1,4 +1,4 @@
-/** Where lists show a query: its folder and its tags. */
+/** The folder and the tags of a query. */
 
 import { h, replace } from "../../lib/dom";
 import { filing, type QueryRow } from "../../lib/shapes";
@@ -58,7 +58,7 @@ export class FilingView {
     return { folder: this.folder.value.trim(), tags: tagsOfText(this.tags.value) };
   }
 
-  /** Names that are in use, once they are wanted. */
+  /** Loads the names in use when they are first needed. */
   private async load(): Promise<void> {
     if (this.isLoaded) return;
     this.isLoaded = true;

@@ -1,4 +1,4 @@
-/** The answers a query would have given lately, on a small timeline and, through the caller, on the map. */
+/** The answers that a query would have given recently, on a small timeline and, through the caller, on the map. */
 
 import { IntervalsData, type Interval } from "../../data/intervals_data";
 import { detection, type Detection, type Feed } from "../../lib/shapes";
@@ -13,7 +13,7 @@ import { TimelineView } from "../timeline_view";
 import { t, tn } from "../../lib/texts";
 
 const QUERY = "preview";
-/** Minutes, and how they read. */
+/** Minutes, and their label. */
 const SPANS: readonly (readonly [number, string])[] = [
   [10, "last 10 min"],
   [30, "last 30 min"],
@@ -21,7 +21,7 @@ const SPANS: readonly (readonly [number, string])[] = [
   [360, "last 6 hours"],
   [1440, t("last day")],
 ];
-/** Answers of a query that is not registered name none. */
+/** Answers of an unregistered query have no query name. */
 const answer: Parser<Detection> = (value, path = "") => detection({ ...object(value, path), query: QUERY }, path);
 const preview = record({
   from: otherwise(number, 0),
@@ -37,7 +37,7 @@ export interface PreviewHandlers {
   specification: () => Record<string, unknown>;
   /** All answers of the last `minutes`, once. */
   onAnswers: (rows: Detection[], minutes: number) => void;
-  /** One answer that is pointed at or chosen (the preview ends at `now`), or all of them. */
+  /** The hovered or selected answer (the preview ends at `now`), or all of them. */
   onShow: (rows: Detection[], what: "all" | "pointed at" | "chosen", now: number) => void;
   onFaults: (error: unknown) => void;
 }
@@ -83,7 +83,7 @@ export class PreviewView {
     );
   }
 
-  /** The entries changed: the answers on show are those of an earlier question. */
+  /** The entries changed: the answers shown are out of date. */
   changed(): void {
     if (this.isStale || this.result.querySelector(".preview-summary") === null) return;
     this.isStale = true;

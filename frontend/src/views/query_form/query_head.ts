@@ -1,4 +1,4 @@
-/** The page's head with what can be done with a stored query, and the notices below it. */
+/** The page's head with the actions for a stored query, and notices below it. */
 
 import { call, query as address } from "../../lib/api";
 import { button, h, icon, linkButton } from "../../lib/dom";
@@ -11,7 +11,7 @@ import { confirmDanger } from "../dialog_view";
 import { fail } from "../shell_view";
 import { showVersions } from "./versions_dialog";
 
-/** `stored`: null for a new query; `earlier`: the version that is shown instead of the newest; `save`: the button that stores it. */
+/** `stored`: null for a new query; `earlier`: the version shown instead of the newest; `save`: the button that stores it. */
 interface Shown {
   stored: QueryRow | null;
   earlier: QueryVersion | null;
@@ -28,7 +28,7 @@ export function queryHead({ stored, earlier, isBulk, save }: Shown): HTMLElement
     if (stored.editable)
       actions.push(button(t("Remove"), { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void remove(stored) }));
   }
-  // An earlier version is there to be looked at: saved, it would be the newest.
+  // An earlier version is read-only: saved, it would become the newest.
   if (stored?.editable !== false && earlier === null) actions.push(save);
   const badges =
     stored === null
@@ -67,7 +67,7 @@ async function remove(row: QueryRow): Promise<void> {
   }
 }
 
-/** Why the job goes on without the query, if it does. */
+/** Why the job runs without the query, if it does. */
 export function stopNotice({ stopped }: QueryRow): HTMLElement | null {
   return stopped === null
     ? null
@@ -83,7 +83,7 @@ export function stopNotice({ stopped }: QueryRow): HTMLElement | null {
       );
 }
 
-/** That the page shows an earlier version. */
+/** A notice that the page shows an earlier version. */
 export function earlierNotice({ id, version }: QueryRow, earlier: QueryVersion | null): HTMLElement | null {
   if (earlier === null) return null;
   const [shown, newest] = [formatNumber(earlier.version), formatNumber(version)];

@@ -26,13 +26,13 @@ export class RangeSlider {
   private readonly thumbs: Record<End, HTMLElement>;
   private scale: Scale | null = null;
   private edges: readonly number[] = [];
-  /** Null is no limit. */
+  /** Null: no limit. */
   private bounds: Record<End, number | null> = { low: null, high: null };
 
   constructor(
     column: string,
     private readonly isWhole: boolean,
-    /** The bounds as texts for the fields; "" is no limit. */
+    /** The bounds as texts for the fields; "": no limit. */
     private readonly onChange: (low: string, high: string) => void,
   ) {
     this.thumbs = { low: this.thumb("low", t("{column}, at least", { column })), high: this.thumb("high", `${column}, below`) };
@@ -41,7 +41,7 @@ export class RangeSlider {
     this.element.append(this.track, this.caption);
   }
 
-  /** The column's recent values; null, or values that are all the same, hides the slider. */
+  /** The column's recent values; null, or values that are all equal, hide the slider. */
   show(found: Histogram | null): void {
     this.scale = found === null ? null : scaleOf(found, this.isWhole);
     this.element.hidden = this.scale === null;
@@ -113,7 +113,7 @@ export class RangeSlider {
     this.track.addEventListener("pointercancel", done);
   }
 
-  /** Thumbs keep their order; at its own end of the scale a thumb is no limit. */
+  /** Thumbs keep their order; a thumb at its end of the scale means no limit. */
   private move(end: End, wanted: number): void {
     const { scale } = this;
     if (scale === null) return;

@@ -10,7 +10,7 @@ import { columnSelect } from "./conditions_field";
 import { RangeSlider } from "./range_slider";
 import { t } from "../../lib/texts";
 
-/** Of a specification. */
+/** From a specification. */
 const MOST = 9;
 
 export interface RangesOptions {
@@ -29,7 +29,7 @@ export class RangesField {
     this.render();
   }
 
-  /** The first range, where there is none yet. */
+  /** Adds the first range if there is none. */
   begin(): void {
     if (this.entries.length === 0) this.set([this.fresh()]);
   }
@@ -96,7 +96,7 @@ export class RangesField {
     );
   }
 
-  /** Asked for once a column; without one the numbers alone have to do. */
+  /** Requested once per column; without a histogram only the number fields are shown. */
   private histogramOf(column: string): Promise<Histogram | null> {
     const known = this.histograms.get(column);
     if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-/** One region: a stored one by name or by a click on it, drawn on the map, brought in a file, or typed as numbers. */
+/** A choice of one region: a stored one by name or click, drawn on the map, from a file, or entered as numbers. */
 
 import { ApiError, faultList, post } from "../../lib/api";
 import { button, h, icon, iconButton, replace } from "../../lib/dom";
@@ -21,12 +21,12 @@ const imported = record({
 
 export interface RegionChoiceOptions {
   context: EditorContext;
-  /** As the specification has it: a geometry, a circle, `{"region": name}`; anything else begins empty. */
+  /** As in the specification: a geometry, a circle, `{"region": name}`; any other value begins empty. */
   value: unknown;
-  /** Prefix of the ids of its fields, and the id of its shape on the map: different on one page. */
+  /** Prefix of the ids of its fields, and the id of its shape on the map: must be unique on the page. */
   id: string;
   pointer: string;
-  /** The region was changed, here or on the map; `isElsewhere`: the map should go and show it. */
+  /** The region was changed, here or on the map; `isElsewhere`: the map should move to it. */
   onChange: (isElsewhere: boolean) => void;
 }
 
@@ -60,7 +60,7 @@ export class RegionChoice {
       autocomplete: "off",
     });
     this.input.addEventListener("input", (event) => {
-      // A name may begin with another: what is still being typed waits; a pick from the list counts at once.
+      // A name may be a prefix of another: typing waits for its end; a pick from the list counts at once.
       if (!(event instanceof InputEvent) || event.inputType === "insertReplacementText") this.named(this.input.value);
     });
     this.input.addEventListener("change", () => this.named(this.input.value));
@@ -88,12 +88,12 @@ export class RegionChoice {
       );
   }
 
-  /** As the specification wants it; null while there is none. */
+  /** In the form of the specification; null while nothing is chosen. */
   value(): Geometry | Reference | null {
     return this.reference !== null ? { region: this.reference } : this.geometry;
   }
 
-  /** For `EditorMap.show`; a drawn region that is active has handles. */
+  /** For `EditorMap.show`; an active, drawn region has handles. */
   shape(active: boolean, label = ""): MapShape | null {
     const { id, context } = this.options;
     const geometry =
@@ -104,7 +104,7 @@ export class RegionChoice {
   }
 
   /**
-   * The next shape drawn on the map becomes the region; `begin` false only readies the map's tools. While there is none,
+   * The next shape drawn on the map becomes the region; `begin` false only enables the map's tools. While none is chosen,
    * so does a click on a stored one.
    */
   draw(begin = true): void {
@@ -122,7 +122,7 @@ export class RegionChoice {
 
   private readonly names = h("datalist", {});
 
-  /** Thousands of names are put into the page when they are first needed. */
+  /** Thousands of names are rendered when they are first needed. */
   private fillNames(): void {
     const { regions } = this.options.context;
     if (this.names.childElementCount === 0) this.names.append(...regions.map((row) => h("option", { value: row.name })));

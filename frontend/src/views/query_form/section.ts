@@ -6,7 +6,7 @@ export function section(title: string, ...children: Child[]): HTMLElement {
   return h("section", { class: "form-section" }, h("h2", {}, title), ...children);
 }
 
-/** What few readers need, folded away; open from the start when something in it is set. */
+/** Rarely needed parts, collapsed; open from the start when something in them is set. */
 export function more(title: string, isOpen: boolean, ...children: Child[]): HTMLDetailsElement {
   return h("details", { class: "more", open: isOpen }, h("summary", {}, title), h("div", { class: "stack more-body" }, ...children));
 }

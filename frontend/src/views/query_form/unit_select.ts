@@ -1,4 +1,4 @@
-/** The unit of a length of time, in words that agree with the amount beside it: "1 minute", "2 minutes". */
+/** The unit of a length of time, in the grammatical number of the amount: "1 minute", "2 minutes". */
 
 import { h } from "../../lib/dom";
 import type { TimeUnit } from "../../lib/time";
@@ -8,13 +8,13 @@ import { t } from "../../lib/texts";
 export interface UnitOptions {
   time: TimeUnit;
   unit: SpanUnit;
-  /** Of the length of time. */
+  /** From the length of time. */
   label: string;
   kind?: string;
   id?: string;
 }
 
-/** The list of units for what is typed in `amount`; its value is a SpanUnit. */
+/** The list of units for the number typed in `amount`; its value is a SpanUnit. */
 export function unitSelect(amount: HTMLInputElement, { time, unit, label, kind = "select", id }: UnitOptions): HTMLSelectElement {
   const units: SpanUnit[] = time === "ms" ? (Object.keys(SPAN_UNITS) as SpanUnit[]) : ["ticks"];
   const options = units.map((one) => h("option", { value: one, selected: one === unit }));

@@ -1,4 +1,4 @@
-/** What the server says of the document: the query in words, or what is still to do. */
+/** The server's verdict on the document: the query as a sentence, or what is still missing. */
 
 import { faultList, reason, type Fault } from "../../lib/api";
 import { h, replace } from "../../lib/dom";
@@ -13,13 +13,13 @@ export const checked = record({
   notices: otherwise(list(string), []),
   placement: otherwise(nullable(string), null),
 });
-/** `placement`: how the query's work is spread, where that is worth a word. */
+/** `placement`: how the query's work is partitioned, if worth mentioning. */
 export type Verdict = Pick<ReturnType<typeof checked>, "faults" | "sentence" | "notices" | "placement">;
 
 export class VerdictView {
   readonly element = h("div", { class: "sentence", role: "status", "aria-live": "polite" });
 
-  /** What is said of the document before is wrong of this one, however long its check takes. */
+  /** The verdict on an earlier document is out of date, however long the check of this one takes. */
   checking(): void {
     replace(this.element, h("span", { class: "muted" }, t("Checking…")));
   }
@@ -28,7 +28,7 @@ export class VerdictView {
     replace(this.element, h("p", { class: "muted" }, reason(error)));
   }
 
-  /** `unclaimed`: faults that no field shows; null while faults are not shown at their fields, as the reader has not tried to go on. */
+  /** `unclaimed`: faults that no field shows; null while faults are not shown at fields, as the reader has not tried to continue. */
   show({ faults, sentence, notices, placement }: Verdict, unclaimed: readonly Fault[] | null): void {
     if (sentence !== null && faults.length === 0) {
       const noticeList =

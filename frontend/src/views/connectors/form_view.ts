@@ -1,4 +1,4 @@
-/** The form that sets a connector up, with its test. */
+/** The form of a connector, with its test. */
 
 import { ApiError, call, getAll, post, query } from "../../lib/api";
 import { button, h, icon, replace } from "../../lib/dom";
@@ -35,7 +35,7 @@ export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], curr
   );
   dialog.element.classList.add("dialog-wide", "connector-form");
   const queries = getAll(query("queries/", { feed: feed.name }), queryRow);
-  queries.catch(() => undefined); // where it is needed it is said
+  queries.catch(() => undefined); // reported where the queries are used
   let controls = new Map<string, SettingControl>();
   const kind = (): ConnectorKind => kinds.find((one) => one.name === choice.value)!;
   const typed = (): Map<string, string | boolean> => new Map([...controls].map(([key, one]) => [key, one.value()]));

@@ -1,4 +1,4 @@
-/** The connectors of a feed, and how they do. */
+/** The connectors of a feed, and their states. */
 
 import { call, get, getAll, query } from "../../lib/api";
 import { button, h, icon, replace } from "../../lib/dom";
@@ -20,7 +20,7 @@ import { t } from "../../lib/texts";
 
 const EVERY_MS = 2000;
 
-/** The dialog of a feed's connectors; it looks again while it is open. */
+/** The dialog of a feed's connectors; it refreshes while it is open. */
 export function openConnectors(feed: FeedStatus): void {
   const rows = h("ul", { "aria-label": t("Connectors") });
   const dialog = openDialog(
@@ -37,7 +37,7 @@ export function openConnectors(feed: FeedStatus): void {
   let kinds: ConnectorKind[] = [];
   const refresh = async (): Promise<void> => {
     const found = await getAll(query("connectors/", { feed: feed.name }), connectorParser);
-    // A button that is being pressed is not taken away; the focus stays on the button of the same name.
+    // A button that is being pressed is not replaced; the focus stays on the button of the same name.
     if (rows.querySelector("button:active") !== null) return;
     const focused = rows.contains(document.activeElement) ? document.activeElement?.getAttribute("aria-label") : null;
     replace(

@@ -1,4 +1,4 @@
-/** Queries of a feed, chosen by their names: all of them and those to come, or some. */
+/** A choice of a feed's queries by name: all of them including future ones, or some. */
 
 import { h, replace } from "../../lib/dom";
 import { chosenQueries, queriesText, queriesWords } from "../../data/connector_data";
@@ -46,12 +46,12 @@ export class QueriesChoice {
     this.show();
   }
 
-  /** As the API takes it: nothing for all. */
+  /** In the form of the API: empty for all. */
   value(): string {
     return this.some.checked ? queriesText(this.chosen) : "";
   }
 
-  /** Nothing chosen would mean all. */
+  /** An empty choice would mean all. */
   fault(): string {
     return this.some.checked && this.chosen.size === 0 ? queriesWords(0) : "";
   }
@@ -62,7 +62,7 @@ export class QueriesChoice {
       replace(this.list, h("span", { class: "hint" }, t("Looking for the feed's queries ...")));
       return;
     }
-    // What is chosen and gone, or not to be seen any more, can be taken out.
+    // Chosen queries that were removed or are hidden now can be unchosen.
     const gone = [...this.chosen]
       .filter((id) => !this.rows!.some((row) => row.id === id))
       .map((id) => ({ id, name: t("Query {id}, removed", { id }) }));

@@ -1,4 +1,4 @@
-/** What the columns of a stream's records mean. */
+/** How the columns of a stream's records are mapped. */
 
 import { h, replace } from "../../lib/dom";
 import { readingOf, type Trial } from "../../data/connector_data";
@@ -15,7 +15,7 @@ const DECIMALS: Choices = [
 const OTHER = "other";
 const CRS: Choices = CRS_CHOICES.filter(([value]) => value !== "utm");
 
-/** Empty: they are named as the feed's are. */
+/** Empty: their names are those of the feed. */
 export class ReadingFields {
   readonly element: HTMLElement;
   private readonly columns: string[];
@@ -73,7 +73,7 @@ export class ReadingFields {
     return readingOf(given, this.columns);
   }
 
-  /** What a test found: columns to choose from and, where nothing was chosen, a guess. */
+  /** The result of a test: columns to choose from and, without a choice, a guess. */
   offer(found: Trial): void {
     replace(this.known, ...found.columns.map((value) => h("option", { value })));
     if (Object.keys(this.value()).length === 0) this.show(found.reading);
@@ -127,7 +127,7 @@ function words(value: unknown): string {
   return Array.isArray(value) ? value.join(", ") : typeof value === "string" ? value : "";
 }
 
-/** Chooses a value; one that is not in the list, as a guess may be, is put into it. */
+/** Selects a value; if it is not in the list, as a guess may be, it is added. */
 function chooseIn(list: HTMLSelectElement, value: string): void {
   if (value === "") return;
   if (![...list.options].some((one) => one.value === value)) list.append(h("option", { value }, value));

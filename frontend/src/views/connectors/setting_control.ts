@@ -1,4 +1,4 @@
-/** One setting of a connector as it is asked for. */
+/** The control of one setting of a connector. */
 
 import { h } from "../../lib/dom";
 import type { ConnectorField } from "../../data/connector_data";
@@ -11,13 +11,13 @@ export interface SettingControl {
   /** With its label and hint. */
   element: HTMLElement;
   value: () => string | boolean;
-  /** What is missing, if anything. */
+  /** A message if something is missing. */
   fault: () => string;
 }
 
 const NONE = (): string => "";
 
-/** `stored`: the value that the connector has; undefined for a new one. `queries`: those of the feed. */
+/** `stored`: the connector's current value; undefined for a new one. `queries`: those of the feed. */
 export function settingControl(one: ConnectorField, stored: unknown, isNew: boolean, queries: Promise<QueryRow[]>): SettingControl {
   const id = `connector-${one.name}`;
   const pointer = `settings/${one.name}`;

@@ -1,4 +1,4 @@
-/** What a test of a connector found. */
+/** The result of a connector's test. */
 
 import { h, icon } from "../../lib/dom";
 import type { Trial } from "../../data/connector_data";

@@ -1,4 +1,4 @@
-/** A file on its way into its feed: how far it is, and what can be done about it. */
+/** The progress of a file that is loaded into its feed, and the actions on it. */
 
 import { call, get } from "../../lib/api";
 import { button, h, icon, linkButton, replace } from "../../lib/dom";
@@ -10,7 +10,7 @@ import { t } from "../../lib/texts";
 const EVERY_MS = 700;
 
 /**
- * Watches the upload until it is at rest. `again` looks at the file once more, after a failure; `ready` is called once,
+ * Follows the upload until it has finished. `again` inspects the file once more, after a failure; `ready` is called once,
  * when there is something to see in the feed.
  */
 export function loadView(id: string, again: () => void, ready: (feed: string) => void = () => {}): HTMLElement {

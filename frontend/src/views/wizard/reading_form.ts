@@ -1,4 +1,4 @@
-/** How the file is read: every guess as a field that can be changed. A change is reported at once; the server then looks again. */
+/** How the file is mapped: every guess as a field that can be changed. A change is sent at once; the server then inspects again. */
 
 import { h, type Child } from "../../lib/dom";
 import {
@@ -272,7 +272,7 @@ function plainName(source: string): string {
   return /^[a-z_]/.test(plain) ? plain : `_${plain}`;
 }
 
-/** The options with the value itself, where it is none of them. */
+/** The options, with the value itself added if it is none of them. */
 function withOwn(options: readonly (readonly [string, string])[], value: string): readonly (readonly [string, string])[] {
   return options.some(([one]) => one === value) ? options : [...options, [value, value]];
 }

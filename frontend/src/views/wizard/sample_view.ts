@@ -1,4 +1,4 @@
-/** What a file holds, as far as a sample tells: where, how often, which rows, and what is wrong with some. */
+/** What a file contains, as far as a sample shows: where, how often, which rows, and the faults of some. */
 
 import * as L from "leaflet";
 import { icon, h, replace } from "../../lib/dom";
@@ -11,7 +11,7 @@ import { t } from "../../lib/texts";
 
 export class SampleView {
   readonly element: HTMLElement;
-  /** What lies in no column that is read as a place would be missed only on the empty map. */
+  /** Rows without a recognised position would otherwise be missed only on the empty map. */
   private readonly noPlace = h(
     "p",
     { class: "notice notice-high", hidden: true },

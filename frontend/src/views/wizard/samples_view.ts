@@ -1,4 +1,4 @@
-/** Samples to start with: each becomes a feed with queries by one click, or by its file where that is not included. */
+/** Samples to start with: each becomes a feed with queries by one click, or from its file if that is not included. */
 
 import { ApiError, get, post, query as address } from "../../lib/api";
 import { button, h, icon } from "../../lib/dom";
@@ -8,7 +8,7 @@ import { fail } from "../shell_view";
 import { t, tn } from "../../lib/texts";
 import { sendFile } from "./upload_step";
 
-/** The gallery. Of several teams the feed goes to the first. */
+/** The gallery. If the reader has several teams, the feed goes to the first. */
 export function samplesView(team: string | null): HTMLElement {
   const place = h("section", { class: "panel panel-body stack", "aria-label": t("Samples to start with"), hidden: true });
   get("samples/", samplesParser).then((found) => {
@@ -24,7 +24,7 @@ export function samplesView(team: string | null): HTMLElement {
   return place;
 }
 
-/** Recordings that the user has to bring: with the file they become the same feed, with the same queries. */
+/** Recordings that are not included: with the user's file they become the same feed, with the same queries. */
 function absentSamples(found: readonly Sample[], team: string | null): HTMLElement {
   return h(
     "details",
@@ -63,7 +63,7 @@ function card(sample: Sample, action: HTMLElement, ...more: HTMLElement[]): HTML
   );
 }
 
-/** How many rows it has, and when they are from. */
+/** The number of its rows, and their time. */
 function extent(sample: Sample): string {
   const rows = tn("{count} row", "{count} rows", sample.rows);
   if (sample.from === null || sample.to === null) return `${rows} · ${t("{minutes} minutes, as if now", { minutes: sample.minutes ?? 0 })}`;
@@ -88,7 +88,7 @@ function loadButton(sample: Sample, team: string | null): HTMLElement {
   return load;
 }
 
-/** The button that takes the recording's file, and where its way to the server is shown. */
+/** The button that takes the recording's file, and the progress of its upload. */
 function fileChoice(sample: Sample, team: string | null): [HTMLElement, HTMLElement, HTMLElement] {
   const status = h("div", { class: "stack", "aria-live": "polite", hidden: true });
   const chooser = h("input", {
@@ -111,7 +111,7 @@ function fileChoice(sample: Sample, team: string | null): [HTMLElement, HTMLElem
       make(sample, team, id).catch((error: unknown) => {
         fail(error);
         choose.disabled = false;
-        // What the file means can still be said by hand.
+        // The mapping can still be set by hand.
         if (error instanceof ApiError && error.status === 400)
           status.replaceChildren(
             h("a", { href: address("/feeds/new", { upload: id }) }, t("Load {name} without the sample's queries", { name: file.name })),

@@ -1,4 +1,4 @@
-/** The first step: a file is dropped or chosen, and sent in parts; after a break it goes on where it was. */
+/** The first step: a file is dropped or chosen, and sent in parts; an interrupted upload continues. */
 
 import * as tus from "tus-js-client";
 import { button, h, icon } from "../../lib/dom";
@@ -6,7 +6,7 @@ import { formatNumber } from "../../lib/time";
 import { toast } from "../shell_view";
 import { t } from "../../lib/texts";
 
-/** Bytes of a part: a slow line loses at most one. */
+/** Bytes of a part: an interruption on a slow line loses at most one. */
 const PART = 8_000_000;
 const ADDRESS = "/api/v1/uploads/";
 
@@ -14,7 +14,7 @@ function csrf(): string {
   return document.querySelector<HTMLMetaElement>("meta[name=csrf-token]")?.content ?? "";
 }
 
-/** Where a file is dropped; `done` gets the id of the upload when all of it is there. */
+/** The drop area; `done` gets the id of the complete upload. */
 export function uploadStep(done: (id: string) => void): HTMLElement {
   const chooser = h("input", { type: "file", id: "wizard-file", class: "visually-hidden" });
   const place = h(
@@ -44,7 +44,7 @@ export function uploadStep(done: (id: string) => void): HTMLElement {
   return h("div", { class: "stack-lg" }, place, status);
 }
 
-/** Sends the file in parts and shows in `status` how far it is; `done` gets the id of the upload when all of it is there. */
+/** Sends the file in parts and shows the progress in `status`; `done` gets the id of the complete upload. */
 export async function sendFile(file: File, status: HTMLElement, done: (id: string) => void): Promise<void> {
   const bar = h("i", { vars: { "--w": "0%", "--bar-colour": "var(--accent)" } });
   const words = h("span", { class: "small muted num" }, "");
@@ -86,7 +86,7 @@ export async function sendFile(file: File, status: HTMLElement, done: (id: strin
     if (isRunning) upload.start();
     else void upload.abort();
   });
-  // The same file, begun before in this browser.
+  // An upload of the same file, started earlier in this browser.
   const [before] = await upload.findPreviousUploads();
   if (before !== undefined) upload.resumeFromPreviousUpload(before);
   upload.start();

@@ -28,7 +28,7 @@ import { measure } from "./interval_words";
 import { openMute } from "./mutes_view";
 import { fail } from "./shell_view";
 
-/** Not before an alert is opened: the map is most of what the page would load. */
+/** Loaded when an alert is opened: the map is most of what the page would load. */
 const mapView = (): Promise<typeof import("./alert_map_view")> => import("./alert_map_view");
 const VERDICTS: Record<string, string> = { right: t("Right"), false: t("False alarm"), not_useful: t("Not useful") };
 
@@ -58,7 +58,7 @@ export class AlertDetailView {
     this.field.focus();
   }
 
-  /** Takes a step with the alert as it is shown; what is written in the comment's field goes along. */
+  /** Performs a step on the alert as shown; the text in the comment field is sent with it. */
   decide(alert: Alert, action: "acknowledge" | "resolve" | "reopen" | "assign", assignee?: string): void {
     if (!alert.editable) {
       fail(new Error(t("You may see this alert but not handle it.")));
@@ -73,13 +73,13 @@ export class AlertDetailView {
       (changed) => this.become(changed),
       (error: unknown) => {
         fail(error);
-        // Another person was faster: the reader sees what they did before deciding again.
+        // Another user was faster: the reader sees their change before deciding again.
         if (error instanceof ApiError && error.status === 409) this.refresh(alert);
       },
     );
   }
 
-  /** The alert as it is now on the server. */
+  /** The current alert on the server. */
   private refresh(alert: Alert): void {
     get(`alerts/${alert.id}/`, alertParser).then((present) => this.become(present), fail);
   }
@@ -115,11 +115,11 @@ export class AlertDetailView {
     void mapView();
     try {
       const detail = await get(`alerts/${alert.id}/`, alertDetail);
-      // A removed query has no page to try its rules on.
+      // A removed query has no page on which its rules could be tried.
       const rules = detail.removed ? null : await get(`queries/${alert.query}/versions/${detail.version}`, queryVersion).catch(() => null);
       if (this.shown !== alert.id) return;
       this.show(alert, detail, rules);
-      // Looking is a step too: others see it.
+      // Opening an alert is a step too: others see it.
       if (alert.state === "new" && alert.editable) this.onChanged(await post(`alerts/${alert.id}/seen`, {}, alertParser));
     } catch (error) {
       fail(error);
@@ -262,7 +262,7 @@ export class AlertDetailView {
     );
   }
 
-  /** Was the answer right? What people say is kept with it, so that its query can be tuned. */
+  /** Was the answer right? Verdicts are stored with it, so that its query can be tuned. */
   private feedback(alert: Alert, detail: AlertDetail): HTMLElement {
     const said = h(
       "ul",

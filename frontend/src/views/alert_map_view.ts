@@ -1,4 +1,4 @@
-/** Where an alert happened: its regions, tracks and events on a small map. */
+/** The regions, tracks and events of an alert on a small map. */
 
 import { closestNotes, type EvidencePoint } from "../data/evidence";
 import { queryColour } from "../lib/colours";
@@ -16,7 +16,7 @@ export interface ShownAnswer {
   specification: Record<string, unknown> | undefined;
 }
 
-/** Draws the map into `place`; the function that is returned takes it away. */
+/** Draws the map into `place`; the returned function removes it. */
 export function openAlertMap(place: HTMLElement, { feed, alert, detail, events, specification }: ShownAnswer, zone: Zone): () => void {
   const feedMap = openMap(place, feed, { isSmall: true });
   const colour = queryColour(alert.query);
@@ -49,7 +49,7 @@ export function openAlertMap(place: HTMLElement, { feed, alert, detail, events, 
   );
   const box = around([...events.flatMap(({ x, y }): [number, number][] => (x === null || y === null ? [] : [[near(x), y]])), ...within]);
   if (box !== null) {
-    // The region that it happened at says where that is.
+    // The alert's region shows where it happened.
     const regions = geometries
       .map((geometry) => bounds(geometry, feed.crs === "geographic"))
       .filter((region) => region !== null && touch(region, box)) as Box[];

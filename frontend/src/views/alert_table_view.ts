@@ -1,4 +1,4 @@
-/** The desk's table: rows for what can be seen alone, however many there are. */
+/** The desk's table: only visible rows are rendered, however many there are. */
 
 import { t } from "../lib/texts";
 import type { AlertList } from "../data/alert_list";
@@ -8,11 +8,11 @@ import { h, longName } from "../lib/dom";
 import { formatAgo, formatMoment, type Zone } from "../lib/time";
 import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
 
-/** Rows drawn beyond what can be seen, so that scrolling finds them there. */
+/** Rows rendered beyond the visible ones, so that they are there when the reader scrolls. */
 const BESIDE = 4;
-/** So many rows before the last one that is known, more are fetched. */
+/** This many rows before the last loaded one, more are fetched. */
 const NEAR_END = 16;
-/** As in pages.css: rows of a table, and cards on a telephone. CSS pixels. */
+/** As in pages.css: rows of a table, and cards on a phone. CSS pixels. */
 const ROW_PX = 54;
 const CARD_PX = 96;
 const COLUMNS = [t("Severity"), t("What"), t("Query"), t("Opened"), t("Event time"), t("State")];
@@ -22,7 +22,7 @@ export interface TableHandlers {
   isChosen: (id: string) => boolean;
   choose: (id: string, isOn: boolean) => void;
   open: (id: string) => void;
-  /** The reader is near the last row that is known. */
+  /** The reader is near the last loaded row. */
   nearEnd: () => void;
 }
 
@@ -38,7 +38,7 @@ export class AlertTableView {
     this.rows,
   );
   readonly element = h("div", { class: "desk-scroll", tabindex: -1 }, this.table);
-  /** By alert: its row and what it was made from. */
+  /** By alert: its row and the data from which it was rendered. */
   private readonly made = new Map<string, { element: HTMLElement; from: string }>();
   private open: string | null = null;
   private drawing = 0;
@@ -53,7 +53,7 @@ export class AlertTableView {
     new ResizeObserver(() => this.drawSoon()).observe(this.element);
   }
 
-  /** Once a frame, however much changed. */
+  /** Once per frame, however much changed. */
   drawSoon(open: string | null = this.open): void {
     this.open = open;
     if (this.drawing !== 0) return;
@@ -67,7 +67,7 @@ export class AlertTableView {
     return this.rows.matches(":hover");
   }
 
-  /** Scrolls as little as brings the row into sight. */
+  /** Scrolls just enough to make the row visible. */
   reveal(id: string): void {
     const at = this.list.indexOf(id);
     if (at < 0) return;
@@ -92,7 +92,7 @@ export class AlertTableView {
     const elements = [this.above, ...shown.slice(first, stop).map((row, i) => this.rowOf(row, first + i, minute)), this.below];
     const kept = new Set(shown.slice(first, stop).map((row) => row.id));
     for (const one of this.made.keys()) if (!kept.has(one)) this.made.delete(one);
-    // Rows that are as they were stay as they are: neither focus nor pointer loses what it is on.
+    // Unchanged rows are not replaced, so that focus and pointer keep their element.
     place(this.rows, elements);
     if (stop > shown.length - NEAR_END) this.handlers.nearEnd();
   }
@@ -141,7 +141,7 @@ export class AlertTableView {
   }
 }
 
-/** The state in words, with who has it, and whether its answer has ended. */
+/** The state as text, with the assignee, and whether its answer has ended. */
 function stateOf(row: Alert): HTMLElement[] {
   const kind = row.state === "resolved" ? "badge-good" : UNATTENDED.includes(row.state) ? "badge-accent" : "";
   const who =
@@ -165,7 +165,7 @@ function rowPx(): number {
   return isNarrow.matches ? CARD_PX : ROW_PX;
 }
 
-/** Makes these the children, in this order. Those that are in their place are not touched: the browser lays out again what is moved. */
+/** Sets the children in this order. Those in place are not touched: the browser lays out moved elements again. */
 function place(parent: HTMLElement, children: readonly HTMLElement[]): void {
   const kept = new Set<Element>(children);
   for (const one of [...parent.children]) if (!kept.has(one)) one.remove();

@@ -1,4 +1,4 @@
-/** The ways of an answer's entities around it, on any map of the feed. */
+/** The tracks of an answer's entities around its time, on any map of the feed. */
 
 import { closestNotes, orderedEvidence, participants, reach } from "../data/evidence";
 import { tracks as tracksParser, type Detection, type Feed, type Track } from "../lib/shapes";
@@ -7,9 +7,9 @@ import { around } from "../lib/regions";
 import { formatClock, type Zone } from "../lib/time";
 import type { FeedMap } from "./map_view";
 
-/** The server answers for so many entities at once. */
+/** The server's maximum of entities per request. */
 const MOST_TRACKS = 30;
-/** Of a way is shown so much before and after the answer. */
+/** How much of a track is shown before and after the answer. */
 const MARGIN = { ms: 45_000, ticks: 1_000 };
 
 export async function fetchTracks(
@@ -26,7 +26,7 @@ export async function fetchTracks(
   return answer.tracks;
 }
 
-/** Shows one answer: its events numbered in their order, the ways of those who take part, and of a pair that met how near they came. */
+/** Shows one answer: its events numbered in order, the tracks of its entities, and the distance of an encounter. */
 export async function explainAnswer(
   { tracks }: FeedMap,
   rows: readonly Detection[],
@@ -58,7 +58,7 @@ export async function explainAnswer(
     );
 }
 
-/** Brings the events of a chosen answer into sight: a pair that met is a dot on a map of everything. */
+/** Makes the events of a selected answer visible: an encounter is a dot on a map of everything. */
 export function goTo(feedMap: FeedMap, rows: readonly Detection[]): void {
   const box = around(
     rows.flatMap((row) => row.evidence.flatMap(({ x, y }): [number, number][] => (x === null || y === null ? [] : [[feedMap.near(x), y]]))),

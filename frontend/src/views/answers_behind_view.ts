@@ -1,4 +1,4 @@
-/** The answers of other queries that an answer was made of; each leads down to those it was made of, and so to the rows. */
+/** The upstream answers from which an answer was derived; each leads to its own upstream answers, and so to the rows. */
 
 import { t } from "../lib/texts";
 import { orderedEvidence } from "../data/evidence";
@@ -15,7 +15,7 @@ const answer = (value: unknown) => ({ ...parser(value), query_name: isObject(val
 const answers = record({ answers: list(answer) });
 type Answer = ReturnType<typeof answer>;
 
-/** A section that fills itself; it stays away where there are none. */
+/** A section that loads itself; hidden if there are none. */
 export function answersBehind(key: string, unit: TimeUnit, zone: Zone): HTMLElement {
   const element = h("section", { hidden: true });
   void fill(element, key, unit, zone);
@@ -33,7 +33,7 @@ async function fill(element: HTMLElement, key: string, unit: TimeUnit, zone: Zon
   element.hidden = false;
 }
 
-/** Opened, it shows its own events and answers. */
+/** When opened, it shows its own events and answers. */
 function row(one: Answer, unit: TimeUnit, zone: Zone): HTMLElement {
   const details = h(
     "details",

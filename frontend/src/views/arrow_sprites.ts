@@ -1,27 +1,27 @@
 /**
- * Arrows drawn once for each direction, and copied from then on: a thousand copies cost as much as the outline of fifty. Where no graphics
- * card draws (measured in bench/playback.py), 2,000 outlines with a halo take 36 ms of each frame and their copies 4.
+ * Arrows drawn once for each direction and then copied: a thousand copies cost as much as the outline of fifty. Without a graphics
+ * card (measured in bench/playback.py), 2,000 outlines with a halo take 36 ms of each frame and their copies 4.
  */
 
 import { body } from "./canvas_marks";
 
 export interface ArrowStyle {
   colour: string;
-  /** Around the arrow, so that neighbours stay apart; null: none. */
+  /** The halo around the arrow, so that neighbours can be told apart; null: none. */
   halo: string | null;
   /** CSS pixels. */
   size: number;
-  /** Pixels of the canvas for a CSS pixel. */
+  /** Canvas pixels per CSS pixel. */
   ratio: number;
 }
 
 const DIRECTIONS = 64;
-/** The halo's width, and what an outline reaches beyond the size. */
+/** The halo's width, and how far an outline extends beyond the size. */
 const [HALO_PX, ROOM_PX] = [2, 2];
-/** Colours of a scale; then the atlases start empty. */
+/** The maximum of colours; beyond it the atlases are emptied. */
 const MOST_STYLES = 128;
 
-/** Pictures in one row: the directions from the right clockwise, then the dot of what stands still. */
+/** Sprites in one row: the directions clockwise from the right, then the dot for entities that stand still. */
 class Atlas {
   private readonly canvas = document.createElement("canvas");
   /** Pixels of the canvas. */
@@ -51,7 +51,7 @@ class Atlas {
     context.fill();
   }
 
-  /** On whole pixels: copies between them would be mixed, and blurred. */
+  /** On whole pixels: copies between them would be interpolated, and blurred. */
   stamp(context: CanvasRenderingContext2D, x: number, y: number, heading: number): void {
     const { cell, style } = this;
     const turn = Math.round((heading / (2 * Math.PI)) * DIRECTIONS);
@@ -64,7 +64,7 @@ class Atlas {
 
 const atlases = new Map<string, Atlas>();
 
-/** The arrows of a style, to be stamped at places (CSS pixels); `heading` in radians, NaN for what stands still. */
+/** The arrows of a style, to be copied to positions (CSS pixels); `heading` in radians, NaN for entities that stand still. */
 export function arrows(style: ArrowStyle): Atlas {
   const key = `${style.colour} ${style.halo ?? ""} ${style.size} ${style.ratio}`;
   let found = atlases.get(key);

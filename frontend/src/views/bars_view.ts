@@ -1,4 +1,4 @@
-/** Counts by equal steps as bars, with the first and last edge written below. */
+/** A histogram as bars, labelled with the first and last edge. */
 
 import { h, svg } from "../lib/dom";
 import { formatNumber } from "../lib/time";
@@ -7,10 +7,10 @@ import { t } from "../lib/texts";
 const [WIDTH, HEIGHT, GAP] = [480, 110, 2];
 
 export interface Bars {
-  /** What is counted, for those who do not see the picture. */
+  /** What is counted: the accessible name. */
   title: string;
   counts: readonly number[];
-  /** What stands below the first and the last bar. */
+  /** Labels below the first and the last bar. */
   ends: [string, string];
 }
 

@@ -1,4 +1,4 @@
-/** What lies at the bottom of a geographic map: the bundled coastlines, or one of the maps that the settings name. */
+/** The base map of a geographic map: the bundled coastlines, or one of the maps in the settings. */
 
 import * as L from "leaflet";
 import { baseMapName, setBaseMapName } from "../lib/preferences";
@@ -7,7 +7,7 @@ import { baseMaps, fail, type BaseMap } from "./shell_view";
 import { t } from "../lib/texts";
 
 export const BUNDLED = t("Coastlines");
-/** Over the bundled map, which lies where an archive of a region has nothing. */
+/** Over the bundled map, which shows where an archive of a region has no tiles. */
 const OVER_BUNDLED = 2;
 
 type Layer = L.Layer & { themeChanged?: () => void };
@@ -26,7 +26,7 @@ export class BaseMaps {
     return [...this.given.map(({ name }) => name), BUNDLED];
   }
 
-  /** From now on this one is shown. */
+  /** Shows this base map. */
   choose(name: string): void {
     this.shown?.remove();
     this.current = name;
@@ -35,7 +35,7 @@ export class BaseMaps {
     this.shown.addTo(this.map);
   }
 
-  /** Shown, and the reader's choice on other pages and days. */
+  /** Shows it, and stores it as the reader's choice. */
   prefer(name: string): void {
     this.choose(name);
     setBaseMapName(name);
@@ -49,7 +49,7 @@ export class BaseMaps {
 function layerOf(map: BaseMap): Layer {
   const { tiles, wms, layers, attribution, bounds, vector_layers, least_zoom, most_zoom } = map;
   if (tiles === "") return L.tileLayer.wms(wms, { layers, format: "image/png", transparent: false, attribution, maxZoom: 19 });
-  // A map that ends at some zoom goes on with larger pictures.
+  // Beyond its maximum zoom a map is shown enlarged.
   const zooms = { maxZoom: 19, minNativeZoom: least_zoom, maxNativeZoom: most_zoom };
   if (bounds === null) return L.tileLayer(tiles, { attribution, ...zooms });
   const within = L.latLngBounds([bounds[1], bounds[0]], [bounds[3], bounds[2]]);
@@ -65,7 +65,7 @@ function overBundled(addTo: (group: L.LayerGroup) => void): Layer {
   return Object.assign(group, { themeChanged: () => group.eachLayer((one: Layer) => one.themeChanged?.()) });
 }
 
-/** What draws them comes only when it is needed. */
+/** The code that draws them is loaded only when it is needed. */
 function vectors(map: BaseMap, bounds: L.LatLngBounds): Layer {
   return overBundled((group) => {
     import("./vector_base_map")

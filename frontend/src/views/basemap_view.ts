@@ -1,4 +1,4 @@
-/** Coastlines and borders of Natural Earth, bundled: drawn as tiles on canvases, so that Leaflet keeps and moves them. */
+/** Bundled coastlines and borders of Natural Earth: drawn as tiles on canvases, so that Leaflet keeps and moves them. */
 
 import * as L from "leaflet";
 import geojsonvt from "geojson-vt";
@@ -18,7 +18,7 @@ interface Level {
 /** From this zoom on the 1:10 million coast is drawn instead of the 1:50 million one. */
 const FINE_ZOOM = 7;
 const EXTENT = 4096;
-/** The kind of feature that has no line to draw. */
+/** The kind of feature without a line to draw. */
 const POINT = 1;
 const levels = new Map<string, Promise<Level>>();
 
@@ -78,7 +78,7 @@ function paint(tile: HTMLCanvasElement, data: Level, { x, y, z }: L.Coords, widt
   context.stroke();
 }
 
-/** Beyond the index's depth the tile of the deepest level is drawn larger. */
+/** Beyond the index's maximum depth the tile of the deepest level is drawn enlarged. */
 function trace(context: CanvasRenderingContext2D, index: Index, z: number, x: number, y: number, width: number): void {
   const over = Math.max(0, z - 14);
   const found = index.getTile(z - over, x >> over, y >> over);
@@ -97,7 +97,7 @@ function trace(context: CanvasRenderingContext2D, index: Index, z: number, x: nu
   }
 }
 
-/** Parallels and meridians, so that a street-level map without tiles still has a scale and a place. */
+/** A graticule, so that a street-level map without tiles still shows scale and position. */
 class GraticuleLayer extends L.GridLayer {
   override createTile(): HTMLElement {
     const tile = document.createElement("canvas");

@@ -1,4 +1,4 @@
-/** One decision about many alerts: those chosen one by one, or all that match, which the server takes a piece at a time. */
+/** One decision about many alerts: those selected one by one, or all that match, which the server handles in chunks. */
 
 import { t, tn } from "../lib/texts";
 import { post } from "../lib/api";
@@ -10,7 +10,7 @@ import { fail, toast } from "./shell_view";
 const answer = record({ changed: list(id), looked_at: otherwise(integer, 0), below: nullable(integer) });
 
 export interface BulkHandlers {
-  /** The filters of what is looked at, as the API takes them. */
+  /** The filters of the current view, in the form of the API. */
   matching: () => string;
   total: () => number | null;
   done: () => void;
@@ -26,7 +26,7 @@ type Action = keyof typeof DONE;
 export class BulkDecisionView {
   readonly element = h("div", { class: "row bulk", hidden: true, role: "status" });
   readonly chosen = new Set<string>();
-  /** All that match, also those that the page does not know. */
+  /** All matching alerts, including those that are not loaded. */
   isAll = false;
   private isStopped = false;
   private isBusy = false;
@@ -123,5 +123,5 @@ export class BulkDecisionView {
   }
 }
 
-/** What one request takes. */
+/** The maximum of alerts per request. */
 const PIECE = 1000;

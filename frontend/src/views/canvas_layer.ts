@@ -1,9 +1,9 @@
 /**
- * A Leaflet layer that is one canvas over the map's window and a margin around it, drawn by the subclass.
+ * A Leaflet layer with one canvas over the map's window and a margin around it, drawn by the subclass.
  *
- * Places are kept in base coordinates (the map's pixels at zoom 0), so that a frame is one multiplication and one
- * subtraction for each point, with no object made on the way. While the map is dragged its pane carries the canvas along;
- * only a window that leaves the margin is drawn again.
+ * Positions are kept in base coordinates (the map's pixels at zoom 0), so that a frame costs one multiplication and one
+ * subtraction per point, without allocating objects. While the map is dragged its pane moves the canvas along;
+ * it is redrawn only if the window leaves the margin.
  */
 
 import * as L from "leaflet";
@@ -24,7 +24,7 @@ interface AnimatedMap extends L.Map {
 
 export type Project = (x: number, y: number) => [number, number];
 
-/** Base coordinates of a feed's place; geographic as Leaflet's EPSG:3857, on the world copy that `near` chooses; planar as L.CRS.Simple. */
+/** Base coordinates of a position; geographic as Leaflet's EPSG:3857, on the world copy that `near` chooses; planar as L.CRS.Simple. */
 export function projection(crs: "geographic" | "planar", near: (lng: number) => number): Project {
   if (crs === "planar") return (x, y) => [x, -y];
   return (lng, lat) => {
@@ -42,7 +42,7 @@ export abstract class CanvasLayer extends L.Layer {
   private drawn: { zoom: number; area: L.Bounds } | null = null;
   declare protected _map: L.Map;
 
-  /** `margin`: the part of the window's size drawn beyond each of its edges. */
+  /** `margin`: how far the canvas extends beyond each edge, as a share of the window's size. */
   constructor(
     private readonly paneName: string,
     private readonly margin = 0.15,
@@ -52,7 +52,7 @@ export abstract class CanvasLayer extends L.Layer {
     this.canvas.className = "overlay-canvas leaflet-zoom-animated";
   }
 
-  /** What the last drawing took stands in the canvas's `data-draw-ms`, for measurements. */
+  /** The duration of the last drawing is in the canvas's `data-draw-ms`, for measurements. */
   protected abstract draw(frame: CanvasFrame): void;
 
   override onAdd(map: L.Map): this {
@@ -82,7 +82,7 @@ export abstract class CanvasLayer extends L.Layer {
     };
   }
 
-  /** Draws at the next frame; any number of requests make one drawing. */
+  /** Draws in the next frame; several requests cause one drawing. */
   requestDraw(): void {
     if (this.request !== 0 || !this.canvas.isConnected) return;
     this.request = requestAnimationFrame(() => {
@@ -91,7 +91,7 @@ export abstract class CanvasLayer extends L.Layer {
     });
   }
 
-  /** Draws only if the window shows what the canvas does not hold. */
+  /** Draws only if the window shows parts that the canvas does not contain. */
   private follow(): void {
     const size = this._map.getSize();
     const window = L.bounds(this._map.containerPointToLayerPoint([0, 0]), this._map.containerPointToLayerPoint(size));
@@ -135,7 +135,7 @@ export abstract class CanvasLayer extends L.Layer {
     Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
   }
 
-  /** How base coordinates become CSS pixels of the map's window just now. */
+  /** The current transformation from base coordinates to CSS pixels of the map's window. */
   frame(): { k: number; ox: number; oy: number } {
     const crs = this._map.options.crs ?? L.CRS.EPSG3857;
     const k = crs.scale(this._map.getZoom()) / crs.scale(0);
@@ -144,7 +144,7 @@ export abstract class CanvasLayer extends L.Layer {
   }
 }
 
-/** A layer with a second canvas before its own: for the few things that change while the many behind them do not. */
+/** A layer with a second canvas over its first: for the few things that change while the many below do not. */
 export abstract class FrontedLayer extends CanvasLayer {
   protected abstract readonly front: CanvasLayer;
 

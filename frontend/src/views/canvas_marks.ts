@@ -1,10 +1,10 @@
-/** Marks that more than one canvas draws: the axis of time, open intervals, moments, texts that must fit. */
+/** Marks that several canvases draw: the time axis, open intervals, instants, texts that must fit. */
 
 import { axisLabel, axisStep, zoneOffset, type TimeUnit, type Zone } from "../lib/time";
 
 export const FONT = "'Inter Variable', system-ui, sans-serif";
 
-/** A stretch of time from `left` to `width`, CSS pixels; labels stand in the top `head`, lines below it. */
+/** A time axis from `left` to `width`, CSS pixels; labels are in the top `head`, lines below it. */
 export interface Axis {
   t0: number;
   t1: number;
@@ -16,7 +16,7 @@ export interface Axis {
   zone: Zone;
 }
 
-/** CSS pixels between two labels at least. */
+/** The minimum distance between two labels in CSS pixels. */
 const LABEL_PX = 92;
 
 export function axis(
@@ -38,7 +38,7 @@ export function axis(
     context.globalAlpha = 1;
     context.fillStyle = ink.faint;
     const label = axisLabel(t, step, unit, zone);
-    // Half a number is a wrong number.
+    // A truncated number would be a wrong number.
     if (x + 4 + context.measureText(label).width < width) context.fillText(label, x + 4, head / 2);
   }
 }
@@ -61,7 +61,7 @@ export function closedBar(
   context.globalAlpha = 1;
 }
 
-/** An interval whose end is not known: hatched. */
+/** An interval with an open end: hatched. */
 export function openBar(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string): void {
   context.fillStyle = colour;
   context.beginPath();
@@ -83,7 +83,7 @@ export function openBar(context: CanvasRenderingContext2D, x: number, y: number,
   context.globalAlpha = 1;
 }
 
-/** A moment. `wide` and `tall` are half of its size. */
+/** An instant. `wide` and `tall` are half of its size. */
 export function diamond(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string): void {
   context.fillStyle = colour;
   context.beginPath();
@@ -95,7 +95,7 @@ export function diamond(context: CanvasRenderingContext2D, x: number, y: number,
   context.fill();
 }
 
-/** A text that can be read over anything: the font is the context's own. */
+/** A text that is readable on any background, in the font of the context. */
 export function haloText(context: CanvasRenderingContext2D, text: string, x: number, y: number, ink: { text: string; halo: string }): void {
   context.lineWidth = 3.5;
   context.strokeStyle = ink.halo;
@@ -104,7 +104,7 @@ export function haloText(context: CanvasRenderingContext2D, text: string, x: num
   context.fillText(text, x, y);
 }
 
-/** The text, or its beginning and more of its end: names often differ in their ends alone. */
+/** The text, or its beginning and more of its end: names often differ only at their ends. */
 export function shortenedText(context: CanvasRenderingContext2D, text: string, x: number, y: number, wide: number): void {
   let kept = text.length;
   let shown = text;
@@ -116,7 +116,7 @@ export function shortenedText(context: CanvasRenderingContext2D, text: string, x
   context.fillText(shown, x, y);
 }
 
-/** The text, or as much of its beginning as `wide` holds. */
+/** The text, or as much of its beginning as fits into `wide`. */
 export function clippedText(context: CanvasRenderingContext2D, text: string, x: number, y: number, wide: number): void {
   const whole = context.measureText(text).width;
   if (whole <= wide) {
@@ -128,7 +128,7 @@ export function clippedText(context: CanvasRenderingContext2D, text: string, x: 
   context.fillText(`${text.slice(0, end)}…`, x, y);
 }
 
-/** A chevron that points along `heading`; a dot for what stands still or has reported only once (NaN). Appended to the path. */
+/** A chevron that points along `heading`; a dot for entities that stand still or reported only once (NaN). Appended to the path. */
 export function body(context: CanvasRenderingContext2D, x: number, y: number, heading: number, r: number): void {
   if (Number.isNaN(heading)) {
     context.moveTo(x + r * 0.62, y);
@@ -144,7 +144,7 @@ export function body(context: CanvasRenderingContext2D, x: number, y: number, he
   context.closePath();
 }
 
-/** Was open when its query stopped running: the end is torn off. */
+/** Was open when its query stopped running: a jagged end. */
 export function cutBar(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string): void {
   const tear = Math.min(4, wide / 3);
   context.fillStyle = colour;
@@ -171,7 +171,7 @@ export function retracted(context: CanvasRenderingContext2D, x: number, y: numbe
   context.globalAlpha = 1;
 }
 
-/** `was`: where it ended before, `end`: where it ends now. */
+/** `was`: the former end, `end`: the current one. */
 export function revised(
   context: CanvasRenderingContext2D,
   notch: string,

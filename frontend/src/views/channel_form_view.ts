@@ -20,7 +20,7 @@ const KINDS = [
   ["kafka", t("Kafka topic")],
   ["apprise", t("Chat, pager or SMS (Apprise)")],
 ] as const;
-/** Made by the browser itself. */
+/** Created by the browser itself. */
 const BROWSER = ["push", t("This or another browser")] as const;
 const URL_HINTS: Readonly<Record<string, string>> = {
   webhook: t("Each message is signed after the Standard Webhooks scheme."),
@@ -35,7 +35,7 @@ const URL_HINTS: Readonly<Record<string, string>> = {
 const KEPT = t("chosen, as now");
 const keyed = record({ secret: otherwise(string, "") });
 
-/** What a receiver checks signatures with. */
+/** The secret with which a receiver checks signatures. */
 export function showChannelSecret(secret: string): void {
   showSecret(t("The channel's secret"), t("Give it to the receiver, who checks the signature with it. It is shown this once."), secret);
 }

@@ -1,4 +1,4 @@
-/** The channels that the reader sees: each can be tried, looked into, changed, given a new secret and removed. */
+/** The reader's visible channels: each can be tested, inspected, edited, given a new secret and removed. */
 
 import { addressWords } from "../data/channel_data";
 import { paceWords } from "../lib/pace";
@@ -37,7 +37,7 @@ export class ChannelsView {
     openChannelForm(this.me, null, () => this.load());
   }
 
-  /** This browser becomes a channel of its reader. */
+  /** Makes this browser a channel of the reader. */
   async notifyHere(press: HTMLButtonElement): Promise<void> {
     press.disabled = true;
     try {
@@ -110,7 +110,7 @@ export class ChannelsView {
     try {
       const answer = await post(`channels/${row.id}/test`, {}, tested);
       const why = answer.error === "" ? t("status {code}", { code: answer.status ?? t("unknown") }) : answer.error;
-      // A browser that ended its subscription is a channel no more.
+      // A browser that ended its subscription is no longer a channel.
       if (!answer.ok && row.kind === "push") await this.load();
       const words = answer.ok
         ? answer.status === null

@@ -1,4 +1,4 @@
-/** A region's corners as a table of numbers: drawing for the keyboard and for readers with exact figures. */
+/** A region's vertices as a table of numbers: drawing by keyboard, and for exact coordinates. */
 
 import { button, h, iconButton, replace } from "../lib/dom";
 import { isCircle, openRing, withRing, type Geometry, type Ring } from "../lib/regions";
@@ -8,7 +8,7 @@ export class CoordinateTableView {
   readonly element = h("div", { class: "stack" });
   private geometry: Geometry | null = null;
 
-  /** `names` are the heads of the two columns: longitude and latitude, or x and y. */
+  /** `names` are the headings of the two columns: longitude and latitude, or x and y. */
   constructor(
     private readonly names: [string, string],
     private readonly radiusUnit: string,

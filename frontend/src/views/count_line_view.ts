@@ -1,4 +1,4 @@
-/** How many were there over time, as a small stepped line that stands over the region. */
+/** The count over time as a small stepped line over the region. */
 
 import { extremeWords, isAsked, levelsOf, steppedPath, type Counted, type OccupancyEntries } from "../data/occupancy_data";
 import type { Feed } from "../lib/shapes";
@@ -12,11 +12,11 @@ const [WIDTH, HEIGHT, EDGE] = [190, 52, 2];
 export interface CountLineOptions {
   feed: Feed;
   zone: Zone;
-  /** What the query asks of the count: the level that it names is drawn across, times at which it is so are brought out. */
+  /** The query's condition on the count: its level is drawn as a line, times at which it holds are highlighted. */
   asked: Pick<OccupancyEntries, "counting" | "count">;
 }
 
-/** Null where nothing is known. */
+/** Null if nothing is known. */
 export function countLine({ from, to, steps }: Counted, { feed, zone, asked }: CountLineOptions): HTMLElement | null {
   const begin = Math.max(from ?? 0, steps[0]?.[0] ?? Infinity);
   if (to === null || begin >= to) return null;

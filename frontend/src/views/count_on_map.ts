@@ -1,4 +1,4 @@
-/** Of an answer, how many were there around it: a stepped line over its query's region. */
+/** The count around the time of an answer: a stepped line over its query's region. */
 
 import * as L from "leaflet";
 import { countedAnswer, fromDocument } from "../data/occupancy_data";
@@ -11,10 +11,10 @@ import { boundsOf, latLng, type FeedMap } from "./map_view";
 
 /** How much is shown before and after the answer. */
 const MARGIN = { ms: 120_000, ticks: 3_000 };
-/** CSS pixels: the name of the region stands just above it. */
+/** CSS pixels: the label of the region is just above it. */
 const ABOVE_NAME = L.point(0, -16);
 
-/** An answer of `query`, which asks what `specification` says. */
+/** An answer of `query` with its `specification`. */
 export interface CountedStretch {
   query: string;
   specification: Record<string, unknown> | undefined;
@@ -42,14 +42,14 @@ export class CountOnMap {
     this.tooltip.remove();
   }
 
-  /** Nothing for answers of other families. What stood there stays until the new line is known. */
+  /** Removes the line for answers of other families. The old line stays until the new one is loaded. */
   async show({ query, specification, geometries, start, end }: CountedStretch, signal: AbortSignal): Promise<void> {
     const { feed, zone, feedMap } = this;
     if (specification?.["family"] !== "occupancy") return;
     const box = boundsOf(geometries, feed.crs === "geographic");
     const margin = MARGIN[feed.time];
     const stretch = { from: Math.round(start - margin), to: Math.round(end + margin) };
-    // It is an extra: the answer is shown without it, too.
+    // This is optional: the answer is shown without it, too.
     const counted = await get(address(`queries/${query}/occupancy`, stretch), countedAnswer, signal).catch(() => null);
     if (box === null || counted === null || signal.aborted) return;
     const picture = countLine(counted, { feed, zone, asked: fromDocument(specification, feed) });

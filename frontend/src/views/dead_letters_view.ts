@@ -1,4 +1,4 @@
-/** The refused rows of a feed: why, and mended and sent again, one by hand or all by a rule. */
+/** The refused rows of a feed: their reasons, and their repair, one by hand or all by a rule. */
 
 import { deadLetter, type DeadLetter, type FeedStatus } from "../lib/shapes";
 import { ApiError, get, page, post } from "../lib/api";
@@ -28,7 +28,7 @@ const mended = record({
 
 export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<void> {
   const place = h("div", { class: "stack" });
-  // In the dialog: a toast would lie behind it.
+  // In the dialog: a toast would be hidden behind it.
   const outcome = h("p", { class: "notice", role: "status", hidden: true });
   const dialog = openDialog(
     t("Dead letters"),
@@ -132,7 +132,7 @@ function letter(row: DeadLetter, zone: Zone, send: Send | null): HTMLElement {
   return element;
 }
 
-/** The row as JSON to be changed, in the place of its text. */
+/** Replaces the row's text by editable JSON. */
 function edit(element: HTMLElement, text: HTMLElement, row: DeadLetter, send: Send): void {
   const field = h("textarea", { class: "textarea mono", rows: 4, "aria-label": t("The row as JSON") }, JSON.stringify(row.row));
   const take = (): void => {

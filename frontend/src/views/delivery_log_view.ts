@@ -1,4 +1,4 @@
-/** What was sent to a channel: when, what became of it and why, and a button that tries again. */
+/** The deliveries of a channel: when, the result and its reason, and a button to retry. */
 
 import { contentWords, delivery, reasonWords, stateOf, type Delivery } from "../data/channel_data";
 import type { Channel } from "../lib/shapes";

@@ -1,4 +1,4 @@
-/** Asks before other queries are stopped because they derive from one that goes. */
+/** Asks before other queries are stopped because they derive from a removed one. */
 
 import { ApiError } from "../lib/api";
 import { confirmDanger } from "./dialog_view";
@@ -7,8 +7,8 @@ import { t } from "../lib/texts";
 const POINTER = "/stop_dependents";
 
 /**
- * Sends; when the server names queries that would stop, asks, and sends again with the answer. Null when the reader
- * thinks better of it.
+ * Sends; if the server names queries that would stop, asks, and sends again with the consent. Null if the reader
+ * cancels.
  */
 export async function unlessOthersStop<T>(send: (stopDependents: boolean) => Promise<T>, action: string): Promise<T | null> {
   try {

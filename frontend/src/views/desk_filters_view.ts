@@ -1,4 +1,4 @@
-/** The desk's tabs and filters, and the views that were kept under a name. */
+/** The desk's tabs and filters, and saved views. */
 
 import { t } from "../lib/texts";
 import { addressOf, BETWEEN, filterCount, GROUPS, MUTED, ORDERS, SINCE, TABS, viewFrom, type DeskView } from "../data/desk_view";
@@ -62,7 +62,7 @@ export class DeskFiltersView {
   private readonly kept = button(t("Views"), { icon: "bookmark" });
   private readonly more: HTMLElement;
   readonly element: HTMLElement;
-  /** The queries that name the region of the view. */
+  /** The queries that use the region of the view. */
   queriesOfRegion: ReadonlySet<string> = new Set();
   private regions: ReturnType<typeof regionUse>[] = [];
   private areNamesAsked = false;
@@ -113,7 +113,7 @@ export class DeskFiltersView {
     this.search.focus();
   }
 
-  /** Brings the controls to what the view says. */
+  /** Updates the controls from the view. */
   show(view: DeskView): void {
     this.view = view;
     replace(
@@ -187,7 +187,7 @@ export class DeskFiltersView {
     this.onChange(view);
   }
 
-  /** The names of queries, regions and colleagues: hundreds of documents, so only once a list of them is in sight or the view names one. */
+  /** Names of queries, regions and team mates: hundreds of documents, loaded when a list of them becomes visible or the view names one. */
   private needNames(): void {
     if (this.areNamesAsked) return;
     this.areNamesAsked = true;
@@ -296,13 +296,13 @@ function fillWith(control: HTMLSelectElement, things: readonly Named[]): void {
   }
 }
 
-/** What clocks of the reader's zone show, as ISO 8601; "" for an empty field. */
+/** A local time of the reader's zone as ISO 8601; "" for an empty field. */
 function momentOf(wall: string, zone: Zone): string {
   const at = fromWall(wall, zone);
   return at === null ? "" : new Date(at).toISOString();
 }
 
-/** A value that the list does not hold (yet) gets an option: the address may name what comes later. */
+/** Adds an option for a value that the list does not contain (yet): the address may name it before the list is loaded. */
 function pick(control: HTMLSelectElement, value: string): void {
   if (![...control.options].some((option) => option.value === value)) control.append(h("option", { value }, value));
   control.value = value;

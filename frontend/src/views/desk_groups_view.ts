@@ -1,4 +1,4 @@
-/** A flood as a few rows: each group with its count and a strip of the times its alerts were opened. */
+/** A flood in a few rows: each group with its count and a strip of the opening times of its alerts. */
 
 import { t } from "../lib/texts";
 import { alertGroup, type AlertGroup } from "../lib/shapes";
@@ -10,7 +10,7 @@ import { SEVERITY_NAMES } from "../lib/words";
 import { fail } from "./shell_view";
 
 export interface GroupHandlers {
-  /** The reader wants to see the alerts of a group one by one. */
+  /** The reader wants to see the alerts of a group. */
   open: (key: string) => void;
   acknowledge: (group: AlertGroup) => void;
 }
@@ -46,7 +46,7 @@ export class DeskGroupsView {
 
   constructor(private readonly handlers: GroupHandlers) {}
 
-  /** `filters`: as the API takes them. */
+  /** `filters`: in the form of the API. */
   async load(by: string, filters: URLSearchParams): Promise<number> {
     const turn = ++this.asked;
     const search = new URLSearchParams(filters);
@@ -121,7 +121,7 @@ function strip(counts: readonly number[]): SVGSVGElement {
   );
 }
 
-/** One alert can be seen beside a thousand. */
+/** A single alert stays visible beside a thousand. */
 function bar(count: number, most: number): number {
   return count === 0 ? 1 : Math.max(3, Math.round((count / most) * HEIGHT_PX));
 }

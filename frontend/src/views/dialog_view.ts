@@ -1,4 +1,4 @@
-/** Modal questions, on the browser's own dialog element: focus stays inside, Escape closes. */
+/** Modal dialogs with the browser's dialog element: focus stays inside, Escape closes. */
 
 import { t } from "../lib/texts";
 import { button, h, iconButton, type Child } from "../lib/dom";
@@ -30,7 +30,7 @@ export function openDialog(title: string, ...content: Child[]): Dialog {
   return { element, body, foot, close };
 }
 
-/** Asks before something that cannot be taken back. */
+/** Asks before something that cannot be undone. */
 export function confirmDanger(title: string, text: string, action: string): Promise<boolean> {
   return new Promise((resolve) => {
     const dialog = openDialog(title, h("p", { class: "muted" }, text));

@@ -1,4 +1,4 @@
-/** Details of one answer: what, who, when, the events that explain it, its alert. */
+/** Details of one answer: what, who, when, its events, its alert. */
 
 import { t } from "../lib/texts";
 import { post } from "../lib/api";
@@ -23,7 +23,7 @@ export interface DrawerContent {
   interval: Interval;
   detections: Detection[];
   query: QueryRow | null;
-  /** What the query asked when it gave the answer; null: not to be had. */
+  /** The specification that gave the answer; null if it is not available. */
   rules: QueryVersion | "coming" | null;
   alert: Alert | null;
 }
@@ -95,7 +95,7 @@ export class DrawerView {
     );
   }
 
-  /** Takes a changed alert over if it is the one on show. */
+  /** Updates the alert if it is the one shown. */
   alertChanged(alert: Alert): void {
     if (this.shown?.interval.detections.includes(alert.detection ?? "") === true) this.open({ ...this.shown, alert });
   }
@@ -139,7 +139,7 @@ export class DrawerView {
     return h("section", {}, h("h3", { class: "section-title" }, t("Events that explain it")), evidenceList(points, this.unit, this.zone));
   }
 
-  /** Where the query derives from others. */
+  /** If the query derives from others. */
   private behind({ rules, detections }: DrawerContent): HTMLElement | null {
     const last = detections[detections.length - 1];
     if (rules === "coming" || rules === null || last === undefined || !("derive" in rules.specification)) return null;
@@ -231,7 +231,7 @@ const BEHIND = {
   end: t("Rules behind its end"),
 } as const;
 
-/** Links to the rules that gave an answer, tried on what led to it; null for other families, whose answers name their events. */
+/** Links to the rules, tried on the stretch that led to the answer; null for other families, whose answers list their events. */
 export function rulesBehind(
   query: string,
   { version, specification }: QueryVersion,

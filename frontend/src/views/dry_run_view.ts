@@ -1,10 +1,10 @@
-/** Where alerts of the last day would have gone. */
+/** Where alerts of the last day would have been sent. */
 
 import type { DryRun } from "../data/rule_data";
 import { h } from "../lib/dom";
 import { formatNumber, t, tn } from "../lib/texts";
 
-/** Where a dry run says that alerts would go. */
+/** The targets of a dry run. */
 export function outcome(found: DryRun): HTMLElement {
   if (found.alerts === 0) return h("p", { class: "muted" }, t("There was no alert in the last day."));
   return h(

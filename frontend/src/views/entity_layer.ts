@@ -1,4 +1,4 @@
-/** All entities of a feed on one canvas: arrows along their heading, short trails, the chosen ones in front. */
+/** All entities of a feed on one canvas: arrows along their heading, short trails, selected ones in front. */
 
 import * as L from "leaflet";
 import { gathered, type Cluster, type Grouping } from "../data/clusters";
@@ -8,34 +8,34 @@ import { CanvasLayer, type CanvasFrame } from "./canvas_layer";
 import { arrows } from "./arrow_sprites";
 import { body, FONT, haloText } from "./canvas_marks";
 
-/** Above so many entities in the window trails would hide more than they tell, and cost more than the rest together. */
+/** Above this many entities in the window trails would hide more than they show, and cost more than all the rest. */
 const MOST_TRAILS = 2500;
 const TRAILS_AT_ONCE = 20;
-/** Above so many an arrow is drawn as a dot. */
+/** Above this many an entity is drawn as a dot instead of an arrow. */
 const MOST_ARROWS = 6000;
 const HIT_PX = 12;
-/** Above so many marked entities their names would hide each other. */
+/** Above this many marked entities their names would overlap. */
 const MOST_NAMES = 60;
 
 export class EntityLayer extends CanvasLayer {
   selected: ReadonlySet<string> = new Set();
   hovered: string | null = null;
-  /** Who takes part in the answer in focus; their tracks carry their names. */
+  /** The entities of the focused answer; their tracks carry their names. */
   focused: ReadonlySet<string> = new Set();
-  /** Who is in an answer that holds at the instant shown. */
+  /** The entities of answers that hold at the instant shown. */
   marks: ReadonlyMap<string, EntityMark> = new Map();
-  /** An answer was chosen: those who take no part step back. */
+  /** An answer is selected: all other entities are dimmed. */
   isAnswerChosen = false;
-  /** When given, all others step back: who has an answer in the brushed range. */
+  /** The entities with an answer in the brushed range; all others are dimmed. Null: no range. */
   within: ReadonlySet<string> | null = null;
   /** For orientation only: small dots, no trails. */
   isQuiet = false;
-  /** How entities that are close together are drawn. */
+  /** How overlapping entities are drawn. */
   grouping: Grouping = "auto";
-  /** The colour of the entity at a position in the data; null: all have the same. */
+  /** The colour of the entity at an index of the data; null: all have the same. */
   colourOf: ((i: number) => string) | null = null;
   private clusters: Cluster[] = [];
-  /** Positions of entities that a cluster stands for. */
+  /** Indices of entities that are drawn as part of a cluster. */
   private covered: ReadonlySet<number> = new Set();
   private colours = this.readColours();
   private readonly grid = new PointGrid(HIT_PX);
@@ -101,7 +101,7 @@ export class EntityLayer extends CanvasLayer {
     for (const id of new Set([...this.selected, ...this.focused, ...(this.hovered === null ? [] : [this.hovered])])) this.chosen(frame, id);
   }
 
-  /** Drawn by itself, also within a cluster. */
+  /** Drawn separately, even within a cluster. */
   private isInFront(id: string): boolean {
     return this.marks.has(id) || this.selected.has(id) || this.focused.has(id) || this.hovered === id;
   }
@@ -122,7 +122,7 @@ export class EntityLayer extends CanvasLayer {
     for (const [colour, list] of byColour) this.bodies(frame, Int32Array.from(list), colour, visible.length);
   }
 
-  /** A disc with the number of its members; a stack on one spot is a square. */
+  /** A disc with the number of its members; a stack at one point is a square. */
   private cluster({ context, k, ox, oy }: CanvasFrame, { px, py, members, isStack }: Cluster): void {
     const [x, y] = [px * k - ox, py * k - oy];
     const text = members.length > 9999 ? `${Math.round(members.length / 1000)}k` : String(members.length);
@@ -166,7 +166,7 @@ export class EntityLayer extends CanvasLayer {
   private trails({ context, k, ox, oy }: CanvasFrame, visible: Int32Array, alpha: number): void {
     context.globalAlpha = alpha;
     context.strokeStyle = this.colours.trail;
-    // 2,000 trails without a graphics card: some at a time and one pixel wide 4 ms; wider 33 ms; all in one path 60 ms.
+    // 2,000 trails without a graphics card: in chunks and one pixel wide 4 ms; wider 33 ms; all in one path 60 ms.
     context.lineWidth = 1;
     for (let from = 0; from < visible.length; from += TRAILS_AT_ONCE) {
       context.beginPath();
@@ -183,7 +183,7 @@ export class EntityLayer extends CanvasLayer {
     context.globalAlpha = 1;
   }
 
-  /** `among`: how many are drawn in all, which decides how large they are. */
+  /** `among`: the number of entities drawn, which decides their size. */
   private bodies({ context, k, ox, oy }: CanvasFrame, visible: Int32Array, colour: string, among = visible.length): void {
     const { px, py, heading } = this.data;
     const size = among > 3000 ? 3.4 : among > 900 ? 4.2 : 5.4;
@@ -193,12 +193,12 @@ export class EntityLayer extends CanvasLayer {
       return;
     }
     const ratio = context.getTransform().a;
-    // With thousands a halo would be most of what is seen.
+    // With thousands of entities halos would cover most of the map.
     const drawn = arrows({ colour, halo: among <= MOST_TRAILS ? this.colours.halo : null, size, ratio });
     for (const i of visible) drawn.stamp(context, px[i]! * k - ox, py[i]! * k - oy, this.data.isMoving(i) ? heading[i]! : NaN);
   }
 
-  /** In the colour of their answer: a ring, and their name where it is urgent. */
+  /** In the colour of their answer: a ring, and the name if it is severe. */
   private marked(frame: CanvasFrame, isDim: boolean): void {
     const { context, k, ox, oy, width, height } = frame;
     let names = 0;
@@ -226,7 +226,7 @@ export class EntityLayer extends CanvasLayer {
     }
   }
 
-  /** Where they were last: hollow, for they may be elsewhere by now. */
+  /** Hollow at their last position, as they may be elsewhere by now. */
   private silent({ context, k, ox, oy }: CanvasFrame, visible: Int32Array): void {
     context.beginPath();
     for (const i of visible) {
@@ -245,7 +245,7 @@ export class EntityLayer extends CanvasLayer {
     const i = this.data.indexOf(id);
     if (i === null) return;
     const isHere = this.data.presence(i) === "here";
-    // Who took part in an answer and left has its way drawn; who was chosen stays where it was last.
+    // Entities of an answer that left are shown by their tracks; selected ones stay at their last position.
     if (!isHere && !this.selected.has(id)) return;
     const x = this.data.px[i]! * k - ox;
     const y = this.data.py[i]! * k - oy;
@@ -279,7 +279,7 @@ export class EntityLayer extends CanvasLayer {
     haloText(context, id, x + 15, y + 4, this.colours);
   }
 
-  /** The cluster under a point of the map's window (CSS pixels), as it was drawn last. */
+  /** The cluster under a point of the map's window (CSS pixels), as drawn last. */
   clusterAt(x: number, y: number): { ids: string[]; px: number; py: number; isStack: boolean } | null {
     const { k, ox, oy } = this.frame();
     const found = this.clusters.find(
@@ -288,7 +288,7 @@ export class EntityLayer extends CanvasLayer {
     return found === undefined ? null : { ...found, ids: found.members.map((i) => this.data.ids[i]!) };
   }
 
-  /** The entity nearest to a point of the map's window (CSS pixels), at most 12 away; of those that no cluster stands for. */
+  /** The entity nearest to a point of the map's window (CSS pixels), at most 12 away; without those drawn as clusters. */
   entityAt(x: number, y: number): string | null {
     const frame = this.frame();
     this.refreshGrid(frame);
@@ -300,7 +300,7 @@ export class EntityLayer extends CanvasLayer {
     return best < 0 ? null : this.data.ids[best]!;
   }
 
-  /** Where it is at the instant shown, on the map's own coordinates; null for one that is not there. */
+  /** Its position at the instant shown, in the map's coordinates; null if it is not there. */
   placeOf(id: string): L.LatLng | null {
     const i = this.data.indexOf(id);
     return i === null || this.data.presence(i) === "gone" ? null : this._map.unproject(L.point(this.data.px[i]!, this.data.py[i]!), 0);

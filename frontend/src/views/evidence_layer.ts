@@ -1,11 +1,11 @@
-/** The events that explain an answer, over everything else on the map: numbered, labelled, joined in their order. */
+/** The events of an answer, over everything else on the map: numbered, labelled, joined in order. */
 
 import { freeSide, marksOf, numbersText, type Box, type EvidencePoint, type Mark, type Note } from "../data/evidence";
 import { token } from "../lib/colours";
 import { CanvasLayer, type CanvasFrame, type Project } from "./canvas_layer";
 import { FONT, haloText } from "./canvas_marks";
 
-/** CSS pixels: events nearer to each other share one mark. */
+/** CSS pixels: events closer than this share one mark. */
 const REACH_PX = 16;
 const MARK_PX = 9;
 
@@ -86,7 +86,7 @@ export class EvidenceLayer extends CanvasLayer {
     return around(x, y, w);
   }
 
-  /** Beside its mark, on the first side that is free and in sight; left out when there is none. */
+  /** Beside its mark, on the first side that is free and visible; left out if there is none. */
   private caption(frame: CanvasFrame, mark: Mark, own: Box, taken: Box[]): void {
     const [first, last] = [mark.points[0]!, mark.points[mark.points.length - 1]!];
     const text = first === last ? this.describe(first) : `${this.describe(first)} … ${this.describe(last)}`;
@@ -98,7 +98,7 @@ export class EvidenceLayer extends CanvasLayer {
     const w = context.measureText(text).width + 4;
     const size = this._map.getSize();
     const window = { x: (width - size.x) / 2, y: (height - size.y) / 2, w: size.x, h: size.y };
-    // Above and below it may be moved along, so that a long name near the edge is whole too.
+    // Above and below it may be shifted, so that a long name near the edge is complete.
     const middle = Math.max(window.x, Math.min(own.x + own.w / 2 - w / 2, window.x + window.w - w));
     const sides = [
       [own.x + own.w + 3, y - 8],
@@ -118,7 +118,7 @@ export class EvidenceLayer extends CanvasLayer {
   }
 }
 
-/** The box of a mark `w` wide with its halo. A name about the same point keeps as far away, so that its other sides are free. */
+/** The box of a mark `w` wide with its halo. A name at the same point keeps this distance, so that the other sides stay free. */
 function around(x: number, y: number, w: number): Box {
   return { x: x - w / 2 - 2, y: y - MARK_PX - 2, w: w + 4, h: MARK_PX * 2 + 4 };
 }

@@ -1,11 +1,11 @@
-/** The events that explain an answer, as a list. */
+/** The events of an answer as a list. */
 
 import type { EvidencePoint } from "../data/evidence";
 import type { EvidenceItem } from "../lib/shapes";
 import { h } from "../lib/dom";
 import { formatMoment, type TimeUnit, type Zone } from "../lib/time";
 
-/** The events in their order; the numbers are those on the map. */
+/** The events in order; the numbers are those on the map. */
 export function evidenceList(points: readonly EvidencePoint[], unit: TimeUnit, zone: Zone): HTMLElement {
   return h(
     "ol",

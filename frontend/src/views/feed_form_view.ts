@@ -1,4 +1,4 @@
-/** The dialog that makes a feed, and the one that changes what may be changed of it while rows come. */
+/** The dialog that creates a feed, and the one that changes its settings while rows arrive. */
 
 import { ApiError, call, get } from "../lib/api";
 import { button, h } from "../lib/dom";
@@ -15,7 +15,7 @@ import { t } from "../lib/texts";
 type Team = { id: string; name: string };
 type Body = Record<string, unknown>;
 
-/** Asks for a new feed of the first of `teams`, or of another; `done` runs when it is made. */
+/** Creates a feed of the first of `teams`, or of another; `done` is called afterwards. */
 export function openNewFeed(teams: readonly Team[], done: () => void): void {
   const name = input("feed-name", { maxlength: 63, placeholder: t("harbour"), pattern: "[a-z][a-z0-9_\\-]*" });
   const title = input("feed-title", { maxlength: 100, placeholder: t("The harbour") });
@@ -80,7 +80,7 @@ export function openNewFeed(teams: readonly Team[], done: () => void): void {
   );
 }
 
-/** What of a feed may change at any time. `teams`: those that its owner may share it with. */
+/** The settings of a feed that can change at any time. `teams`: those with which its owner may share it. */
 export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done: () => void): void {
   const title = input("feed-title", { maxlength: 100, value: feed.title });
   const retention = input("feed-retention", { inputmode: "numeric", value: String(feed.retention_hours) });
@@ -146,7 +146,7 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
   finish(dialog, t("Save"), done, save, t("Saved."));
 }
 
-/** Why the lateness is no field any more (decision 31). */
+/** Why the lateness cannot be edited any more (decision 31). */
 function latenessStays({ lateness, time }: FeedStatus): HTMLElement {
   return h(
     "div",
@@ -175,7 +175,7 @@ const holdings = record({
   connectors: integer,
 });
 
-/** Which queries have to be removed first: a few by name. */
+/** The queries that have to be removed first: a few by name. */
 function inTheWay(names: readonly string[]): string {
   const shown = names.slice(0, NAMED).join(", ");
   return names.length > NAMED
@@ -183,7 +183,7 @@ function inTheWay(names: readonly string[]): string {
     : t("Remove its queries first: {names}.", { names: shown });
 }
 
-/** Says what goes with the feed, and removes it when that is wanted. */
+/** Shows what would be removed with the feed, and removes it after confirmation. */
 async function removeFeed(feed: FeedStatus): Promise<void> {
   try {
     const { rows, regions, queries, in_the_way: names, answers, connectors } = await get(`feeds/${feed.name}/holdings`, holdings);
@@ -209,7 +209,7 @@ async function removeFeed(feed: FeedStatus): Promise<void> {
   }
 }
 
-/** How far a row may be ahead of the clock: what suits the clock (of new feeds alone), so much at most, or without a bound. */
+/** The limit for rows ahead of the clock: the default of the clock (new feeds only), a number, or unlimited. */
 class Guard {
   readonly element: HTMLElement;
   private readonly choice: HTMLSelectElement;

@@ -1,4 +1,4 @@
-/** What forms in dialogs are made of. */
+/** Building blocks of forms in dialogs. */
 
 import { ApiError } from "../lib/api";
 import { h, type Child } from "../lib/dom";
@@ -23,7 +23,7 @@ export function field(pointer: string, text: string, control: HTMLElement, hint:
   );
 }
 
-/** Shows what the server refused beside the fields; everything else as a message. */
+/** Shows faults beside their fields; all others as a message. */
 export function refusedIn(dialog: Dialog): (error: unknown) => void {
   return (error) => {
     const isRefused = error instanceof ApiError && error.status === 400;

@@ -1,4 +1,4 @@
-/** A grid of counts as a heat map below the entities: transparent where there is nothing, strongest where there is most. */
+/** A grid of counts as a heat map below the entities: transparent for zero, strongest for the greatest count. */
 
 import { strength } from "../data/density_data";
 import { CanvasLayer, type CanvasFrame, type Project } from "./canvas_layer";
@@ -30,7 +30,7 @@ export class HeatLayer extends CanvasLayer {
     this.canvas.setAttribute("aria-hidden", "true");
   }
 
-  /** Null: nothing is drawn. `title` says to those who do not see it what it shows. */
+  /** Null: nothing is drawn. `title` is the accessible name. */
   show(grid: HeatGrid | null, title = ""): void {
     this.image = grid === null ? null : painted(grid);
     if (grid !== null) this.box = grid.box;
@@ -60,7 +60,7 @@ function painted({ counts, columns, rows }: HeatGrid): HTMLCanvasElement | null 
   const most = counts.reduce((greatest, count) => Math.max(greatest, count), 0);
   counts.forEach((count, cell) => {
     if (count === 0) return;
-    // The counts begin in the south, an image in the north.
+    // Rows of counts begin in the south, rows of an image in the north.
     const at = 4 * ((rows - 1 - Math.floor(cell / columns)) * columns + (cell % columns));
     const power = strength(count, most);
     image.data.set([...heatColour(power), Math.round(255 * (WEAKEST + (STRONGEST - WEAKEST) * power))], at);

@@ -80,7 +80,7 @@ export class IntervalListView {
     const length = interval.isMark ? "–" : span;
     return h(
       "tr",
-      // Moves, not entries: rows that come to lie under a pointer at rest were not pointed at.
+      // Listens to pointer moves, not enters: rows that scroll under a resting pointer are not hovered.
       {
         class: `clickable ${interval.isRetracted ? "withdrawn" : ""}`,
         "aria-selected": String(isSelected),

@@ -1,4 +1,4 @@
-/** An interval in the words of the screens. */
+/** Texts of an interval. */
 
 import { t } from "../lib/texts";
 import type { Interval } from "../data/interval";
@@ -11,7 +11,7 @@ export function headline(interval: Interval): string {
   return answerTitle(interval.entities, interval.kind);
 }
 
-/** The number that an answer has, and what it is; null for those of families without one. */
+/** The value of an answer and its label; null for families without one. */
 export function measure(
   value: unknown,
   specification: Record<string, unknown> | undefined,
@@ -22,7 +22,7 @@ export function measure(
   return familyOf(specification["family"])?.measure?.(number, specification, crs === "geographic") ?? null;
 }
 
-/** What later events did to it; null when they left it alone. */
+/** How later events changed it; null if they did not. */
 export function revisionText(interval: Interval, unit: TimeUnit, zone: Zone): string | null {
   if (interval.isRetracted) return t("Withdrawn: later events contradict it");
   if (interval.isCut) return t("Still open when its query was edited, switched off or removed");

@@ -1,4 +1,4 @@
-/** The live page of one feed: map over timeline, panels beside, everything linked both ways. What each part does stands in `live/`. */
+/** The live page of one feed: map over timeline, panels beside, all linked with each other. The parts are in `live/`. */
 
 import { t } from "../lib/texts";
 import { query as address } from "../lib/api";
@@ -37,10 +37,10 @@ import { fail, refreshAlertCount, toast } from "./shell_view";
 import { TruthView } from "./truth_view";
 
 const [BEAT_MS, REFRESH_MS] = [100, 250];
-/** The list follows the moving window more slowly: rows that jump cannot be read. */
+/** The list is updated more slowly than the window moves: jumping rows cannot be read. */
 const LIST_MS = 2000;
 export interface LiveHandlers {
-  /** The choices changed: write them into the address. */
+  /** The choices changed: they are written into the address. */
   onState: () => void;
   onCopyLink: () => void;
 }
@@ -71,7 +71,7 @@ export class LiveView {
   private readonly skip: HTMLElement;
   private isOpened = false;
   private readonly opensAnywhere: boolean;
-  /** The clock was not live when it was looked at last. */
+  /** Whether the clock was live at the last update. */
   private wasPast = false;
   private frameRequest = 0;
   private readonly timers: ReturnType<typeof setInterval>[] = [];
@@ -205,7 +205,7 @@ export class LiveView {
     });
   }
 
-  /** Everybody on the map grows older with the feed, also those who are not heard of. */
+  /** The feed's clock advances for all entities, including those without reports. */
   private tick(clock: number | null): void {
     if (clock !== null) this.entities.tick(clock);
     this.entityLayer.changed();
@@ -222,7 +222,7 @@ export class LiveView {
     });
   }
 
-  /** Where panels stand, those that are open; over the map or beside it. */
+  /** The places of open panels, over the map or beside it. */
   private panels(): DOMRect[] {
     const side = isSideOpen(this.element) ? [this.panel.element] : [];
     return [...side, ...(this.drawer.isOpen ? [this.drawer.element] : [])].map((panel) => panel.getBoundingClientRect());
@@ -233,13 +233,13 @@ export class LiveView {
     this.showTruth();
   }
 
-  /** It is asked for only while it can be seen. */
+  /** It is requested only while it is visible. */
   private showTruth(): void {
     if (isSideOpen(this.element)) this.truth.open();
     else this.truth.close();
   }
 
-  // ---- Loading and live news
+  // ---- Loading and live updates
 
   private async load(): Promise<void> {
     try {
@@ -271,7 +271,7 @@ export class LiveView {
     }
   }
 
-  /** Queries registered since the page was opened get their names with their first answers. */
+  /** Queries registered since the page was opened are loaded with their first answers. */
   private async fetchUnknown(): Promise<void> {
     if (!(await this.model.fetchUnknown())) return;
     this.panel.setQueries(this.model.queries, this.state.hidden);
@@ -290,7 +290,7 @@ export class LiveView {
     this.card.show();
   }
 
-  /** Who is in an answer at the instant shown, on the map and in the panel of queries. */
+  /** The entities of answers that hold at the instant shown, for the map and the panel of queries. */
   private showHolding(): void {
     const now = this.model.now();
     const { marks, open } = this.model.holdingAt(now);
@@ -306,7 +306,7 @@ export class LiveView {
 
   // ---- Time
 
-  /** The first snapshot is here: the instant of the address, or the present with the ways of the last minute. */
+  /** The first snapshot has arrived: shows the instant of the address, or the present with the tracks of the last minute. */
   private opened(): void {
     if (this.isOpened) return;
     this.isOpened = true;
@@ -318,18 +318,18 @@ export class LiveView {
     });
   }
 
-  /** A recording that has ended opens as a whole: the last minutes of it say little. */
+  /** A recording that has ended is shown as a whole: its last minutes say little. */
   private showRecording(begin: number): void {
     const factor = this.model.recordingFactor(begin, Date.now());
     if (factor > 1) this.time.zoom(factor, this.model.present());
   }
 
-  /** A feed without a view, plan or place in the address opens on where its entities are. */
+  /** Without a view, a plan or a position in the address, the map is fitted to the feed's entities. */
   private frameUnknown(): void {
     if (this.opensAnywhere && this.model.data.positions.size > 0) this.places.fitAll();
   }
 
-  /** Everybody where they are now, with the ways that they came. */
+  /** The current positions of all entities, with their recent tracks. */
   private async showPresent(): Promise<void> {
     this.playback.close();
     const put = (): void => {
@@ -348,7 +348,7 @@ export class LiveView {
     put();
   }
 
-  /** The instant or the window was chosen: answers and places of then have to be there. */
+  /** The reader chose the instant or the window: its answers and positions have to be loaded. */
   private timeChosen(): void {
     const { clock } = this.model;
     this.connection.setClock(
@@ -368,7 +368,7 @@ export class LiveView {
     this.frame();
   }
 
-  /** Frames follow one another while the clock plays, and until the map shows the instant at which it stands. */
+  /** Frames are drawn while the clock plays, and until the map shows the instant of a paused clock. */
   private frame(): void {
     if (this.frameRequest !== 0 || this.model.clock.isLive) return;
     this.frameRequest = requestAnimationFrame(() => {
@@ -383,14 +383,14 @@ export class LiveView {
     if (clock.isLive) return;
     const now = clock.now();
     if (this.playback.show(now, clock.rate)) this.entityLayer.changed();
-    // For measurements: the instant whose places the map has.
+    // For measurements: the instant whose positions the map shows.
     if (this.playback.isShown(now)) this.element.dataset["shown"] = String(now);
     if (clock.isPlaying || !this.playback.isShown(now)) this.frame();
   }
 
   // ---- Choices
 
-  /** The window has moved on by itself: the list follows, and while it plays the answers ahead are fetched. */
+  /** The window has moved with the clock: the list is updated, and while it plays the next answers are fetched. */
   private followed(): void {
     this.answers.showList();
     if (this.model.clock.isLive) this.tracks.follow();
@@ -449,7 +449,7 @@ export class LiveView {
     this.entityLayer.changed();
   }
 
-  // ---- Listening
+  // ---- Events
 
   private listen(): void {
     this.pointer.attach(this.feedMap, this.entityLayer);
@@ -485,13 +485,13 @@ export class LiveView {
     this.handlers.onState();
   }
 
-  /** What the page shows at this moment, also while it plays. */
+  /** The instant that the page shows now, also while it plays. */
   stateNow(): ViewState {
     const { clock } = this.model;
     return clock.isLive ? this.state : { ...this.state, window: clock.window(), instant: clock.now() };
   }
 
-  /** The queries that the reader has not hidden, by id; null: none is hidden. */
+  /** The ids of queries that the reader has not hidden; null: none is hidden. */
   get shownQueries(): string[] | null {
     return this.state.hidden.length === 0 ? null : this.model.queries.map((row) => row.id).filter((id) => !this.state.hidden.includes(id));
   }

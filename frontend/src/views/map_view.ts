@@ -1,4 +1,4 @@
-/** A map for a feed: geographic over the bundled basemap or tiles, planar over the plan image. */
+/** The map of a feed: geographic over the bundled base map or tiles, planar over the plan image. */
 
 import { t } from "../lib/texts";
 import * as L from "leaflet";
@@ -14,20 +14,20 @@ import { TrackLayer } from "./track_layer";
 export interface FeedMap {
   map: L.Map;
   project: Project;
-  /** An x of the feed on the world copy that is shown. */
+  /** Shifts an x of the feed to the world copy that is shown. */
   near: (x: number) => number;
   /** Null on a plan. */
   base: BaseMaps | null;
   regions: RegionLayer;
   tracks: TrackLayer;
   /**
-   * Of the feed's own coordinates; L.LatLng has them the other way round. Stays in sight when the window changes, until
+   * In the feed's coordinates; L.LatLng has them in reverse. Stays visible when the window changes, until
    * the reader moves the map.
    */
   fit: (box: Box, maxZoom?: number) => void;
-  /** Brings a place into the middle of what nothing covers. */
+  /** Centres a position in the part of the map that is not covered. */
   panTo: (x: number, y: number) => void;
-  /** Whether a place lies where nothing covers the map. */
+  /** Whether a position is in the part of the map that is not covered. */
   isInSight: (x: number, y: number) => boolean;
   remove: () => void;
 }
@@ -35,7 +35,7 @@ export interface FeedMap {
 export interface MapOptions {
   isSmall?: boolean;
   at?: { x: number; y: number; zoom: number } | null;
-  /** CSS pixels at each edge that something stands over. */
+  /** CSS pixels at each edge that are covered by panels. */
   covered?: () => Edges;
 }
 
@@ -46,9 +46,9 @@ export interface Edges {
   bottom: number;
 }
 
-/** CSS pixels between what is fitted and the edges. */
+/** CSS pixels between fitted content and the edges. */
 const PADDING_PX = 28;
-/** What is nearer to an edge may lie below the map's tools. */
+/** Closer to an edge it may be below the map's controls. */
 const EDGE_PX = 44;
 const nothing = (): Edges => ({ left: 0, top: 0, right: 0, bottom: 0 });
 
@@ -56,7 +56,7 @@ export function latLng(x: number, y: number): L.LatLng {
   return L.latLng(y, x);
 }
 
-/** What the map's window shows, as a box of the feed's own coordinates: all round the globe when it reaches over the antimeridian. */
+/** The map's window as a box in the feed's coordinates: all around the globe if it extends over the antimeridian. */
 export function shownBox(bounds: L.LatLngBounds, isGeographic: boolean): [number, number, number, number] {
   const [w, s, e, n] = [bounds.getWest(), bounds.getSouth(), bounds.getEast(), bounds.getNorth()];
   return isGeographic && (w < -180 || e > 180) ? [-180, s, 180, n] : [w, s, e, n];
@@ -127,7 +127,7 @@ export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at 
   };
 }
 
-/** Keeps what was fitted in sight while panels open and close, until the reader moves the map; then the middle stays the middle. */
+/** Keeps fitted content visible when panels open and close, until the reader moves the map; then the centre is kept. */
 class Fitter {
   private fitted: { box: Box; maxZoom: number } | null = null;
   private isFitting = false;
@@ -199,7 +199,7 @@ function planBackground(map: L.Map, feed: Feed): void {
   }
 }
 
-/** A drawing on white rather than a photograph: in the dark its lines are what should be light. */
+/** A drawing on white rather than a photograph: in the dark theme it is inverted. */
 function isBright(image: HTMLImageElement): boolean {
   const [width, height] = [16, 16];
   const canvas = document.createElement("canvas");
@@ -229,7 +229,7 @@ function onThemeChangeWhile(element: HTMLElement, callback: () => void): () => v
   return () => (isOn = false);
 }
 
-/** The frame of several geometries together, for fitting. */
+/** The common bounding box of several geometries, for fitting. */
 export function boundsOf(geometries: readonly Geometry[], isGeographic: boolean): Box | null {
   let box: Box | null = null;
   for (const geometry of geometries) {

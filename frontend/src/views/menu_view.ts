@@ -1,4 +1,4 @@
-/** A small menu below its button: arrows move, Enter takes, Escape closes and gives the focus back. */
+/** A small menu below its button: arrows move, Enter chooses, Escape closes and returns the focus. */
 
 import { h } from "../lib/dom";
 
@@ -51,7 +51,7 @@ export function attachMenu(opener: HTMLButtonElement, items: () => MenuItem[]): 
         close();
       }
     });
-    // Within the page's landmark, as all content is.
+    // Within a landmark of the page, as all content has to be.
     (document.querySelector("main") ?? document.body).append(menu);
     const box = opener.getBoundingClientRect();
     menu.style.top = `${box.bottom + 4}px`;

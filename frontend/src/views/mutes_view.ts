@@ -1,4 +1,4 @@
-/** Muting: of a query, an entity, a pair or a region, until when and why; and the list of what is muted. */
+/** Mutes of a query, an entity, a pair or a region, until when and why; and the list of mutes. */
 
 import { t } from "../lib/texts";
 import { muteRow, regionUse, type Alert, type Me, type MuteRow } from "../lib/shapes";
@@ -31,7 +31,7 @@ interface Target {
   what: Record<string, unknown>;
 }
 
-/** What of an alert can be muted. */
+/** What can be muted from an alert. */
 function targetsOf(alert: Alert): Target[] {
   return [
     { text: t("The query “{query_name}”", { query_name: alert.query_name }), what: { query: Number(alert.query) } },
@@ -44,7 +44,7 @@ function targetsOf(alert: Alert): Target[] {
 
 const ofFeed = record({ id, name: string, feed: string, editable: otherwise(boolean, false) });
 
-/** Asks what to mute, without an alert of it: for maintenance that is planned. */
+/** Creates a mute without an alert: for planned maintenance. */
 async function openPlan(me: Me, onDone: () => void): Promise<void> {
   const [queries, regions] = await Promise.all([
     getAll("queries/?page_size=500", ofFeed, 2000),
@@ -65,7 +65,7 @@ async function openPlan(me: Me, onDone: () => void): Promise<void> {
   openForm(me, targets, "until", onDone);
 }
 
-/** Asks what of the alert to mute, and how long. */
+/** Creates a mute from an alert: what, and how long. */
 export async function openMute(alert: Alert, me: Me, onDone: () => void): Promise<void> {
   const targets = targetsOf(alert);
   try {
@@ -153,7 +153,7 @@ function openForm(me: Me, targets: readonly Target[], usual: string, onDone: () 
   );
 }
 
-/** What is muted, what comes, and what was; what is the reader's to change can be lifted. */
+/** Current, future and past mutes; those that the reader may change can be lifted. */
 export async function openMutes(me: Me, onDone: () => void): Promise<void> {
   const zone = me.time_zone;
   const place = h("ul", { class: "stack mutes" });
@@ -216,7 +216,7 @@ export async function openMutes(me: Me, onDone: () => void): Promise<void> {
   await show().catch(fail);
 }
 
-/** A rule of the form in its words, any other as it is. */
+/** A recurrence of the form as text, any other unchanged. */
 function ruleWords(rule: string): string {
   return rule === "" ? "" : (RULES.find(([one]) => one === rule)?.[1] ?? rule);
 }
@@ -240,7 +240,7 @@ function field(name: string, control: HTMLElement): HTMLElement {
   return h("label", { class: "field" }, h("span", { class: "label" }, name), control);
 }
 
-/** What clocks of the reader's zone show, as the API takes moments. */
+/** A local time of the reader's zone in the form of the API. */
 function momentOf(wall: string, zone: Zone): string | null {
   const at = fromWall(wall, zone);
   return at === null ? null : new Date(at).toISOString();

@@ -1,4 +1,4 @@
-/** Browser notifications for new alerts: only when the reader asked for them, and only while the page is not in front. */
+/** Browser notifications for new alerts: only if the reader asked for them, and only while the page is in the background. */
 
 import { t } from "../lib/texts";
 import type { Alert } from "../lib/shapes";

@@ -1,4 +1,4 @@
-/** The part of a form that says when messages may come. */
+/** The fields for quiet hours, digests and limits of messages. */
 
 import { clock, type Pace } from "../lib/pace";
 import { h } from "../lib/dom";

@@ -1,7 +1,7 @@
-/** Forms marked `data-passkey`: the browser asks for the passkey, and the form is sent with what it answers.
+/** Forms marked `data-passkey`: the browser asks for the passkey, and the form is sent with its response.
  *
- * `create` makes a passkey, `confirm` asks for one of the account's, `log-in` for any passkey of this site. The server's options stand in
- * the page (`#passkey-options`); those of `log-in` are fetched, because they are good for one attempt.
+ * `create` makes a passkey, `confirm` asks for one of the account's, `log-in` for any passkey of this site. The server's options are in
+ * the page (`#passkey-options`); those of `log-in` are fetched, because they are valid for one attempt.
  */
 
 import { t } from "../lib/texts";
@@ -23,7 +23,7 @@ function descriptors(value: unknown): PublicKeyCredentialDescriptor[] {
   return otherwise(list(descriptor), [])(value, "/credentials").map((one) => ({ id: toBytes(one.id), type: "public-key" }));
 }
 
-/** The options as the browser takes them: what is text in JSON becomes bytes. */
+/** The options for the browser's API: base64 texts become bytes. */
 export function creationOptions(source: unknown, alone: boolean): PublicKeyCredentialCreationOptions {
   const { publicKey } = creation(source, "").creation_options;
   const user = record({ id: string, name: string, displayName: string })(publicKey["user"], "/user");
@@ -51,7 +51,7 @@ export function requestOptions(source: unknown): PublicKeyCredentialRequestOptio
   };
 }
 
-/** The browser's answer as JSON, with bytes as text. */
+/** The browser's response as JSON, with bytes as base64 texts. */
 function answered(credential: PublicKeyCredential): Json {
   const { response } = credential;
   const parts: Json = { clientDataJSON: toText(response.clientDataJSON) };
@@ -73,7 +73,7 @@ function answered(credential: PublicKeyCredential): Json {
   };
 }
 
-/** What the server asks for: written into the page, or fetched for a log-in. */
+/** The server's options: from the page, or fetched for a log-in. */
 async function options(form: HTMLFormElement, purpose: Purpose): Promise<unknown> {
   if (purpose !== "log-in") return JSON.parse(document.getElementById("passkey-options")?.textContent ?? "null");
   const answer = await fetch(form.action, { headers: { Accept: "application/json" } });
@@ -101,7 +101,7 @@ function reason(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Makes every such form of the page work; without WebAuthn in the browser those that are extras stay hidden. */
+/** Activates all these forms of the page; in a browser without WebAuthn optional ones stay hidden. */
 export function openPasskeys(): void {
   if (!("PublicKeyCredential" in window)) return;
   for (const form of document.querySelectorAll<HTMLFormElement>("form[data-passkey]")) {

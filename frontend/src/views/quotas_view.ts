@@ -9,7 +9,7 @@ import { showFaults } from "./faults_view";
 import { fail, toast } from "./shell_view";
 import { t } from "../lib/texts";
 
-/** The table; `limit` makes the cell that says how much is allowed. */
+/** The table; `limit` renders the cell with the allowed number. */
 export function quotaTable(rows: readonly Quota[], limit: (row: Quota) => Child = (row) => formatNumber(row.limit)): HTMLElement {
   const head = h(
     "tr",
@@ -53,7 +53,7 @@ function meter(row: Quota): HTMLElement | null {
   );
 }
 
-/** A dialog with the quotas at `path`; with `isSettable` each can be set. */
+/** A dialog with the quotas at `path`; with `isSettable` they can be edited. */
 export async function openQuotas(title: string, path: string, isSettable: boolean): Promise<void> {
   try {
     const rows = await get(path, quotas);

@@ -1,4 +1,4 @@
-/** Drawing and changing regions on a map: polygon, rectangle, circle; corners are dragged. One region of its own, or an editor's shapes. */
+/** Draws and edits regions on a map: polygon, rectangle, circle; vertices are dragged. One region, or the shapes of an editor. */
 
 import * as L from "leaflet";
 import "@geoman-io/leaflet-geoman-free";
@@ -30,7 +30,7 @@ const HINTS: Record<Shape | "Point", string> = {
 };
 const positions = record({ t: nullable(number), entities: list(position) });
 
-/** The corners on the map are for pointers alone: by keyboard they are numbers in a table. */
+/** Vertices on the map are for pointers only: by keyboard they are numbers in a table. */
 function forPointers(corner: L.Marker): void {
   const element = corner.getElement();
   element?.removeAttribute("role");
@@ -41,7 +41,7 @@ function forPointers(corner: L.Marker): void {
 export class RegionEditorView implements EditorMap {
   readonly element: HTMLElement;
   readonly feedMap: FeedMap;
-  /** Shapes with handles, points, and what is drawn stronger; the other shapes lie on a canvas below. */
+  /** Shapes with handles, points, and highlighted shapes; the others are on a canvas below. */
   private readonly layers = L.featureGroup();
   private readonly quiet: RegionLayer;
   private readonly note = h("div", { class: "map-note", hidden: true, role: "status" });
@@ -52,13 +52,13 @@ export class RegionEditorView implements EditorMap {
   private asked: ((geometry: Geometry | [number, number]) => void) | null = null;
   private picked: ((name: string) => void) | null = null;
   private isPlacing = false;
-  /** The reader has dragged the map or changed its scale. */
+  /** The reader has panned or zoomed the map. */
   private isMoved = false;
 
   constructor(
     place: HTMLElement,
     private readonly feed: Feed,
-    /** A region was drawn that no editor has asked for, or the one on show was changed or removed; null: only editors ask. */
+    /** A region was drawn without a request of an editor, or the one shown was changed or removed; null: only editors draw. */
     private readonly onChange: ((geometry: Geometry | null) => void) | null = null,
     extra: HTMLElement[] = [],
   ) {
@@ -105,7 +105,7 @@ export class RegionEditorView implements EditorMap {
     this.feedMap.regions.set(regions);
   }
 
-  /** Shows one region without telling anybody; one that may not be changed here is drawn without handles. */
+  /** Shows one region without a notification; one that cannot be edited here is drawn without handles. */
   showRegion(geometry: Geometry | null, isEditable = true, fit = false): void {
     const onEdited = (changed: Geometry | null): void => {
       if (changed === null) this.showRegion(null);
@@ -114,13 +114,13 @@ export class RegionEditorView implements EditorMap {
     this.show(geometry === null ? [] : [{ id: "region", geometry, label: "", active: true, ...(isEditable ? { onEdited } : {}) }], fit);
   }
 
-  // ---- What an editor may do
+  // ---- The interface for editors
 
   show(shapes: readonly MapShape[], fit = false): void {
     const isSame =
       keyOf(shapes) === keyOf(this.shapes) && shapes.every(({ picture }, i) => (picture ?? null) === (this.shapes[i]?.picture ?? null));
     this.shapes = shapes;
-    // Handles stay under the hand that drags them.
+    // Handles are not replaced while they are dragged.
     if (!isSame) this.paint();
     const box = fit ? this.box() : null;
     if (box !== null) this.feedMap.fit(box, this.isGeographic ? 16 : 4);
@@ -198,7 +198,7 @@ export class RegionEditorView implements EditorMap {
     for (const event of ["pm:edit", "pm:dragend", "pm:vertexremoved"]) layer.on(event, changed);
   }
 
-  /** A picture stands above a region, so that what is inside stays in sight. */
+  /** An element is placed above a region, so that the inside stays visible. */
   private above(geometry: Geometry, picture: HTMLElement): void {
     const box = boundsOf([geometry], this.isGeographic);
     if (box === null) return;
@@ -229,7 +229,7 @@ export class RegionEditorView implements EditorMap {
     this.readyTools();
   }
 
-  /** The tools draw only while a caller waits for a shape. */
+  /** The tools are enabled only while a caller waits for a shape. */
   private readyTools(): void {
     for (const element of this.buttons.values()) element.disabled = this.asked === null && this.onChange === null;
   }
@@ -307,11 +307,11 @@ export class RegionEditorView implements EditorMap {
       layer.addTo(this.feedMap.map);
       this.openAt(found.entities);
     } catch {
-      // The entities are only there for orientation.
+      // The entities are shown only for orientation.
     }
   }
 
-  /** Opens the map of a feed without a view of its own where its entities are, unless the reader moved it or a shape is shown. */
+  /** Fits the map of a feed without a stored view to its entities, unless the reader moved it or a shape is shown. */
   private openAt(entities: readonly Position[]): void {
     if (this.feed.view !== null || this.feed.plan_bounds !== null || this.shapes.length > 0 || this.isMoved) return;
     const box = around(entities.map(([, x, y]) => [this.feedMap.near(x), y]));
@@ -328,12 +328,12 @@ function isPoint(geometry: Geometry | PointDocument): geometry is PointDocument 
   return "type" in geometry && geometry.type === "Point";
 }
 
-/** Equal for shapes that look the same, apart from their pictures. */
+/** Equal for shapes that look the same, apart from their elements. */
 function keyOf(shapes: readonly MapShape[]): string {
   return JSON.stringify(shapes.map((shape) => ({ ...shape, picture: null, isEditable: shape.onEdited !== undefined })));
 }
 
-/** Leaflet takes a node for a tooltip as it is: text stays text. */
+/** Given a node, Leaflet does not parse the tooltip as HTML: text stays text. */
 function name(layer: L.Path, label: string): void {
   if (label !== "")
     layer.bindTooltip(h("span", {}, label), { permanent: true, direction: "top", className: "shape-label", offset: [0, -4] });
@@ -365,7 +365,7 @@ function read(layer: L.Layer, isGeographic: boolean): Geometry | null {
   return { type: "Polygon", coordinates: polygon.map(closed) };
 }
 
-/** A button that opens the file chooser and hands the file over. */
+/** A button that opens the file chooser and passes the file on. */
 export function fileButton(text: string, accept: string, onFile: (file: File) => void, kind = ""): HTMLElement {
   const input = h("input", { type: "file", accept, class: "visually-hidden", tabindex: -1, "aria-hidden": "true" });
   input.addEventListener("change", () => {

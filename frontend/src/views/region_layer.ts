@@ -1,4 +1,4 @@
-/** Regions on one canvas: thousands stay smooth because each is prepared once in base coordinates. */
+/** Regions on one canvas: thousands stay smooth because each is converted to base coordinates once. */
 
 import { rings, type Geometry } from "../lib/regions";
 import { token } from "../lib/colours";
@@ -9,23 +9,23 @@ export interface DrawnRegion {
   id: string;
   name: string;
   geometry: Geometry;
-  /** Null takes the neutral region colour. */
+  /** Null: the neutral region colour. */
   colour: string | null;
 }
 
 interface Prepared {
   region: DrawnRegion;
-  /** One array for each ring: x, y, x, y, ... in base coordinates. */
+  /** One array per ring: x, y, x, y, ... in base coordinates. */
   rings: Float64Array[];
   box: [number, number, number, number];
 }
 
-/** Above so many regions in the window the small ones are drawn as plain spots: their outlines would be most of the drawing's time. */
+/** Above this many regions in the window small ones are drawn as plain spots: their outlines would take most of the time. */
 const MOST_OUTLINES = 1000;
-/** CSS pixels: what counts as small. */
+/** CSS pixels: the maximum size of a small region. */
 const SMALL_PX = 24;
 
-/** The regions under the pointer or of the chosen answer, on a canvas of their own: pointing at one draws only that one. */
+/** The hovered regions and those of the selected answer, on a separate canvas: hovering redraws only that one. */
 class HighlightLayer extends CanvasLayer {
   items: Prepared[] = [];
 
@@ -121,7 +121,7 @@ export class RegionLayer extends FrontedLayer {
     context.textAlign = "start";
   }
 
-  /** The smallest region that holds the point (base coordinates). */
+  /** The smallest region that contains the point (base coordinates). */
   regionAt(px: number, py: number): DrawnRegion | null {
     let [best, bestArea]: [DrawnRegion | null, number] = [null, Infinity];
     for (const { region, rings: list, box } of this.items) {
@@ -137,7 +137,7 @@ function readInk() {
   return { halo: token("--map-halo"), text: token("--text-2") };
 }
 
-/** The longer side of its box, in CSS pixels. */
+/** The longer side of its bounding box, in CSS pixels. */
 function sizePx({ box }: Prepared, { k }: CanvasFrame): number {
   return Math.max(box[2] - box[0], box[3] - box[1]) * k;
 }
@@ -149,10 +149,10 @@ function spot({ context, k, ox, oy }: CanvasFrame, { box }: Prepared, colour: st
   context.globalAlpha = 1;
 }
 
-/** Each region is a path of its own: one path of thousands of rings costs seconds, for every ring is tested against all others. */
+/** Each region is a separate path: one path with thousands of rings costs seconds, as every ring is tested against all others. */
 function paintOne(frame: CanvasFrame, item: Prepared, colour: string, fill: number, line: number): void {
   const { context, k, ox, oy } = frame;
-  // Corners closer than about three pixels cannot be distinguished.
+  // Vertices closer than about three pixels cannot be distinguished.
   const most = Math.max(8, sizePx(item, frame));
   context.beginPath();
   for (const ring of item.rings) {

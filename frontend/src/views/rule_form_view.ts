@@ -1,4 +1,4 @@
-/** The form of a routing rule, new or stored, with a trial on the last day's alerts. */
+/** The form of a routing rule, new or stored, with a dry run on the last day's alerts. */
 
 import { atOnce } from "../lib/pace";
 import { DAYS, dryRun, rule as ruleParser, type DryRun, type Rule } from "../data/rule_data";
@@ -20,10 +20,10 @@ const named = record({ id, name: string, feed: otherwise(string, ""), editable: 
 type Named = ReturnType<typeof named>;
 type Options = readonly (readonly [string, string])[];
 
-/** Stands for a choice that one option cannot say: several queries, say, chosen by a program. It stays as it is. */
+/** An option for a stored choice that the list cannot express, such as several queries set by a program. It is kept unchanged. */
 const KEPT = "=";
 
-/** A list with the option for what is stored; one for several things where it is several. */
+/** A list with an option for the stored value; a placeholder if there are several. */
 function stored(elementId: string, options: Options, values: readonly string[]): HTMLSelectElement {
   const value = values.join(",");
   const isOffered = options.some(([one]) => one === value);
@@ -34,7 +34,7 @@ function stored(elementId: string, options: Options, values: readonly string[]):
   );
 }
 
-/** Where a rule can send: by kind and id, as in "channels 2". */
+/** Targets of rules by kind and id, as in "channels 2". */
 async function targets(me: Me): Promise<[string, string][]> {
   const [channels, people, shifts] = await Promise.all([getAll("channels/", channelParser), teamMates(), getAll("shifts/", named)]);
   return [
@@ -49,7 +49,7 @@ async function targets(me: Me): Promise<[string, string][]> {
 
 const TARGETS = ["channels", "teams", "people", "shifts"] as const;
 
-/** What a chosen target is in the API's terms: the other kinds are emptied. */
+/** A chosen target in the form of the API: the other kinds are emptied. */
 function targetFields(value: string): Record<string, unknown> {
   if (value === KEPT || value === "") return {};
   const [kind = "", ...rest] = value.split(" ");
@@ -57,7 +57,7 @@ function targetFields(value: string): Record<string, unknown> {
   return { ...Object.fromEntries(TARGETS.map((name) => [name, []])), [kind]: [kind === "people" ? one : Number(one)] };
 }
 
-/** The ids that a list stands for; nothing where it stays as it is. */
+/** The ids of a list's choice; empty if the stored ones are kept. */
 function ids(name: string, list: HTMLSelectElement): Record<string, number[]> {
   return list.value === KEPT ? {} : { [name]: list.value === "" ? [] : list.value.split(",").map(Number) };
 }
@@ -103,7 +103,7 @@ export async function openRuleForm(me: Me, feeds: readonly string[], rule: Rule 
     ...pace.values(),
     ...targetFields(target.value),
   });
-  /** With what stays as it is: a trial knows no stored rule. */
+  /** Includes unchanged values: a dry run does not know the stored rule. */
   const whole = (): Record<string, unknown> => {
     const kept =
       rule === null ? {} : Object.fromEntries((["queries", "regions", "days", ...TARGETS] as const).map((key) => [key, rule[key]]));

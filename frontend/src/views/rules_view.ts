@@ -1,4 +1,4 @@
-/** Routing rules: which alerts go to which channels; what they would have done with the alerts of the last day. */
+/** Routing rules: which alerts go to which channels; a dry run on the alerts of the last day. */
 
 import { channel as channelParser, type Channel, type Me } from "../lib/shapes";
 import { conditionWords, dryRun, rule as ruleParser, targetWords, type Rule } from "../data/rule_data";
@@ -84,7 +84,7 @@ export class RulesView {
     }
   }
 
-  /** What all rules and channels would do with the alerts of the last day. */
+  /** A dry run of all rules and channels on the alerts of the last day. */
   async openDryRun(): Promise<void> {
     try {
       const found = await get("routing-rules/dry-run", dryRun);

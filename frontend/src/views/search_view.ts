@@ -1,4 +1,4 @@
-/** Search over entities, queries and regions: "/" comes here, arrows choose, Enter goes there. */
+/** Search over entities, queries and regions: "/" focuses it, arrows select, Enter goes to the result. */
 
 import { t } from "../lib/texts";
 import { h, icon, replace } from "../lib/dom";
@@ -11,15 +11,15 @@ export interface Found {
 }
 
 export interface SearchSources {
-  /** What the page itself knows. */
+  /** Results known to the page. */
   find: (text: string) => Found[];
-  /** What the server knows beside it; it comes below. */
+  /** Further results of the server, shown below. */
   ask: (text: string, signal: AbortSignal) => Promise<Found[]>;
   onPick: (found: Found) => void;
   onFault: (error: unknown) => void;
 }
 
-/** Nothing is asked while the reader types. */
+/** Nothing is requested while the reader is typing. */
 const TYPING_MS = 150;
 const ICONS = { entity: "crosshair", query: "waypoints", region: "shapes" };
 const NAMES = { entity: t("Entity"), query: t("Query"), region: t("Region") };

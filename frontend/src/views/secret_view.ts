@@ -3,7 +3,7 @@ import { button, h, icon } from "../lib/dom";
 import { openDialog } from "./dialog_view";
 import { toast } from "./shell_view";
 
-/** Whether the text is in the clipboard now. Browsers permit that on HTTPS and on this machine alone. */
+/** Copies the text to the clipboard; whether that succeeded. Browsers permit it only on HTTPS and on this machine. */
 async function copied(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -13,7 +13,7 @@ async function copied(text: string): Promise<boolean> {
   }
 }
 
-/** A field with a button that copies what stands in it; where the browser does not permit that, the text is marked instead. */
+/** A field with a button that copies its text; if the browser does not permit that, the text is selected instead. */
 export function copyRow(field: HTMLInputElement): HTMLElement {
   const copy = async (): Promise<void> => {
     if (await copied(field.value)) toast(t("Copied."), "good");
@@ -22,7 +22,7 @@ export function copyRow(field: HTMLInputElement): HTMLElement {
   return h("div", { class: "row" }, h("div", { class: "grow" }, field), button(t("Copy"), { icon: "copy", onClick: () => void copy() }));
 }
 
-/** The address of what is on show goes into the clipboard, or else into a field to copy it from. */
+/** Copies the address of the current view to the clipboard, or shows it in a field to copy it from. */
 export async function copyLink(address: string): Promise<void> {
   if (await copied(address)) {
     toast(t("The link to this view is copied."), "good");
@@ -33,7 +33,7 @@ export async function copyLink(address: string): Promise<void> {
   field.select();
 }
 
-/** A secret is shown once: after this dialog only its hash is left. */
+/** A secret is shown once: after this dialog only its hash is stored. */
 export function showSecret(title: string, text: string, secret: string): void {
   const field = h("input", { class: "input mono", readonly: true, value: secret, "aria-label": title, id: "secret" });
   const notice = h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, text));

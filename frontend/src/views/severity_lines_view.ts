@@ -1,21 +1,21 @@
-/** How many alerts of each severity were open, over time: areas on top of each other, the gravest below. */
+/** The number of open alerts by severity over time: stacked areas, the most severe at the bottom. */
 
 import { t } from "../lib/texts";
 import { SEVERITIES, type Severity } from "../lib/shapes";
 import { h, replace, svg } from "../lib/dom";
 import { formatDate, formatMoment, formatNumber, type Zone } from "../lib/time";
 
-/** CSS pixels, as all here. */
+/** CSS pixels, like all lengths here. */
 const HEIGHT = 180;
 const LABEL_PX = 68;
-/** Where the moments at both ends would meet, days stand there. */
+/** If the labels at both ends would overlap, dates without times are shown. */
 const NARROW = 440;
-/** Below the areas, for the moments at both ends. */
+/** The space below the areas, for the labels at both ends. */
 const FOOT_PX = 26;
 
 type Open = Readonly<Record<Severity, readonly number[]>>;
 
-/** Drawn anew for each width: a picture that is only scaled has texts that nobody can read on a telephone. */
+/** Redrawn for each width: in a scaled picture texts would be too small to read on a phone. */
 export function severityLines(times: readonly number[], open: Open, zone: Zone): HTMLElement {
   const place = h("div", { class: "severity-lines" });
   new ResizeObserver(() => replace(place, picture(place.clientWidth, times, open, zone))).observe(place);

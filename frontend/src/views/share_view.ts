@@ -1,4 +1,4 @@
-/** Links to a feed's live view for people without an account: made, listed, revoked. */
+/** Links to a feed's live view for people without an account: created, listed, revoked. */
 
 import { t } from "../lib/texts";
 import { ApiError, call, get, post } from "../lib/api";
@@ -22,7 +22,7 @@ const SPANS = [
   [30 * 24 - 1, t("In 30 days")],
 ] as const;
 
-/** The dialog of a feed's links; `shown`: the queries that a new link shows, null for all that its maker sees. */
+/** The dialog of a feed's links; `shown`: the queries that a new link shows, null for all that its creator sees. */
 export function openShares(feed: Feed, shown: readonly string[] | null): void {
   const path = `feeds/${feed.name}/shares/`;
   const rows = h("ul", {});
@@ -109,7 +109,7 @@ export function openShares(feed: Feed, shown: readonly string[] | null): void {
   void load();
 }
 
-/** The link is shown once: after the dialog only its hash is left. */
+/** The link is shown once: after the dialog only its hash is stored. */
 function showLink(place: HTMLElement, link: string): void {
   place.querySelector(".made-link")?.remove();
   const field = h("input", { class: "input mono", readonly: true, value: link, "aria-label": t("The link") });

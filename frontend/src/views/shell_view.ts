@@ -1,4 +1,4 @@
-/** What every page has: theme switch, count of new alerts on the rail, short messages, the page's own data. */
+/** The parts of every page: theme switch, count of new alerts, short messages, page data. */
 
 import { t } from "../lib/texts";
 import "../styles/main.css";
@@ -24,7 +24,7 @@ export interface Shell {
   root: HTMLElement;
 }
 
-/** Sets the frame up and returns the place for the page's own content. */
+/** Sets up the frame and returns the element for the page's content. */
 export function openShell(): Shell {
   const data = readJson("page-data");
   const source = isObject(data) ? data : {};
@@ -48,12 +48,12 @@ function setUpTheme(): void {
   document.getElementById("theme-toggle")?.addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
 }
 
-/** What nobody has taken. More than a hundred are not counted: the rail says "99+". */
+/** Unassigned alerts. More than a hundred are not counted: the rail says "99+". */
 const WAITING = "alerts/count?state=new&state=seen&state=reopened&muted=false&at_most=100";
 const COUNT_EVERY_MS = 500;
 let counting: ReturnType<typeof setTimeout> | null = null;
 
-/** Asks how many alerts wait, twice a second at most however many of them change. */
+/** Requests the number of waiting alerts, at most twice a second however many of them change. */
 export function refreshAlertCount(): void {
   counting ??= setTimeout(() => {
     counting = null;
@@ -66,11 +66,11 @@ async function askAlertCount(): Promise<void> {
   try {
     showAlertCount((await get(WAITING, record({ count: integer }))).count);
   } catch {
-    // The count is an extra: the pages themselves say when the server is away.
+    // The count is optional: the pages themselves report an unreachable server.
   }
 }
 
-/** Entities that the reader waits for and that reported: said until their page is opened. */
+/** Watched entities that reported: announced until their page is opened. */
 async function askWatches(): Promise<void> {
   if (document.hidden) return;
   try {
@@ -83,7 +83,7 @@ async function askWatches(): Promise<void> {
     const node = show(t("{entity}{more} reported again.", { entity: first.entity, more }), "critical", { text: t("Look at it"), href });
     if (node !== null) node.dataset["sort"] = "watch";
   } catch {
-    // An extra, like the count of alerts.
+    // Optional, like the count of alerts.
   }
 }
 
@@ -95,12 +95,12 @@ export function showAlertCount(count: number): void {
     link.append(h("span", { class: "rail-count" }, count > 99 ? "99+" : count, h("span", { class: "visually-hidden" }, t(" new alerts"))));
 }
 
-/** A message that goes by itself; errors stay until they are dismissed. */
+/** A message that disappears after a while; errors stay until they are dismissed. */
 export function toast(text: string, kind: ToastKind = "info", action?: { text: string; href: string }): void {
   show(text, kind, action);
 }
 
-/** One message for all news of a sort: the newest, and how many came before it while it was on show. */
+/** One message for all notifications of a kind: the newest, and how many came before it while it was shown. */
 export function countedToast(
   sort: string,
   text: string,
@@ -157,11 +157,11 @@ const baseMap = record({
   most_zoom: otherwise(number, 19),
   /** West, south, east, north of an archive on this server; null for other maps. */
   bounds: otherwise(nullable(four), null),
-  /** What vector tiles have; none when they are pictures. */
+  /** The settings of vector tiles; null for images. */
   vector_layers: otherwise(list(string), []),
 });
 export type BaseMap = ReturnType<typeof baseMap>;
 
-/** Maps to choose from beside the bundled one. */
+/** Maps that can be chosen instead of the bundled one. */
 export const baseMaps = (): BaseMap[] =>
   record({ base_maps: otherwise(list(baseMap), []) })(readJson("map-settings"), "/map-settings").base_maps;

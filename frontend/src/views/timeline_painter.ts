@@ -1,4 +1,4 @@
-/** Draws the timeline: axis, query rows with their density, lanes with intervals, the present, the brush. No state of its own. */
+/** Draws the timeline: axis, query rows with their density, lanes with intervals, the present, the brush. Stateless. */
 
 import { marksOf, numbersText, type EvidencePoint } from "../data/evidence";
 import type { Interval } from "../data/interval";
@@ -23,7 +23,7 @@ export interface Scene {
   now: number;
   /** Where open intervals end for now. */
   present: number;
-  /** Null where all answers of a timeline are there. */
+  /** Null if all answers are loaded. */
   counted: Counted | null;
   /** CSS pixels. */
   width: number;
@@ -32,7 +32,7 @@ export interface Scene {
   scroll: number;
   hovered: string | null;
   selected: Interval | null;
-  /** The events behind the selected answer: marked in its row, with the numbers that they have on the map. */
+  /** The events of the selected answer: marked in its row with their numbers on the map. */
   witnesses: readonly EvidencePoint[];
   range: readonly [number, number] | null;
   unit: TimeUnit;
@@ -40,7 +40,7 @@ export interface Scene {
   hoverX: number | null;
 }
 
-/** Where single answers are known, how many there are elsewhere, and in all in the window by query. */
+/** The stretches with loaded answers, the counts elsewhere, and the totals in the window by query. */
 export interface Counted {
   counts: AnswerCounts | null;
   coverage: Coverage;
@@ -57,7 +57,7 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, ink: Ink)
   context.beginPath();
   context.rect(gutter, 0, width - gutter, height);
   context.clip();
-  // Before the first event there is no time to show.
+  // Before the first event there is no time axis to show.
   const isInTime = scene.t1 - scene.t0 > 1;
   if (isInTime) axis(context, { ...scene, left: gutter, head: AXIS_PX }, ink);
   context.restore();
@@ -73,7 +73,7 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, ink: Ink)
   context.fillRect(gutter - 1, 0, 1, height);
 }
 
-/** Rows inside the window; found by bisection, for there may be tens of thousands. */
+/** Rows inside the window, found by binary search, as there may be tens of thousands. */
 export function* visibleRows({ rows, scroll, height }: Pick<Scene, "rows" | "scroll" | "height">): Generator<TimelineRow> {
   let [low, high] = [0, rows.length];
   while (low < high) {
@@ -107,7 +107,7 @@ function paintRow(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row
   else laneLabel(context, scene, ink, row, y);
 }
 
-/** Where single answers are not known: a query's row shows how many begin, its lanes are hatched. */
+/** Where only counts are loaded, a query's row shows them, and its lanes are hatched. */
 function unknown(
   context: CanvasRenderingContext2D,
   scene: Scene,
@@ -157,7 +157,7 @@ function hatch(context: CanvasRenderingContext2D, colour: string, x: number, y: 
   context.restore();
 }
 
-/** A folded query with few intervals in sight shows them themselves; only one with many shows their number. */
+/** A collapsed query with few visible intervals shows them; one with many shows their density. */
 function isSparse(row: TimelineRow, columns: QueryIntervals, { t0, t1, present }: Scene): boolean {
   if (row.isExpanded) return false;
   if (row.items.length > 4000) return false;
@@ -229,7 +229,7 @@ function bars(
   if (scene.selected?.query === row.query) chosen(context, scene, ink, scene.selected, row, columns, y);
 }
 
-/** The selected answer stands out, also where several are drawn as one. */
+/** The selected answer is highlighted, even where several are drawn as one. */
 function chosen(
   context: CanvasRenderingContext2D,
   scene: Scene,
@@ -269,7 +269,7 @@ function bar(
   if (interval.kind.startsWith("stayed") && wide > 6) context.fillRect(x + wide - 3, y - 1, 3, tall + 2);
 }
 
-/** The end was reported before and has moved since: a notch at the end that holds, dashes to where it was. */
+/** The end was reported earlier and has moved since: a notch at the current end, dashes to the former one. */
 function revision(
   context: CanvasRenderingContext2D,
   scene: Scene,
@@ -284,7 +284,7 @@ function revision(
   revised(context, ink.text, was, end, y, tall, colour);
 }
 
-/** Numbered dots, as on the map: one for all that stand too close. */
+/** Numbered dots, as on the map: one for all that are too close. */
 function witnesses(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, middle: number): void {
   const at = (t: number): number => scene.gutter + ((t - scene.t0) / (scene.t1 - scene.t0)) * (scene.width - scene.gutter);
   context.font = `650 9.5px ${FONT}`;

@@ -1,4 +1,4 @@
-/** The interval timeline: a window of time over rows of intervals, panned, zoomed, brushed and stepped through. */
+/** The interval timeline: a time window over rows of intervals, panned, zoomed, brushed and stepped through. */
 
 import { t } from "../lib/texts";
 import type { EvidencePoint } from "../data/evidence";
@@ -18,13 +18,13 @@ import { AXIS_PX, paint, visibleRows, type Counted, type Scene } from "./timelin
 export interface TimelineHandlers {
   onHover: (interval: Interval | null) => void;
   onSelect: (interval: Interval | null) => void;
-  /** A brushed range, half-open; null when it is taken away. */
+  /** A brushed range, half-open; null when it is removed. */
   onRange: (range: [number, number] | null) => void;
-  /** The window is to move by `dt`. */
+  /** Asks to move the window by `dt`. */
   onPan: (dt: number) => void;
-  /** The window is to become `factor` times as long, about the moment `about`. */
+  /** Asks to make the window `factor` times as long, keeping the instant `about` in place. */
   onZoom: (factor: number, about: number) => void;
-  /** An instant of the axis was chosen. */
+  /** The reader chose an instant on the axis. */
   onInstant?: (t: number) => void;
   describe: (interval: Interval) => string;
 }
@@ -33,7 +33,7 @@ interface Drag {
   kind: "pan" | "brush" | "scroll";
   x: number;
   y: number;
-  /** Where the window was moved to last. */
+  /** The window's last position. */
   movedX: number;
   scroll: number;
   isMoved: boolean;
@@ -54,7 +54,7 @@ export class TimelineView {
   private readonly tip = h("div", { class: "timeline-tip", hidden: true });
   private columns = new Map<string, QueryIntervals>();
   private rows: TimelineRow[] = [];
-  /** As the reader chose. */
+  /** The queries that the reader collapsed or expanded. */
   private readonly folded = new Map<string, boolean>();
   private readonly met = new Set<string>();
   private readonly unfolded = new Set<string>();
@@ -66,7 +66,7 @@ export class TimelineView {
   private hovered: string | null = null;
   private hoverX: number | null = null;
   private selected: Interval | null = null;
-  /** The events behind the selected answer. */
+  /** The events of the selected answer. */
   private witnesses: readonly EvidencePoint[] = [];
   private entities: ReadonlySet<string> | null = null;
   private label: (query: string) => string = (query) => query;
@@ -76,7 +76,7 @@ export class TimelineView {
   t1 = 1;
   /** The instant that the page shows. */
   now = 0;
-  /** Where what has not ended ends for now. */
+  /** Where open intervals end for now. */
   present = 0;
 
   constructor(
@@ -113,7 +113,7 @@ export class TimelineView {
     this.requestDraw();
   }
 
-  /** `coverage`: where single answers are known; elsewhere `counts` says how many begin. `totals`: answers of each query in the window. */
+  /** `coverage`: where answers are loaded one by one; `counts`: their number elsewhere. `totals`: answers of each query in the window. */
   setCounts(counts: AnswerCounts | null, coverage: Coverage, totals: ReadonlyMap<string, number>): void {
     this.counted = { counts, coverage, totals };
     this.requestDraw();
@@ -137,7 +137,7 @@ export class TimelineView {
     this.requestDraw();
   }
 
-  /** Intervals that pass the filters, by start: what J and K step through and the list shows. */
+  /** Intervals that pass the filters, by start: the order of J and K and of the list. */
   shown(): Interval[] {
     const all: Interval[] = [];
     for (const row of this.rows) if (row.kind === "query") for (const i of row.items) all.push(this.columns.get(row.query)!.intervals[i]!);
@@ -145,8 +145,8 @@ export class TimelineView {
   }
 
   /**
-   * The neighbour of the selected interval in time. When none is selected: the first that begins after `at`, or the last
-   * before it, and without `at` the one nearest to the middle of the window.
+   * The next or previous interval in time. Without a selection: the first that begins after `at`, or the last
+   * before it; without `at` the one nearest to the middle of the window.
    */
   neighbour(direction: 1 | -1, at: number | null): Interval | null {
     const all = this.shown();
@@ -160,12 +160,12 @@ export class TimelineView {
     );
   }
 
-  /** Whether any interval passes the filters, in sight or not. */
+  /** Whether any interval passes the filters, visible or not. */
   get isEmpty(): boolean {
     return this.rows.every((row) => row.items.length === 0) && !this.hasCounts;
   }
 
-  /** Whether answers begin in the window that are only counted. */
+  /** Whether the window has answers of which only counts are loaded. */
   private get hasCounts(): boolean {
     return (
       this.counted !== null &&
@@ -174,12 +174,12 @@ export class TimelineView {
     );
   }
 
-  /** The answer nearest to a window in which there is none; null where one is in sight, or none is known. */
+  /** The answer nearest to an empty window; null if the window has one, or none is known. */
   get outOfSight(): Interval | null {
     return this.present === 0 || this.hasCounts ? null : outOfSight(this.rows, (query) => this.columns.get(query)!, this.t0, this.t1);
   }
 
-  /** Zooms by `factor` (below 1: closer) about a moment, by default the middle. */
+  /** Zooms by `factor` (below 1: in) around an instant, by default the middle. */
   zoom(factor: number, about = (this.t0 + this.t1) / 2): void {
     this.handlers.onZoom(factor, about);
   }
@@ -207,7 +207,7 @@ export class TimelineView {
   }
 
   /**
-   * Lanes stand open where they are few, lest those of one query push all others out of sight; it is decided once, with
+   * Lanes are expanded if they are few, so that those of one query do not push all others out of sight; decided once, with
    * its first answers.
    */
   private meet({ query, lanes }: QueryIntervals): void {
@@ -223,7 +223,7 @@ export class TimelineView {
     this.scroll = Math.max(0, Math.min(this.scroll, all - (this.wrap.clientHeight - AXIS_PX)));
   }
 
-  /** The lane of the answer is unfolded and scrolled to. */
+  /** Expands the lane of the answer and scrolls to it. */
   private reveal(key: string): void {
     const query = this.rows.find(
       (one) =>
@@ -250,12 +250,12 @@ export class TimelineView {
     });
   }
 
-  /** CSS pixels of the column of names. */
+  /** The width of the column of names in CSS pixels. */
   private get gutter(): number {
     return Math.max(128, Math.min(216, Math.round(this.wrap.clientWidth * 0.3)));
   }
 
-  /** Where times are drawn, right of the names. */
+  /** The area of the plot, right of the names. */
   get plot(): Edges {
     const { left, top, right, bottom } = this.wrap.getBoundingClientRect();
     return { left: left + this.gutter, top, right, bottom };

@@ -1,4 +1,4 @@
-/** Ways that entities took; with an answer's events over them when one is explained. */
+/** Tracks of entities, and the events of an answer over them. */
 
 import type { EvidencePoint, Note } from "../data/evidence";
 import type { EvidenceItem, Track, TrackPoint } from "../lib/shapes";
@@ -10,15 +10,15 @@ import { EvidenceLayer } from "./evidence_layer";
 export interface DrawnTrack {
   track: Track;
   colour: string;
-  /** The part of event time to bring out, both ends included; null for all of it. */
+  /** The part of event time to highlight, both ends included; null for all of it. */
   from: number | null;
   to: number | null;
-  /** Written where the part ends. */
+  /** The label at the end of the part. */
   label?: string;
 }
 
 interface PartedTrack extends DrawnTrack {
-  /** Between silences: nobody knows the way through one. */
+  /** Parts between silences: the way during a silence is unknown. */
   parts: readonly (readonly TrackPoint[])[];
 }
 
@@ -41,15 +41,15 @@ export class TrackLayer extends FrontedLayer {
     this.front.themeChanged();
   }
 
-  /** Ways, and events as plain dots. */
+  /** Shows tracks, and events as plain dots. */
   set(tracks: DrawnTrack[], dots: EvidenceItem[]): void {
     this.show(tracks, dots);
     this.front.set([], [], () => "");
   }
 
   /**
-   * Ways, and the events of one answer: numbered, with `describe` beside each, joined by lines in their order; `notes`
-   * say more about places.
+   * Shows tracks, and the events of one answer: numbered, labelled by `describe`, joined by lines in order; `notes`
+   * are further labels.
    */
   explain(tracks: DrawnTrack[], chain: EvidencePoint[], describe: (point: EvidencePoint) => string, notes: readonly Note[] = []): void {
     this.show(tracks, []);
@@ -118,7 +118,7 @@ export class TrackLayer extends FrontedLayer {
   }
 }
 
-/** The entity's name stands where the part of its way that matters ends. */
+/** The entity's name is at the end of the highlighted part of its track. */
 function nameOf({ track, to, label }: DrawnTrack): Note[] {
   const last = track.points.findLast(([t]) => to === null || t <= to) ?? track.points[0];
   return last === undefined || label === undefined ? [] : [{ text: label, x: last[1], y: last[2] }];

@@ -1,4 +1,4 @@
-/** On a demo feed: how much of what truly happened in its world the queries found, and how many of their answers are right. */
+/** On a demo feed: how much of the simulated ground truth the queries found, and how many of their answers are right. */
 
 import { t } from "../lib/texts";
 import { get, query } from "../lib/api";
@@ -23,13 +23,13 @@ const scores = record({ scores: list(score) });
 type Score = ReturnType<typeof score>;
 
 export class TruthView {
-  /** Hidden while there is nothing to say: on every feed that is no demo. */
+  /** Hidden while there is nothing to show: on every feed that is not a demo. */
   readonly element = h("section", { class: "truth", hidden: true, "aria-label": t("Answers against what truly happened") });
   private timer: ReturnType<typeof setInterval> | null = null;
 
   constructor(private readonly feed: string) {}
 
-  /** Asks now and then until closed; may be called again. */
+  /** Polls until closed; may be called again. */
   open(): void {
     if (this.timer !== null) return;
     this.timer = setInterval(() => void this.refresh(), EVERY_MS);
@@ -46,7 +46,7 @@ export class TruthView {
     try {
       this.show((await get(query("detections/scores", { feed: this.feed, minutes: MINUTES }), scores)).scores);
     } catch {
-      // It is an extra of the demo: the page goes on without it.
+      // This is an extra of the demo: the page works without it.
       this.element.hidden = true;
     }
   }
@@ -92,12 +92,12 @@ function isPerfect(row: Score): boolean {
   return row.found === row.happened && row.right === row.reported;
 }
 
-/** "5 of 5"; a dash where there was nothing. */
+/** "5 of 5"; a dash if nothing happened. */
 function share(part: number, whole: number): string {
   return whole === 0 ? "–" : t("{part} of {whole}", { part, whole });
 }
 
-/** What happened; where two families report it, also the family. */
+/** The kind of happening, with the family if two families report it. */
 function words({ kind, family }: Score, rows: readonly Score[]): string {
   const text = kind.replaceAll("-", " ");
   const isOne = rows.filter((row) => row.kind === kind).length === 1;

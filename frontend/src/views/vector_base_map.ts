@@ -35,7 +35,7 @@ interface Rules {
 
 export type VectorLayer = L.GridLayer & { themeChanged: () => void };
 
-/** A tile is drawn at two zooms: in it everything is half as large at the lower one. */
+/** A tile is drawn at two zooms: at the lower one everything in it is half as large. */
 const LEVELS = 1;
 const NAMES = [`name:${language}`, `name_${language}`, "name"];
 const PLACE_CLASSES = ["country", "state", "city", "town", "village", "suburb", "island"];
@@ -69,7 +69,7 @@ export function vectorLayer(
   return Object.assign(layer as unknown as L.GridLayer, { themeChanged });
 }
 
-/** The library's light or dark colours; land, water and roads as on the bundled map: what moves on them stays the brightest. */
+/** The library's light or dark colours; land, water and roads as on the bundled map, so that moving entities stay the brightest. */
 function flavour(): Flavor {
   const [land, water, road] = [token("--map-land"), token("--map-water"), token("--map-border")];
   const roads = { highway: road, major: road, minor_a: road, minor_b: road, other: road };
@@ -205,7 +205,7 @@ function byRank(a: Feature["props"], b: Feature["props"]): number {
   return Number(a["rank"] ?? 99) - Number(b["rank"] ?? 99);
 }
 
-/** Layers of any meaning, in the order in which the archive names them; those that water names itself are drawn as water. */
+/** Layers of unknown meaning, in the order of the archive; those with a name of water are drawn as water. */
 function plain(layers: readonly string[], colours: Flavor): Rules {
   const isWater = (name: string): boolean => /water|ocean|sea|lake|river/i.test(name);
   return {

@@ -209,7 +209,7 @@ def _lasts(value: Any) -> bool:
 
 
 def _cycle_from(name: str, documents: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """A path from the query to itself; empty when there is none."""
+    """A path from the query to itself; empty if there is none."""
     paths, seen = [[name]], {name}
     while paths:
         path = paths.pop()

@@ -27,7 +27,7 @@ class Course(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def bases(entity: Any, t: Ints, over: int) -> Ints:
-    """Of samples in (entity, t), each at a time of its own, the place of the entity's first sample in [t - over, t); -1 for none."""
+    """For samples in (entity, t) with distinct times, the index of the entity's first sample in [t - over, t); -1 if there is none."""
     found = np.full(len(t), -1, np.int64)
     first = 0
     for i in range(len(t)):

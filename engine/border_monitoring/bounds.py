@@ -33,7 +33,7 @@ Ints = npt.NDArray[np.int32]
 
 
 class MoveColumns(NamedTuple):
-    """The moves of m tuples: from `before[i]` to `after[i]`, arrays (m, d); where `known[i]` is false there is none."""
+    """The moves of m tuples: from `before[i]` to `after[i]`, arrays (m, d); `before[i]` is valid where `known[i]`."""
 
     before: Floats
     after: Floats

@@ -83,7 +83,7 @@ class ClassState:
 def class_events(
     tuples: TupleClass, state: ClassState, batch: Batch, watermark: int, geographic: bool, work: Int64s
 ) -> tuple[CrossingEvents | None, WatchedEvents | None]:
-    """Events of the class in this batch, of monitors without and with options; its state moves on. Null when there are none."""
+    """Events of the class in this batch, of monitors without and with options; advances its state. Null if there are none."""
     crossings = _moves_of(tuples, state, batch, geographic, work) if len(batch) else None
     if tuples.watches is None or state.pairs is None:
         return (None if crossings is None else crossings[1]), None

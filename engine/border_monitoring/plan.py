@@ -226,7 +226,7 @@ def _members(keys: Sequence[MonitorKey], numbers: npt.NDArray[Any]) -> Members:
 
 
 def _watches(registry: Registry, old: Watches | None, fresh: Sequence[int], alive: Bools, geographic: bool) -> Watches | None:
-    """The class's monitors with options, ascending; null when there are none."""
+    """The class's monitors with options, ascending; null if there are none."""
     own = [monitor for monitor in fresh if registry.keys[monitor][3]]
     if old is not None and not own and alive[old.monitors].all():
         return old

@@ -35,7 +35,7 @@ class GeodesicBorder:
 
     @classmethod
     def of(cls, geometry: shapely.Geometry) -> GeodesicBorder:
-        """The border of a valid Polygon or MultiPolygon. Edges along the antimeridian and over the poles that only cut it there are none of it."""
+        """The border of a valid Polygon or MultiPolygon, without edges along the antimeridian and over the poles, where it is only cut."""
         rings = shapely.get_rings(shapely.get_parts(geometry))
         edges = np.concatenate([np.hstack([c[:-1], c[1:]]) for c in (shapely.get_coordinates(ring) for ring in rings)])
         edges = edges[_is_border(edges)]

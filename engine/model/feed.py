@@ -156,7 +156,7 @@ class _Reader:
         return default
 
     def span(self, key: str, time: TimeUnit) -> int:
-        """A span of time, 0 where there is none: a number in the unit of `t`, or a duration."""
+        """A span of time, 0 if missing: a number in the unit of `t`, or a duration."""
         from engine.model.durations import parse_duration
 
         value = self.document.get(key, 0)

@@ -15,7 +15,7 @@ NOT_YET = -(2**62)
 
 
 class Last(NamedTuple):
-    """By entity code its last tuple; `inside`: it is counted now. `seq` is -1 where there is none."""
+    """By entity code its last tuple; `inside`: it is counted now. `seq` is -1 without a tuple."""
 
     t: Ints
     seq: Ints

@@ -61,5 +61,5 @@ def answer_text(fact: Fact, *, backfill: bool, detected_at: int) -> str:
     row = answer_row(fact, weight=1 if fact.weight else -1, backfill=backfill, detected_at=detected_at)
     # Evidence is text already: to read it and write it again would take ten times as long.
     text = _ENCODER.encode({**row, "evidence": msgspec.Raw((fact.evidence or "null").encode())}).decode()
-    # Whoever bounds what is sent counts characters as bytes.
+    # Limits on what is sent count characters as bytes.
     return text if text.isascii() else json.dumps(json.loads(text), separators=(",", ":"))

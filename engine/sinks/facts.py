@@ -85,7 +85,7 @@ def _rows(changes: pa.Table) -> Iterator[Fact]:
     columns = [changes.column(name).to_pylist() for name in names]
     evidence = _evidence(changes.column("evidence"))
     for query, version, kind, entities, value, score, start, end, weight, (text, seqs) in zip(*columns, evidence, strict=True):
-        # An event made of an occupancy's answer is about nobody; pages and keys take texts.
+        # An event made of an occupancy's answer has no entity; pages and keys need text.
         ids = [_storable(name or "") for name in entities]
         stored_value = None if value is None else _storable(value)
         key = natural_key(query, version, kind, ids, stored_value, start, end, seqs)

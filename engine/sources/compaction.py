@@ -115,7 +115,7 @@ def _merge(log: Folders, parts: Sequence[Segment]) -> None:
         return
     name = Segment.name(parts[0].first_seq, sum(s.rows for s in parts), parts[-1].max_t)
     target = log.history / name
-    # A part of columns of its own, in history already, stays as it is.
+    # A part with other columns, in history already, is not joined.
     if len(parts) > 1 or parts[0].path.parent != log.history:
         mtime_ns = parts[-1].path.stat().st_mtime_ns
         publish(lambda path: write_joined(path, schema, parts), log.tmp / f"compact-{name}", target, mtime_ns=mtime_ns)

@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 MAX_LINES = 1000
 """A record has at most so many lines, and LINE_BYTES bytes: after a stray quote the rest of the file is not lost."""
 MAX_STRAYS = 100
-"""So many quotes that nobody closes are looked for in the lines that follow; after them, cells of the text end with their line."""
+"""The number of unclosed quotes that are looked up in the following lines; after them, cells of the text end with their line."""
 NOT_UTF8 = Message("the line is not UTF-8")
 OPEN_QUOTE = Message("a quote is opened and not closed")
 csv.field_size_limit(1 << 20)

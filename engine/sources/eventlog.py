@@ -226,7 +226,7 @@ class EventLog:
 
     @property
     def start(self) -> int:
-        """The number of the oldest row still there; that of the next row when there is none."""
+        """The number of the oldest row kept; that of the next row if the log is empty."""
         kept = self.segments()
         return kept[0].first_seq if kept else 0
 
@@ -249,7 +249,7 @@ class EventLog:
     def ahead(self, position: int, most_rows: int, stop: int | None = None) -> Span | None:
         """The rows that come after `position`: whole segments, as many as hold up to `most_rows`, at least one; those before `stop` alone.
 
-        Null when there are none. Raises MissingRows when they are in no file any more. From file names alone, unless `stop` is inside a segment.
+        Null if there are none. Raises MissingRows if they are in no file any more. Reads only file names, unless `stop` is inside a segment.
         """
         segments = [segment for segment in self._beyond(position + 1) if stop is None or segment.first_seq < stop]
         if not segments:
@@ -286,7 +286,7 @@ class EventLog:
         return segments_beyond(self.live, seq)
 
     def waiting_since(self, seq: int) -> float | None:
-        """When the first of the rows after `seq` came, in seconds since the epoch; null when there is none."""
+        """When the first of the rows after `seq` arrived, in seconds since the epoch; null if there is none."""
         for segment in segments_beyond(self.live, seq + 1):
             with suppress(FileNotFoundError):
                 return segment.path.stat().st_mtime

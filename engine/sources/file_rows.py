@@ -104,5 +104,5 @@ def _opened(path: Path, *, mapped: bool) -> pa.NativeFile:
         # Parquet is read from its end: a compressed file has to be unpacked first.
         with open_text(path) as stream:
             return pa.BufferReader(stream.read())
-    # Row groups are read as they are needed; a memory map lets the system drop what was read. Whoever shortens a mapped file ends the process.
+    # Row groups are read on demand; a memory map lets the system free what was read. Truncating a mapped file ends the process.
     return pa.memory_map(str(path)) if mapped else pa.OSFile(str(path))

@@ -13,7 +13,7 @@ import shapely
 Bools = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float64]
 Places = tuple[Numbers, Numbers, Bools]
-"""x, y (NaN where there is none), and where there is something else than a place."""
+"""x, y (NaN without a value), and where there is something else than coordinates."""
 NUMBERS, LAT_LON, LON_LAT, WKT, WKB = "numbers", "lat_lon", "lon_lat", "wkt", "wkb"
 SCALED: Mapping[str, float] = {"e7": 1e7, "e6": 1e6}
 """Whole numbers: so many are a degree."""

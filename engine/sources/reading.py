@@ -341,7 +341,7 @@ def joined_times(parts: Sequence[pa.Array]) -> pa.Array:
 
 
 def numbers_of(column: pa.Array, decimal: str = ".") -> tuple[npt.NDArray[np.float64], Bools]:
-    """(numbers, NaN where there is none; where there is something else)."""
+    """(numbers, NaN without a value; where there is something else)."""
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
         values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return values, np.zeros(len(values), np.bool_)

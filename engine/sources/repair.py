@@ -307,7 +307,7 @@ def _write_rows(rows: pa.Table, notes: dict[bytes, bytes] | None, where: Path | 
 
 
 def _take_away(log: EventLog, path: Path) -> None:
-    """Keeps a damaged file where nobody reads it."""
+    """Moves a damaged file to where it is not read."""
     folder = log.folder / "damaged"
     folder.mkdir(exist_ok=True)
     path.replace(folder / path.name)

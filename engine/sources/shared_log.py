@@ -10,7 +10,7 @@ S3's protocol; no folder is listed to read, and no file is renamed or locked.
 
 A writer puts a file that is stamped for the place where the log ends when it looks; then, in one short transaction that locks the feed's row, takes
 that place if it is still free. If another was faster, it judges and stamps its rows again, and puts them while it holds the lock. A file that no row
-names was left behind by a writer that lost its place, or died: nobody reads it, and it goes after a day.
+names was left behind by a writer that lost its place, or died: it is not read, and is deleted after a day.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ORPHANED_S = 86_400
 TAKEN_S = ORPHANED_S / 4
 """A writer that was stopped for longer than this between its file and its place puts the file again."""
 REMEMBERED = 1_000
-"""A process remembers the entries of this many of its own segments, and need not read them back."""
+"""A process keeps the entries of this many segments that it wrote, and need not read them back."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Ordered:
 
 
 class Turn(Protocol):
-    """The log's end, while nobody else can move it."""
+    """The log's end, while no other process can move it."""
 
     place: Place
 
@@ -107,7 +107,7 @@ class Order(Listing, Protocol):
         """Exchanges neighbouring segments, named by their files, in one transaction; false, and nothing done, when some are no more."""
 
     def alone(self) -> AbstractContextManager[None]:
-        """Nobody else moves the end or exchanges segments: a transaction, or part of one that is under way."""
+        """No other process moves the end or replaces segments: a transaction, or part of one that is under way."""
 
     def exchange(self, parts: Sequence[str], by: Ordered) -> None:
         """Exchanges neighbouring segments, named by their files. The clock at the log's end is that of `by` if it is the last. Held `alone`."""
@@ -399,7 +399,7 @@ def _is_live(segment: Segment) -> bool:
 
 
 def moved_in(order: Order, files: Files, old: EventLog) -> int:
-    """Puts a log's files, that of a folder, into a store, and them into their order; how many rows. Nobody may append to either meanwhile."""
+    """Copies a log's files from a folder into a store, and registers them in order; returns the number of rows. No appends meanwhile."""
     segments = old.segments()
     shared = SharedLog(order, files, old.folder.name)
     if order.place() != Place():

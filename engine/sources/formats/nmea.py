@@ -215,7 +215,7 @@ def _tagged(before: bytes) -> int | None:
 
 
 def _beside(before: bytes, after: bytes) -> int | None:
-    """The time that stands before or after the sentence, in ms; null where there is none."""
+    """The time before or after the sentence, in ms; null if there is none."""
     for text in (before.strip(), after.strip()):
         iso, epoch = _ISO.search(text), _EPOCH.search(text)
         try:

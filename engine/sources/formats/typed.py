@@ -77,7 +77,7 @@ def geometry_of(path: Path, kind: Kind) -> dict[str, Any]:
         name = geo["primary_column"]
         column = geo["columns"][name]
         found = {"x": name, "y": "", "place_format": WKB} if column["encoding"] == "WKB" else {"x": f"{name}.x", "y": f"{name}.y"}
-        # Without one it is OGC:CRS84, longitude and latitude; null says that nobody knows.
+        # Without one it is OGC:CRS84, longitude and latitude; null says that it is unknown.
         crs = "EPSG:4326" if "crs" not in column else _number_of(column["crs"])
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}

@@ -63,7 +63,7 @@ class Network(Protocol):
     """Network access: decides which addresses may be reached."""
 
     def address(self, host: str, port: int) -> str:
-        """The numeric address to connect to for `host`. Raises Away when it may not be reached, OSError when there is none."""
+        """The numeric address to connect to for `host`. Raises Away if it may not be reached, OSError if there is none."""
 
     def connect(self, host: str, port: int) -> socket.socket:
         """A connection to the checked address. Raises Away, OSError."""

@@ -96,7 +96,7 @@ class PollingSource:
         """Nothing waits for it."""
 
     def close(self) -> None:
-        """Each answer has a connection of its own."""
+        """Each request uses a new connection."""
 
     def _new(self, answer: bytes, known: set[str]) -> tuple[list[Record | Broken], set[str]]:
         """The records that the last answer did not have, and what all of this one are known by."""

@@ -36,7 +36,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        """Nobody can sign up: accounts come from administrators, invitations and providers."""
+        """Sign-up is closed: accounts come from administrators, invitations and providers."""
         return False
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
@@ -47,7 +47,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
     def get_client_ip(self, request: HttpRequest) -> str:
         # A request without an address did not come over a network: a test sent it.
-        # Limits count by this: whoever has one IPv6 address has 2**64 of them.
+        # Limits count by this: a host with one IPv6 network has 2**64 addresses.
         return host_of(address_of(request)) or "::"
 
     def get_reset_password_from_key_url(self, key: str) -> str:

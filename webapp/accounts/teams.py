@@ -147,7 +147,7 @@ def invitation_revoke(*, invitation: Invitation) -> None:
 
 
 def invitation_find(text: str) -> Invitation | None:
-    """The invitation that the text opens, null when there is none or it has expired."""
+    """The invitation with this secret; null if there is none or it has expired."""
     return _valid(digest__in=digests_of(text))
 
 

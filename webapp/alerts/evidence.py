@@ -10,7 +10,7 @@ from webapp.detections.selectors import detection_row
 
 
 def evidence_of(alert: Alert) -> dict[str, Any]:
-    """The opening and the ending detection (null when there is none, or retention took it), and the entities' tracks."""
+    """The opening and the ending detection (null if there is none, or retention deleted it), and the entities' tracks."""
     opening = detection_with_tracks(feed=alert.feed, key=bytes(alert.detection_key), until=alert.end)
     closing = None if alert.closing_key is None else detection_get(feed=alert.feed, key=bytes(alert.closing_key))
     return {

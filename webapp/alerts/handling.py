@@ -109,7 +109,7 @@ def _write(alerts: QuerySet[Alert], decision: Decision) -> None:
     fields: dict[str, Any]
     match decision.step:
         case Step.SEEN:
-            # Seeing an alert decides nothing, so it overtakes nobody.
+            # Opening an alert decides nothing, so it cannot conflict with another user's change.
             alerts.update(state=AlertState.SEEN)
             return
         case Step.ACKNOWLEDGED:

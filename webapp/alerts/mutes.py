@@ -146,7 +146,7 @@ def _change(feed_id: int, alerts: QuerySet[Alert], **fields: Any) -> None:
 
 
 def _matching(mute: Mute) -> QuerySet[Alert]:
-    """The alerts that the mute is about: of queries that its owner may change, for nobody else's."""
+    """The alerts that the mute covers: only those of queries that its owner may change."""
     found = Alert.objects.filter(feed=mute.feed_id, query__in=Query.objects.editable_by(mute.owner).values("pk"))
     if mute.query_id is not None:
         return found.filter(query=mute.query_id)
@@ -156,7 +156,7 @@ def _matching(mute: Mute) -> QuerySet[Alert]:
 
 
 def window_after(mute: Mute, now: datetime) -> tuple[datetime, datetime] | None:
-    """The first window of a repeating mute that ends after `now`; None when there is none any more."""
+    """The first window of a repeating mute that ends after `now`; null if there are no more."""
     zone = ZoneInfo(mute.zone)
     first = (mute.first_from or mute.window_from).astimezone(zone).replace(tzinfo=None)
     length = mute.length or (mute.window_until or mute.window_from) - mute.window_from

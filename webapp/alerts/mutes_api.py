@@ -20,7 +20,7 @@ from webapp.queries.models import Query
 
 
 class MuteSerializer(OwnedSerializer):
-    """For whose alerts nobody is called, from when until when, by whom and why."""
+    """Mutes: whose alerts are not delivered, from when until when, by whom and why."""
 
     feed = serializers.SlugRelatedField(slug_field="name", queryset=Feed.objects.none())
     query = serializers.PrimaryKeyRelatedField(queryset=Query.objects.none(), required=False, allow_null=True)

@@ -58,7 +58,7 @@ class RoutingRuleSerializer(OwnedSerializer):
         fields: dict[str, Any] = super().get_fields()
         if request := self.context.get("request"):
             user = request.user
-            # Nobody's, where the schema is written: it asks without a user.
+            # Without a user while the schema is generated.
             mine = Membership.objects.filter(user=user.pk)
             own = Team.objects.all() if user.is_superuser else Team.objects.filter(pk__in=mine.values("team"))
             fields["feed"].queryset = Feed.objects.visible_to(user)

@@ -53,7 +53,7 @@ def written_for(routes: Sequence[Route]) -> Written:
 
 
 def calling(alerts: Iterable[Alert]) -> list[int]:
-    """The ids of those that people are notified of: nobody muted them, and no earlier one of a query that calls once still lasts."""
+    """The ids of alerts to deliver: not muted, and, for a query that calls once, without an earlier alert that is still open."""
     lasting = Q(over_at=None, end=None) | Q(over_at__gt=OuterRef("opened_at"))
     unresolved = Q(resolved_at=None) | Q(resolved_at__gt=OuterRef("opened_at"))
     earlier = Alert.objects.filter(

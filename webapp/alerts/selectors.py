@@ -60,7 +60,7 @@ def alerts_open(*, feed_id: int, query_ids: list[int], limit: int = 1000) -> lis
 
 
 def alerts_waiting(*, user: AnyUser, at_most: int = 100) -> int:
-    """How many alerts nobody has taken, muted ones left out; more than `at_most` are not counted."""
+    """The number of unassigned alerts, without muted ones; counted up to `at_most`."""
     return alerts_seen(user=user).filter(state__in=UNATTENDED_STATES, mute=None)[:at_most].count()
 
 

@@ -61,7 +61,7 @@ class ShiftWarning(NamedTuple):
 
 
 def warning_of(shift: Any, now: datetime) -> ShiftWarning | None:
-    """Whether alerts that are sent to this shift soon reach nobody. `shift`: as `shifts_at` gives it."""
+    """Why alerts sent to this shift may soon reach nobody. `shift`: as `shifts_at` gives it."""
     end = min(shift.known_until, shift.last_end or now)
     if end <= now:
         return ShiftWarning("ended", gettext("The calendar has ended: nobody is on call. Import it again."))
@@ -159,7 +159,7 @@ def _read(calendar: str, zone: str, now: datetime) -> list[tuple[datetime, datet
 
 
 def _people_of(turns: Iterable[tuple[datetime, datetime, list[str]]], user: User) -> tuple[list[tuple[datetime, datetime, User]], list[str]]:
-    """The turns with their people, and the names that are nobody's of `user`'s teams."""
+    """The turns with their people, and the names that match no member of `user`'s teams."""
     mine = Team.objects.all() if user.is_superuser else Team.objects.filter(pk__in=Membership.objects.filter(user=user).values("team"))
     mates = list(User.objects.filter(is_active=True).filter(Q(teams__in=mine.values("pk")) | Q(pk=user.pk)).distinct())
     known = {name.lower(): mate for mate in mates for name in (mate.username, mate.email) if name}

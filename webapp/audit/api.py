@@ -47,7 +47,7 @@ class ReadsEntries(BasePermission):
 
 
 class EntryView(GenericViewSet[Entry]):
-    """The audit log: nobody can change or remove its entries."""
+    """The audit log. Its entries cannot be changed or removed."""
 
     queryset = Entry.objects.none()
     serializer_class = EntrySerializer

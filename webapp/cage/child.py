@@ -72,7 +72,7 @@ KINDS = {
     "recordings": Kind(programs=("webapp.feeds.uploads.reader",), loads=_FORMATS, warm="webapp.feeds.uploads.reader", forks=False),
 }  # fmt: skip
 OWN_FILES = 64
-"""Files of its own code that a child which parses may have open."""
+"""Python files that a parsing child may have open."""
 CRASHES = (signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS)
 """A fork that ends like this may have been an attempt to guess where things lie in memory: the next one gets another memory."""
 RELAYED_BYTES, ENDING_MS = 1 << 16, 10

@@ -47,7 +47,7 @@ class Places:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """One of them, for who asks. Raises Busy when there is none for WAIT_S."""
+        """Takes one of them. Raises Busy if none becomes free within WAIT_S."""
         asker = _asker.get()()
         with self._changed:
             if not self._changed.wait_for(lambda: self._is_free(asker), WAIT_S):

@@ -3,7 +3,7 @@
 A request runs in a fork of such a process, which no other request has touched: what it allocates, breaks or never finishes ends with it. To load
 the engine takes five seconds of processor time, a fork a hundredth of one.
 A process's standard input is its lease: when that closes, because who asked is gone, so is it.
-A warm worker costs some 300 MB, so the first one is started when someone begins to write a query, and those that nobody used for a while are ended.
+A warm worker costs about 300 MB, so the first one is started when someone begins to write a query, and unused ones are ended.
 So many work at once, and no more: each may take gigabytes, and who asks for many at a time is not to take the whole machine.
 """
 
@@ -190,7 +190,7 @@ def _line(process: subprocess.Popen[bytes]) -> bytes:
 
 
 def start(kind: str) -> subprocess.Popen[bytes]:
-    """A new interpreter with an environment of its own, in the project's folder."""
+    """A new interpreter with an empty environment, in the project's folder."""
     _warn_of_gaps()
     return subprocess.Popen(
         [sys.executable, "-m", "webapp.cage.child", kind],

@@ -29,7 +29,7 @@ def wholes(texts: Iterable[str], name: str) -> list[int]:
 
 
 def whole(text: str | None, name: str) -> int | None:
-    """A whole number of 64 bits, null when there is none. Raises ValidationError."""
+    """A 64-bit integer, null if the parameter is missing. Raises ValidationError."""
     if text is None or text == "":
         return None
     try:

@@ -21,7 +21,7 @@ READ_ONLY = ("django_migrations",)
 APPENDED = ("audit_entry",)
 """Tables that the application adds to and reads."""
 OWNER_LIMITS = "-c statement_timeout=0 -c lock_timeout=10s"
-"""Changes of the schema take their time, but stand in nobody's way while they wait for a lock."""
+"""Migrations may take their time, but must not block others while they wait for a lock."""
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def _run(cursor: Any, text: str, **names: Any) -> None:
 
 
 def _database(cursor: Any, application: str, reader: str) -> None:
-    """Nobody else even connects."""
+    """Other roles cannot even connect."""
     cursor.execute("SELECT current_database()")
     database = cursor.fetchone()[0]
     _run(cursor, "REVOKE ALL ON DATABASE {database} FROM PUBLIC", database=database)

@@ -12,7 +12,7 @@ TOKEN = re.compile(r"(vdt_[\w-]{4})[\w-]+")
 
 
 class OneLine(logging.Formatter):
-    """Control characters of a message are written as Python writes them (`\\n`): nobody can add a line that looks like the server's own."""
+    """Control characters of a message are escaped as in Python (`\\n`): input cannot add a line that looks like an entry."""
 
     converter = staticmethod(time.gmtime)
     default_time_format = "%Y-%m-%dT%H:%M:%S"

@@ -15,7 +15,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 ALLOCATED = ipaddress.ip_network("2000::/3")
 """The IPv6 addresses that lead anywhere public: outside of them lie site-local ones and those that stand for IPv4 addresses."""
 SPECIAL = [ipaddress.ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
-"""Special-purpose networks (IANA) inside the public ones: protocols, documentation, and tunnels to IPv4 addresses that nobody has checked."""
+"""Special-purpose networks (IANA) inside the public ones: protocols, documentation, and tunnels to IPv4 addresses that were not checked."""
 
 
 class RefusedAddress(ValueError):
@@ -44,7 +44,7 @@ def is_among(text: str, networks: Sequence[ipaddress.IPv4Network | ipaddress.IPv
 
 LOOKUP_SECONDS = 2.0
 _LOOKUPS = ThreadPoolExecutor(4, thread_name_prefix="lookup")
-"""A name server that hangs holds these threads and nobody else."""
+"""A name server that hangs blocks only these threads."""
 
 
 def check_host(host: str) -> None:

@@ -1,4 +1,4 @@
-"""Parameters of addresses that nobody reads are refused: left out in silence, a misspelt filter looks like an answer to it.
+"""Unknown parameters of addresses are refused: if they were ignored, the answer to a misspelt filter would look like a filtered one.
 
 Which ones an address knows stands in the OpenAPI document, so that what is refused and what is described cannot differ.
 """

@@ -68,7 +68,7 @@ class AnswerCount(models.Model):
 
 
 class JsonAsWritten(models.JSONField):
-    """JSON that the database keeps as the text that was written: it goes out as often as it comes in, and is searched by nobody.
+    """JSON that the database stores as text: it is read as often as it is written, and never searched.
 
     Measured for an answer: 5.8 µs instead of 10 µs to be stored.
     """

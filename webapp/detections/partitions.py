@@ -45,6 +45,6 @@ def partitions_list() -> list[int]:
 
 
 def partition_drop(span: int) -> None:
-    """Drops the partition `span` with all its rows; nothing when there is none."""
+    """Drops the partition `span` with all its rows; does nothing if it does not exist."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT detections_partition_drop(%s)", [span])

@@ -65,7 +65,7 @@ def _lock(feed: Feed) -> None:
     """Locks the rows that writers of the feed lock, in their order and before anything is deleted: so neither waits for the other for ever.
 
     A change of queries locks the feed, then its head; a batch of the job the head; a correction of the clock the head, then the counter.
-    The feed's key comes last: who has written rows that refer to it has then committed, and nobody writes more.
+    The feed's key comes last: writers of rows that refer to it have committed by then, and there are no new ones.
     """
     list(Feed.objects.select_for_update(no_key=True).filter(pk=feed.pk).values_list("pk"))
     for model in (FeedHead, IngestCounter, LogHead):

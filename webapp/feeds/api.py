@@ -1,4 +1,4 @@
-"""`feeds/`: feeds, and what is read from their logs and counters. Ingest has a module of its own."""
+"""`feeds/`: feeds, and what is read from their logs and counters. Ingest is in another module."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from webapp.jobs.services import job_default, job_event_add
 
 
 def feed_head_ensure(feed: Feed) -> FeedHead:
-    """The feed's head row, made and given to the default job if there is none."""
+    """The feed's head row; if it is missing, it is created and assigned to the default job."""
     head, _ = FeedHead.objects.get_or_create(feed=feed, defaults={"job": job_default()})
     return head
 

@@ -79,7 +79,7 @@ def _movements(feed: Feed, from_t: int, to_t: int, step: int) -> Movements:
 
 
 def _with_those_before(log: EventLog, feed: Feed, span: Span, from_t: int, reaching: int) -> list[pa.Table]:
-    """The span's rows, and those before it of all whose entities have not faded at `from_t`, so nobody on the map is missing.
+    """The rows of the span, and earlier rows of all entities that are not stale at `from_t`, so that the map is complete.
 
     Also those back to the time `reaching`, as far as BEFORE_ROWS hold that.
     """
@@ -93,7 +93,7 @@ def _with_those_before(log: EventLog, feed: Feed, span: Span, from_t: int, reach
 
 
 def _usual_period(rows: pa.Table) -> int:
-    """The median time between two reports of the same entity, in the feed's unit; 0 where nobody reports twice."""
+    """The median time between two reports of the same entity, in the feed's unit; 0 if no entity reports twice."""
     rows = rows.filter(pc.and_(pc.is_valid(rows.column("x")), pc.is_valid(rows.column("entity"))))
     if not rows.num_rows:
         return 0

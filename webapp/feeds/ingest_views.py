@@ -1,6 +1,6 @@
 """`POST /api/v1/feeds/{name}/events`: rows over HTTP, answered when they are on disk.
 
-The work is done by a few threads of its own with lasting database connections: under ASGI each request has a thread, and
+The work is done by a few long-lived threads with lasting database connections: under ASGI each request has a thread, and
 connections die with theirs; a new one for each request would cost more than everything else here.
 """
 

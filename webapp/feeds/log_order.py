@@ -142,7 +142,7 @@ def _place(head: LogHead) -> Place:
 
 
 class Notices:
-    """Which logs have grown, as PostgreSQL says: a thread with a connection of its own. Until it listens, every log may have grown."""
+    """Listens to PostgreSQL for logs that have grown, in a thread with its own connection. Until it listens, any log may have grown."""
 
     def __init__(self) -> None:
         self._grown: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""A recorded file sent to a feed again, in the order in which it is written, at the pace of its own times or as fast as it goes.
+"""Sends a recorded file to a feed again, in the order of the file, at the pace of the recording or as fast as possible.
 
 The receipts tell how many rows were accepted, late and dead.
 

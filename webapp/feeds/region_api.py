@@ -50,7 +50,7 @@ class RegionSerializer(OwnedSerializer):
     class Meta:
         model = Region
         fields = ("id", "feed", "name", "geometry", "bbox", "tags", "used_by", *OwnedSerializer.OWNED, "created_at", "updated_at")
-        # Their service says it with a pointer of its own.
+        # Their service reports it with another pointer.
         validators: tuple[Any, ...] = ()
 
 

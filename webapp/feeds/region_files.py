@@ -47,7 +47,7 @@ NAME_FIELDS = ("name", "Name", "NAME", "title", "id")
 
 @dataclass(frozen=True)
 class Feature:
-    """One region of a file: its place in it (1 is the first), a name if it has one, and its region document or why there is none."""
+    """One region of a file: its position (from 1), its name if it has one, and its region document or why it has none."""
 
     row: int
     name: str
@@ -58,7 +58,7 @@ class Feature:
 
 Properties = Mapping[str, Any]
 Shapes = Iterator[tuple[Properties, Any]]
-"""(properties, a shapely geometry or why there is none) of each feature."""
+"""(properties, a shapely geometry or why it could not be read) of each feature."""
 
 
 def warm_up() -> None:
@@ -305,7 +305,7 @@ def _collected(parts: Sequence[Any]) -> Any:
 
 
 def _made(make: Callable[[Any], Any], given: Any) -> Any:
-    """The geometry that `make` makes, or why there is none."""
+    """The geometry that `make` returns, or why it failed."""
     try:
         return make(given)
     except (ValueError, TypeError, shapely.errors.GEOSException) as error:

@@ -40,7 +40,7 @@ def _tidy(feed: Feed) -> None:
 
 
 def _expire(feed: Feed) -> None:
-    """Deletes dead letters as old as rows may be, and receipts nobody will ask for; a bounded number at a time."""
+    """Deletes dead letters beyond the retention, and expired receipts; a bounded number at a time."""
     now = timezone.now()
     old_letters = DeadLetter.objects.filter(feed=feed, received_at__lt=now - timedelta(hours=feed.retention_hours)).order_by("id")
     old_receipts = IngestReceipt.objects.filter(feed=feed, created_at__lt=now - RECEIPTS_KEPT).order_by("id")

@@ -26,7 +26,7 @@ DECIDING: dict[Any, Collection[str]] = {
     Feed: ("owner", "team", "public"),
     Query: ("owner", "team", "public", "deleted_at"),
 }
-"""Fields that decide what someone may see. Saving others notifies nobody."""
+"""Fields that decide who may see an object. Only changes of these notify the publisher."""
 
 
 def watch() -> None:

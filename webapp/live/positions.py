@@ -29,7 +29,7 @@ def keep(connection: redis.Redis, feed_id: int, t: int | None, entities: list[li
 
 
 def latest(feed_id: int) -> dict[str, Any]:
-    """`{"t", "entities": [[id, x, y, t], ...]}` as last kept; nothing when there is none or Redis does not answer."""
+    """`{"t", "entities": [[id, x, y, t], ...]}` as stored last; empty if there is none or Redis does not answer."""
     connection = client()
     if connection is None:
         return dict(NOTHING)

@@ -61,7 +61,7 @@ def share_list(*, feed: Feed) -> QuerySet[SharedView]:
 
 
 def share_find(text: str) -> SharedView | None:
-    """The link that the text opens now, null when there is none, it has expired, or its maker may not see the feed any more."""
+    """The valid link with this secret; null if there is none, it has expired, or its creator may not see the feed any more."""
     try:
         secret = SIGNER.unsign(text)
     except BadSignature:

@@ -45,7 +45,7 @@ class Archive:
     vector_layers: tuple[str, ...] = ()
 
     def tile(self, z: int, x: int, y: int) -> bytes | None:
-        """The tile of this place (Web Mercator, y downwards); null where there is none."""
+        """The tile at these coordinates (Web Mercator, y downwards); null if there is none."""
         if not self.least_zoom <= z <= self.most_zoom or not (0 <= x < 1 << z and 0 <= y < 1 << z):
             return None
         found: bytes | None = self.reader.get(z, x, y)

@@ -35,7 +35,7 @@ def kept_secret(path: Path, length: int = 32) -> str:
 
 
 class PortReservation:
-    """A loopback port that nobody else can take until `release`, so that an address can be given out before its server starts."""
+    """A loopback port that is reserved until `release`, so that an address can be given out before its server starts."""
 
     def __init__(self, preferred: int = 0) -> None:
         """Takes `preferred` if it is free, else any free port."""

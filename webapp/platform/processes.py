@@ -160,7 +160,7 @@ class ProcessManager:
         return self._interrupts > 0
 
     def pid(self, name: str) -> int | None:
-        """The process id of the current incarnation, None while there is none."""
+        """The process id of the current incarnation, None if it does not run."""
         popen = self._entries[name].popen
         return popen.pid if popen is not None and popen.returncode is None else None
 

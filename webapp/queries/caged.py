@@ -1,4 +1,4 @@
-"""A specification tried on a feed's log, in a process of its own that can be killed (`webapp/cage`)."""
+"""Tries a specification on a feed's log, in a separate process that can be killed (`webapp/cage`)."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class OfFamilyView(APIView, ABC):
     throttle_action = "check"
     family: str
     refusal: Message
-    """Said of a specification of another family."""
+    """The message for a specification of another family."""
 
     @abstractmethod
     def answer(self, specification: Mapping[str, Any], feed: EngineFeed, regions: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a query would have found in the last minutes, computed beside everything else: in a process of its own that can be killed.
+"""What a query would have found in the last minutes, computed in a separate process that can be killed.
 
 `run` is what that process does (`webapp/cage/child.py`); it loads neither Django nor a database.
 The evaluation begins with the span: an entity's first row in it is its first row.

@@ -1,4 +1,4 @@
-"""A rule program tried on a stretch of a feed's history, in a process of its own that can be killed.
+"""A rule program tried on a stretch of a feed's history, in a separate process that can be killed.
 
 `run` is what that process does (`webapp/cage/child.py`); it loads neither Django nor a database.
 """

@@ -99,7 +99,7 @@ def query_register(
     # Queries that derived from a removed query of this name derive from this one.
     namesakes = Query.objects.filter(feed=feed, name=name, deleted_at__isnull=False, derived_by__isnull=False).values_list("pk", flat=True)
     dependents_follow(changed=list(namesakes), feed_version=feed_version, user=owner)
-    # In this transaction: one of its own would be written to disk by itself.
+    # Within this transaction: a separate one would need another write to disk.
     record("query.create", query)
     return query
 

@@ -39,7 +39,7 @@ def faults_of(specification: Any, feed: Feed, regions: Mapping[str, Any]) -> lis
 
 
 def is_long(specification: Any) -> bool:
-    """Whether it is a program that is checked in a process of its own."""
+    """Whether it is a program that is checked in a separate process."""
     program = specification.get("program") if isinstance(specification, dict) else None
     return isinstance(program, str) and len(program) > LONG
 

@@ -113,7 +113,7 @@ def ask_to_end(processes: Iterable[JobProcess], pid: int | None) -> None:
 
 
 def kill_token(token: str, *, timeout_s: float = 10.0) -> int:
-    """KILL to every process with this token until there is none; how many there were. Stopped processes (SIGSTOP) end too."""
+    """Sends KILL to every process with this token until there is none; returns how many there were. Stopped processes (SIGSTOP) end too."""
     killed: set[int] = set()
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:

@@ -38,7 +38,7 @@ SERVICES = frozenset({
     "spike", "splunk", "spugpush", "squadcast", "synology", "synologys", "telnyx", "tgram", "threema", "twilio", "twist", "viber", "victorops",
     "voipms", "vonage", "webex", "wecombot", "whatsapp", "workflow", "workflows", "wxpusher", "wxteams", "xmatters", "zoom", "zulip",
 })  # fmt: skip
-"""Services of Apprise that are spoken to over HTTP and need no file; those that run programs, open sockets or read files are left out."""
+"""Services of Apprise that use HTTP and need no file; those that run programs, open sockets or read files are left out."""
 
 
 def refuse(given: Mapping[str, Any]) -> dict[str, Message]:

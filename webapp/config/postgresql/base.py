@@ -20,7 +20,7 @@ from psycopg2 import extensions
 
 KEPT = 8
 IDLE_S, LONGEST_S = 60.0, 600.0
-"""A connection that nobody has used for so long is closed, and one that is so old is not kept: what its process has remembered goes with it."""
+"""A connection unused for this long is closed, and an older one is not kept, which frees the memory of its server process."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class _IdleConnection:
 
 @dataclass
 class IdleConnections:
-    """Open connections that nobody uses, newest last. Safe to be used by several threads."""
+    """A pool of open, unused connections, newest last. Thread-safe."""
 
     limit: int = 0
     _kept: list[_IdleConnection] = field(default_factory=list)
@@ -40,7 +40,7 @@ class IdleConnections:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, key: str) -> Any:
-        """One that was made with these parameters and lives; null when there is none."""
+        """A live connection with these parameters; null if there is none."""
         while (idle := self._pop(key)) is not None:
             if _is_quiet(idle.raw):
                 return idle.raw

@@ -59,7 +59,7 @@ SECOND_FACTOR_REQUIRED = text("VEDETTE_SECOND_FACTOR", "optional") == "required"
 if text("VEDETTE_SECOND_FACTOR", "optional") not in ("required", "optional"):
     raise ImproperlyConfigured("VEDETTE_SECOND_FACTOR is required or optional.")
 MFA_TOTP_ISSUER = "Vedette"
-# Sign-up is closed, so nobody holds an address that is another person's to keep them out.
+# Sign-up is closed, so an address cannot be claimed to lock out its owner.
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 # Browsers allow passkeys without https on loopback names alone, and so does this.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS

@@ -1,4 +1,4 @@
-"""The channel layer: Redis, or memory within one process when there is none (tests, a single daphne)."""
+"""The channel layer: Redis, or memory within one process without Redis (tests, a single daphne)."""
 
 from webapp.config.settings.environment import number
 from webapp.config.settings.storage import REDIS_URL

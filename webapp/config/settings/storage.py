@@ -23,7 +23,7 @@ LOCK_SECONDS, IDLE_SECONDS = 10, 60
 
 
 def session_limits(statement_seconds: int) -> str:
-    """libpq's `options` of a session that holds nobody up for ever."""
+    """libpq's `options` for sessions with limits, so that no session blocks others for ever."""
     limits = {"statement_timeout": statement_seconds, "lock_timeout": LOCK_SECONDS, "idle_in_transaction_session_timeout": IDLE_SECONDS}
     return " ".join(f"-c {name}={seconds}s" for name, seconds in limits.items())
 

@@ -17,7 +17,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 300, "global_keyprefix": "vedette-celery:", "health_check_interval": 10}
 CELERY_TIMEZONE = "UTC"
-# Sending waits for receivers: a worker of its own does it, so that no receiver delays the supervision of jobs.
+# Deliveries wait for receivers: they have a separate worker, so that no receiver delays the supervision of jobs.
 CELERY_TASK_ROUTES = {"webapp.alerts.tasks.send": {"queue": "deliveries"}}
 CELERY_BEAT_SCHEDULE = {
     "reconcile jobs": {"task": "webapp.supervisor.tasks.reconcile", "schedule": 3.0, "options": {"expires": 3.0}},

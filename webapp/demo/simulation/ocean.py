@@ -30,7 +30,7 @@ UPWELLING_EVERY_MS, UPWELLING_MS, UPWELLING_DEGREES = 9_780_000, 420_000, 4.0
 
 @dataclass(frozen=True)
 class Episodes:
-    """Something that comes again every `every` ms for `last` ms to each of several places, each with a `phase` of its own."""
+    """Something that happens every `every` ms for `last` ms at each of several places, each with its own `phase`."""
 
     every: int
     last: int

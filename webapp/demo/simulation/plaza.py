@@ -135,7 +135,7 @@ class Plaza:
         return rows.take(pa.array(np.argsort(rows["t"].to_numpy(), kind="stable")))
 
     def snapshot(self, t: int, *, rate: float = 1.0) -> pa.Table:
-        """Nobody: the next frame shows them all, and rows between two frames would be no part of what anybody does."""
+        """Empty: the next frame shows everybody, and rows between two frames would belong to no scene."""
         return self.rows(t, t, rate=rate)
 
     def _doing(self, role: Ints, t: Ints) -> Ints:
@@ -204,7 +204,7 @@ def _scenes(chance: np.random.Generator) -> list[Scene]:
 
 
 def _placed(draw: Callable[[], Scene], chance: np.random.Generator, tracks: list[Floats]) -> Scene | None:
-    """A scene, drawn until nobody in it comes near anybody of `tracks`, to which its own are added; null when there is no room."""
+    """A scene, drawn again until nobody in it comes near anybody of `tracks`, to which its tracks are added; null if there is no room."""
     for _ in range(DRAWS):
         scene = replace(draw(), phase=FRAME_MS * int(chance.integers(CYCLE_MS // FRAME_MS)))
         own = [_track(role, scene.phase) for role in scene.roles]
@@ -268,7 +268,7 @@ def _show(chance: np.random.Generator, guests: Sequence[str]) -> Scene:
     tables = [(x0 + (x1 - x0) * (n + 0.5) / len(guests), float(chance.uniform(y0 + 30, y1 - 30))) for n in range(len(guests))]
     aisle, leaving, stay = AISLE[0] + 20, AISLE[0] + 70, _seconds(chance, 40, 50)
     roles = []
-    # Who comes first sits farthest from the gate, so that nobody passes by another's table.
+    # Those who come first sit farthest from the gate, so that nobody passes another's table.
     tables.sort(key=lambda table: -abs(table[0] - gate[0]))
     for n, (guest, (x, y)) in enumerate(zip(guests, tables, strict=True)):
         role = Role(guest, gate, start=n * apart)
@@ -329,7 +329,7 @@ def _meeting(chance: np.random.Generator, waiting: str, coming: str, together: b
     one.go([(gate[0], y), (x, y)], pace)
     gate = _gate(chance)
     other = Role(coming, gate, start=one.now)
-    # Each stays on the side from which they came: nobody walks through anybody.
+    # Each stays on the side from which they came, so that paths do not cross.
     beside = BESIDE if gate[0] >= x else -BESIDE
     other.go([(gate[0], y), (x + beside, y)], pace)
     met = other.now

@@ -52,7 +52,7 @@ PROTECTED: dict[str, LanePoints] = {
 CLOSED: LanePoints = ((1.4445, 50.9955), (1.4748, 50.9764), (1.5355, 51.0145), (1.5052, 51.0336))
 """A closed area between the lanes: through traffic never enters, smugglers cross it."""
 ROADS: LanePoints = ((2.12, 51.085), (2.18, 51.085), (2.18, 51.115), (2.12, 51.115))
-"""Open water before a port, where nobody lies still but the two that meet."""
+"""Open water before a port, where only the two that meet lie still."""
 
 
 @dataclass(frozen=True)

@@ -264,7 +264,7 @@ class Loading:
         return Move(upload.moved_since, upload.moved_to, upload.rate) if upload.as_now else Move()
 
     def _due(self, rest: pa.Table, begun_anew: bool) -> tuple[int, float]:
-        """How many of the next rows to send now, and how long to wait when there are none yet."""
+        """How many of the next rows to send now, and how long to wait if there are none yet."""
         if not self.upload.as_now:
             return rest.num_rows, 0.0
         now = time.time_ns() // 1_000_000

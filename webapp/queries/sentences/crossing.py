@@ -31,7 +31,7 @@ def _reports(specification: Specification, what: Sequence[str], moves: str) -> s
 
 
 def options(specification: Specification, feed: Feed) -> str:
-    """What the options change, each in a sentence of its own; empty when all are off."""
+    """The effects of the options, one sentence each; empty if all are off."""
     parts = []
     if specification.get("hysteresis"):
         parts.append(gettext("It has left only when it is more than %(far)s away.") % {"far": distance(specification["hysteresis"], feed)})

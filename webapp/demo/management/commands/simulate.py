@@ -27,7 +27,7 @@ from webapp.feeds.credentials import server_url, token_kept
 
 TICK_MS, SLOWEST_TICK_MS = 200, 1_000
 FALLEN_BEHIND_MS = 1_500
-"""A simulator that could not send for longer than this leaves the reports of that time out: nobody waits for old positions of a demo.
+"""A simulator that could not send for longer than this skips the reports of that time: old positions are of no use in a demo.
 
 Not so where only what happens is reported: that something was not read there would be believed.
 """
@@ -53,7 +53,7 @@ class Command(BaseCommand):
         parser.add_argument("--truth", type=Path, help="write what will truly happen in the coming hour of a single world to this JSON file")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        # Without a handler of its own Python would end in the middle of a request with a traceback.
+        # Without this handler Python would end in the middle of a request with a traceback.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         token = options["token"] or token_kept("simulator")
         if not token:

@@ -4,7 +4,7 @@ Flink is no dependency: `pip install --no-deps --target FOLDER apache-flink-libr
 of Java 17 on the path; without them the rows say so. `FlinkPatterns.java` holds the patterns: SEQUENCE with a bound as `followedByAny` within it,
 INTERVAL as either cell first; of the pairs that end with one event the one that starts last is the detection. Flink's time is that of the third pass
 of one JVM, from its first event on, of wall or of the processor, whichever is less; ours is processor time from Arrow rows to answers. Flink runs
-with parallelism 1; each of its operators is given the events of its own two cells only.
+with parallelism 1; each of its operators is given only the events of its two cells.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ MIXED, ORDERED = Shape("mixed", 3, 2, 2, 1), Shape("ordered", 4, 4, 0, 0)
 
 
 def trees(rng: np.random.Generator, count: int, level: int, cells: Cells, shape: Shape) -> list[RegisteredQuery]:
-    """Queries whose patterns are binary trees with 2 ** level leaves, each in a cell of its own."""
+    """Queries whose patterns are binary trees with 2 ** level leaves, each in a different cell."""
     found = []
     for number in range(count):
         leaves = [(int(rng.integers(cells.readers)), int(rng.integers(cells.groups))) for _ in range(2**level)]

@@ -3,7 +3,7 @@
     EMAIL_URL=smtp://127.0.0.1:2525 VEDETTE_PUBLIC_URL=http://127.0.0.1:8000 VEDETTE_WEBHOOK_NETWORKS=127.0.0.0/8 make demo
     python -m bench.deliveries --password ... [--url http://127.0.0.1:8000] [--user analyst] [--feed city] [--alerts 60] [--smtp-port 2525]
 
-A probe car steps into a square of its own while the feed's own traffic goes on; each step opens a critical alert. Three channels carry it to
+A probe car enters a separate square while the feed's traffic continues; each entry opens a critical alert. Three channels carry it to
 receivers of this program: a mail server, a push service that checks the signature and decrypts, and a webhook. One machine, so one clock serves all.
 Prints p50, p95, p99 and the greatest from the frame that brings the alert to a page, and from the 202 of its row.
 

@@ -3,7 +3,7 @@
     python bench/latency.py --url http://127.0.0.1:8000 --user analyst --password ... [--feed city] [--probes 120]
         [--pages 100 --account NAME:PASSWORD ...]
 
-A probe car steps in and out of a square of its own while the feed's own traffic goes on. Every step is one HTTP post and one crossing. Hops:
+A probe car enters and leaves a separate square while the feed's traffic continues. Every step is one HTTP post and one crossing. Hops:
 
     post      request sent -> 202 received (the row is durable)
     job       202 -> the job has evaluated the batch (`detected_at`)

@@ -1,6 +1,6 @@
 """Who meets whom, how many are there, who is about to arrive, and time added up: each beside what computes it again.
 
-A plane of square kilometres on which objects move straight at up to 20 m/s and report once in ten seconds, each at a moment of its own.
+A plane of square kilometres on which objects move straight at up to 20 m/s and report once in ten seconds, each at its own offset.
 - `encounter`: pairs within 100 m every ten seconds, beside a KD-tree (scipy) over all places at each instant, its pairs compared with those before.
   The target is ten times real time for 150,000 objects, on a plane and on the earth.
 - `occupancy`: how often and how long at least so many are in a region, beside one compiled pass that counts up and down.

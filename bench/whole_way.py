@@ -92,7 +92,7 @@ def rounds(rows: pa.Table, senders: int) -> list[list[pa.Table]]:
 
 
 def closing_rows(document: Document, last: int, lateness: int) -> pa.Table:
-    """A step of an entity of its own into a circle, and a row that lets the clock pass it."""
+    """An entity's step into a circle, and a row that lets the clock pass it."""
     x, y = document["region"]["center"]
     times = [last + 1, last + 2, last + 3 + lateness]
     return pa.table({"entity": [CLOSING] * 3, "t": pa.array(times, pa.int64()), "x": [0.0, x, x], "y": [0.0, y, y]})

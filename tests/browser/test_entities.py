@@ -30,7 +30,7 @@ def test_an_entity_and_a_region_have_pages(site: Site) -> None:
     walked(site)
     feed, region, page = site.world.feed, Region.objects.get(), site.page
     page.goto(f"{site.address}/?feed=yard")
-    # Nobody said where its map opens: where its walkers are, zoomed in from the whole plane.
+    # The feed has no stored view: the map is fitted to its walkers, not to the whole plane.
     page.wait_for_url(lambda address: "&at=" in address and float(unquote(address).rpartition("~")[2]) > 3)
     page.goto(f"{site.address}/regions/{region.pk}")
     page.get_by_text("Inside now").first.wait_for()

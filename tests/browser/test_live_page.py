@@ -1,4 +1,4 @@
-"""The live page's two halves are one: what is chosen on the map narrows down the timeline, what is brushed on the timeline narrows down the map."""
+"""Map and timeline of the live page are linked: a choice on the map filters the timeline, a brushed range on the timeline filters the map."""
 
 from __future__ import annotations
 

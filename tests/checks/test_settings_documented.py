@@ -1,4 +1,4 @@
-"""docs/settings.md names every variable that the code reads, and none that it does not."""
+"""docs/settings.md names exactly the variables that the code reads."""
 
 from __future__ import annotations
 

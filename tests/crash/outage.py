@@ -53,7 +53,7 @@ def kill(server: EmbeddedPostgres) -> None:
 
 @contextmanager
 def outage() -> Iterator[None]:
-    """Nobody can reach the test's database inside; sessions that were open are cut off without a word, as in a crash of the server."""
+    """Inside, nobody can connect to the test's database, and open sessions are cut off without a message, as in a crash of the server."""
     name = connection.settings_dict["NAME"]
     connection.close()
     admin = psycopg2.connect(with_database(os.environ.get("DATABASE_OWNER_URL") or os.environ["DATABASE_URL"], "postgres"))

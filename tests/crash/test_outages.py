@@ -35,7 +35,7 @@ ROW = b'{"entity":"w1","t":99000000,"x":1,"y":1}\n'
 
 @contextmanager
 def standing_still(server: EmbeddedPostgres) -> Iterator[None]:
-    """PostgreSQL and all its processes are stopped inside: connections are taken by the kernel, and nobody answers."""
+    """Inside, PostgreSQL and all its processes are stopped: the kernel accepts connections, and nobody answers."""
     assert server.pid is not None
     main = psutil.Process(server.pid)
     processes = [main, *main.children(recursive=True)]

@@ -36,7 +36,7 @@ def shared_world(transactional_db: None, tmp_path: Path, settings: Any) -> Itera
 
 
 def test_a_job_continues_on_another_machine_from_states_in_the_store(shared_world: World) -> None:
-    """Killed between a snapshot and its name, then on another machine; each time in a folder of its own."""
+    """Killed between writing a snapshot and naming it, then started on another machine; each time in another folder."""
     world, places = shared_world, iter(["one", "two", "three"])
 
     def start(failpoints: str = "") -> Any:

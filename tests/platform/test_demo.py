@@ -88,7 +88,7 @@ class Demo:
         self.tree = psutil.Process(self.popen.pid).children(recursive=True) if self.popen.poll() is None else []
 
     def job(self) -> psutil.Process:
-        """The process that the worker started in a session of its own."""
+        """The process that the worker started in another session."""
         found: list[psutil.Process] = []
 
         def there() -> bool:

@@ -1,6 +1,6 @@
 """The process manager: keeps things running, keeps their output, and leaves nothing behind, however it ends.
 
-Each case runs a manager in an interpreter of its own, because a manager adopts and reaps every orphan of its process.
+Each case runs a manager in a separate interpreter, because a manager adopts and reaps every orphan of its process.
 """
 
 import os

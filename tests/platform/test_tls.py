@@ -1,4 +1,4 @@
-"""PostgreSQL and Redis over TLS, as their URLs say: a server with a certificate of another authority is not spoken to."""
+"""PostgreSQL and Redis over TLS, as their URLs say: a server with a certificate of another authority is refused."""
 
 from __future__ import annotations
 

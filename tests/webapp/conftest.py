@@ -77,7 +77,7 @@ def feed(people: SimpleNamespace) -> Any:
 
 @pytest.fixture
 def client_of() -> Callable[[Any], APIClient]:
-    """A client with the user's session; null: nobody's."""
+    """A client with the user's session; null: anonymous."""
 
     from rest_framework.test import APIClient
 

@@ -1,4 +1,4 @@
-"""Places as real tools write them: in one column, as whole numbers, as WKB, in a zone that nobody names; read, or the fault shown with its remedy."""
+"""Coordinates as real tools write them: in one column, as integers, as WKB, in an unknown zone; they are read, or the fault names a remedy."""
 
 from __future__ import annotations
 

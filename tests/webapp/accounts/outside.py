@@ -80,7 +80,7 @@ def identity_provider() -> Iterator[str]:
 
 
 def providers(issuer: str, **more: Any) -> str:
-    """`VEDETTE_OIDC_PROVIDERS` for both clients of the provider; `more` is said of the first."""
+    """`VEDETTE_OIDC_PROVIDERS` for both clients of the provider; `more` are settings of the first."""
     first = {"id": "corp", "name": "Example Corp", "issuer": issuer, "client_id": "vedette", "secret": "a secret of tests", **more}
     second = {"id": "second", "name": "Second Harbour", "issuer": issuer, "client_id": "vedette-two", "secret": "a secret of tests"}
     return json.dumps([first, second])

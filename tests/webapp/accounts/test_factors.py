@@ -113,7 +113,7 @@ def test_users_see_their_sessions_and_can_end_the_others(owner: Client) -> None:
 
 
 def test_a_code_works_once_across_processes(owner: Client) -> None:
-    """Without Redis each web process has a cache of its own: what one knows, the other does not."""
+    """Without Redis each web process has a separate cache: one does not know what another stored."""
     secret = set_up_app(owner)
     if time.time() % 30 > 20:
         time.sleep(31 - time.time() % 30)

@@ -27,7 +27,7 @@ def issuer() -> Iterator[str]:
 
 @pytest.fixture
 def trusted(issuer: str, settings: Any) -> Any:
-    """Sets both providers up; what is given is said of the first."""
+    """Sets both providers up; the settings given are those of the first."""
 
     def use(**more: Any) -> None:
         settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": oidc_apps(providers(issuer, **more))}}

@@ -1,4 +1,4 @@
-"""Mutes: what is muted is stored and shown as muted, nobody is called for it, and what still holds afterwards comes back."""
+"""Mutes: muted alerts are stored and shown as muted and not delivered; those still open afterwards are."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Routing rules: which alerts reach whom, and when; what nobody may see reaches nobody by a rule either."""
+"""Routing rules: which alerts reach whom, and when; a rule never reaches anyone who may not see the alert."""
 
 import json
 from collections.abc import Callable

@@ -77,7 +77,7 @@ def deliver(now: datetime | None = None) -> int:
 
 
 def is_signed(headers: dict[str, str], body: bytes, secret: str) -> bool:
-    """A verifier of its own, as a receiver would write it."""
+    """An independent verifier, as a receiver would write it."""
     key = b64decode(secret.removeprefix("whsec_"))
     wanted = hmac.new(key, f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body, sha256).digest()
     return any(hmac.compare_digest(b64decode(part.removeprefix("v1,")), wanted) for part in headers["webhook-signature"].split())

@@ -1,4 +1,4 @@
-"""The audit log: every change, log-in and refusal is in it, nobody reads what is not theirs, nobody changes it."""
+"""The audit log: every change, log-in and refusal is in it; users read only what concerns them; nobody changes it."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_malformed_requests_are_refusals_with_a_lower_limit(
         assert last(actor=people.owner.pk).status == status and last(actor=people.owner.pk).outcome == "refused"
     client.get("/api/v1/feeds/?nonsense=1")
     assert Entry.objects.filter(actor=people.owner.pk, outcome="refused").count() == 4
-    # Refusals of what is not theirs have a limit of their own: nobody hides one behind many of these.
+    # Refusals about objects of others have a separate limit, so that they cannot be hidden behind many of the other kind.
     client.get("/api/v1/queries/999999/")
     assert last(actor=people.owner.pk).status == 404
 

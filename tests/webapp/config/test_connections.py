@@ -115,7 +115,7 @@ def idle_connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[IdleConnection
 
 
 def in_a_thread(act: Callable[[], T]) -> T:
-    """What a request does: in a thread of its own, which gives its connection back."""
+    """What a request does: it runs in its own thread, and returns its connection."""
 
     def request() -> T:
         try:

@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db]
 MEMBERS = [str(role) for role in Role]
 ACTORS = ["owner", *MEMBERS, "stranger", "root"]
 SHARINGS = ["private", "team", "foreign", "public"]
-"""Of nobody but its owner; of the harbour team, whose members MEMBERS are; of the stranger's team; of nobody's team, but public."""
+"""Sharings: only its owner; the harbour team, whose members are MEMBERS; the stranger's team; no team, but public."""
 NEEDED = {
     "feed": Role.OPERATOR,
     "connector": Role.OPERATOR,

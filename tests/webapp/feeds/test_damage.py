@@ -1,4 +1,4 @@
-"""A damaged log sets its feed aside and nobody else's; repaired, the feed goes on, and what was lost is counted."""
+"""A damaged log stops only its feed; after repair the feed continues, and lost rows are counted."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _with_bytes(draw: Any, text: str) -> bytes:
 
 
 Found = tuple[list[str], list[tuple[str, str, str, int | None]]]
-"""Rows and dead letters, written so that the types of values, the signs of zeros and NaN are told apart."""
+"""Rows and dead letters as text that distinguishes types of values, signs of zeros, and NaN."""
 
 
 def found(rows: Iterable[pa.Table], dead: Iterable[DeadLetter]) -> Found:
@@ -127,7 +127,7 @@ def by_every_way(text: bytes, kind: str, folder: Path, sizes: Sequence[int] = (5
 
 
 def by_connector(text: bytes, kind: str) -> tuple[list[str], list[tuple[str, ...]]] | None:
-    """Rows and dead letters of a connector to which each line of JSON came as a message of its own, or all of the CSV in one.
+    """Rows and dead letters of a connector to which each line of JSON came as a separate message, or all of the CSV in one.
 
     A message may hold more than a line of a file: a list of objects, or an object with one in it. Null for those.
     """

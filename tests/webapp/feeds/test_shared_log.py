@@ -50,7 +50,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]]}
 INGEST = r"""
-# Reads lines (entity, first, stop, failpoints), and has a process of its own send each one's rows: the modules are read once.
+# Reads lines (entity, first, stop, failpoints), and forks a process to send the rows of each: the modules are loaded once.
 import os, sys
 import django
 django.setup()

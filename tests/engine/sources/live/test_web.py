@@ -170,7 +170,7 @@ def test_websocket_messages_are_read() -> None:
 
 
 def test_a_websocket_follows_no_redirects(site: Site) -> None:
-    """Where a redirection leads nobody has checked."""
+    """The target of a redirection has not been checked."""
     other = Site()
     site.status, site.location = 302, f"ws://127.0.0.1:{other.port}/"
     with pytest.raises(Away), closing(SOCKET.open(settings_for(SOCKET, url=f"ws://127.0.0.1:{site.port}/"), Loopback(), "")):

@@ -1,4 +1,4 @@
-"""`manage.py connect` as a process of its own, killed where it hurts and started again."""
+"""`manage.py connect` as a separate process, killed at critical points and started again."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def test_a_topic_holds_the_stored_answers_after_kills(
     assert refused.json()["faults"][0] == {"pointer": "/settings/queries", "message": f"The feed has no query {hidden.pk} that you may see."}
     made = client.post("/api/v1/connectors/", {**body, "name": "out"}).json()
 
-    # What is stored has been written, but nobody has noted it: it comes again.
+    # The message was written, but that is not recorded: it comes again.
     with connecting(tmp_path, "connector.after_write=kill") as child:
         wait_for(lambda: child.poll() is not None, "it is killed")
     assert Connector.objects.get().offset is None and held(records_in(broker, "answers", 2)) == stored(query)

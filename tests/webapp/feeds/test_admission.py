@@ -1,4 +1,4 @@
-"""Rows from the future: one of them must not make the rows of all others late (decision 17)."""
+"""Rows from the future: one of them must not make all other rows late (decision 17)."""
 
 import time
 from typing import Any

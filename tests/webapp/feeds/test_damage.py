@@ -51,7 +51,7 @@ def send(client_of: Any, people: SimpleNamespace) -> Callable[..., Any]:
 
 
 def process(feed: Feed) -> None:
-    """What the log holds, by the feed's job."""
+    """The result of the feed's job over the log."""
     folder = Path(django_settings.CHECKPOINT_ROOT) / feed.name / "state"
     processor = FeedProcessor(feed.engine_feed(), log_of(feed), FeedStore(feed, 1), Snapshots(files_of(folder)))
     processor.follow()
@@ -102,7 +102,7 @@ def test_the_page_and_the_api_show_the_reason_the_file_and_the_remedy(feed: Feed
 
 
 def test_ingest_continues_for_undamaged_feeds(feed: Feed, other: Feed, send: Callable[..., Any], settings: Any, tmp_path: Path) -> None:
-    """Heartbeats, inbox and upkeep, whatever meets the damage first; a post that needs the damaged file is asked to come again."""
+    """Heartbeats, inbox or upkeep may find the damage first; a post that needs the damaged file gets 503."""
     settings.VAR = tmp_path
     send(feed, 1000)
     IngestCounter.objects.filter(feed=feed).update(log_seq=0)

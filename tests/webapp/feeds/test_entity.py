@@ -1,4 +1,4 @@
-"""What an entity reported last, at any instant of the history."""
+"""An entity's last report, at any instant of the history."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ ENDS = st.sampled_from(["\n"] * 12 + ["\r\n", "\n\n", "\r", "\r\r\n", " \n", "",
 
 @st.composite
 def json_blocks(draw: Any) -> bytes:
-    """Lines that are mostly right, with values, keys and line ends of all kinds among them."""
+    """Mostly valid lines, with values, keys and line ends of all kinds."""
     plain = st.fixed_dictionaries({"entity": st.sampled_from(['"a"', '"b"', "7", "8"]), "t": st.sampled_from(["1", "2"])})
     found = []
     for _ in range(draw(st.integers(1, 5))):
@@ -60,7 +60,7 @@ def json_blocks(draw: Any) -> bytes:
 
 @st.composite
 def csv_blocks(draw: Any) -> bytes:
-    """Rows of HEADER's columns, most of them with as many cells."""
+    """Rows of HEADER's columns, most with the right number of cells."""
     good = [draw(st.sampled_from(["{}", '"{}"'])).format(cell) for cell in ("a", "1", "1.5", "true", "k", "o", "3")]
     found = []
     for _ in range(draw(st.integers(1, 5))):
@@ -88,7 +88,7 @@ def found(rows: Iterable[pa.Table], dead: Iterable[DeadLetter]) -> Found:
 
 
 def _shown(letter: DeadLetter) -> dict[str, Any]:
-    """Without the time at which a message came."""
+    """Without the arrival time of a message."""
     return {name: value for name, value in (letter.row or {}).items() if name != RECEIVED}
 
 
@@ -202,7 +202,7 @@ def test_lines_up_to_a_megabyte_are_read(kind: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("strays", [3, 150])
 def test_unclosed_quotes_lose_only_their_lines(strays: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many there are; after too many of them, cells of several lines are no longer looked for."""
+    """For any number of them; after too many, cells of several lines are no longer looked for."""
     monkeypatch.setattr(csv_records, "MAX_LINES", 50)
     text = HEADER + (b'a,1,,,"k,,\n' + b"a,1,,,k,,\n" * 60) * strays + b'a,1,,,"k\nk",,\n'
     ways = by_every_way(text, CSV, folder, [3_000], [500])
@@ -253,7 +253,7 @@ GOOD_JSON = b'{"entity":"a","t":1,"x":1.5,"y":2,"open":true,"other":"z"}\n'
 
 
 def is_read_by_arrow(text: bytes, kind: str) -> bool:
-    """Whether nothing of the text is read one by one."""
+    """Whether no line of the text is read separately."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jsonlines._Reader, "_by_line", None)
         patch.setattr(delimited._Reader, "_by_record", None)

@@ -1,4 +1,4 @@
-"""Feeds: made, changed, removed; counters that add up; what is read from the log."""
+"""Feeds: creation, changes and removal; counters that add up; data from the log."""
 
 from collections.abc import Callable
 from pathlib import Path

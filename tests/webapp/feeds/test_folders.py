@@ -1,4 +1,4 @@
-"""Files dropped into a feed's folder: every row once, whatever process dies; nothing half; what is wrong is reported."""
+"""Files in a feed's inbox: every row once, whatever process dies; no partial files; faults are reported."""
 
 import gzip
 import os

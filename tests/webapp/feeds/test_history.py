@@ -1,4 +1,4 @@
-"""Where everything was in the past: each entity's last sample of every step, as the live page plays it back."""
+"""Positions in the past: each entity's last sample of every step, as the live page plays them back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 
 def places(found: history.Movements, at: int) -> dict[str, tuple[float, float]]:
-    """Where everything is at the instant `at`: the last sample of each."""
+    """The positions at the instant `at`: the last sample of each entity."""
     result: dict[str, tuple[float, float]] = {}
     for entity, t, x, y in zip(found.entity, found.t, found.x, found.y, strict=True):
         if t <= at:
@@ -56,7 +56,7 @@ def test_the_last_samples_before_the_span_are_sent(feed: Feed, received: Callabl
 def test_entities_not_yet_stale_are_included_however_many_rows_followed(
     feed: Feed, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten report every 10; one fell silent 40 of these periods before the span, 400 rows ago, another 100 periods before."""
+    """Ten entities report every 10; one fell silent 40 of these periods before the span, 400 rows ago, another 100 periods before."""
     monkeypatch.setattr(history, "BEFORE_STEP", 60)
     rows = [{"entity": f"e{n % 10}", "t": n, "x": n, "y": 0} for n in range(3000)]
     rows += [{"entity": "gone", "t": 1000, "x": 1, "y": 1}, {"entity": "quiet", "t": 1600, "x": 2, "y": 2}]

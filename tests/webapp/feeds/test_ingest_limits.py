@@ -1,4 +1,4 @@
-"""What a body would unpack to is counted before it is unpacked; the refusal names the limit."""
+"""The decompressed size of a body is checked before decompression; the refusal names the limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead letters mended and sent again, each row once."""
+"""Dead letters are repaired and sent again, each row once."""
 
 from __future__ import annotations
 

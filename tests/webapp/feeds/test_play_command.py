@@ -1,4 +1,4 @@
-"""`manage.py play` onto a real server, as it is documented: what became of every row, and what cannot work."""
+"""`manage.py play` on a real server, as documented: the result for every row, and what is refused."""
 
 import time
 from pathlib import Path
@@ -41,7 +41,7 @@ def harbour(people: SimpleNamespace) -> Feed:
 
 @pytest.fixture
 def play(people: SimpleNamespace, live_server: Any, settings: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Plays rows of (entity, t) onto a feed; what was said."""
+    """Plays rows of (entity, t) to a feed; returns the output."""
     settings.VAR = tmp_path
     token = token_create(user=people.owner, name="player", scopes=["ingest"]).text
 
@@ -61,7 +61,7 @@ def times(feed: Feed) -> list[int]:
 
 def test_a_recording_plays_sixty_times_as_fast_shifted_to_now(play: Any, harbour: Feed) -> None:
     begun = time.time_ns() // 1_000_000
-    # Two minutes of life in two seconds.
+    # Two minutes of the recording in two seconds.
     said = play(harbour, [(f"v{n % 3}", T + 1_000 * n) for n in range(120)], "--rate", "60x", "--shift-to-now")
     assert "120 rows sent: 120 accepted, 0 late, 0 dead; 0 rows of the file unreadable" in said
     sent = times(harbour)

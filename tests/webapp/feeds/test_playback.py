@@ -1,4 +1,4 @@
-"""The player: every row once, in file order, at its pace, whatever is interrupted. It needs no database."""
+"""The player: every row once, in file order, at its pace, despite interruptions. It needs no database."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ FEED = Feed("sea", Crs.GEOGRAPHIC, TimeUnit.MS, columns={"sog": ColumnType.FLOAT
 
 
 class Server(IngestClient):
-    """Keeps what it is sent, once for each key; fails at the calls in `fails`, after storing."""
+    """Stores what is sent, once for each key; fails at the calls in `fails`, after storing."""
 
     def __init__(self, fails: tuple[int, ...] = ()) -> None:
         super().__init__("http://127.0.0.1:1", "token")
@@ -36,7 +36,7 @@ class Server(IngestClient):
 
 
 class Time:
-    """A clock that only sleeping moves."""
+    """A clock that advances only by sleeping."""
 
     def __init__(self) -> None:
         self.now, self.slept = 100.0, []

@@ -1,4 +1,4 @@
-"""Files of regions by users who want more than to bring regions in: what they name is never read, and what they hold is bounded."""
+"""Hostile region files: other files that they name are never read, and their size is bounded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEMPLATE = json.dumps({"family": "border", "version": 1, "region": {"region": "$
 
 @pytest.fixture
 def sent(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> Callable[..., Any]:
-    """Sends a file to both doors; the answers must agree on whether it is taken. The import's answer."""
+    """Sends a file to both endpoints, which must agree on whether it is accepted. Returns the import's response."""
     client = client_of(people.owner)
 
     def send(data: bytes, **fields: Any) -> Any:
@@ -161,7 +161,7 @@ def test_a_file_that_decompresses_to_too_much_is_refused_with_the_limit(data: by
 
 
 def test_a_file_of_the_greatest_size_is_read_in_time(sent: Callable[..., Any]) -> None:
-    """As many corners as may be, in 20 MB of KML."""
+    """The maximum number of vertices, in 20 MB of KML."""
     ring = " ".join(f"{x / 10},{y / 10},{'0' * 40}" for x in range(19) for y in [*range(10), *range(9, -1, -1)])
     mark = "<Placemark><Polygon><outerBoundaryIs><LinearRing><coordinates>%s</coordinates></LinearRing></outerBoundaryIs></Polygon></Placemark>"
     data = ("<kml>" + (mark % ring) * (19_500_000 // len(mark % ring)) + "</kml>").encode()

@@ -1,4 +1,4 @@
-"""Regions: checked, used, brought in and taken out."""
+"""Regions: checks, use by queries, import and export."""
 
 import json
 from collections.abc import Callable

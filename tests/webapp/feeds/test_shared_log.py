@@ -1,4 +1,4 @@
-"""The log on shared storage: several processes append to one feed, whichever dies, at any time; a folder, and a real server of S3's protocol."""
+"""The log on shared storage: several processes append to one feed and may die at any time; a folder, and a real S3 server."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ while True:
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    """A store of S3's protocol."""
+    """A store with the S3 protocol."""
     server = ObjectStore(tmp_path_factory.mktemp("s3"))
     with server.running():
         yield server
@@ -93,13 +93,13 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
 
 @pytest.fixture
 def store(gateway: ObjectStore, tmp_path: Path) -> str:
-    """Its URL with a prefix of the test's own."""
+    """Its URL with a prefix for this test."""
     return gateway.url.replace("/log?", f"/{tmp_path.name}?")
 
 
 @pytest.fixture
 def shared(settings: Any, tmp_path: Path) -> str:
-    """All logs lie in a folder that is shared."""
+    """All logs are in a shared folder."""
     settings.VAR, settings.VEDETTE_LOG_STORE = tmp_path / "var", str(tmp_path / "shared")
     return str(settings.VEDETTE_LOG_STORE)
 
@@ -123,7 +123,7 @@ def test_a_shared_log_reads_like_a_local_log(kind: str, tmp_path: Path, store: s
     other = EventLog(tmp_path / "other", "city")
     assert shared.end == other.end == (0, None)
     for i in range(9):
-        # Large enough once to be put in groups of entities.
+        # Large enough to be grouped by entities.
         count = 70_000 if i == 5 else chance.randrange(1, 40)
         table = rows(*(chance.randrange(1000) for _ in range(count)), entity=f"e{i % 3}")
         assert shared.append(table, key=f"k{i}") == other.append(table, key=f"k{i}")
@@ -137,7 +137,7 @@ def test_a_shared_log_reads_like_a_local_log(kind: str, tmp_path: Path, store: s
     assert shared.ahead(shared.end[0] - 1, 100) is None
     span = shared.ahead(-1, 100_000)
     assert span is not None
-    # What an executor gets names the files: it has no database.
+    # An executor gets the names of the files: it has no database.
     there = pickle.loads(pickle.dumps(shared.address([span]))).open()
     for log in (shared, there):
         ours, theirs = (list(one.parts_between(0, shared.end[0], [[0, 1], [5]])) for one in (log, other))
@@ -187,7 +187,7 @@ def test_an_altered_or_missing_file_is_damage_until_it_is_restored(shared: str) 
 
 
 def test_rows_without_a_copy_in_the_store_are_given_up_and_counted(shared: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # As with large files, which readers do not compare as a whole.
+    # As for large files, which readers do not check as a whole.
     monkeypatch.setattr("engine.sources.shared_log.WHOLE_BYTES", 0)
     feed, log = a_feed(), event_log("city")
     feed_head_ensure(feed)
@@ -212,14 +212,14 @@ def test_rows_without_a_copy_in_the_store_are_given_up_and_counted(shared: str, 
 def test_an_unavailable_store_is_not_damage(gateway: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     once = fs.AwsStandardS3RetryStrategy(max_attempts=1)
     address = {"scheme": "http", "region": "us-east-1", "endpoint_override": f"127.0.0.1:{gateway.port}"}
-    # By itself the client tries for six seconds.
+    # By default the client retries for six seconds.
     system = fs.S3FileSystem(access_key=KEY, secret_key=gateway.password, retry_strategy=once, **address)
     log = SharedLog(DatabaseOrder(a_feed().name), Files(system, f"{BUCKET}/away"), "city")
     log.append(rows(1, 2))
     monkeypatch.setattr("engine.sources.store.TIMEOUT_S", 0.0)
     gateway.stop()
     try:
-        # LogDamaged is none: it would set the feed aside.
+        # Not LogDamaged, which would stop the feed.
         with pytest.raises(StoreAway):
             list(log.read())
     finally:
@@ -351,7 +351,7 @@ def test_two_ingest_processes_write_one_feed_through_repeated_kills(tmp_path: Pa
         for attempt, place in enumerate([*places, ""]):
             say(f"mortal {done['mortal']} {until} {place and f'{place}=kill@{1 + attempt % 2}'}")
             while (heard := hear())[0] != "ended":
-                # It goes on behind what was answered: the delivery that was under way is repeated with its key.
+                # It continues after the last response: the delivery that was under way is repeated with its key.
                 done[heard[0]] = int(heard[1]) + 1
             assert int(heard[1]) == (-signal.SIGKILL if place else 0)
         while done["steady"] < until:
@@ -376,7 +376,7 @@ def test_two_ingest_processes_write_one_feed_through_repeated_kills(tmp_path: Pa
 
 
 class ingests:
-    """A process that forks ingests: `say` starts one, `hear` gives the words of the next line that they write."""
+    """A process that forks ingests: `say` starts one, `hear` returns the words of the next line that they write."""
 
     def __init__(self, store: str) -> None:
         url = with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"])

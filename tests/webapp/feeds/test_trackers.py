@@ -1,4 +1,4 @@
-"""Trackers send to an address that holds the token: rows, dead letters, and who may."""
+"""Trackers send to an address with the token: rows, dead letters, and permissions."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ MOST_LIVES = 10
 
 
 def wait_for(fact: Callable[[], Any], what: str | Callable[[], str]) -> Any:
-    """What `fact` says as soon as it says anything."""
+    """The value of `fact` once it returns one."""
     end = time.monotonic() + WAIT_S
     while not (found := fact()):
         assert time.monotonic() < end, what if isinstance(what, str) else what()
@@ -31,12 +31,12 @@ def wait_for(fact: Callable[[], Any], what: str | Callable[[], str]) -> Any:
 
 
 def rows_of(feed: str) -> list[dict[str, Any]]:
-    """All that stands in the log."""
+    """All rows of the log."""
     return [row for table in event_log(feed).read() for row in table.to_pylist()]
 
 
 def begun(folder: Path, killed_at: Sequence[str], **environment: str) -> subprocess.Popen[bytes]:
-    """The process behind connectors, in `folder`; it dies at each of the failpoints once."""
+    """The connector process, in `folder`; it dies once at each of the failpoints."""
     (folder / "once").mkdir(exist_ok=True)
     given = {
         **os.environ,
@@ -53,7 +53,7 @@ def begun(folder: Path, killed_at: Sequence[str], **environment: str) -> subproc
 
 
 def run_through_kills(folder: Path, killed_at: Sequence[str], done: Callable[[int], Any], **environment: str) -> int:
-    """Starts the process in `folder` until it lives on and `done(lives)` says so. How many lives that took: each failpoint kills once."""
+    """Starts the process in `folder` until it survives and `done(lives)` is true. Returns the number of starts: each failpoint kills once."""
     said = folder / "connect.log"
     for lives in range(1, MOST_LIVES):
         child = begun(folder, killed_at, **environment)

@@ -1,4 +1,4 @@
-"""Connectors from the API to the log: set up, tested, run against real servers on loopback, killed, and refused."""
+"""Connectors from the API to the log: tested, set up, run against real servers on loopback, killed, and refused."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_receiver_is_tested_set_up_and_followed(people: SimpleNamespace, sea: 
 
 
 def test_records_without_places_are_guessed_for_a_planar_feed_too() -> None:
-    """Tag reports of RFID readers name no place: the guess has to fit the feed."""
+    """Tag reports of RFID readers have no position: the guess has to fit the feed."""
     record = {"epc": "3074257BF7194E4000001A85", "antenna": "Dock 1", "time": "2026-01-02T03:04:05Z", "received": 1}
     shown = services._meaning([record], {}, source_kinds()["mqtt"], Feed(name="dock", crs="planar", time="ms", lateness=0, columns={}))
     assert (shown["faults"], shown["reading"]["crs"], len(shown["rows"])) == ([], "plane", 1)
@@ -249,7 +249,7 @@ def numbered(tmp_path: Path) -> Path:
 
 
 class NumberedServer:
-    """Lines by their number; each client gets them from where it says, a few at a time."""
+    """A server of numbered lines; each client gets them from the number that it asks for, a few at a time."""
 
     def __init__(self, lines: list[bytes]) -> None:
         self.lines, self.asked = lines, list[int]()

@@ -1,4 +1,4 @@
-"""Kafka both ways, with a real broker and processes that are killed: rows come in exactly once, and a topic holds the answers that are stored."""
+"""Kafka in both directions, with a real broker and killed processes: rows arrive exactly once, and a topic holds the stored answers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def topic_of(broker: KafkaBroker, name: str, partitions: int) -> AdminClient:
 
 @contextmanager
 def connecting(var: Path, *killed_at: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The process behind connectors, which dies at failpoints if it does not end before."""
+    """The connector process, which dies at failpoints if it does not end before."""
     child = begun(var, killed_at)
     try:
         yield child
@@ -93,7 +93,7 @@ def test_a_topic_is_read_exactly_once_by_two_processes_through_kills_and_new_par
 
     send(range(12_000))
     connector_create(feed=feed, name="fleet", kind="kafka", settings={"servers": f"127.0.0.1:{broker.port}", "topic": "fleet"})
-    # The first has the rows of its second batch in the log and dies before it has said so; the other waits until then.
+    # The first has stored the rows of its second batch and dies before it records that; the other waits until then.
     with connecting(tmp_path, "ingest.after_append=kill@2") as first, connecting(tmp_path, "ingest.after_append=kill@2") as second:
         wait_for(lambda: first.poll() is not None or second.poll() is not None, "one of them is killed")
         admin.create_partitions([NewPartitions("fleet", 5)])["fleet"].result(END_S)
@@ -112,7 +112,7 @@ def test_a_topic_is_read_exactly_once_by_two_processes_through_kills_and_new_par
 
 
 def records_in(broker: KafkaBroker, topic: str, partitions: int) -> Records:
-    """All that stands in the topic: of each key its numbers and values, in their order."""
+    """The content of the topic: for each key its numbers and values, in order."""
     found: Records = {}
     for message in messages_of(client_of_broker(broker), topic, partitions):
         value = message.value()
@@ -121,7 +121,7 @@ def records_in(broker: KafkaBroker, topic: str, partitions: int) -> Records:
 
 
 def held(records: Records) -> dict[str, int | None]:
-    """What a consumer has that keeps the last record of each key."""
+    """The state of a consumer that keeps the last record of each key."""
     return {key.decode(): last[-1][1]["end"] for key, last in records.items() if last[-1][1] is not None}
 
 
@@ -164,7 +164,7 @@ def test_a_topic_holds_the_stored_answers_after_kills(
         die(child)
     assert held(records_in(broker, "answers", 2)) == stored(query)
 
-    # Away until changes have been forgotten, some of which took answers back: all that is stored comes again, what was retracted too.
+    # Away until changes, some of them retractions, have expired: all stored answers come again, and retracted ones without a value.
     for batch, rows in enumerate(batches[18:], 19):
         store(feed, rows, batch)
     Outbox.objects.update(created_at=timezone.now() - timedelta(days=30))

@@ -1,4 +1,4 @@
-"""The process of the connectors is killed while messages come: as much is stored, and as often, as each protocol's guarantee says."""
+"""The connector process is killed while messages arrive: each is stored as often as the protocol's guarantee says."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 NOW, FIRST = 1_767_348_000_000, 200_000_000
 PAUSE_S = 0.002
 AT_LEAST = 300
-"""Messages that come in the last life."""
+"""Messages that come after the last start."""
 KILLED_AT = ("ingest.after_append=kill@3",)
-"""The rows of the third delivery are in the log; neither does PostgreSQL know of them, nor is a message of them acknowledged."""
+"""The rows of the third delivery are in the log, but PostgreSQL does not know of them, and none of its messages is acknowledged."""
 
 
 @dataclass
 class Outside:
-    """The other side of a connector: `send` publishes a message, `owed` are those that must be in the log by now."""
+    """The other side of a connector: `send` publishes a message, `owed` are the messages that must be in the log by now."""
 
     kind: str
     settings: dict[str, Any]
@@ -86,7 +86,7 @@ def kafka(folder: Path) -> Iterator[Outside]:
 
 @contextmanager
 def ais(folder: Path) -> Iterator[Outside]:
-    """A receiver that we connect to. It repeats nothing: what it sends to a connection that lives on is owed."""
+    """A receiver to which we connect. It repeats nothing: only what it sends over a surviving connection is owed."""
     server = socket.create_server(("127.0.0.1", 0))
     peers: list[socket.socket] = []
     sent_to: dict[socket.socket, set[int]] = {}

@@ -1,4 +1,4 @@
-"""What protocols say of themselves comes in the reader's language."""
+"""Texts of the engine about protocols are in the reader's language."""
 
 from __future__ import annotations
 

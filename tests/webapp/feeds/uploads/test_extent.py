@@ -1,4 +1,4 @@
-"""Where the map of a feed made from a file opens."""
+"""The initial map view of a feed made from a file."""
 
 from __future__ import annotations
 

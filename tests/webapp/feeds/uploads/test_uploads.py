@@ -1,4 +1,4 @@
-"""A file on its way: sent in parts by the tus protocol, looked into by a caged process, and loaded exactly once."""
+"""Uploaded files: sent in parts by the tus protocol, inspected in a caged process, and loaded exactly once."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def loaded(client: APIClient, address: str, **more: Any) -> Any:
 
 
 def run(loads: Loads, upload: Upload, seconds: float = 60) -> Upload:
-    """Rounds until the upload is at rest."""
+    """Runs the loader until the upload has finished."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         loads.round()
@@ -201,7 +201,7 @@ def into(client: APIClient, address: str, reading: dict[str, Any], feed: str = "
 
 
 def test_a_second_file_is_read_like_the_first_and_old_rows_are_left_out(client: APIClient) -> None:
-    # The reader changed the guess for the first file: so the second is read.
+    # The reader changed the guess for the first file: the second is read in the same way.
     address = uploaded(client)
     chosen = client.post(f"{address}inspection", {"reading": {"zone": "Asia/Tokyo", "time": ["time"]}}, format="json").json()["reading"]
     chosen["attributes"] = [{"source": "speed", "name": "knots", "type": "float"}]
@@ -219,7 +219,7 @@ def test_a_second_file_is_read_like_the_first_and_old_rows_are_left_out(client: 
     assert into(client, address, found["reading"]).status_code == 201
     assert Feed.objects.count() == 1
     upload = run(Loads(), Upload.objects.get(name="later.csv"))
-    # Those of the last ten seconds are duplicates, and nothing older is stored again.
+    # Those of the last ten seconds are duplicates, and no older row is stored again.
     assert (upload.state, upload.late, upload.rows) == ("done", 9, 91)
     assert len(rows_of("boats")) == 3_091 and rows_of("boats")[-1]["knots"] == 3_079.0
 

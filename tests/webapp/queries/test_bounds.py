@@ -1,4 +1,4 @@
-"""What a query costs is bounded by counts, and what checking one costs does not hold up the others."""
+"""The cost of a query is bounded by counts, and checking one does not delay other requests."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_long_program_is_registered(people: SimpleNamespace, feed: Any, client
 
 @pytest.fixture
 def longest_pause() -> Iterator[Callable[[], float]]:
-    """How long another thread of this process was kept from running at most."""
+    """The longest time for which another thread of this process was blocked."""
     gaps, end = [0.0], threading.Event()
 
     def beat() -> None:
@@ -138,7 +138,7 @@ def test_the_number_of_listed_faults_is_limited(document: Any, people: SimpleNam
         answer = client.post(f"/api/v1/queries/{address}", body)
         assert 1 <= len(answer.json()["faults"]) <= 520
         assert len(answer.content) < 700_000
-    # It was 39 s when each of a million misspelt names was looked for.
+    # It took 39 s when suggestions were computed for each of a million misspelt names.
     assert time.thread_time() - before < 10.0
 
 

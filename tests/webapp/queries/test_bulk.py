@@ -1,4 +1,4 @@
-"""A file of regions becomes as many queries: in one step, once, and only for who may."""
+"""One query for each region of a file, in one step, once, and only for permitted users."""
 
 import json
 import time
@@ -216,7 +216,7 @@ def test_a_thousand_regions_are_registered_within_seconds(send: Callable[..., An
     assert answer.json()["registered"] == 1000 and Query.objects.count() == QueryVersion.objects.count() == 1000
     feed.refresh_from_db()
     assert feed.query_version == 1
-    # Of this process's own time, so that a busy machine says the same.
+    # In this process's CPU time, so that the load of the machine does not matter.
     assert seconds < 3
 
 

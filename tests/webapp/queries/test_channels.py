@@ -1,4 +1,4 @@
-"""Which channels carry a query's alerts, chosen with the query."""
+"""A query's channels, chosen with the query."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

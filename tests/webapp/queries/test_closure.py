@@ -1,4 +1,4 @@
-"""A constraint query for its editor: as document, as text, with what follows and with the cycle that nothing can satisfy."""
+"""The graph of a constraint query for its editor: from document and text, with implied constraints and unsatisfiable cycles."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Queries that derive from others: refused where they cannot, followed when those change, named before they are stranded."""
+"""Derived queries: refused if invalid, updated when their upstream queries change, and named before they are stopped."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def square(size: float) -> dict[str, Any]:
 
 
 def twice(derive: Any) -> dict[str, Any]:
-    """Two answers of another query one after the other."""
+    """A pattern of two answers of another query, one after the other."""
     return {
         "family": "composite",
         "version": 1,
@@ -161,7 +161,7 @@ def test_a_new_query_replaces_a_removed_one_of_the_same_name(people: SimpleNames
 
 
 def of_others(people: SimpleNamespace, feed: Feed, query: Query) -> Query:
-    """A query of a teammate alone that derives from the owner's."""
+    """A teammate's private query that derives from the owner's."""
     return query_register(
         owner=people.analyst, feed=feed, name="of the analyst", specification=twice({"came": {"query": str(query.pk), "kind": "in", "at": "end"}})
     )

@@ -1,4 +1,4 @@
-"""Every template of the gallery, filled as it is offered, passes the checker on every feed it suits, and finds what it says."""
+"""Every template of the gallery, with its default values, passes the checker on every suitable feed, and finds what its sentence says."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_template_for_positions_passes_the_checker_on_every_demo_feed_it_s
     for name in offered:
         specification = filled(name, place.feed, place.tags)
         check(specification, place.feed, place.regions)
-        # What jobs compile stands by itself.
+        # The program that a job compiles needs no other documents.
         ready = frozen(specification, place.regions)
         assert check(ready, place.feed, {}).outputs == tuple(gallery.templates()[name]["outputs"])
         assert named_regions(specification) <= set(place.regions)
@@ -97,7 +97,7 @@ def test_faults_of_values_name_the_parameter() -> None:
 
 
 def answers(name: str, rows: Iterable[dict[str, Any]], **values: Any) -> set[tuple[Any, ...]]:
-    """(kind, entities, start, end) of a filled template over rows of PLANE, worked out by the engine."""
+    """(kind, entities, start, end) of a filled template over rows of PLANE, computed by the engine."""
     specification = {**filled(name, PLANE, {"a": ()}, **values), "window": 60_000, "step": 1_000}
     query = RegisteredQuery("0", 1, check(frozen(specification, {"a": SQUARE}), PLANE, {}))
     evaluator = Evaluator.start(PLANE, [query])

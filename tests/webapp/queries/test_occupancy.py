@@ -1,4 +1,4 @@
-"""The count over time by the API: the stepped line that a page draws over the region."""
+"""The count over time in the API: the stepped line that a page draws over the region."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

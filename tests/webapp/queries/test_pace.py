@@ -1,4 +1,4 @@
-"""The newest rows, which show at what pace a feed's rows come: read once for many questions, and never while the feed is locked."""
+"""The newest rows, from which the arrival rate of a feed is estimated: read once for many requests, and never while the feed is locked."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ def pairs(seconds: int = 90) -> dict[str, Any]:
 
 
 class Reading:
-    """Reads rows as the page does, and remembers of which feeds; `clock` is a time that tests set."""
+    """Reads rows as the page does, and records of which feeds; tests set `clock`."""
 
     def __init__(self) -> None:
         self.feeds: list[str] = []

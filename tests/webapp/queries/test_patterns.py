@@ -1,4 +1,4 @@
-"""A pattern for its editor: as tree, in words, with the leaves that set off its evaluation."""
+"""A pattern for its editor: as a tree, as text, with the leaves that trigger its evaluation."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

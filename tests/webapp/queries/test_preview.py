@@ -1,4 +1,4 @@
-"""Previews: the engine's own answer on the newest part of the log, in a process that can be killed."""
+"""Previews: the engine's answers on the newest part of the log, in a process that can be killed."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -105,7 +105,7 @@ def test_one_user_cannot_use_all_preview_slots(
 
 
 def detections_of(event: str, query: str, kind: str) -> dict[str, Any]:
-    """One event after the other of what another query answers."""
+    """A pattern of two answers of another query, one after the other."""
     return {
         "family": "composite",
         "version": 1,

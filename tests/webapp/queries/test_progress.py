@@ -1,4 +1,4 @@
-"""Half-finished motion patterns by the API: the engine's own steps on the newest part of the log."""
+"""Partial matches of motion patterns in the API: the engine's steps on the newest part of the log."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -32,7 +32,7 @@ def walk(entity: str, *points: tuple[int, float]) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def tour(people: SimpleNamespace, region: Any, received: Callable[..., None]) -> Any:
-    """A tour of three squares: one has made it, one is half way, one has not begun."""
+    """A tour of three squares: one entity has completed it, one is half way, one has not begun."""
     from webapp.queries.services import query_register
 
     rows = walk("all", (1000, 5), (3000, 25), (5000, 45)) + walk("half", (2000, 25), (4000, 5), (6000, 45)) + walk("none", (6000, 99))
@@ -72,7 +72,7 @@ def test_one_entity_is_compared_with_all_others_where_scores_decide(people: Simp
 
 @pytest.fixture
 def asked_of_log(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Whose rows were read from the log, question by question; None: everybody's."""
+    """The entities whose rows were read from the log, by request; None: all."""
     found: list[Any] = []
     whole = EventLog.tail
 

@@ -1,4 +1,4 @@
-"""Queries: registered, edited, removed; versions that follow one another; faults that point."""
+"""Queries: registration, edits and removal; consecutive versions; faults with pointers."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -329,13 +329,13 @@ def test_a_query_that_would_keep_too_many_events_is_refused_with_the_figure(
 
 
 def test_registering_asks_the_database_few_times(feed: Any, client_of: Any, people: Any) -> None:
-    """Hundreds are registered one by one: what is known already, or not needed, is not asked for. The answer is what a GET gives."""
+    """Hundreds are registered one by one: nothing is read that is known already or not needed. The response equals that of a GET."""
     client = client_of(people.owner)
     body = {"feed": "yard", "name": "first", "specification": BORDER, "alert_kinds": ["in"]}
     assert client.post("/api/v1/queries/", body).status_code == 201
     with CaptureQueriesContext(connection) as asked:
         made = client.post("/api/v1/queries/", {**body, "name": "second"})
-    # Within a test's own transaction the one of the change and its entry is a savepoint: two statements that a server does not send.
+    # Within a test's transaction, the one of the change and its audit entry is a savepoint: two statements that a server does not send.
     assert len(asked) <= 17, [one["sql"][:80] for one in asked.captured_queries]
     assert made.json() == client.get(f"/api/v1/queries/{made.json()['id']}/").json()
 

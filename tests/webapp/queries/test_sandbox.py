@@ -1,4 +1,4 @@
-"""Trying a rule program: every fluent with the rule of each edge, in a process that can be killed; and templates over the API."""
+"""The sandbox of rule programs: each fluent with the rule of each edge, in a process that can be killed; and templates in the API."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_an_empty_log_has_no_lanes(people: SimpleNamespace, client_of: Callable[
 def test_faults_are_reported_before_anything_runs(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     answer = ask(client)
-    # There is no region `square` yet: the fault has its place in the program.
+    # There is no region `square` yet: the fault points into the program.
     assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/program"
     assert answer.json()["faults"][0]["message"].startswith("line 4, column ")
     other = ask(client, specification={"family": "border", "ranges": {"speed": [0, 1]}})
@@ -181,7 +181,7 @@ def test_a_template_can_be_filled_in_and_registered(people: SimpleNamespace, fee
     made = client.post("/api/v1/queries/", {"feed": "yard", "name": "stops", "specification": specification, "alert_kinds": ["stoppedInside"]})
     assert made.status_code == 201, made.content
     query = Query.objects.get(name="stops")
-    # What the job compiles has the region's own document; the query follows the region when it changes.
+    # The program that a job compiles contains the region's document; the query is updated when the region changes.
     assert QueryVersion.objects.get(query=query).specification["areas"]["area"]["type"] == "Polygon"
     assert [region.name for region in query.regions.all()] == ["square"]
     edited = {**specification, "program": specification["program"].replace("Speed < 2", "Speed < 3")}
@@ -207,7 +207,7 @@ def test_regions_named_only_in_the_program_text_belong_to_the_query(people: Simp
     region = Region.objects.get(name="square")
     assert client.patch(f"/api/v1/regions/{region.pk}/", {"name": "plaza"}).status_code == 200
     query.refresh_from_db()
-    # The text goes on calling it by its old name.
+    # The text still uses its old name.
     assert query.specification["areas"] == {"square": {"region": "plaza"}} and query.specification["program"] == PROGRAM
 
 

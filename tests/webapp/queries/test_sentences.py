@@ -1,4 +1,4 @@
-"""Sentences that read a query back."""
+"""Sentences that describe queries."""
 
 from typing import Any
 
@@ -137,7 +137,7 @@ def bank(name: str) -> dict[str, Any]:
                 ],
                 "horizon": "PT1H",
             },
-            # Time added up takes part in no order.
+            # Accumulated time has no place in the order.
             "Every 10 seconds, finds whatever was in yard, then was in gate, all in the last hour, and was in town for at least 20 minutes "
             "in all in the last 30 minutes (a report counts for 1 minute), and was outside A for no time at all in the last 5 minutes.",
         ),

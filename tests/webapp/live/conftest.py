@@ -1,4 +1,4 @@
-"""A feed with two queries, and the publisher's part in permissions. Read before the settings are: fixtures import what needs them."""
+"""A feed with two queries, and the publisher's notification of permissions. Imported before settings are fixtures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def no_connection_left() -> AsyncIterator[None]:
 
 @pytest.fixture
 async def passing_on(world: SimpleNamespace) -> AsyncIterator[None]:
-    """Passes on to sockets that permissions changed, as the publisher does."""
+    """Notifies sockets of changed permissions, as the publisher does."""
     from channels.layers import get_channel_layer
     from django.db import connections
 
@@ -49,7 +49,7 @@ async def passing_on(world: SimpleNamespace) -> AsyncIterator[None]:
 
 @pytest.fixture
 def world(people: SimpleNamespace, feed: Any, query: Any) -> SimpleNamespace:
-    """A feed with two queries: `query` of the team and `private` of its owner alone."""
+    """A feed with two queries: `query` of the team, and the owner's `private`."""
     from webapp.detections.partitions import partitions_ensure, span_of
     from webapp.queries.services import query_register
 

@@ -1,4 +1,4 @@
-"""Browsers' pages as far as the live socket knows them, and answers as the sink and the publisher bring them."""
+"""Browser pages as clients of the live socket, and answers as the sink and the publisher send them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def session_of(user: Any) -> str:
 
 
 class Page:
-    """A browser's page: its socket and the state it has put together from frames."""
+    """A browser's page: its socket and the state that it has built from frames."""
 
     def __init__(self, socket: WebsocketCommunicator, session: str = "") -> None:
         self.socket, self.session = socket, session
@@ -45,7 +45,7 @@ class Page:
         await self.socket.send_to(text_data=json.dumps({"feed": "yard", **frame}))
 
     async def hear(self, kind: str | None = None) -> dict[str, Any]:
-        """The next frame (of this kind), taken in."""
+        """The next frame (of this type), applied to the state."""
         while True:
             frame = json.loads(await self.socket.receive_from(timeout=5))
             self.frames.append(frame)
@@ -111,7 +111,7 @@ def store(feed: Any, query: Query, entity: str, start: int, end: int | None = No
 
 
 async def publish(feed: Any, after: int) -> int:
-    """Sends the outbox after a number to the group, as the publisher does; the last number."""
+    """Sends the outbox after a number to the group, as the publisher does; returns the last number."""
     chunks = await run(chunks_after)(feed_id=feed.pk, seq=after, limit=100)
     await get_channel_layer().group_send(group(feed.pk), {"type": "feed.changes", "feed": "yard", "chunks": chunks})
     return int(chunks[-1]["seq"]) if chunks else after

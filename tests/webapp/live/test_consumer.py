@@ -98,7 +98,7 @@ async def test_lost_messages_are_read_again_and_repeated_ones_skipped(world: Sim
 
 
 async def test_changes_between_joining_and_the_snapshot_are_sent_once(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The publisher sends while the snapshot is being read: the message waits in the channel and its known part is left out."""
+    """The publisher sends while the snapshot is being read: the message waits in the channel, and its known part is skipped."""
     real = consumers.selectors.snapshot
 
     def slow(**asked: Any) -> Any:
@@ -189,7 +189,7 @@ async def test_the_state_of_the_feed_comes_with_the_subscription_and_later(world
 
 
 async def test_changes_that_were_not_published_are_read_after_the_second_status(world: SimpleNamespace) -> None:
-    """The last ones, which no later number shows to be missing: the publisher may have begun after them, or the channel layer dropped them."""
+    """The last ones, which no later number shows to be missing: the publisher may have started after them, or the channel layer dropped them."""
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
         await reader.hear("status")

@@ -1,4 +1,4 @@
-"""The client of docs/api.md, run as it stands against the real web server and publisher."""
+"""The client of docs/api.md, run unchanged against the real web server and publisher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The channel layer of Redis: one message for all sockets of a process, a bound for each, and on again after Redis was away."""
+"""The Redis channel layer: one message for all sockets of a process, a bound for each, and recovery after an outage of Redis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages to pages: nothing that daphne would refuse to send."""
+"""Messages to pages stay below the size that daphne refuses to send."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The publisher carries every outbox row in order, and what moved; it survives whatever it talks to."""
+"""The publisher sends every outbox row in order, and positions; it survives outages of everything that it uses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
 
 class Reader:
-    """Someone in the feed's group."""
+    """A member of the feed's group."""
 
     def __init__(self, feed: int) -> None:
         self.layer = get_channel_layer()
@@ -33,7 +33,7 @@ class Reader:
         async_to_sync(self.layer.group_add)(group(feed), self.name)
 
     def all(self, kind: str) -> list[dict[str, Any]]:
-        """The messages of that type that have come."""
+        """The messages of that type that have arrived."""
 
         async def receive() -> list[dict[str, Any]]:
             found = []

@@ -1,4 +1,4 @@
-"""The live socket as it is served: the real web server and publisher, over the network."""
+"""The live socket with the real web server and publisher, over the network."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from webapp.platform.postgres import with_database
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
 CONNECTION_AGE_S = 1
-"""Of the publisher's connection: it is replaced several times while a test runs."""
+"""The maximum age of the publisher's connection: it is replaced several times while a test runs."""
 
 
 TRIES = 3
-"""The server gives the closing handshake a second; a client that is slower than that drops the error that came before the close."""
+"""The server waits a second for the closing handshake; a slower client loses the error that came before the close."""
 
 
 class Served:
@@ -120,7 +120,7 @@ def hear(socket: ClientConnection, kind: str) -> dict[str, Any]:
 
 
 def closed(socket: ClientConnection, seconds: float = 10.0) -> int:
-    """The code that the server closes the socket with."""
+    """The code with which the server closes the socket."""
     give_up = time.monotonic() + seconds
     try:
         while True:
@@ -131,7 +131,7 @@ def closed(socket: ClientConnection, seconds: float = 10.0) -> int:
 
 
 def refusal(socket: ClientConnection) -> tuple[str | None, int]:
-    """The error that the server says before it closes the socket, null if the client dropped it, and the code it closes it with."""
+    """The error that the server sends before it closes the socket (null if the client dropped it), and the close code."""
     said = None
     with contextlib.suppress(ConnectionClosed):
         said = hear(socket, "error")["code"]
@@ -139,7 +139,7 @@ def refusal(socket: ClientConnection) -> tuple[str | None, int]:
 
 
 def open_all(served: Served, sessions: list[str], opened: ExitStack) -> list[ClientConnection]:
-    """Twenty sockets of each session, opened at the same time, each with its snapshot."""
+    """Twenty sockets for each session, opened concurrently, each with its snapshot."""
 
     def open_one(session: str) -> ClientConnection:
         socket = opened.enter_context(served.socket(session))
@@ -182,7 +182,7 @@ def test_frames_too_long_or_too_frequent_close_the_socket_with_a_code(served: Se
 
 
 def test_idle_sockets_stay_open(served: Served, people: SimpleNamespace, feed: Any) -> None:
-    """Redis was read with the same limit of five seconds as it was asked to wait: without a publisher all sockets were lost again and again."""
+    """The read timeout of Redis used to equal its blocking time of five seconds: without a publisher all sockets were lost repeatedly."""
     session = session_of(people.viewer)
     with ExitStack() as opened:
         served.children[1].send_signal(signal.SIGSTOP)
@@ -203,7 +203,7 @@ def test_a_stopping_server_closes_sockets_with_service_restart(
         opened.callback(ending.close)
         ending.wait()
         sockets = open_all(ending, [session_of(people.owner)], opened)
-        # At once: daphne still knows the requests that became sockets.
+        # Immediately, while daphne still lists the requests that became sockets.
         ending.children[0].terminate()
         assert [closed(socket) for socket in sockets] == [4503] * 20
         ending.children[0].wait(timeout=20)
@@ -215,7 +215,7 @@ NUMBERS: list[Any] = [10**400, -(2**70), 1.5, True, "7", [1], float("nan"), "\x0
 
 
 def test_no_frame_crashes_the_socket_or_leaks_a_slot(served: Served, people: SimpleNamespace, feed: Any) -> None:
-    """Each of these ended the socket with a traceback, and after twenty of them its user was locked out."""
+    """Each of these used to end the socket with a traceback, and after twenty of them its user was locked out."""
     session = session_of(people.viewer)
     strange = [{"feed": name} for name in NAMES] + [{name: number} for number in NUMBERS for name in ("since", "from", "queries", "bbox")]
     strange += [{"bbox": [0, 0, 1, number]} for number in NUMBERS] + [{"queries": [number]} for number in NUMBERS]
@@ -256,17 +256,17 @@ def test_pages_of_other_origins_are_refused(served: Served, people: SimpleNamesp
 
 SMALL = 10
 HEAD_S = 3.0
-"""How long a busy server may take to answer a request's head."""
+"""How long a busy server may take to answer after a request's head."""
 
 
 def posted(served: Served, path: str, size: int, **headers: str) -> tuple[int, int]:
-    """The answer's status to a body of zeros, and how many bytes of it had been taken when it came."""
+    """The status of the response to a body of zeros, and how many bytes of it had been read by then."""
     with socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection:
         lines = {"Host": f"127.0.0.1:{served.port}", "Content-Length": str(size), "Content-Type": "application/json", **headers}
         head = f"POST {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "\r\n"
         connection.sendall(head.encode())
         sent = 0
-        # A server that reads a body first does not answer to its head alone, however long it has.
+        # A server that reads the body first never answers after the head alone.
         timeout_s = HEAD_S if size > SMALL else 0
         while sent < size and not select.select([connection], [], [], 0 if sent else timeout_s)[0]:
             try:

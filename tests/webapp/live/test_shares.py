@@ -1,4 +1,4 @@
-"""Links to a live view: read-only, of one feed, until they expire or are revoked, and nothing else of the site."""
+"""Links to a live view: read-only, of one feed, until they expire or are revoked, and no access to anything else."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def shared(world: SimpleNamespace, **more: Any) -> NewShare:
 
 
 def socket_of(new: NewShare, client: Client | None = None) -> dict[str, str]:
-    """Where the page behind the link has its socket, and the session that it is opened in."""
+    """The socket address of the page behind the link, and the session in which it is opened."""
     browser = client or Client()
     address = page_of(browser, f"/shared/#{new.text}")
     return {"path": f"/ws{address}", "session": browser.cookies[settings.SESSION_COOKIE_NAME].value}
@@ -58,7 +58,7 @@ def test_a_shared_link_opens_only_the_page_of_its_feed(world: SimpleNamespace) -
     client = Client()
     text = shared(world).text
     for answer in (client.get("/shared/"), opened(client, f"/shared/#{text}")):
-        # Without any Referer browsers would send `Origin: null` with the form, which is refused.
+        # Without a Referer browsers would send `Origin: null` with the form, which is refused.
         assert answer.headers["Referrer-Policy"] == "same-origin" and answer.headers["Cache-Control"] == "no-store"
         assert answer.headers["X-Robots-Tag"] == "noindex" and answer.status_code == 200
     assert text not in answer.content.decode() and text.partition(":")[0] not in str(dict(client.session))

@@ -1,4 +1,4 @@
-"""Who may open the live socket and stay: permissions, sessions, origins."""
+"""Who may open the live socket and keep it: permissions, sessions, origins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True), pyt
 
 @pytest.fixture(autouse=True)
 def application(transactional_db: None) -> Any:
-    """The server's entry, loaded before there is a loop."""
+    """The server's application, loaded before there is an event loop."""
     return server_entry()
 
 
@@ -158,7 +158,7 @@ async def test_only_our_own_pages_may_open_a_socket(origin: str | None, world: S
 
 
 async def refused(socket: WebsocketCommunicator, code: str, close: int) -> None:
-    """All that the socket ever says is one error that names what is wanted."""
+    """The socket only sends one error that says what is needed."""
     assert (await socket.connect(timeout=5))[0]
     frame = json.loads(await socket.receive_from(timeout=5))
     assert (frame["type"], frame["code"]) == ("error", code)

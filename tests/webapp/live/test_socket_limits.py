@@ -1,4 +1,4 @@
-"""What a client may send and hold open."""
+"""Limits on what a client may send and keep open."""
 
 from __future__ import annotations
 

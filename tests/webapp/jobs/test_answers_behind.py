@@ -1,4 +1,4 @@
-"""From an answer of answers down to the rows, as the page asks for it."""
+"""From a derived answer through upstream answers down to rows, as the page requests them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ BEEN = {
 
 @pytest.fixture
 def graph(people: SimpleNamespace, feed: Feed) -> dict[str, Query]:
-    """gate <- visit <- been; the gate is the owner's alone, the others are the team's."""
+    """gate <- visit <- been; the gate is private to the owner, the others belong to the team."""
     made = {"gate": query_register(owner=people.owner, feed=feed, name="gate", specification=BORDER)}
     for name, document in {"visit": VISIT, "been": BEEN}.items():
         made[name] = query_register(owner=people.owner, feed=feed, name=name, specification=document, team=people.harbour)

@@ -1,4 +1,4 @@
-"""An audit calls exact what is exact, and names what is not."""
+"""An audit reports exact data as exact, and names every deviation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0
 
 @pytest.fixture
 def processed(tmp_path: Path, settings: Any) -> Feed:
-    """A feed of which 40 rows are processed: one entity that goes in and out, a duplicate, a late row."""
+    """A feed with 40 processed rows: one entity that enters and leaves, a duplicate, a late row."""
     settings.EVENT_LOG_ROOT = tmp_path / "log"
     feed = a_feed("yard", lateness=5)
     feed_head_ensure(feed)
@@ -73,7 +73,7 @@ def test_a_counter_that_does_not_add_up_is_named(processed: Feed) -> None:
 
 
 def test_a_database_without_tables_is_reported_with_the_remedy(owner_url: str) -> None:
-    """As every command: the server's own first database has none."""
+    """As for every command: the server's default database has no tables."""
     environment = {**os.environ, "DATABASE_URL": with_database(owner_url, "postgres")}
     done = subprocess.run([sys.executable, "manage.py", "audit", "yard"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""A backup of an instance that goes on working is one moment of it: restored elsewhere, it is exact and goes on."""
+"""A backup of a running instance is consistent: restored elsewhere, it is exact and continues."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def processor_of(feed: Feed, epoch: int) -> FeedProcessor:
 
 
 class Stream(threading.Thread):
-    """Rows come in, are processed and compacted, until `stopping` is set."""
+    """Rows arrive, are processed and compacted, until `stopping` is set."""
 
     def __init__(self, feed: Feed) -> None:
         super().__init__(daemon=True)
@@ -78,13 +78,13 @@ def test_a_running_instance_is_restored_elsewhere_exactly(
     began, dump = stream.rounds, backup.dump
 
     def late(*arguments: Any) -> None:
-        """The database is read when rows have come in, were processed and compacted since the log was looked at."""
+        """The database is read after rows have arrived and were processed and compacted since the log was listed."""
         while stream.rounds < began + 6 and stream.is_alive():
             stream.join(0.05)
         dump(*arguments)
 
     def slowly(folder: Path) -> Any:
-        """Between two folders of the log a segment could move from one to the other: it is merged by one compaction and removed by the next."""
+        """Between listing two folders of the log a segment could move: one compaction merges it, and the next removes it."""
         found, until = list_segments(folder), time.monotonic() + 3.0
         while folder.name == "history" and stream.rounds < began + 11 and stream.is_alive() and time.monotonic() < until:
             stream.join(0.05)
@@ -122,7 +122,7 @@ def test_a_running_instance_is_restored_elsewhere_exactly(
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.REGTYPE])
 def test_an_archive_with_paths_outside_its_folder_is_refused(kind: bytes, tmp_path: Path) -> None:
-    """Without Python's filter for archives, which 3.11.2 has not."""
+    """Without Python's filter for archives, which 3.11.2 lacks."""
     member = tarfile.TarInfo("../outside" if kind == tarfile.REGTYPE else "inside")
     member.type, member.linkname = kind, "/etc/passwd"
     with tarfile.open(tmp_path / "made-up.tar", "w") as archive:

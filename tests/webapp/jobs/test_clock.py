@@ -1,4 +1,4 @@
-"""A clock set back: afterwards all that is stored is what it would be if the wrong rows had never come."""
+"""A clock that was set back: afterwards everything stored is as if the wrong rows had never come."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_removing_wrong_rows_leaves_the_state_without_them(
     assert feed_audit(feed=feed).faults == []
     assert DeadLetter.objects.filter(reason="late").count() == corrected[1]["late"]
     assert [letter.row["t"] for letter in DeadLetter.objects.filter(reason="future").order_by("id")] == [FAR, FAR + 7]
-    # The same rows without the wrong ones, on a feed of their own.
+    # The same rows without the wrong ones, on another feed.
     other = a_feed("other", lateness=5)
     feed_head_ensure(other)
     IngestCounter.objects.create(feed=other)

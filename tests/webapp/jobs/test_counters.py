@@ -1,4 +1,4 @@
-"""The counters that a feed shows add up at any moment, whichever is ahead: ingest or the job."""
+"""The counters of a feed add up at any moment, whether ingest or the job is ahead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the driver of a job makes of a feed that cannot go on."""
+"""How a job's driver handles a feed that cannot continue."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_feed_moved_to_another_job_ends_without_the_others(feed: Any) -> None:
 
 
 class OpenedRun:
-    """A feed's run that is taken up."""
+    """A run of a feed that is started."""
 
     processor = SimpleNamespace(head=SimpleNamespace(last_seq=7))
 
@@ -86,7 +86,7 @@ class OpenedRun:
 
 
 def test_a_feed_that_returns_starts_after_its_former_run_ended(feed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given to another job and back before this one noticed: it took that for a newer start of itself, and ended."""
+    """Moved to another job and back before this one noticed: it used to take that for a newer start of itself, and ended."""
     driver, former = driver_of(feed, Fenced("epoch 0"))
     feed_place(feed=feed, job=Job.objects.create(name="quay"))
     job = Job.objects.get(name="main")

@@ -1,4 +1,4 @@
-"""A job belongs to feeds: who may not change all of them does not stop it. Teams have jobs of their own, for their own feeds."""
+"""Jobs of teams: only users who may change all feeds of a job may stop it, and a team's feeds have their own job."""
 
 from __future__ import annotations
 

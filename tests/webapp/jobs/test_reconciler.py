@@ -28,7 +28,7 @@ STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); 
 CHILD = "import os, time; os.setsid(); time.sleep(600)"
 WITH_CHILD = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', '{CHILD}']); time.sleep(600)"
 HEEDS = "import signal; signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM]); "
-"""What the real program does once it can heed signals."""
+"""What the real program does once it handles signals."""
 FAILS = "raise SystemExit('no such region')"
 
 
@@ -42,7 +42,7 @@ def nothing_left() -> Iterator[None]:
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Chooses what is started as the job."""
+    """Sets the program that is started as the job."""
 
     def choose(code: str) -> None:
         monkeypatch.setattr(processes, "job_command", lambda name, epoch: [sys.executable, "-c", HEEDS + code])
@@ -53,7 +53,7 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
-    """Lets the reconciler's time pass."""
+    """Advances the reconciler's clock."""
     passed = timedelta()
     real = timezone.now
 
@@ -70,7 +70,7 @@ def the_job() -> Job:
 
 
 def running_job() -> Job:
-    """The job started and saying that it lives."""
+    """The job, started and with heartbeats."""
     reconcile(owner="a")
     job = the_job()
     services.job_claim(name="main", epoch=job.epoch, pid=job.pid, pgid=job.pid, pid_started=0.0, host=processes.hostname())
@@ -83,7 +83,7 @@ def alive() -> list[int]:
 
 
 def ended(pid: int, seconds: float = 5) -> bool:
-    """Whether the child `pid` ends within so long."""
+    """Whether the child `pid` ends within this time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
@@ -144,7 +144,7 @@ def test_two_reconcilers_at_once_start_one_process(program: Callable[[str], None
 
 
 def test_a_start_whose_transaction_is_lost_is_an_orphan_and_may_not_claim(program: Callable[[str], None]) -> None:
-    """The worker dies after it started the process and before it could say so."""
+    """The worker dies after it started the process and before it recorded that."""
     with pytest.raises(RuntimeError), transaction.atomic():
         reconcile(owner="a")
         raise RuntimeError("killed")
@@ -217,7 +217,7 @@ def test_only_failures_within_the_span_are_counted(program: Callable[[str], None
 
 
 def test_a_start_that_is_stopped_at_once_is_not_a_failure(program: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The real program, which needs seconds until it heeds signals."""
+    """The real program, which needs seconds until it handles signals."""
     monkeypatch.undo()
     monkeypatch.setenv("DATABASE_URL", with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"]))
     reconcile(owner="a")
@@ -267,7 +267,7 @@ def test_a_job_without_heartbeats_is_suspected_and_then_replaced(program: Callab
 
 
 def test_a_slow_start_on_a_busy_machine_is_not_killed(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
-    """It has not said yet that the job is its own. Ended like a silent job, it would be started again and again, and never get further."""
+    """It has not claimed the job yet. Ended like a silent job, it would be started again and again without getting further."""
     reconcile(owner="a")
     pid = the_job().pid
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""A database that needs too long for what a batch found: it is stored in smaller parts, and nothing is lost or stored twice."""
+"""If the database needs too long for a batch, the batch is stored in smaller parts, and nothing is lost or stored twice."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SLOWLY = sink._STATE.replace("WHERE weight = 1", "WHERE weight = 1 AND pg_sleep(
 
 @pytest.fixture(params=["a statement", "all together"])
 def limit(settings: Any, request: pytest.FixtureRequest) -> Iterator[None]:
-    """A second, for a statement or for all of a transaction that come before another."""
+    """Delays by a second a statement, or all statements of a transaction before another."""
     settings.VEDETTE_STORE_SECONDS = 1
     if request.param == "a statement":
         limit_statements(1)

@@ -1,4 +1,4 @@
-"""A feed that stands still while rows wait says so on its page, with the reason, once; and says when it goes on."""
+"""A stalled feed with waiting rows is reported on its page once, with the reason; and so is the end of the stall."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def waiting(feed: Feed, received: Callable[..., None], log_form: str) -> Feed:
 
 
 def _came(feed: Feed, at: datetime) -> None:
-    """As if its rows had come then."""
+    """As if its rows had arrived then."""
     LogSegment.objects.update(ordered_at=at)
     for segment in list_segments(log_of(feed).live):
         os.utime(segment.path, (at.timestamp(), at.timestamp()))
@@ -69,7 +69,7 @@ def test_the_reason_of_a_stall_is_shown(waiting: Feed, job: dict[str, Any], reas
 
 def test_damage_of_a_log_is_given_as_the_reason_of_a_stall(waiting: Feed, settings: Any) -> None:
     (segment,) = log_of(waiting).segments()
-    # Of a segment on shared storage the store's folder is left out.
+    # For a segment on shared storage, without the store's folder.
     (Path(settings.VEDETTE_LOG_STORE) / segment.path).write_bytes(b"")
     with pytest.raises(RuntimeError) as damage:
         list(log_of(waiting).read())

@@ -1,4 +1,4 @@
-"""Who is evaluated when: a feed as soon as its log has grown, whatever the others do."""
+"""A feed is evaluated as soon as its log has grown, whatever the other feeds do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from webapp.supervisor.driver import FeedRun, JobDriver
 
 
 class Run:
-    """A feed that has `batches` left; a batch is done when `may_end` is set."""
+    """A feed with `batches` left; a batch ends when `may_end` is set."""
 
     def __init__(self, batches: int, may_end: threading.Event) -> None:
         self.batches, self.may_end = batches, may_end
@@ -49,7 +49,7 @@ def test_feeds_do_not_wait_for_batches_of_others() -> None:
 
 
 def test_a_feed_is_due_as_soon_as_its_log_has_grown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not only when the log itself is looked into, once a second."""
+    """Not only at the regular check of the log, once a second."""
     monkeypatch.setattr(jobs_driver, "SURE_S", 1e9)
     log = EventLog(tmp_path, "plane")
     log.live.mkdir(parents=True, exist_ok=True)

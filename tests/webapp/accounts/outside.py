@@ -1,4 +1,4 @@
-"""What a log-in needs of the world outside, as real programs on loopback: a provider of OpenID Connect, a mail server, an authenticator app."""
+"""Outside services that a log-in needs, as real programs on loopback: an OpenID Connect provider, a mail server, an authenticator app."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from webapp.platform.node import npm_command
 
 
 class _Inbox:
-    """Takes every mail; says so when `held` is not set."""
+    """Accepts every mail; acknowledges it only while `held` is not set."""
 
     def __init__(self, held: threading.Event) -> None:
         self.mails: list[EmailMessage] = []
@@ -46,7 +46,7 @@ class _Inbox:
 
 @contextmanager
 def mail_server(held: threading.Event | None = None) -> Iterator[tuple[int, list[EmailMessage]]]:
-    """The port of an SMTP server, and the mails it gets. While `held` is set it has a mail and does not say so."""
+    """The port of an SMTP server, and the mails that it received. While `held` is set it does not acknowledge."""
     reservation = PortReservation()
     reservation.release()
     inbox = _Inbox(held or threading.Event())
@@ -60,7 +60,7 @@ def mail_server(held: threading.Event | None = None) -> Iterator[tuple[int, list
 
 @contextmanager
 def identity_provider() -> Iterator[str]:
-    """The issuer's address of a running provider (`frontend/dev/identity_provider.mjs`)."""
+    """The issuer URL of a running provider (`frontend/dev/identity_provider.mjs`)."""
     reservation = PortReservation()
     reservation.release()
     _, environment = npm_command()
@@ -92,7 +92,7 @@ class _KeepRedirects(urllib.request.HTTPRedirectHandler):
 
 
 def consent(address: str, name: str) -> str:
-    """What a person does at the provider who comes with `address`: logs in as `name`, agrees. The address they are sent back to."""
+    """What a person does at the provider who arrives at `address`: logs in as `name`, consents. Returns the redirect address."""
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()), _KeepRedirects())
     provider = urllib.parse.urlsplit(address).netloc
     body = None
@@ -113,7 +113,7 @@ def consent(address: str, name: str) -> str:
 
 
 def code_of_app(secret: str, steps: int = 0) -> str:
-    """What an authenticator app shows (RFC 6238) for the secret, `steps` times 30 seconds from now."""
+    """The code of an authenticator app (RFC 6238) for the secret, `steps` times 30 seconds from now."""
     counter = struct.pack(">Q", int(time.time()) // 30 + steps)
     digest = hmac.digest(base64.b32decode(secret), counter, "sha1")
     offset = digest[-1] & 15

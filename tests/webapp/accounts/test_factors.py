@@ -1,4 +1,4 @@
-"""Second factors and sessions: an authenticator app, recovery codes, who is logged in where. Passkeys: tests/browser/test_log_in.py."""
+"""Second factors and sessions: an authenticator app, recovery codes, the list of sessions. Passkeys: tests/browser/test_log_in.py."""
 
 import re
 import time
@@ -27,13 +27,13 @@ def is_in(client: Client) -> bool:
 
 
 def set_up_app(client: Client) -> str:
-    """Sets the app up in a session whose password was confirmed; the app's secret."""
+    """Sets the app up in a session whose password was confirmed; returns the app's secret."""
     assert client.get("/account/security/app/").status_code == 302, "the password is asked for first"
     client.post("/account/confirm/", {"password": client.password})  # type: ignore[attr-defined]
     page = client.get("/account/security/app/").content.decode()
     found = re.search(r'id="secret" readonly value="(\w+)"', page)
     assert found is not None
-    # A code is good for 30 seconds, which may end while it is on its way: the second one has all of them.
+    # A code is valid for 30 seconds, which may end on the way: the second attempt has all of them.
     assert 302 in [client.post("/account/security/app/", {"code": code_of_app(found[1])}).status_code for _ in range(2)]
     return found[1]
 
@@ -51,7 +51,7 @@ def test_an_account_with_an_authenticator_needs_more_than_the_password(owner: Cl
     answer = other.post("/login/?next=/feeds/", {"username": "owner", "password": "owner has a password"})
     assert answer["Location"].startswith("/login/second-factor/") and not is_in(other)
     assert other.post("/login/second-factor/", {"code": "000000"}).status_code == 200 and not is_in(other)
-    # The code of these 30 seconds set the app up, and no code is good twice: forget that it was used.
+    # The code of these 30 seconds was used to set the app up, and no code works twice: forget that it was used.
     cache.clear()
     other.post("/login/second-factor/", {"code": code_of_app(secret)})
     assert is_in(other)

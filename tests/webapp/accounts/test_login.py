@@ -1,4 +1,4 @@
-"""Logging in and out, and what stands before it."""
+"""Logging in and out, and what works without a log-in."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

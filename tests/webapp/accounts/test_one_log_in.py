@@ -22,7 +22,7 @@ def redis_is_away(settings: Any) -> None:
     reservation = next_free_port(6400)
     reservation.release()
     settings.CACHES = {"default": {"BACKEND": "webapp.config.cache.SharedCache", "LOCATION": f"redis://127.0.0.1:{reservation.port}/0"}}
-    # The memory of this process, which other tests have counted in.
+    # The cache in this process's memory, in which other tests have counted too.
     cache.clear()
 
 

@@ -1,4 +1,4 @@
-"""Which passwords are refused, beside those that are short, common or numbers."""
+"""Which passwords are refused, besides short, common and numeric ones."""
 
 from __future__ import annotations
 

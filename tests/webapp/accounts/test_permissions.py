@@ -1,4 +1,4 @@
-"""Who sees and who changes what."""
+"""Who may see and who may change an object."""
 
 from types import SimpleNamespace
 from typing import Any

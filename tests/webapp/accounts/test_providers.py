@@ -41,7 +41,7 @@ def client() -> Client:
 
 
 def go(client: Client, provider: str, name: str, **more: str) -> Any:
-    """Logs in at the provider as `name`; what Vedette answers to the way back."""
+    """Logs in at the provider as `name`; returns Vedette's response to the callback."""
     began = client.post(f"/login/with/{provider}/?{urllib.parse.urlencode(more)}")
     found = re.search(r'content="0;url=([^"]+)"', began.content.decode())
     assert found is not None, began.content

@@ -1,4 +1,4 @@
-"""How much one user and one team may have and send; each refusal says which quota it was."""
+"""Quotas of users and teams on objects and rates; each refusal names the quota."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MADE: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.fixture
 def client(people: SimpleNamespace, query: Any, client_of: Callable[..., APIClient]) -> APIClient:
-    """The owner's, who is an operator of the harbour team too, and has one feed, one region of five vertices and one query."""
+    """The owner's client, an operator of the harbour team, with one feed, one region of five vertices and one query."""
     Membership.objects.create(user=people.owner, team=people.harbour, role="operator")
     return client_of(people.owner)
 

@@ -1,4 +1,4 @@
-"""Teams and people: who may invite, change roles, remove and transfer, and what becomes of what someone owns."""
+"""Teams and people: who may invite, change roles, remove and transfer, and who inherits a removed member's objects."""
 
 import re
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def path_of(answer: Any) -> str:
 
 
 def refused(client: APIClient, team: str, people: SimpleNamespace) -> list[int]:
-    """What comes of everything that changes a team."""
+    """The responses to all requests that change a team."""
     member = f"{team}members/{people.viewer.pk}/"
     return [
         invite(client, team).status_code,
@@ -54,7 +54,7 @@ def test_members_see_their_team_and_only_its_admins_change_it(team: str, people:
         client = client_of(getattr(people, name))
         shown = client.get(team).json()
         assert {member["name"] for member in shown["members"]} == set(Role.values) and not shown["manageable"]
-        # Removing oneself is leaving: everybody may.
+        # Removing oneself is leaving, which everybody may.
         wanted = [403] * 5 if name != "viewer" else [403, 403, 403, 204, 404]
         assert refused(client, team, people) == wanted, name
     stranger = client_of(people.stranger)

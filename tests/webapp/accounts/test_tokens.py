@@ -1,4 +1,4 @@
-"""Tokens: made once, kept as a digest, good for their scopes until they end."""
+"""Tokens: shown once, stored as a digest, valid for their scopes until they end."""
 
 from collections.abc import Callable
 from datetime import timedelta

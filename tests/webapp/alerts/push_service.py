@@ -1,4 +1,4 @@
-"""A push service on loopback (RFC 8030) that takes messages of one sender alone (VAPID, RFC 8292), and browsers that decrypt them (RFC 8291)."""
+"""A push service on loopback (RFC 8030) that accepts one sender (VAPID, RFC 8292), and browsers that decrypt its messages (RFC 8291)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def point_of(key: ec.EllipticCurvePublicKey) -> bytes:
 
 
 class Browser:
-    """Its keys, and the messages that its push service brought it, decrypted as they come."""
+    """A browser: its keys, and the messages that its push service delivered, decrypted on arrival."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -54,7 +54,7 @@ class Browser:
         return " ".join(self.keys.values())
 
     def decrypt(self, body: bytes) -> bytes:
-        """RFC 8188 with the keys of RFC 8291, of one record, step by step as they are written there."""
+        """RFC 8188 with the keys of RFC 8291, for one record, step by step as written there."""
         salt, size, length = body[:16], int.from_bytes(body[16:20], "big"), body[20]
         sender, record = body[21 : 21 + length], body[21 + length :]
         assert len(record) <= size and len(body) <= MOST_BYTES
@@ -70,7 +70,7 @@ class Browser:
 
 
 class PushService:
-    """Takes what is signed by `sender` (its public key as browsers subscribe with it), and keeps it for the browsers that it knows."""
+    """Accepts messages signed by `sender` (its public key in the browsers' subscriptions), and keeps them for known browsers."""
 
     def __init__(self, sender: str) -> None:
         self.sender = sender
@@ -104,7 +104,7 @@ class PushService:
         return self.origin + browser.path
 
     def take(self, path: str, headers: Mapping[str, str], body: bytes) -> int:
-        """The status: 201 for what was taken."""
+        """The status: 201 if accepted."""
         if path not in self.browsers:
             return 410
         if not self.is_of_sender(headers.get("authorization", "")):

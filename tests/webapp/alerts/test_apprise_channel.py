@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 @contextmanager
 def chat(status: int = 200, location: str | None = None) -> Iterator[SimpleNamespace]:
-    """A server of messages on loopback; `heard` has (path, body) of each."""
+    """A message server on loopback; `heard` has (path, body) of each request."""
     heard: list[tuple[str, str]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -44,7 +44,7 @@ def chat(status: int = 200, location: str | None = None) -> Iterator[SimpleNames
             self.wfile.write(b"{}")
 
         def log_message(self, *_arguments: Any) -> None:
-            """Quiet."""
+            """No log output."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -90,7 +90,7 @@ def test_a_service_that_refuses_is_tried_again_and_its_key_is_not_in_the_log(que
 
 @contextmanager
 def endless() -> Iterator[int]:
-    """The port of a server whose answers have no end."""
+    """The port of a server with endless responses."""
 
     def answer(listener: socket.socket) -> None:
         with suppress(OSError):
@@ -111,11 +111,11 @@ import resource, subprocess, sys
 subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
-"""From a small process: a child's greatest memory includes what its parent had when it was made."""
+"""From a small process: a child's peak memory includes that of its parent at the fork."""
 
 
 def test_memory_for_an_endless_response_is_bounded() -> None:
-    """As many messages are sent at once as there are threads: each of them has a part of the machine."""
+    """As many messages are sent concurrently as there are threads: each gets a share of the machine."""
     with endless() as port:
         message = {
             "url": f"mmost://127.0.0.1:{port}/keykeykeykeykeykeykeykey",

@@ -1,4 +1,4 @@
-"""Alerts to a topic of a real broker: acknowledged, under a key that stays, to addresses that messages may go to."""
+"""Alerts to a topic of a real broker: acknowledged, under a stable key, only to permitted addresses."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_all_messages_of_an_alert_have_one_key(query: Query, people: SimpleNames
         admin = AdminClient(servers)
         admin.create_topics([NewTopic("alerts", 1, 1)])["alerts"].result(END_S)
         for _ in range(2):
-            # The second: as after a crash between the broker's word and the note of it.
+            # The second time, as after a crash between the broker's acknowledgement and its recording.
             Delivery.objects.update(sent_at=None)
             deliver_again(channel)
         consumer = Consumer({**servers, "group.id": "test"})

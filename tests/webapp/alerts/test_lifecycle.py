@@ -1,4 +1,4 @@
-"""Alerts: opened and ended by answers, whatever the batches; handled by people; published to everybody through the outbox."""
+"""Alerts: opened and ended by answers, in any batches; handled by people; published through the outbox."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 
 def stored(key: bytes, query: Query, kind: str, entities: list[str], start: int, end: int | None, weight: int = 1) -> StoredFact:
-    """What the sink reports of an answer that was not there before."""
+    """The sink's report of a new answer."""
     return StoredFact(key, query.pk, 1, kind, entities, None, start, end, weight, new=True)
 
 
@@ -86,7 +86,7 @@ def interval(query: Query, end: int | None, weight: int = 1) -> StoredFact:
 
 @pytest.fixture
 def fluent(query: Query) -> Query:
-    """A query that answers with intervals."""
+    """A query with intervals as answers."""
     Query.objects.filter(pk=query.pk).update(family="calculus", alert_kinds=["near"])
     return Query.objects.get(pk=query.pk)
 

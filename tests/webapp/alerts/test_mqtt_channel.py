@@ -1,4 +1,4 @@
-"""Alerts to a topic of a real broker: acknowledged by it, under an id that stays, to addresses that messages may go to."""
+"""Alerts to a topic of a real broker: acknowledged by it, with a stable id, only to permitted addresses."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Quiet hours, digests, and one message for what belongs together: decided by times alone, each alert in one message of a channel."""
+"""Quiet hours, digests and grouping: decided only by times, each alert in one message of a channel."""
 
 import json
 from collections.abc import Callable
@@ -66,7 +66,7 @@ def desk(people: SimpleNamespace) -> Channel:
 
 
 def alert(query: Query, entity: str, minute: float, severity: str = "low") -> None:
-    """An alert that is opened and planned so many minutes after noon."""
+    """An alert that is opened and scheduled this many minutes after noon."""
     record(query, crossing(query, "in", entity, int(minute * 1000)))
     at = NOON + timedelta(minutes=minute)
     Alert.objects.filter(planned_at=None).update(opened_at=at, severity=severity)
@@ -74,7 +74,7 @@ def alert(query: Query, entity: str, minute: float, severity: str = "low") -> No
 
 
 def sent(channel: Channel, minute: float) -> list[tuple[str, list[str]]]:
-    """The messages that are made by then, each with the entities of its alerts."""
+    """The messages created by then, each with the entities of its alerts."""
     deliveries_prepare(NOON + timedelta(minutes=minute))
     bodies = [json.loads(one.body) for one in channel.deliveries.order_by("id")]
     return [(body["type"].removeprefix("alerts."), [entity for alert in body["data"]["alerts"] for entity in alert["entities"]]) for body in bodies]
@@ -108,7 +108,7 @@ class TestPlanned:
             alert(query, f"e{minute}", minute)
             sent(desk, minute)
         assert Delivery.objects.count() == 4
-        # What is beyond that waits, and goes together.
+        # Alerts beyond the limit wait, and are sent together.
         sent(desk, 62)
         assert Delivery.objects.count() == 8
         sizes = [len(json.loads(one.body)["data"]["alerts"]) for one in Delivery.objects.order_by("id")]

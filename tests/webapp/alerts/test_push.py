@@ -1,4 +1,4 @@
-"""Alerts to browsers: signed for a push service, encrypted for the browser, to addresses that messages may go to, until the browser ends it."""
+"""Alerts to browsers: signed for a push service, encrypted for the browser, only to permitted addresses, until the browser unsubscribes."""
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -58,7 +58,7 @@ def test_an_alert_reaches_a_browser_encrypted_and_signed(
     )
     assert headers["topic"] == sent.webhook_id.hex and headers["urgency"] == "normal" and sent.sent_at is not None
 
-    # Many in one message: it is cut to what a push service takes.
+    # Many alerts in one message: it is cut to the size that a push service accepts.
     Channel.objects.update(per_minute=1)
     record(query, *(crossing(query, "in", f"{'ж' * 400}{n}", n) for n in range(20)))
     Alert.objects.update(severity="critical")
@@ -114,7 +114,7 @@ def test_a_browser_is_one_channel_of_one_person_who_may_be_a_viewer(
     assert subscribe(viewer, service, service.subscribe(), team=people.harbour.pk).status_code == 400
     assert viewer.patch(f"/api/v1/channels/{first}/", {"public": True}, format="json").status_code == 400
     assert viewer.patch(f"/api/v1/channels/{first}/", {"url": "https://example.org/x"}, format="json").status_code == 400
-    # Another person logs in at the same browser and subscribes: it shows the first one's alerts no more.
+    # Another person logs in and subscribes in the same browser: it no longer shows the first one's alerts.
     other = subscribe(client_of(people.owner), service, browser).json()["id"]
     assert list(Channel.objects.values_list("pk", "owner__username")) == [(other, people.owner.username)]
     for _ in range(MOST_BROWSERS):

@@ -1,4 +1,4 @@
-"""The words for messages that did not leave."""
+"""The explanations of failed deliveries."""
 
 from __future__ import annotations
 

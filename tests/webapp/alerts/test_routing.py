@@ -24,7 +24,7 @@ Given = dict[str, Any]
 
 
 def quiet(owner: Any, name: str = "desk", **fields: Any) -> Channel:
-    """A channel that carries nothing by itself."""
+    """A channel that carries no alerts without a rule."""
     return channel_create(owner=owner, name=name, url="https://hooks.example.org/x", all_queries=False, **fields)
 
 
@@ -70,7 +70,7 @@ def test_a_rule_matches_alerts_by_its_conditions(
         (("22:00", "06:00", []), "2026-11-23T03:59", True),
         (("22:00", "06:00", []), "2026-11-23T04:00", False),
         (("22:00", "06:00", []), "2026-11-23T20:00", True),
-        # The night that begins on Sunday in Athens is still on early on Monday; that of Monday is not Sunday's.
+        # The night that begins on Sunday in Athens lasts into Monday morning; Monday's night is another one.
         (("22:00", "06:00", [6]), "2026-11-23T01:00", True),
         (("22:00", "06:00", [6]), "2026-11-23T21:00", False),
         ((None, None, [0]), "2026-11-22T22:30", True),
@@ -110,7 +110,7 @@ def test_a_message_names_the_rule_that_sent_it(query: Query, people: SimpleNames
 
 
 def escalating(query: Query, people: SimpleNamespace) -> datetime:
-    """An alert that goes to one channel at once and after ten minutes again, then to a chief; when it was opened."""
+    """An alert that goes to one channel at once and after ten minutes again, then to a chief; returns when it was opened."""
     desk = quiet(people.owner)
     rule_save(user=people.owner, name="at once", channels=[desk])
     rule_save(user=people.owner, name="again", channels=[desk, quiet(people.owner, "chief")], after_minutes=10)

@@ -1,4 +1,4 @@
-"""Shifts from iCalendar files: who is on call gets what a rule sends to the shift, at the moment at which it comes."""
+"""Shifts from iCalendar files: a rule sends to those who are on call at the time of sending."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -63,7 +63,7 @@ def test_invalid_calendars_are_refused_or_empty(data: bytes) -> None:
 
 
 def test_an_event_with_thousands_of_people_is_refused_before_its_expansion() -> None:
-    """80 kB that repeat every day became 50 MB of names."""
+    """80 kB of daily recurrences used to expand to 50 MB of names."""
     event = "BEGIN:VEVENT\nUID:1\nDTSTART:20261123T080000Z\nDTEND:20261123T160000Z\nRRULE:FREQ=DAILY\nSUMMARY:{}\nEND:VEVENT\n"
     for names in (",".join(f"n{n}" for n in range(51)), " and ".join(f"n{n}" for n in range(5_000))):
         found = run({"zone": "UTC", "now": NOW.isoformat()}, f"BEGIN:VCALENDAR\nVERSION:2.0\n{event.format(names)}END:VCALENDAR\n".encode())
@@ -71,7 +71,7 @@ def test_an_event_with_thousands_of_people_is_refused_before_its_expansion() -> 
 
 
 def calendar(*turns: tuple[datetime, datetime, str]) -> str:
-    """A calendar of these spans and titles."""
+    """A calendar with these spans and titles."""
     stamp = "%Y%m%dT%H%M%SZ"
     events = [
         f"BEGIN:VEVENT\nUID:{i}\nDTSTART:{a.strftime(stamp)}\nDTEND:{b.strftime(stamp)}\nSUMMARY:{who}\nEND:VEVENT\n"
@@ -153,7 +153,7 @@ def test_owners_are_warned_once_in_time_of_uncovered_days(
     assert said_at(now + 60 * day) == said_at(now + 61 * day) == ("ends", 1)
     assert "ends on" in mailoutbox[0].subject and mailoutbox[0].to == ["owner@example.org"]
     assert said_at(now + 90 * day) == ("ended", 2)
-    # Another calendar: nothing is wrong with it but a gap, in nine days.
+    # Another calendar, whose only fault is a gap in nine days.
     shift_save(user=people.owner, shift=shift, calendar=calendar((now, now + 9 * day, "owner"), (now + 20 * day, now + 80 * day, "owner")))
     assert said_at(now + day) == ("", 2)
     assert said_at(now + 10 * day) == ("gap", 3)
@@ -161,7 +161,7 @@ def test_owners_are_warned_once_in_time_of_uncovered_days(
     assert shown["warning"] == ""
     Turn.objects.all().delete()
     assert "ended" in client_of(people.owner).get("/api/v1/shifts/").json()["results"][0]["warning"]
-    # Without a mail server the page alone says it; the mail goes when there is one.
+    # Without a mail server only the page warns; the mail is sent when there is one.
     settings.EMAIL_GIVEN = False
     assert said_at(now + 10 * day) == ("ended", 3)
     settings.EMAIL_GIVEN = True

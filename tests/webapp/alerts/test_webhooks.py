@@ -1,4 +1,4 @@
-"""Webhooks: signed, sent only where they may go, again until they arrive, each with one id."""
+"""Webhooks: signed, sent only to permitted addresses, retried until they arrive, each with one id."""
 
 import hmac
 import json
@@ -28,7 +28,7 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 class Receiver:
-    """A receiver on loopback that keeps what it gets and answers as it is set up to."""
+    """A receiver on loopback that stores requests and answers as configured."""
 
     def __init__(self) -> None:
         self.got: list[tuple[dict[str, str], bytes]] = []
@@ -346,7 +346,7 @@ def test_failed_deliveries_are_sent_as_soon_as_the_receiver_is_back(query: Query
 
 
 def test_a_rejected_message_keeps_its_retry_schedule(query: Query, channel: Channel, receiver: Receiver) -> None:
-    """Others that arrive do not use up its attempts."""
+    """Other messages that arrive do not use up its attempts."""
     receiver.statuses = [400]
     record(query, *(crossing(query, "in", entity, 10) for entity in "abc"))
     assert (deliver(), Delivery.objects.get(sent_at=None).attempts) == (3, 1)
@@ -454,7 +454,7 @@ def test_a_channel_shows_its_secret_once_and_refuses_a_private_address_when_it_s
     assert made["secret"].startswith("whsec_")
     shown = client.get(f"/api/v1/channels/{made['id']}/").json()
     assert "secret" not in shown and made["secret"] not in str(shown)
-    # Its name leads elsewhere since it was saved.
+    # Its name has been pointed elsewhere since it was saved.
     Channel.objects.filter(pk=made["id"]).update(url="https://127.0.0.1/hook")
     answer = client.post(f"/api/v1/channels/{made['id']}/test").json()
     assert answer["ok"] is False and "public" in answer["error"]

@@ -216,7 +216,7 @@ CHANGES: dict[str, tuple[str, dict[str, Any], str]] = {
 
 @pytest.fixture
 def as_owner(transactional_db: None) -> Iterator[Callable[[str], None]]:
-    """Runs a statement as the role that owns the tables; what it added to `audit_entry` goes at the end."""
+    """Runs a statement as the role that owns the tables; rows that it added to `audit_entry` are removed at the end."""
     url = with_database(os.environ.get("DATABASE_OWNER_URL", os.environ["DATABASE_URL"]), connection.settings_dict["NAME"])
     owner = psycopg2.connect(url)
     owner.autocommit = True
@@ -246,7 +246,7 @@ AT_THE_END = "AFTER INSERT ON audit_entry DEFERRABLE INITIALLY DEFERRED FOR EACH
 def test_a_change_and_its_entry_are_stored_together_or_not_at_all(
     as_owner: Callable[[str], None], people: SimpleNamespace, feed: Any, client_of: Clients, when: str
 ) -> None:
-    """The database refuses the entry, or both when they are to last."""
+    """The database refuses the entry at once, or both at the commit."""
     client = client_of(people.root)
     client.raise_request_exception = False
     if when == "at once":
@@ -284,7 +284,7 @@ def test_no_entry_holds_the_secret_of_a_link(people: SimpleNamespace, feed: Any,
     given = {"username": "newcomer", "password": "a phrase of its own"}
     page = page_of(client, f"/login/invitation/#{secret}")
     assert client.post(page, given, format="multipart").status_code == 302
-    # A tracker's token stands in its address, whatever is wrong with what it sends.
+    # A tracker's token is in its address, even if the rest of the request is invalid.
     token = token_create(user=people.owner, name="van", scopes=[Scope.INGEST]).text
     assert client.post(f"/api/v1/track/nowhere/{token}", {}).status_code == 404
     assert client.post(f"/api/v1/track/yard/{token}x", {}).status_code == 401

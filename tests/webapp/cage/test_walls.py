@@ -1,4 +1,4 @@
-"""What a caged process cannot do, tried from inside by a program that wants to."""
+"""What a caged process cannot do, tried from inside by a hostile program."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(request, data):
     if request.get("allocate"):
         bytearray(request["allocate"])
     if request.get("whisper"):
-        # It answers and goes on: with a word of the process that waits, and an answer to the next request.
+        # It appends to its answer what the waiting process would write, and an answer to the next request.
         os.write(1, b'{"mine": 1}\\n' + request["whisper"].encode())
         os._exit(0)
     if request.get("raise limits"):
@@ -101,7 +101,7 @@ WALLED = not confinement.gaps()
 
 
 def start_of(kind: str) -> subprocess.Popen[bytes]:
-    """A child of this kind, with the program that tries."""
+    """A child of this kind, running the hostile program."""
     return subprocess.Popen(
         [sys.executable, "-c", TRIES, kind],
         stdin=subprocess.PIPE,
@@ -114,12 +114,12 @@ def start_of(kind: str) -> subprocess.Popen[bytes]:
 
 
 def ask(kind: str, *requests: dict[str, Any], seconds: float = 20, memory: int = 1 << 30) -> tuple[list[dict[str, Any]], int]:
-    """The answers of a child of this kind that is asked one after the other, and the exit status of the last request."""
+    """The answers of a child of this kind to consecutive requests, and the exit status of the last request."""
     process = start_of(kind)
     assert process.stdin is not None and process.stdout is not None
     answers, status = [], 0
     with process, process.stdin:
-        # Standard input stays open meanwhile: it is the child's lease.
+        # Standard input stays open meanwhile: the child ends when it is closed.
         for one in requests:
             process.stdout.readline()
             process.stdin.write(Work("tries", one, seconds, memory, read=[one["folder"]]).message())
@@ -153,7 +153,7 @@ def test_a_child_reaches_only_its_input(kind: str, request_of: dict[str, Any]) -
 
 
 def test_without_kernel_support_a_parser_opens_no_file_and_no_socket(request_of: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its limits alone, as on a system that has neither Landlock nor seccomp."""
+    """Only its limits, as on a system with neither Landlock nor seccomp."""
     without = "from webapp.cage import kernel\nkernel.restricts_files = kernel.refuses_calls = lambda: False\n"
     monkeypatch.setitem(globals(), "TRIES", without + TRIES)
     (answer,), _ = ask("parsers", request_of)
@@ -218,7 +218,7 @@ def test_a_child_cannot_raise_its_limits(kind: str, request_of: dict[str, Any]) 
 
 @pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
 def test_after_a_crash_the_next_request_has_another_memory_layout(kind: str, request_of: dict[str, Any]) -> None:
-    """Or where things lie could be guessed, crash by crash."""
+    """Otherwise addresses could be guessed, crash by crash."""
     process = start_of(kind)
     with process:
         assert process.stdin is not None and process.stdout is not None
@@ -240,7 +240,7 @@ def test_a_fork_that_does_not_end_cannot_reach_the_next_request(kind: str, reque
 
 
 def test_all_kernels_of_the_engine_are_loaded_before_a_request() -> None:
-    """A fork may not write beside them, which numba tries when a module is loaded."""
+    """A fork may not write cached kernels beside the modules, which numba tries when a module is loaded."""
     program = """
 import sys
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Who keeps a connection to the database, and who gives it back."""
+"""Which threads keep their database connection, and which return it."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
 @pytest.fixture
 def thread() -> Iterator[ThreadPoolExecutor]:
-    """One that lasts, as those of jobs, publisher and ingest do."""
+    """A long-lived thread, like those of jobs, publisher and ingest."""
     with ThreadPoolExecutor(1) as pool:
         yield pool
         pool.submit(connections.close_all).result()
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def backend() -> int:
-    """The server's process behind this thread's connection, as work that begins finds it."""
+    """The server process of this thread's connection, as new work finds it."""
     close_old_connections()
     return backend_now()
 
@@ -56,7 +56,7 @@ def sessions() -> set[int]:
 
 
 def comes_down_to(allowed: set[int]) -> bool:
-    """Whether soon no other connection is left: the server's processes end a moment after their clients."""
+    """Whether soon no other connection is left: server processes end a moment after their clients."""
     give_up = time.monotonic() + 10
     while not sessions() <= allowed:
         if time.monotonic() > give_up:
@@ -66,7 +66,7 @@ def comes_down_to(allowed: set[int]) -> bool:
 
 
 def test_a_connection_notices_within_seconds_that_the_network_is_gone() -> None:
-    """Through the kernel: it alone knows what came back."""
+    """Asks the kernel, which alone knows what was acknowledged."""
     connection.ensure_connection()
     with socket.socket(fileno=os.dup(connection.connection.fileno())) as raw:
         assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 20_000
@@ -100,14 +100,14 @@ def test_a_connection_is_returned_only_outside_transactions(thread: ThreadPoolEx
 
 @pytest.fixture
 def application() -> Any:
-    """The server's entry, loaded before there is a loop."""
+    """The server's application, loaded before there is an event loop."""
     return server_entry()
 
 
 @pytest.fixture
 def idle_connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[IdleConnections]:
     """As in a web server: one connection is kept."""
-    # This thread's own is another.
+    # This thread has another one.
     backend_now()
     monkeypatch.setattr(IDLE_CONNECTIONS, "limit", 1)
     yield IDLE_CONNECTIONS

@@ -1,4 +1,4 @@
-"""What each role may do in the database: the application's cannot change the schema or rewrite the audit log, the reader's sees no secrets."""
+"""Permissions of the database roles: the application cannot change the schema or rewrite the audit log, the reader sees no secrets."""
 
 from __future__ import annotations
 

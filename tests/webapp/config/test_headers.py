@@ -1,4 +1,4 @@
-"""Headers on every answer, settings that are safe, pages that come with their data."""
+"""Security headers on every response, safe settings, pages that contain their data."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the process's log and the lines of the audit log look like to programs that collect them."""
+"""The format of the process log and of the audit log's lines, for log collectors."""
 
 from __future__ import annotations
 

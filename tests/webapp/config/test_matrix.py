@@ -1,4 +1,4 @@
-"""Every address of the site, asked by everybody: the matrix fails when an address is not listed here.
+"""Every address of the site, requested by every kind of user: the matrix fails if an address is not listed here.
 
 `OWNED` addresses belong to an object: who reaches it is in `test_permission_matrix.py`.
 """
@@ -15,20 +15,20 @@ from rest_framework.test import APIClient
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 OPEN = {"healthz", "account_logout", "shared", "shared-view", "shared-plan", "acknowledge", "acknowledge-message", "api-push-renewal"}
-"""No log-in needed: they give nothing away."""
+"""No log-in needed: they reveal nothing."""
 LOG_IN = {
     "account_login", "account_signup", "account_inactive", "mfa_authenticate", "mfa_login_webauthn", "account_reset_password",
     "account_reset_password_done", "account_reset_password_from_key", "account_reset_password_from_key_done", "openid_connect_login",
     "openid_connect_callback", "socialaccount_login_cancelled", "socialaccount_login_error", "socialaccount_signup",
     "invitation", "invitation-answer", "password-key",
 }  # fmt: skip
-"""Below /login/: before and while someone logs in."""
+"""Below /login/: before and during a log-in."""
 OWN_ACCOUNT = {
     "account_reauthenticate", "mfa_reauthenticate", "mfa_reauthenticate_webauthn", "account_change_password", "account_set_password", "mfa_index",
     "mfa_activate_totp", "mfa_deactivate_totp", "mfa_view_recovery_codes", "mfa_generate_recovery_codes", "mfa_download_recovery_codes",
     "mfa_list_webauthn", "mfa_add_webauthn", "mfa_edit_webauthn", "mfa_remove_webauthn", "socialaccount_connections", "usersessions_list",
 }  # fmt: skip
-"""Below /account/: pages about how one's own account is protected."""
+"""Below /account/: pages about the protection of the user's account."""
 ADMIN = {"admin-login", "admin-password"}
 """Beside Django's admin; tested in tests/webapp/accounts/test_one_log_in.py."""
 PAGES = {"live", "queries", "query-new", "alerts", "alert-numbers", "regions", "feeds", "feed-new", "account", "audit", "teams"}

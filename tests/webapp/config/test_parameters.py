@@ -1,4 +1,4 @@
-"""Parameters that an address does not know are refused, all together, each with the one that was meant."""
+"""Unknown parameters are refused, all together, each with a suggestion."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Who reaches what: every address of an object x method x person x how the object is shared, against the rule written down a second time here.
+"""Who reaches what: every address of an object x method x user x sharing, compared with a second implementation of the rule here.
 
 `test_matrix.py` keeps the list of addresses complete; this file takes it from there, so no address can be left out.
 """
@@ -85,11 +85,11 @@ class World:
     client_of: Callable[..., APIClient]
 
     def __post_init__(self) -> None:
-        # Logged in once each: that takes longer than most requests.
+        # Logged in once each, as that takes longer than most requests.
         self.clients = {actor: self.client_of(getattr(self.people, actor)) for actor in ACTORS}
 
     def share(self, sharing: str) -> None:
-        """Feed and all things in it are shared so."""
+        """The feed and everything in it have this sharing."""
         team = {"team": self.people.harbour, "foreign": self.people.elsewhere}.get(sharing)
         for model in (Feed, Region, Query, Channel, SavedView, Mute, Upload, RoutingRule, Shift):
             model.objects.update(owner=self.people.owner, team=team, public=sharing == "public")
@@ -131,7 +131,7 @@ def world(people: SimpleNamespace, feed: Any, region: Any, query: Any, client_of
 
 
 def expected(name: str, method: str, actor: str, sharing: str) -> set[int]:
-    """What the answer must be; an empty set: anything but a refusal or a failure of the server."""
+    """The expected status; an empty set: anything but a refusal or a server error."""
     if not sees(actor, sharing):
         return {404}
     if (method != "GET" or name in FOR_EDITORS) and not edits(actor, sharing, kind_of(name)):
@@ -141,7 +141,7 @@ def expected(name: str, method: str, actor: str, sharing: str) -> set[int]:
 
 @pytest.mark.parametrize("name", sorted(OWNED))
 def test_exactly_the_permitted_users_reach_an_object(name: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Test messages need no network here: who may send one is asked.
+    # Test messages need no network here: only the permission to send one is tested.
     monkeypatch.setattr("webapp.alerts.webhooks.send", lambda *args, **options: None, raising=False)
     wrong = []
     for sharing in SHARINGS:
@@ -164,7 +164,7 @@ def test_exactly_the_permitted_users_reach_the_page_of_an_object(name: str, worl
         assert ask(client_of(None), "GET", address_of(name, world.things)) in (302, 404), (sharing, "nobody")
         for actor in ACTORS:
             status = ask(world.clients[actor], "GET", address_of(name, world.things))
-            # The plan's image is not there, for any user.
+            # The plan has no image, for any user.
             wanted = {404} if name == "feed-plan" or not sees(actor, sharing) else {200}
             assert status in wanted, (sharing, actor)
 

@@ -1,4 +1,4 @@
-"""Secrets in the database are of no use without the keys; keys can be changed; a key that does not fit is reported before anything starts."""
+"""Secrets in the database are useless without the keys; keys can be changed; a key that does not fit is reported before anything starts."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_rotation_rewrites_values_of_an_older_cipher(channel: Any, authenticat
 
 
 def test_altered_values_and_values_of_another_key_are_rejected(settings: Any) -> None:
-    """AES-256-GCM says so itself: 11.3.2 of OWASP ASVS 5."""
+    """AES-256-GCM detects it: 11.3.2 of OWASP ASVS 5."""
     settings.SECRETS_KEYS = [OLD]
     sealed = seal("a secret of a channel")
     assert len(sealed) > 5 + (12 + 16 + 21) * 4 / 3 - 1, "nonce, text and tag"

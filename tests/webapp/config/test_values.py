@@ -1,4 +1,4 @@
-"""Every parameter of every list and read, with values that are none: refused with 400 or taken as nothing, never a fault of the server.
+"""Every parameter of every GET, with invalid values: refused with 400 or ignored, never a server error.
 
 Addresses and their parameters are those of the OpenAPI document: a new one is in this test by itself.
 """
@@ -22,7 +22,7 @@ STRANGE = [
     NUL, "abc", "9" * 30, "-1", "1.5", "nan", "%", "-9223372036854775808", "9223372036854775806", "1,abc", ",,", "0,0,nan,1", "1,1,0,0",
     "cD1hYmM=", "cD05OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk=",
 ]  # fmt: skip
-"""The two that look like nothing are cursors (base64) whose places are `abc` and a number of 26 digits."""
+"""The two random-looking ones are cursors (base64) with the positions `abc` and a number of 26 digits."""
 
 
 def reads() -> Iterator[tuple[str, set[str]]]:
@@ -39,7 +39,7 @@ CASES = [*((path, named) for path, named in reads() if named), *((page, {"feed"}
 
 @pytest.fixture
 def places(people: SimpleNamespace, feed: Any, region: Any, query: Any, received: Any) -> dict[str, Any]:
-    """What stands in the places of an address."""
+    """Values for the placeholders of an address."""
     from webapp.alerts.deliveries import channel_create
     from webapp.alerts.models import Alert
 

@@ -1,4 +1,4 @@
-"""The elements that bring a page its scripts and styles."""
+"""The elements that load a page's scripts and styles."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Stored answers read back: filtered, page by page, as files; and jobs."""
+"""Stored answers in the API: filtered, in pages, as files; and jobs."""
 
 import csv
 import io
@@ -73,7 +73,7 @@ def test_answers_are_filtered_ordered_and_read_page_by_page(
 
 @pytest.mark.parametrize(("index", "withdrawn"), [("detections_withdrawn", True), ("detections_lasting", False)])
 def test_a_page_of_one_instant_reads_only_its_answers(index: str, withdrawn: bool, query: Query) -> None:
-    """Nearly all are instants that were not taken back."""
+    """Nearly all are instants that were not retracted."""
     # Times of milliseconds since the epoch need more than 32 bits.
     begin = 1_763_700_000_000
     partitions_ensure([span_of(begin)])

@@ -1,4 +1,4 @@
-"""Following answers: under writers a follower sees every change exactly once and in order, whenever it stops and goes on."""
+"""Following answers: a follower sees every change exactly once and in order beside writers, whenever it stops and continues."""
 
 import random
 import threading
@@ -34,7 +34,7 @@ def changes(client: APIClient, after: int, **asked: Any) -> Any:
 
 
 def revisions(query: Query, seed: int) -> list[list[dict[str, Any]]]:
-    """Batches of answers that are asserted, grow, are retracted, and asserted again."""
+    """Batches of answers that are asserted, extended, retracted, and asserted again."""
     chance = random.Random(seed)
     ends: dict[tuple[str, int], int | None] = {}
     batches = []
@@ -65,7 +65,7 @@ def test_a_follower_sees_every_change_once_beside_concurrent_writers(
         connections.close_all()
 
     def publish() -> None:
-        # Someone else who writes to the outbox: numbers without answers.
+        # Another writer to the outbox: numbers without answers.
         while not done.wait(0.01):
             with transaction.atomic():
                 outbox_append(feed_id=feed.pk, alerts=[{"id": 1}])
@@ -83,7 +83,7 @@ def test_a_follower_sees_every_change_once_beside_concurrent_writers(
         if finished:
             done.set()
             writers[1].join()
-        # Each request is of a program that has just started and knows nothing but its number.
+        # Each request is from a program that has just started and knows only its number.
         answer = changes(client_of(people.owner), after, page_size=chance.choice([1, 3, 1000])).json()
         finished = finished and not answer["more"]
         for one in answer["results"]:

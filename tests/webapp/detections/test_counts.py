@@ -1,4 +1,4 @@
-"""Counts of answers over time: exact whatever was stored, moved, retracted, asserted again or deleted."""
+"""Counts of answers over time are exact after answers are stored, moved, retracted, asserted again or deleted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ changes = st.lists(st.tuples(st.sampled_from("ab"), times, st.sampled_from([1, 1
 
 
 def total(feed: Any, query: Any, from_t: int, to_t: int, buckets: int) -> tuple[Counter[int], dict[str, Any]]:
-    """Answers by the beginning of their stretch."""
+    """Answers by the start of their bin."""
     found = json.loads(answer_counts(feed_id=feed.pk, query_ids=[query.pk], from_t=from_t, to_t=to_t, buckets=buckets))
     counted: Counter[int] = Counter()
     for kinds in found["counts"].values():

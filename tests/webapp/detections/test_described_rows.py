@@ -1,4 +1,4 @@
-"""Answers and alerts have one form each: as the API describes it, as it is read back, and as it is published."""
+"""Answers and alerts have one form each: in the API's schema, in its responses, and in frames."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from webapp.supervisor import sink
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 LISTED_ONLY = {"feed", "acknowledged_at", "resolved_by", "resolved_at", "comments", "editable"}
-"""Of an alert: what frames leave out."""
+"""The fields of an alert that frames leave out."""
 
 
 @pytest.fixture
 def published(feed: Any, query: Any) -> dict[str, Any]:
-    """What a frame holds of one crossing and its alert."""
+    """The content of a frame about one crossing and its alert."""
     a_head(feed)
     sink.commit(sink.FencedWrite(feed.pk, 1, 1, 0, facts([crossing(query, "a", 2000)])), timeout_s=5)
     (row,) = Outbox.objects.filter(feed=feed)

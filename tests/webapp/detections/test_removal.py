@@ -1,4 +1,4 @@
-"""The end of a feed beside those that write to it."""
+"""The removal of a feed beside concurrent writers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
 
 def until_waiting() -> None:
-    """Returns when another connection waits for a lock that this one has."""
+    """Returns when another connection waits for a lock of this one."""
     give_up = time.monotonic() + 30
     with connection.cursor() as cursor:
         while True:
@@ -36,7 +36,7 @@ def until_waiting() -> None:
 
 @pytest.fixture
 def removal() -> Any:
-    """Begins to remove a feed from another connection, and returns when that waits for this one."""
+    """Starts to remove a feed on another connection, and returns when that waits for this one."""
 
     def remove(feed: Feed) -> None:
         try:

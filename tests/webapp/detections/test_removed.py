@@ -1,4 +1,4 @@
-"""The answers of removed queries stay within reach."""
+"""The answers of removed queries stay accessible."""
 
 from __future__ import annotations
 

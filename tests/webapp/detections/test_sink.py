@@ -1,4 +1,4 @@
-"""The one transaction: each batch once, in one epoch, outbox without gaps."""
+"""The one transaction of a batch: each batch once, in one epoch, outbox without gaps."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -98,7 +98,7 @@ def test_a_match_with_its_witness_that_ends_is_one_row_and_one_alert(feed: Feed)
 
 @pytest.mark.parametrize("kind", sorted(REVISED))
 def test_an_interval_whose_value_and_evidence_are_revised_is_one_row_and_one_alert(feed: Feed, kind: str) -> None:
-    """A pair that comes nearer, a crowd that grows, an arrival that is put off: the same one still."""
+    """A pair that comes nearer, a crowd that grows, an arrival that is postponed: each stays the same answer."""
     query = a_query(feed, name="soon", alert_kinds=[kind])
     first = match(query, "car", 5, None) | {"kind": kind, "score": 30.0}
     nearer = first | {"score": 20.0, "evidence": [item | {"t": 7, "seq": 9} for item in first["evidence"]]}
@@ -167,7 +167,7 @@ def test_unusual_texts_are_stored_unchanged(feed: Feed, query: Query) -> None:
 
 
 def test_a_commit_with_unknown_outcome_that_succeeded_is_not_repeated(feed: Feed, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The transaction is committed, its answer lost: the head row says so."""
+    """The transaction is committed, but its response is lost: the head row shows that it was committed."""
     lost = iter([True])
 
     def lose_answer(name: str) -> None:
@@ -203,7 +203,7 @@ def test_the_job_gives_up_after_a_long_outage_of_the_database(feed: Feed, monkey
 
 
 def test_outbox_numbers_have_no_gaps_with_several_writers(feed: Feed, query: Query) -> None:
-    """Batches and acknowledged alerts at once; some transactions are rolled back."""
+    """Concurrent batches and acknowledgements; some transactions are rolled back."""
 
     def acknowledge(i: int) -> None:
         try:

@@ -1,4 +1,4 @@
-"""What is known of entities: registry, notes, watches, visits; and what happened in a region."""
+"""Entities: registry, notes, watches, visits; and the activity in a region."""
 
 from __future__ import annotations
 

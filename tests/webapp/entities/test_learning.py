@@ -1,4 +1,4 @@
-"""What streams say of entities reaches the registry: once, when it changes, and not over what people wrote."""
+"""Attributes from streams reach the registry: once, when they change, and without overwriting what people wrote."""
 
 from __future__ import annotations
 

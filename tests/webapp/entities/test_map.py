@@ -1,4 +1,4 @@
-"""The heat map's counts against counting one by one, and the values that entities are coloured by."""
+"""The heat map's counts compared with a row-by-row count, and the values that colour entities."""
 
 from __future__ import annotations
 

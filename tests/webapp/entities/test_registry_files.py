@@ -1,4 +1,4 @@
-"""Registries that someone made to hold the server up, or to break it."""
+"""Registry files made to overload the server, or to break it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Visits to a region against the reading of one report after the other."""
+"""Visits to a region compared with a search row by row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Report = tuple[str, int, int, int]
 
 
 def one_by_one(reports: list[Report]) -> list[tuple[str, int, int, bool]]:
-    """The later of two reports of one instant counts; the border is inside."""
+    """The later of two reports of the same instant counts; the border is inside."""
     found = []
     for entity in sorted({report[0] for report in reports}):
         last = {t: (x, y) for name, t, x, y in reports if name == entity}

@@ -1,4 +1,4 @@
-"""Set-up compiles kernels afresh: what another release left is gone."""
+"""Set-up compiles kernels again: those of another release are removed."""
 
 from __future__ import annotations
 

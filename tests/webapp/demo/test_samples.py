@@ -56,7 +56,7 @@ def loaded(until: Callable[[Upload], bool]) -> Upload:
 
 
 def test_a_sample_that_is_refused_leaves_no_file(client: APIClient, settings: Any, tmp_path: Path) -> None:
-    """Nothing would count it: who is over a quota of feeds could fill the disk."""
+    """Nothing would count it: a user over the quota of feeds could fill the disk."""
     settings.USER_QUOTAS = {**settings.USER_QUOTAS, "feeds": 0}
     assert client.post(ADDRESS, {"name": "strait"}).status_code == 403
     assert list((tmp_path / "uploads").iterdir()) == [] and not Upload.objects.exists()
@@ -113,7 +113,7 @@ def _answers_each_query(name: str, client: APIClient) -> None:
         answered |= set(evaluator.process(table).changes.column("query").to_pylist())
     answered |= set(evaluator.finish().changes.column("query").to_pylist())
     assert answered == {query["name"] for query in sample["queries"]}
-    # What the page promises of the recording.
+    # What the page says about the recording.
     assert (sample["rows"], sample["from"], sample["to"]) == (len(times), min(times) // 1000 * 1000, max(times) // 1000 * 1000)
     if sample["opens"] is not None:
         first, last = sample["opens"]["window"]

@@ -1,4 +1,4 @@
-"""The demo's users: each has a password of their own, and keeps the one they chose. And what is made for them."""
+"""The demo's users have different passwords and keep the ones they chose; and the objects made for them."""
 
 import pytest
 from django.core.management import CommandError, call_command

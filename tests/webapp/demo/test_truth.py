@@ -1,4 +1,4 @@
-"""What demo queries found against what truly happened."""
+"""The answers of demo queries compared with the ground truth."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -58,7 +58,7 @@ def settled_fronts() -> list[Happening]:
 
 
 def sent(feed: Feed, start: int, end: int) -> None:
-    """Puts what the buoys say from `start` up to `end` into the log, as the simulator's rows."""
+    """Appends the buoys' reports from `start` up to `end` to the log, as the simulator's rows."""
     rows = world("ocean").rows(start, end)
     log_of(feed).append(rows.append_column("event", pa.array(["position"] * rows.num_rows)))
 
@@ -77,7 +77,7 @@ def test_the_page_shows_how_good_the_demo_is(people: SimpleNamespace, client_of:
 def test_answers_missed_while_the_simulator_paused_are_not_counted(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     feed, query = ocean(people)
     first, second, *others = settled_fronts()
-    # Stopped within the first front, started again half an hour later; heartbeats went on.
+    # Stopped during the first front, started again half an hour later; heartbeats continued.
     stopped, started = first.start + 60_000, first.start + 30 * 60_000
     sent(feed, NOW - 3 * HOUR, stopped)
     log_of(feed).append(pa.table({"event": ["$heartbeat"] * 2, "entity": ["$heartbeat"] * 2, "t": [stopped + 300_000, started - 300_000]}))
@@ -86,7 +86,7 @@ def test_answers_missed_while_the_simulator_paused_are_not_counted(people: Simpl
     assert stopped - PAUSE_MS < pause[0] < stopped and started <= pause[1] < started + PAUSE_MS
     afterwards = [one for one in others if one.start > pause[1]]
     assert len(afterwards) >= 2 and second.start < pause[1]
-    # Of what began afterwards one was reported, and of what the pause cut short another one.
+    # Of the happenings after the pause one was reported, and one of those that the pause interrupted.
     for front in (afterwards[0], second):
         put(query, front.entities[0], front.start, front.end)
     (score,) = scores(client_of(people.viewer), "ocean")

@@ -1,4 +1,4 @@
-"""What happened before a demo world was first started is sent once, at whatever time it is started again."""
+"""The history before the first start of a demo world is sent once, whenever it is started again."""
 
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ class Past:
 
 
 class Ingest:
-    """Takes a key once, and again only with the same rows."""
+    """Accepts a key once, and again only with the same rows."""
 
     def __init__(self) -> None:
         self.bodies: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""The demo's queries on their own worlds: accepted by the checker, and as good as the worlds' truth says."""
+"""The demo's queries on their worlds: accepted by the checker, and compared with the ground truth."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ FOUND = [
     ("warehouse", "unguarded", 20), ("warehouse", "forced", 20), ("ocean", "upwelling", 90),
     ("plaza", "crowd", 12), ("plaza", "round", 12), ("strait", "rendezvous", 60), ("strait", "illegal-fishing", 60),
 ]  # fmt: skip
-"""World, kind of happening, minutes that hold at least two of it."""
+"""World, kind of happening, minutes that contain at least two of it."""
 PROGRAMS = [
     ("plaza", "What people do", 11, 2_000),
     ("strait", "Silence, delays, illegal passages", 60, 15_000),
     ("strait", "Fishing in a reserve", 60, 15_000),
     ("strait", "Pursuits and meetings at sea", 60, 30_000),
 ]
-"""World, query with a program, minutes that hold two of everything it reports, and how many milliseconds off an answer may begin or end."""
+"""World, query with a program, minutes that contain two of everything it reports, and the tolerance of beginnings and ends in milliseconds."""
 
 
 @pytest.mark.parametrize(("name", "kind", "minutes"), FOUND)
 def test_a_query_finds_exactly_the_ground_truth(name: str, kind: str, minutes: int) -> None:
     place, end = world(name), NOW + minutes * 60_000
     rows = place.rows(NOW, end)
-    # A hundred of the cars are enough, the one that makes the tour among them.
+    # A hundred of the cars are enough, including the one that makes the tour.
     rows = rows.filter(pc.greater(rows["entity"], "car-1900")) if name == "city" else rows
     reported = answers(name, lambda query: query.get("truth") == kind, rows)
     happened = [one for one in place.truth(NOW, end) if one.kind == kind]
@@ -81,11 +81,11 @@ def test_a_program_finds_the_intervals_of_the_ground_truth(name: str, query: str
 
 
 def answers(name: str, wanted: Callable[[dict[str, Any]], bool], rows: pa.Table) -> list[dict[str, Any]]:
-    """What the wanted queries of a scenario answer in the end: retracted ones are left out."""
+    """The final answers of the wanted queries of a scenario, without retracted ones."""
     found = read_scenario(name)
     feed, registered = found.engine_feed(), {query.id: query for query in found.registered()}
     chosen = [registered[query["name"]] for query in found.queries if wanted(query)]
-    # Those whose answers are events of another one are evaluated with it.
+    # Upstream queries are evaluated with it.
     above = {source.query for query in chosen for source in query.sources}
     evaluator = GraphEvaluator.local(feed, [*(registered[one] for one in sorted(above)), *chosen])
     good, dead = check_rows(rows, feed)
@@ -101,13 +101,13 @@ def answers(name: str, wanted: Callable[[dict[str, Any]], bool], rows: pa.Table)
 
 
 def about(row: dict[str, Any], happening: Happening) -> bool:
-    """Whether an answer is about one of the happening's things at its time."""
+    """Whether an answer is about one of the happening's entities at its time."""
     named = {*row["entities"], *(item["entity"] for item in row["evidence"] or ())}
     open_end = row["end"] is None or row["end"] >= happening.start - SLACK_MS
     return bool(named & set(happening.entities)) and row["start"] <= happening.end + SLACK_MS and open_end
 
 
 def reports(row: dict[str, Any], happening: Happening, slack: int) -> bool:
-    """Whether an answer names all of the happening's things and its beginning and end, give or take `slack` milliseconds."""
+    """Whether an answer names all of the happening's entities and its beginning and end, within `slack` milliseconds."""
     begins = set(happening.entities) <= set(row["entities"]) and abs(row["start"] - happening.start) <= slack
     return begins and row["end"] is not None and abs(row["end"] - happening.end) <= slack

@@ -1,4 +1,4 @@
-"""The demo worlds: pure functions of seed and time, whose truth their own reports bear out."""
+"""The demo worlds: pure functions of seed and time, whose reports agree with their ground truth."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -21,9 +21,9 @@ from webapp.demo.simulation.worlds import WORLDS, world
 
 NOW = 1_763_700_000_000
 SIZES = {"city": 2_000, "strait": 400, "ocean": 70}
-"""Things in a world that says where everybody is. The others show all in the next frame, or report only what happens."""
+"""The number of entities in worlds where each reports regularly. The others show all in the next frame, or report only what happens."""
 SOON_MS = {"ocean": 120_000}
-"""Within what time everything has reported, where that is not ten seconds."""
+"""The time within which everything has reported, if not ten seconds."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Credits that come with an archive keep their texts and links, and nothing that acts."""
+"""Credits of an archive keep their text and links, and nothing active."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overlays are kept with a feed, checked first."""
+"""Overlays are checked and stored with a feed."""
 
 from __future__ import annotations
 

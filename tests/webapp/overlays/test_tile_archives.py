@@ -20,7 +20,7 @@ from webapp.overlays.tile_archives import ArchiveError, archive
 
 
 def picture(z: int, x: int, y: int) -> bytes:
-    """A tile of one colour, by its place."""
+    """A tile of one colour, depending on its coordinates."""
     written = io.BytesIO()
     Image.new("RGB", (256, 256), (40 * z, 60 * x, 60 * y)).save(written, "PNG")
     return written.getvalue()

@@ -1,4 +1,4 @@
-"""The demo's starter over a stand-in for the application: it comes up, says where it is, and leaves nothing behind."""
+"""The demo's starter with a stand-in for the application: it starts, prints its address, and leaves nothing behind."""
 
 import http.client
 import os
@@ -55,7 +55,7 @@ def start_job(sender, **_):
 
 @pytest.fixture
 def project() -> Iterator[Path]:
-    """A copy of the platform beside an application that only pretends."""
+    """A copy of the platform beside a stand-in for the application."""
     with tempfile.TemporaryDirectory(prefix="vedette-demo-") as name:
         root = Path(name)
         shutil.copytree(ROOT / "webapp" / "platform", root / "webapp" / "platform", ignore=shutil.ignore_patterns("__pycache__"))
@@ -110,7 +110,7 @@ class Demo:
 
 @pytest.fixture
 def start(project: Path) -> Iterator[Callable[[], Demo]]:
-    """Starts the stand-in's demo; whatever a failed test leaves running is stopped."""
+    """Starts the stand-in's demo; everything that a failed test leaves running is stopped."""
     demos: list[Demo] = []
 
     def started() -> Demo:
@@ -124,7 +124,7 @@ def start(project: Path) -> Iterator[Callable[[], Demo]]:
 
 
 def command_of(process: psutil.Process) -> list[str]:
-    """What it runs; nothing for one that has just ended."""
+    """The processes that it runs; empty if it has just ended."""
     try:
         return process.cmdline()
     except psutil.Error:
@@ -132,7 +132,7 @@ def command_of(process: psutil.Process) -> list[str]:
 
 
 def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
-    """Those that still run."""
+    """Those that are still running."""
     return [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
 
 
@@ -161,7 +161,7 @@ def test_the_demo_starts_prints_its_address_and_stops_all_processes(project: Pat
 def test_after_kill_9_it_starts_again_with_its_data_at_the_same_address(project: Path, start: Callable[[], Demo]) -> None:
     first = start()
     job = first.job()
-    # The job outlives it on purpose, to be adopted by the next reconciler. It may have been there when the tree was looked at.
+    # The job outlives it on purpose, to be adopted by the next reconciler. It may have been listed in the process tree.
     others = [process for process in first.tree if process != job]
     first.end(signal.SIGKILL)
     assert wait_until(lambda: alive(others) == [], 30), alive(others)

@@ -1,4 +1,4 @@
-"""The audit of what the project is built from: real auditors, asking an index of the test's own."""
+"""The audit of the project's dependencies: real auditors, with an index of the test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REQUIREMENTS = f"vulnerable-thing==1.0 --hash=sha256:{'0' * 64}\n"
 
 
 class Index(BaseHTTPRequestHandler):
-    """Knows one vulnerability of each kind; speaks as OSV and as npm's registry do."""
+    """Knows one vulnerability of each kind; implements the protocols of OSV and of npm's registry."""
 
     answers = True
 
@@ -42,7 +42,7 @@ class Index(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self) -> None:
-        """Npm asks which versions there are of what is vulnerable."""
+        """Npm asks for the versions of a vulnerable package."""
         versions = {"1.9.4": {"name": "leaflet", "version": "1.9.4"}}
         body = json.dumps({"name": "leaflet", "dist-tags": {"latest": "1.9.4"}, "versions": versions}).encode()
         self.send_response(200 if self.path == "/leaflet" else 404)

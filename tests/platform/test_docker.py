@@ -56,7 +56,7 @@ def test_all_images_are_those_of_the_one_file() -> None:
 
 
 def test_pinning_adds_digests_and_replaces_old_ones(tmp_path: Path) -> None:
-    """A program that answers like docker's stands for the registry, which the tests do not reach."""
+    """A stand-in for the docker command replaces the registry, which the tests do not reach."""
     shutil.copy(ROOT / "docker" / "pin", tmp_path)
     (tmp_path / "images.env").write_text(f"# Why\nA_IMAGE=a/b:1.2-c\nB_IMAGE=d:3.4-e@sha256:{'0' * 64}\n")
     answer, stands_in = "sha256:" + "7" * 64, tmp_path / "bin" / "docker"

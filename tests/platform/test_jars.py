@@ -1,4 +1,4 @@
-"""Jars are fetched once, whole and as their lock says, or not at all."""
+"""Jars are fetched once, complete and with the digests of their lock, or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Java for Spark: the machine's when it will do, else the wheel's with the one flag dropped that it does not know."""
+"""Java for Spark: the machine's if suitable, else the wheel's without the one flag that it does not know."""
 
 import os
 import subprocess
@@ -53,7 +53,7 @@ def test_no_java_at_all_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.spark
 def test_spark_runs_on_the_wheels_java(tmp_path: Path) -> None:
-    """A real session, a Parquet file and Python workers on the JDK of the wheel, with the machine's own Java out of sight."""
+    """A real session, a Parquet file and Python workers on the JDK of the wheel, with the machine's Java hidden."""
     program = f"""
         from pyspark.sql import SparkSession
         session = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")

@@ -1,4 +1,4 @@
-"""Node for the front end: the machine's when Vite runs on it, else the wheel's."""
+"""Node for the front end: the machine's if Vite supports it, else the wheel's."""
 
 import os
 import subprocess
@@ -26,5 +26,5 @@ def test_the_wheel_stands_in_for_an_old_or_missing_node(tmp_path: Path, monkeypa
     command, environment = npm_command()
     done = subprocess.run([*command, "--version"], env={**os.environ, **environment}, capture_output=True, text=True, check=True)
     assert int(done.stdout.split(".")[0]) >= 10
-    # Scripts of packages start with `env node`: it must be the new one.
+    # Package scripts start with `env node`: it must be the new one.
     assert new_enough(node_version(environment["PATH"].split(os.pathsep)[0] + "/node"))

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: starts again after any end, keeps its data, and leaves nothing behind."""
+"""The embedded PostgreSQL: starts again after any kind of end, keeps its data, and leaves nothing behind."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.services
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that any user can enter, unlike pytest's own."""
+    """A folder that any user can enter, unlike pytest's."""
     with tempfile.TemporaryDirectory(prefix="vedette-postgres-") as name:
         Path(name).chmod(0o711)
         yield Path(name)
@@ -70,7 +70,7 @@ def test_committed_rows_survive_kill_9_of_the_server(folder: Path) -> None:
 def test_a_pid_file_that_names_another_live_process_does_not_stop_the_start(folder: Path) -> None:
     with EmbeddedPostgres(folder).running():
         lines = (folder / "data" / "postmaster.pid").read_text().splitlines()
-    # The number now belongs to another program of the same user, as after a reboot.
+    # The process id now belongs to another program of the same user, as after a reboot.
     with subprocess.Popen(tied_to_parent(["sleep", "60"], user=EmbeddedPostgres(folder).user)) as stranger:
         time.sleep(0.2)
         (folder / "data" / "postmaster.pid").write_text("\n".join([str(stranger.pid), *lines[1:]]) + "\n")

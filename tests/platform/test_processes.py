@@ -1,4 +1,4 @@
-"""The process manager: keeps things running, keeps their output, and leaves nothing behind, however it ends.
+"""The process manager: keeps processes running, keeps their output, and leaves nothing behind, however it ends.
 
 Each case runs a manager in a separate interpreter, because a manager adopts and reaps every orphan of its process.
 """
@@ -32,7 +32,7 @@ def shell(name, text, **options):
 
 @contextmanager
 def manager(folder: Path, program: str) -> Iterator[subprocess.Popen[str]]:
-    """An interpreter running `program` after PRELUDE; killed at the end if it still lives."""
+    """An interpreter running `program` after PRELUDE; killed at the end if it is still alive."""
     code = PRELUDE + textwrap.dedent(program)
     with subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
         try:
@@ -50,7 +50,7 @@ def number_in(path: Path) -> int:
 
 
 def gone(pid: int) -> bool:
-    """Whether no live process has this number."""
+    """Whether no live process has this id."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

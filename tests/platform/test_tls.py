@@ -72,7 +72,7 @@ def signed(subject: str, key: ec.EllipticCurvePrivateKey, issuer: str, issuer_ke
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `ca.pem`, `server.pem` and `client.pem` signed by it with their keys, and `other.pem` of an authority that signed nothing."""
+    """A folder with `ca.pem`, `server.pem` and `client.pem` signed by it with their keys, and `other.pem` of an unrelated authority."""
     folder = tmp_path_factory.mktemp("certificates")
     authority, server, client, other = (ec.generate_private_key(ec.SECP256R1()) for _ in range(4))
     (folder / "ca.pem").write_bytes(signed("ours", authority, "ours", authority, authority=True))
@@ -86,7 +86,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def behind_tls(port: int, certificates: Path, *, asked_first: bool = False, of_ours: bool = False) -> Iterator[int]:
-    """The port of a terminator of TLS before the real server, whose embedded build has none. `asked_first`: PostgreSQL's request for TLS.
+    """The port of a TLS terminator before the real server, whose embedded build has none. `asked_first`: PostgreSQL's request for TLS.
 
     `of_ours`: who comes without a certificate of our authority is sent away.
     """
@@ -128,7 +128,7 @@ def behind_tls(port: int, certificates: Path, *, asked_first: bool = False, of_o
 
 
 def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What the program says, run with our settings and these variables."""
+    """The output of the program, run with our settings and these variables."""
     variables = {**os.environ, "DJANGO_SETTINGS_MODULE": "webapp.config.settings", "SECRET_KEY": "x", **environment}
     return subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=variables, capture_output=True, text=True, check=False, timeout=60)
 
@@ -156,7 +156,7 @@ def test_cache_layer_broker_and_positions_reach_redis_over_tls(redis_url: str, c
 
 
 def test_our_processes_send_the_client_certificates_that_the_urls_name(postgres_url: str, redis_url: str, certificates: Path) -> None:
-    """In place of passwords that stay (OWASP ASVS 5, 13.2.1)."""
+    """Instead of permanent passwords (OWASP ASVS 5, 13.2.1)."""
     database, redis = urlsplit(postgres_url), urlsplit(redis_url)
     assert database.port is not None and redis.port is not None
     client = certificates / "client.pem"

@@ -1,4 +1,4 @@
-"""Writes what a release leaves behind, for the test that starts newer code on it: `python tests/upgrade/make.py FOLDER`.
+"""Writes the data of a release, for the test that starts newer code on them: `python tests/upgrade/make.py FOLDER`.
 
 Run it in a checkout of the release, with this file's path: it uses the working folder's code. It starts a PostgreSQL and a real job, sends
 rows, ends the job in the middle of the feed, and writes FOLDER/database.sql.gz (of pg_dump) and FOLDER/files.tar.gz (the log of events and the
@@ -49,7 +49,7 @@ PARTS, ROWS = 12, 120
 
 
 class World:
-    """Walkers over a plane; some rows come late, twice or broken."""
+    """Walkers on a plane; some rows are late, duplicates or invalid."""
 
     def __init__(self) -> None:
         self.random = random.Random(18)
@@ -71,7 +71,7 @@ class World:
 
 
 def prepare() -> Any:
-    """Migrates, makes people, a feed, a region and queries; the feed."""
+    """Migrates, creates users, a feed, a region and queries; returns the feed."""
     import django
     from django.core.management import call_command
 
@@ -90,7 +90,7 @@ def prepare() -> Any:
 
 
 def send(feed: Any, world: World, part: int) -> None:
-    """One delivery under a key, as over HTTP, with a row that goes to the dead letters."""
+    """One delivery under a key, as over HTTP, with a row that becomes a dead letter."""
     import json
 
     from webapp.feeds.bodies import read_body
@@ -110,7 +110,7 @@ def wait(done: Any, what: str) -> None:
 
 
 def fill(feed: Any, var: Path) -> None:
-    """Most parts are processed by a job, the first of them compacted; the last ones wait in the log."""
+    """Most parts are processed by a job, and the first of them compacted; the last ones wait in the log."""
     from webapp.feeds.recent import log_of
     from webapp.feeds.upkeep import feed_upkeep
     from webapp.jobs.models import FeedHead
@@ -139,7 +139,7 @@ def fill(feed: Any, var: Path) -> None:
 
 
 def keep(url: str, var: Path, folder: Path) -> None:
-    """The database and the files into `folder`."""
+    """Dumps the database and copies the files into `folder`."""
     from webapp.platform.postgres import _programs
 
     folder.mkdir(parents=True, exist_ok=True)

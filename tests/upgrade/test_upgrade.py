@@ -1,4 +1,4 @@
-"""The newest code on what the release before left behind: `tests/upgrade/make.py` wrote it with that release's code."""
+"""The newest code on data of the previous release: `tests/upgrade/make.py` wrote them with that release's code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def release(request: Any, transactional_db: None, tmp_path: Path, settings: Any)
 
     folder = Path(__file__).parent / request.param
     with tarfile.open(folder / "files.tar.gz") as archive:
-        # Without `filter`, which is of Python 3.11.4; the archive is ours.
+        # Without `filter`, which needs Python 3.11.4; the archive is ours.
         archive.extractall(tmp_path)
     settings.VEDETTE_LOG_STORE = ""
     settings.EVENT_LOG_ROOT, settings.CHECKPOINT_ROOT = tmp_path / "log-of-events", tmp_path / "checkpoints"

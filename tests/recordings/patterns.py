@@ -36,14 +36,14 @@ class Readings:
         return {"name": "readers", "crs": "planar", "time": "ms", "lateness": 0, "dedupe": False, "columns": self.attributes}
 
     def rows(self, data: Path, count: int) -> pa.Table:
-        """So many rows of the dense part, in order of time."""
+        """This many rows of the dense part, in order of time."""
         table = pq.read_table(data / self.file).sort_by([("ts", "ascending")]).slice(self.first, count)
         named = {ours: table.column(theirs) for ours, theirs in self.columns.items()} | {column: table.column(column) for column in self.attributes}
         named["entity"] = named["entity"].cast(pa.string())
         return pa.table(named)
 
     def documents(self, forms: Sequence[str] = FORMS) -> list[Document]:
-        """A query of each form, named by its number; every third looks at single entities."""
+        """A query of each form, named by its number; every third is for single entities."""
         found = []
         for number, form in enumerate(forms):
             document: Document = {"family": "composite", "version": 1, "name": str(number), "pattern": form.format(d=self.span)}
@@ -53,7 +53,7 @@ class Readings:
 
 
 def as_trees(documents: Sequence[Document]) -> list[Document]:
-    """Patterns as the oracle takes them."""
+    """Patterns in the form of the oracle."""
     return [{**one, "pattern": translate(one["pattern"]).tree} for one in documents]
 
 

@@ -1,4 +1,4 @@
-"""Real recordings as feeds: where they lie, how their columns map, and seeded regions over the places they visit."""
+"""Real recordings as feeds: where they are, how their columns map, and random regions over the places they visit."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 
 @dataclass(frozen=True)
 class Recording:
-    """A recording of the data folder: `columns` maps the specification's names to the file's own, `attributes` declares types."""
+    """A recording of the data folder: `columns` maps the specification's names to those of the file, `attributes` declares types."""
 
     folder: str
     file: str
     columns: dict[str, str]
     attributes: dict[str, str] = field(default_factory=dict)
     largest: float = 0.1
-    """Radius of the greatest region, degrees: smaller where everything happens in one city."""
+    """The radius of the greatest region, in degrees: smaller if everything happens in one city."""
 
     def path(self, data: Path) -> Path:
         return data / self.folder / self.file
@@ -97,7 +97,7 @@ def _ring(x: float, y: float, radii: list[float], turn: float) -> list[list[floa
 
 
 def write_queries(folder: Path, found: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any], Path]]:
-    """One specification file a region, border and transition in turn; some with segments, some with `where`."""
+    """One specification file per region, border and transition in turn; some with segments, some with `where`."""
     written = []
     for n, region in enumerate(found):
         document: dict[str, Any] = {"family": "border", "version": 1, "name": f"q{n:04d}", "region": region}

@@ -1,4 +1,4 @@
-"""Who is about to arrive, in a real recording: on a slice that plain loops can do, answers and record are the oracle's."""
+"""Arrivals in a real recording: on a slice small enough for plain loops, answers and statistics are the oracle's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VESSELS = 6
 
 
 def rows_of(data: Path) -> list[dict[str, Any]]:
-    """Forty minutes of the North Sea in seconds, the vessels that go furthest."""
+    """Forty minutes of the North Sea in seconds, with the vessels that move furthest."""
     columns = {"mmsi": "entity", "ts": "t", "lon": "x", "lat": "y"}
     frame = pq.read_table(data / "ais_northsea_2022/positions.parquet", columns=list(columns)).to_pandas().rename(columns=columns)
     ways = frame.groupby("entity")[["x", "y"]].agg(lambda values: values.max() - values.min()).sum(axis=1)
@@ -34,7 +34,7 @@ def rows_of(data: Path) -> list[dict[str, Any]]:
 
 
 def square_before(rows: list[dict[str, Any]], entity: str) -> dict[str, Any]:
-    """Around where the vessel is in the end, three kilometres or so wide."""
+    """Around the vessel's last position, about three kilometres wide."""
     last = [row for row in rows if row["entity"] == entity][-1]
     west, south = round(last["x"], 2) - 0.03, round(last["y"], 2) - 0.015
     ring = [[west, south], [west + 0.05, south], [west + 0.06, south + 0.03], [west, south + 0.03], [west, south]]

@@ -15,9 +15,9 @@ from tests.recordings.taxis import BEIJING, documents
 pytestmark = pytest.mark.data
 
 ROWS = 150_000
-"""The first of them: the whole week of 1,244,023 takes two minutes more."""
+"""The number of rows: the whole week of 1,244,023 takes two minutes more."""
 ALIKE = 50
-"""The oracle takes every query of so many, over all taxis, and every taxi of so many, over all queries."""
+"""The oracle checks one in this many queries over all taxis, and one in this many taxis over all queries."""
 
 
 def write_command(folder: Path, data: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Constraint queries over the TAO buoys: the three forms of expiration and every way of delivery answer alike, and on slices as the oracle does."""
+"""Constraint queries over the TAO buoys: the three forms of expiration and every way of delivery agree, and slices agree with the oracle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DAY = 86_400_000
 MEASURED = ("sst", "air_temp", "humidity", "zon_wind", "mer_wind")
 FEED = Feed("tao", Crs.GEOGRAPHIC, TimeUnit.MS, columns=dict.fromkeys(MEASURED, ColumnType.FLOAT), lateness=0, dedupe=True)
 SLICES = {2: (30, 6), 3: (14, 4), 4: (8, 2), 5: (6, 2)}
-"""By the number of variables: rows of a slice, of which the oracle looks at all tuples, and queries."""
+"""By the number of variables: rows of a slice, of which the oracle enumerates all tuples, and queries."""
 
 
 def buoys(data: Path) -> pa.Table:
@@ -62,7 +62,7 @@ def forms(documents: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def queries(count: int, verbosity: float, sample: pa.Table) -> list[dict[str, Any]]:
-    """`count` graphs of 2 to 5 variables of which each is completed by about `verbosity` of the events."""
+    """`count` graphs of 2 to 5 variables, each completed by about `verbosity` of the events."""
     made = shapes(count, (2, 3, 4, 5), MEASURED, (2, 10), DAY, (300_000.0, 2_000_000.0))
     return calibrated(made, verbosity, sample, FEED, MEASURED)
 
@@ -102,7 +102,7 @@ def test_answers_in_slices_of_the_buoys_are_those_of_all_tuples(variables: int, 
 
 
 def _neighbourhood(whole: pa.Table, anchor: int, count: int) -> pa.Table:
-    """`count` rows from `anchor` on of the buoys at most 10 degrees of longitude about it."""
+    """`count` rows from `anchor` on of the buoys within 10 degrees of longitude."""
     x, y = whole.column("x").to_numpy(), whole.column("y").to_numpy()
     near = (np.abs((x - x[anchor] + 180) % 360 - 180) <= 10) & (np.abs(y - y[anchor]) <= 6) & (np.arange(len(x)) >= anchor)
     return whole.take(pa.array(np.flatnonzero(near)[:count]))

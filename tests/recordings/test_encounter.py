@@ -1,4 +1,4 @@
-"""Who meets whom in real recordings: on slices that plain loops can do, every way of delivery gives the oracle's answers."""
+"""Encounters in real recordings: on slices small enough for plain loops, every way of delivery gives the oracle's answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MINUTE = 60_000
 
 @dataclass(frozen=True)
 class Slice:
-    """`minutes` from `start` on of the `entities` that are nearest to the two that come closest on average; `distance` in metres."""
+    """`minutes` from `start` on of the `entities` nearest to the two that are closest on average; `distance` in metres."""
 
     file: str
     entity: str
@@ -92,5 +92,5 @@ def test_encounters_in_a_slice_of_a_recording_are_those_of_the_oracle(name: str,
 
 
 def rounded(found: Counter[Answer]) -> Counter[Answer]:
-    """Distances to the millimetre: the engine's geodesics are its own."""
+    """Distances to the millimetre, as the engine computes geodesics differently."""
     return Counter({(*answer[:-1], round(answer[-1], 3)): count for answer, count in found.items()})

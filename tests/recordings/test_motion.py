@@ -27,7 +27,7 @@ MINUTE = 60_000
 
 @dataclass(frozen=True)
 class Slice:
-    """Part of a recording that plain loops can do: `minutes` from `start` on of `entities` of those that report most often then.
+    """Part of a recording small enough for plain loops: `minutes` from `start` on of `entities` of those that report most often then.
 
     `unit`, ms: evaluations come so often, and windows are some units long; `radius`, metres: of a typical region.
     """
@@ -76,7 +76,7 @@ def test_patterns_over_a_slice_of_a_recording_are_those_of_the_oracle(name: str,
 
 
 def patterns(part: Slice, frame: pd.DataFrame, seed: int) -> list[dict[str, Any]]:
-    """PATTERNS documents of 3 to 5 predicates, made along the tracks of the recording so that they are met."""
+    """PATTERNS documents of 3 to 5 predicates, generated along the tracks of the recording so that they match."""
     chance = np.random.default_rng(seed)
     return [_pattern(n, part, frame, chance) for n in range(PATTERNS)]
 
@@ -114,7 +114,7 @@ def _pattern(n: int, part: Slice, frame: pd.DataFrame, chance: np.random.Generat
 
 
 def _position(track: pd.DataFrame, t: int) -> list[float]:
-    """Where the track was last at `t`, or first of all."""
+    """The track's last position at `t`, or its first."""
     row = track.iloc[max(0, int(np.searchsorted(track["t"].to_numpy(), t, side="right")) - 1)]
     return [float(row["x"]), float(row["y"])]
 

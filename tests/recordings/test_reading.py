@@ -1,4 +1,4 @@
-"""Real recordings read as they lie there, with nothing said about them."""
+"""Real recordings read without any settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz --count 20000`: a server of its own (PostgreSQL, daphne) is sent mutated uploads of every format and mutated specifications.
+"""`python -m tests.fuzz --count 20000` sends mutated uploads of every format and mutated specifications to a separate server (PostgreSQL, daphne).
 
 Requests are numbered, and how far it is stands in `progress.json`: a run that was cut short goes on there. Ends with status 1 when an answer was the
 server's fault or late, or when the server grew by more than 150 MB. Several runs at once share the work, each with its own `--kinds` and `--keep`.
@@ -21,17 +21,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    # It needs Django's settings, which are named only when the server's folders are known.
+    # Imported later: it needs Django's settings, which are known only with the server's folders.
     from tests.fuzz.campaign import Campaign, Memory, Report
 
 GROWTH_BYTES = 150_000_000
 ROUND = 200
-"""Kinds take turns, so many requests each: a run that is cut short has sent of all."""
+"""Kinds take turns, with this many requests each: an interrupted run has sent some of all."""
 
 
 @dataclass
 class Progress:
-    """How far each kind is, over all runs with this file."""
+    """The progress of each kind, over all runs with this file."""
 
     file: Path
     seed: int
@@ -44,7 +44,7 @@ class Progress:
             self.known = kept["kinds"] if kept["seed"] == self.seed else {}
 
     def done(self, kind: str) -> int:
-        """How many requests of a kind were sent, those before `begin` by others."""
+        """The number of requests of a kind that were sent; those before `begin` by other runs."""
         return max(self.begin, int(self.known.get(kind, {}).get("done", 0)))
 
     def add(self, report: Report, growth: int) -> None:
@@ -74,7 +74,7 @@ def main() -> int:
     options.add_argument("--threads", type=int, default=4, help="connections at once; files that one process reads come by one")
     options.add_argument("--keep", type=Path, default=Path("var/fuzz"), help="where the progress goes, and requests that were answered badly")
     given = options.parse_args()
-    # Its own server ends with it.
+    # The server's processes end with it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
     from webapp.platform.folders import PortReservation
@@ -117,13 +117,13 @@ def _run(campaign: Campaign, given: argparse.Namespace) -> int:
 
 
 def _turns(chosen: list[str], progress: Progress, count: int) -> Iterator[str]:
-    """The kinds in turn, until there are `count` requests of each."""
+    """Runs the kinds in turn, until there are `count` requests of each."""
     while waiting := [kind for kind in chosen if progress.done(kind) < count]:
         yield from waiting
 
 
 def _round(campaign: Campaign, kind: str, numbers: range, progress: Progress, memory: Memory, folder: Path) -> int:
-    """Sends the requests with these numbers; how many were answered badly."""
+    """Sends the requests with these numbers; returns how many got a bad response."""
     from tests.fuzz.campaign import as_text, keep
 
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""Sends mutated files and specifications to a running web server and watches it: what it answers, how long it takes, how large it grows."""
+"""Sends mutated files and specifications to a running web server and observes its responses, their times and its memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.fuzz import corpus
 from tests.fuzz.mutation import mutated, mutated_archive, mutated_document
 
 WARM = 100
-"""Requests before the server's memory is first measured: it has loaded its code by then."""
+"""Requests before the server's memory is first measured, by which time it has loaded its code."""
 TUS = {"Tus-Resumable": "1.0.0"}
 BOUNDARY = "fuzz5f1c"
 SLOW_S = 5.0
@@ -32,7 +32,7 @@ SLOW_S = 5.0
 
 @dataclass(frozen=True)
 class Sent:
-    """One request; where it has a `file` name, its body is first announced and sent by the tus protocol, then looked into.
+    """One request; if it has a `file` name, its body is first sent by the tus protocol, then inspected.
 
     `forgotten`: the file is then removed. Only some are: it costs a sixth of the time, and says nothing about what is in a file.
     """
@@ -46,15 +46,15 @@ class Sent:
 
 @dataclass
 class Report:
-    """What came of the requests of one kind."""
+    """The results of the requests of one kind."""
 
     kind: str
     statuses: Counter[int] = field(default_factory=Counter)
     slowest: float = 0.0
     bad: list[tuple[int, float, Sent]] = field(default_factory=list)
-    """Answers that must not be: the server's own faults, none at all, or late ones."""
+    """Bad responses: server errors, none at all, or late ones."""
     excused: int = 0
-    """Late answers that came in time when they were asked for again, alone."""
+    """Late responses that were in time when the request was repeated alone."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -91,17 +91,17 @@ class Memory:
 
 
 Maker = Callable[[random.Random, int], Sent]
-"""What is sent under a number, by chance."""
+"""The random content of a request with this number."""
 FORGOTTEN = 10
-"""Each tenth file is removed again."""
+"""Every tenth file is removed again."""
 FEEDS = 10
 FEED_REQUESTS = 2_000
-"""So many requests with rows go to one feed, then to the next: a feed's log becomes small again when its job reads it, and here is no job."""
+"""This many requests with rows go to one feed, then to the next: only a job makes a feed's log small again, and there is no job."""
 
 
 @cache
 def kinds() -> dict[str, Maker]:
-    """What can be sent: how a request is made by chance, for each kind of upload, and for specifications."""
+    """How random requests are made, for each kind of upload, and for specifications."""
     made: dict[str, Maker] = {"specifications": _specifications()}
     for name, files in corpus.region_files().items():
         made[name] = partial(_import, files)
@@ -114,17 +114,17 @@ def kinds() -> dict[str, Maker]:
 
 @cache
 def alone() -> frozenset[str]:
-    """Kinds that one process in the cage reads: their requests come by one connection."""
+    """Kinds that one process in the cage reads: their requests use one connection."""
     return frozenset({*corpus.region_files(), *corpus.recordings()})
 
 
 def request(kind: str, number: int, seed: int) -> Sent:
-    """The request of a kind with this number: always the same one, so that a campaign can go on where it was cut short."""
+    """The request of a kind with this number, always the same, so that an interrupted campaign can continue."""
     return kinds()[kind](random.Random(f"{kind} {seed} {number}"), number)
 
 
 def feed(number: int) -> str:
-    """The feed that the request with this number is for."""
+    """The feed of the request with this number."""
     return f"yard-{number // FEED_REQUESTS % FEEDS}"
 
 
@@ -171,7 +171,7 @@ class Connection:
     open: http.client.HTTPConnection | None = None
 
     def send(self, sent: Sent) -> int:
-        """The status of one request; 0 when there was no answer. Of a file: that of its inspection, or of what went wrong before or after."""
+        """The status of one request; 0 without a response. For a file: that of its inspection, or of the step that failed."""
         if not sent.file:
             return self._asked("POST", sent.path, sent.body, sent.headers)[0]
         named = {"Upload-Metadata": f"filename {base64.b64encode(sent.file.encode()).decode()}", "Upload-Length": str(len(sent.body))}
@@ -188,7 +188,7 @@ class Connection:
         return status if forgotten == 204 else forgotten
 
     def _asked(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
-        """The status of an answer, and the address that it names."""
+        """The status of a response, and the address that it names."""
         self.open = self.open or http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             self.open.request(method, path, body, {**headers, "Authorization": f"Bearer {self.token}"})
@@ -209,7 +209,7 @@ class Connection:
 
 @dataclass
 class Campaign:
-    """A server at a port of this machine, a token that may do everything, and the server's process."""
+    """A server at a port of this machine, a token with all scopes, and the server's process."""
 
     port: int
     token: str
@@ -217,7 +217,7 @@ class Campaign:
     threads: int = 3
 
     def run(self, kind: str, numbers: range, seed: int = 17) -> Report:
-        """The requests of a kind with these numbers, from `threads` connections; those of `alone` from one."""
+        """Sends the requests of a kind with these numbers over `threads` connections; those of `alone` over one."""
         report = Report(kind)
         threads = 1 if kind in alone() else self.threads
         with ThreadPoolExecutor(threads) as pool:
@@ -234,7 +234,7 @@ class Campaign:
             connection.close()
 
     def judge_late(self, report: Report) -> None:
-        """Asks again, alone, for what came late: a machine that others use at the same time may have been the reason.
+        """Repeats requests with late responses alone: the load of the machine may have been the reason.
 
         What takes no longer than SLOW_S of processor time, server and children together, is excused, and counted as such.
         """
@@ -249,7 +249,7 @@ class Campaign:
                     report.excused += 1
 
     def cpu_seconds(self) -> float:
-        """Processor time of the server and of its children until now."""
+        """Processor time of the server and of its children so far."""
         with self.process.oneshot():
             spent = self.process.cpu_times()
         total = spent.user + spent.system + spent.children_user + spent.children_system
@@ -270,7 +270,7 @@ class Campaign:
 
 
 def keep(report: Report, folder: Path) -> None:
-    """Writes what was answered badly, to be sent again."""
+    """Stores requests with bad responses, to be sent again."""
     folder.mkdir(parents=True, exist_ok=True)
     for status, took, sent in report.bad[:50]:
         name = f"{report.kind.replace(' ', '-')}-{hashlib.sha256(sent.body).hexdigest()[:8]}-{status}-{took:.1f}s"

@@ -1,4 +1,4 @@
-"""What is mutated: a few good files of each format that the product reads, and good specifications of every family."""
+"""The seeds of mutation: a few good files of each format that the product reads, and good specifications of every family."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def a_shapefile() -> dict[str, bytes]:
 
 
 def a_geopackage(folder: Path, *statements: str) -> bytes:
-    """A GeoPackage with one square, as others write them: a spatial index is a virtual table with triggers."""
+    """A GeoPackage with one square, as other tools write them: a spatial index is a virtual table with triggers."""
     blob = b"GP\x00\x01" + struct.pack("<i", 4326) + shapely.to_wkb(shapely.box(0, 0, 10, 10))
     path = folder / "made.gpkg"
     path.unlink(missing_ok=True)
@@ -109,7 +109,7 @@ def bodies() -> dict[str, tuple[str, str, list[bytes]]]:
 
 
 def recordings() -> dict[str, tuple[str, list[bytes]]]:
-    """Files that become feeds by format: a name, and files."""
+    """Files that become feeds, by format: a name, and files."""
     times = [f"2026-01-02T10:00:{n:02}Z" for n in range(20)]
     places = [[13.4 + n / 100, 52.5 + n / 100] for n in range(20)]
     rows = [{"name": f"e{n % 3}", "time": times[n], "lon": x, "lat": y, "speed": n / 2, "kind": "tug"} for n, (x, y) in enumerate(places)]
@@ -178,7 +178,7 @@ def _stream(table: pa.Table, compression: str | None = None) -> bytes:
 
 
 def specifications() -> list[Any]:
-    """Those of the demo and of the gallery's templates, and one of each family at least."""
+    """Those of the demo and of the gallery's templates, and at least one of each family."""
     from webapp.demo.simulation.scenarios import read_scenario
     from webapp.demo.simulation.worlds import WORLDS
 

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz.reading --count 20000`: mutated files of the formats that become feeds, given to the program that reads them in the cage.
+"""`python -m tests.fuzz.reading --count 20000`: mutated files of the formats that become feeds, given to the caged reader.
 
 Without a server, and so many times as many in the same time. A file is looked into and, where that succeeds, read. What ends the program, or takes
 more than 5 s of processor time, is counted and kept: in the cage it ends one request with an answer that says so, and nothing else.
@@ -24,7 +24,7 @@ from tests.fuzz import corpus
 from tests.fuzz.campaign import SLOW_S, request
 
 AT_ONCE = 200
-"""So many files are read by one process: one that was ended takes no other's place."""
+"""This many files are read by one process."""
 
 
 def main() -> int:
@@ -56,7 +56,7 @@ def _added(before: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _round(kind: str, numbers: range, given: argparse.Namespace) -> dict[str, Any]:
-    """What came of the files with these numbers; one that ends its process is counted, and the next goes on."""
+    """The results of the files with these numbers; one that ends its process is counted, and the next is read."""
     found: Counter[str] = Counter(taken=0, refused=0, ended=0, slow=0)
     slowest, memory, next_one = 0.0, 0, numbers.start
     while next_one < numbers.stop:
@@ -88,7 +88,7 @@ def _keep(kind: str, number: int, why: str, given: argparse.Namespace) -> None:
 
 
 def _read_all(kind: str, numbers: range, seed: int, tell: Callable[[tuple[str, float, int]], None]) -> None:
-    """Reports each file what came of it, the processor time and the greatest memory of the process so far, in kB."""
+    """Reports for each file the result, the processor time and the peak memory of the process so far, in kB."""
     from webapp.feeds.uploads.inspection import MEMORY_BYTES
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))

@@ -1,4 +1,4 @@
-"""The server that is sent to: daphne over the database that Django's settings name, with one user, some feeds and one token."""
+"""The server under test: daphne over the database of Django's settings, with one user, some feeds and one token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from webapp.platform.folders import ROOT, PortReservation
 
 
 def migrated() -> None:
-    """The tables, and whom requests are for."""
+    """The tables, and the feeds and user for requests."""
     import django
     from django.core.management import call_command
 
@@ -27,7 +27,7 @@ def migrated() -> None:
 
 
 def token() -> str:
-    """A new user's token that may do everything, with feeds."""
+    """A new user's token with all scopes, with feeds."""
     from webapp.accounts.models import User
     from webapp.accounts.services import token_create
     from webapp.feeds.services import feed_create

@@ -87,7 +87,7 @@ TAG_READING = {
     "event": "antenna",
     "attributes": [{"source": "gtin", "name": "gtin", "type": "string"}, {"source": "rssi", "name": "rssi", "type": "float"}],
 }
-"""Each code is a thing, each antenna an event."""
+"""Each code is an entity, each antenna an event."""
 SBS = b"MSG,3,1,1,4CA2D6,1,2026/01/02,03:04:05.000,2026/01/02,03:04:05.000,,37000,,,51.45,-1.02,,,0,0,0,0\r\n"
 AIS = b"\\c:1565218798*00\\!AIVDM,1,1,,A,13HOI:0P0000VOHLCnHQKwvL05Ip,0*23\r\n"
 STATIC = "\r\n".join(
@@ -99,7 +99,7 @@ Records = Iterable[Record | Broken]
 
 
 def gtfs() -> bytes:
-    """An answer of an operator."""
+    """A response of a transport operator."""
     message = gtfs_realtime_pb2.FeedMessage()
     message.header.gtfs_realtime_version, message.header.timestamp = "2.0", NOW // 1000
     for number in range(3):
@@ -112,13 +112,13 @@ def gtfs() -> bytes:
 
 @dataclass(frozen=True)
 class Protocol:
-    """Messages as they are, how one is decoded, and the kind that says how its records are read (null: trackers)."""
+    """Valid messages, how one is decoded, and the kind that says how its records are read (null: trackers)."""
 
     messages: list[bytes]
     decoded: Callable[[bytes], Records]
     kind: str | None
     reading: Mapping[str, Any] = field(default_factory=dict)
-    """What its records mean, where neither the kind nor the feed says it."""
+    """The mapping of its records, if neither the kind nor the feed gives it."""
 
 
 def _mqtt(message: bytes) -> Records:
@@ -193,7 +193,7 @@ def through(name: str, message: bytes) -> tuple[int, int]:
 
 
 def _changed(messages: list[bytes], chance: random.Random) -> bytes:
-    """One of the messages with its bytes changed; half of those in JSON with values changed, for most changed bytes are no JSON any more."""
+    """One of the messages with changed bytes; half of those in JSON with changed values, as most changed bytes are no longer JSON."""
     chosen = chance.choice(messages)
     if chosen.startswith((b"{", b"[")) and chance.random() < 0.5:
         documents = [json.loads(one) for one in messages if one.startswith((b"{", b"["))]
@@ -202,7 +202,7 @@ def _changed(messages: list[bytes], chance: random.Random) -> bytes:
 
 
 def campaign(name: str, count: int, seed: int = 1) -> tuple[Counter[str], list[tuple[bytes, Exception]]]:
-    """`count` mutated messages of a protocol: what became of them, and those that raised."""
+    """`count` mutated messages of a protocol: the results, and messages that raised."""
     chance, found, raised = random.Random(f"{name} {seed}"), Counter[str](), []
     messages = PROTOCOLS[name].messages
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Arrivals against their oracle, in small nasty worlds."""
+"""Arrivals compared with their oracle, in small adversarial worlds."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_answers_are_those_of_the_definition(rows, asked, seed):
 @settings(max_examples=40)
 @given(rows=streams(west=178, scale=0.5), asked=documents(regions=(SQUARE, RING, TWO)), seed=st.integers(0, 2**16))
 def test_predicted_lines_continue_over_the_antimeridian(rows, asked, seed):
-    """The worlds' places lie around longitude 180, and so does the region, cut there."""
+    """The positions and the region are around longitude 180, where the region is split."""
     moved = [row | ({} if row["x"] is None else {"x": row["x"] - 360 if row["x"] > 180 else row["x"]}) for row in rows]
     region = {"type": "MultiPolygon", "coordinates": [
         [[[179, 0], [180, 0], [180, 1], [179, 1], [179, 0]]], [[[-180, 0], [-179, 0], [-179, 1], [-180, 1], [-180, 0]]],

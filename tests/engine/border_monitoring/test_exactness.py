@@ -74,7 +74,7 @@ def test_plane_circles_are_closed_and_compare_the_hypotenuse():
 
 @pytest.mark.parametrize("radius", [0.5, 30.0, 10e3, 1.5e6, 8.9e6, 12e6, 20.1e6])
 def test_chords_never_contradict_geodesics(radius):
-    """147,000 places around the globe, poles and antimeridian included, many within a hair of the circle."""
+    """147,000 positions around the globe, including poles and antimeridian, many extremely close to the circle."""
     rng = np.random.default_rng(int(radius))
     near, far = chord_limits(radius)
     n = 3_000

@@ -1,4 +1,4 @@
-"""Options of border and transition queries: each one's ends, their combinations, refusals, and the oracle in small worlds of them alone."""
+"""Options of border and transition queries: the ends of each, combinations, refusals, and the oracle in small worlds with options."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def row(seq, t, x, y=1.0, **more):
 
 
 def crossings(document, rows, feed=PLANE):
-    """(kind, start, end, evidence) of the answers, which are the oracle's."""
+    """(kind, start, end, evidence) of the answers, after comparing them with the oracle."""
     document = {"family": "border", "region": SQUARE} | document
     found = run([document], rows, feed)
     assert found == answers(rows, [document], geographic=feed is GLOBE)

@@ -1,4 +1,4 @@
-"""Queries that come and go while the stream runs: caught up from the log they answer as if always there."""
+"""Queries registered and removed while the stream runs: caught up from the log, they answer as if they had always been there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Registry(RuleBasedStateMachine):
 
     @initialize(small=st.sampled_from([0, 3, 512]), gone=st.sampled_from([0, 1024]))
     def start(self, small, gone):
-        # Merges and new beginnings at sizes that are reached here.
+        # Thresholds of merging and rebuilding, lowered so that they are reached here.
         structures._SMALL, structures._STEP, plan._MANY_GONE = small, 8 if small else 2, gone
         self.rows, self.t, self.next = [], 0, 0
         self.documents: dict[int, dict] = {}

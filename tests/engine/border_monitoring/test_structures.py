@@ -27,7 +27,7 @@ def meetings_of(index, before, after):
 
 
 def crossings_of(low, high, before, after, known=None):
-    """(row, box, code) found by sorted bounds; a small memory to work in has to grow."""
+    """(row, box, code) found by sorted bounds; the initial buffer is too small and has to grow."""
     moves = MoveColumns(before, after, np.ones(len(before), np.bool_) if known is None else known)
     last, boxes = bound_crossings(build_bounds(low, high), moves, np.zeros(4, np.int64), Crossed(boxes=np.empty(9, np.int32)))
     codes = np.where(boxes >= 0, IN, OUT)
@@ -84,7 +84,7 @@ def test_bounds_in_any_dimension_agree_with_plain_tests(d, n, seed):
 @pytest.mark.parametrize("leaf", [2, 24, 10**9])
 @pytest.mark.parametrize("spread", [1.0, 1e-7, 1e6])
 def test_finer_cells_do_not_change_the_answers(leaf, spread, monkeypatch):
-    """Polygons of many vertices, tiny ones in a crowd, a huge one around all: same meetings at every depth of the grid."""
+    """Polygons with many vertices, tiny ones in a crowd, a huge one around all: the same meetings at every depth of the grid."""
     monkeypatch.setattr(borders, "_LEAF_ITEMS", leaf)
     rng = np.random.default_rng(7)
     geometries = []
@@ -133,7 +133,7 @@ ROUND_THE_EARTH = [
 
 @pytest.mark.parametrize("leaf", [2, 24])
 def test_a_hundred_thousand_moves_near_antimeridian_and_poles_are_exact(leaf, monkeypatch):
-    """Places on a grid of half degrees, so that many lie on borders and corners; every structure against GEOS."""
+    """Positions on a grid of half degrees, so that many are on borders and corners; every structure compared with GEOS."""
     monkeypatch.setattr(borders, "_LEAF_ITEMS", leaf)
     regions = [read_region({"type": "Polygon", "coordinates": [ring]}, Crs.GEOGRAPHIC).geometry for ring in ROUND_THE_EARTH]
     rng = np.random.default_rng(11)

@@ -1,4 +1,4 @@
-"""What waits: the kernel against a dictionary, over enough events that chunks are used again and the table is built again."""
+"""Pending transitions: the kernel compared with a dictionary, over enough events that chunks are reused and the table is rebuilt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def events(rng: np.random.Generator, count: int, groups: int, entities: int, sta
 
 
 class Plain:
-    """The same by a dictionary that is searched whole."""
+    """The same with a dictionary that is searched completely."""
 
     def __init__(self, wanted: np.ndarray) -> None:
         self.wanted, self.waits = wanted, dict[tuple[int, int], tuple[int, int, int]]()
@@ -67,5 +67,5 @@ def test_the_kernel_agrees_with_a_dictionary(seed: int, entities: int) -> None:
         assert waiting.live == len(plain.waits)
         transitions_seen += len(found)
     assert transitions_seen > 1000
-    # Chunks and places of the table are used again: what was there at one time decides the size, not what has passed.
+    # Chunks and slots of the table are reused: the size depends on the greatest number at one time, not on the total.
     assert len(waiting.records) < 20_000

@@ -1,4 +1,4 @@
-"""Small nasty worlds for border and transition queries, and a way to run the stage over them in any batches."""
+"""Small adversarial worlds for border and transition queries, and a way to run the stage over them in any batches."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def batch_of(rows: Sequence[Row], dictionary: EntityDictionary) -> Batch:
 
 
 def answers_in(changes: pa.RecordBatch, queries: Sequence[RegisteredQuery]) -> Counter[Answer]:
-    """Changes as the oracle writes answers; evidence must repeat its event's entity."""
+    """Changes in the form of the oracle's answers; the evidence must name its event's entity."""
     found: Counter[Answer] = Counter()
     for row in changes.to_pylist():
         assert row["weight"] == 1
@@ -56,7 +56,7 @@ def ordered(rows: Sequence[Row]) -> list[Row]:
 
 
 def run(documents: Sequence[dict[str, Any]], rows: Sequence[Row], feed: Feed, chance: random.Random | None = None) -> Counter[Answer]:
-    """Answers of one partition: in one batch, or cut, dumped and migrated at random places."""
+    """Answers of one partition: in one batch, or cut, dumped and migrated at random positions."""
     queries = registered(documents, feed)
     index = OPERATOR.compile(queries, feed)
     state, dictionary = STAGE.initial(index), EntityDictionary()
@@ -122,7 +122,7 @@ conditions = st.sampled_from([["k", "=", "p"], ["k", "!=", "p"], ["v", ">", 2], 
 
 @st.composite
 def options(draw: st.DrawFn, *, of_region: bool, globe: bool = False) -> dict[str, Any]:
-    """Some of the options that go with what is watched."""
+    """Some of the options that are allowed for what is watched."""
     given: dict[str, Any] = {
         "first": draw(st.sampled_from(["ignore", "enter"])),
         "dwell": draw(st.sampled_from([0, 0, 1, 2, 4])),
@@ -151,7 +151,7 @@ def documents(
     if draw(st.integers(0, 2)) == 0:
         document["where"] = [draw(conditions)]
     if optional and draw(st.integers(0, 2)) == 0:
-        # On the globe the oracle's distances to polygons are sampled, which decides no ties.
+        # On the globe the oracle samples distances to polygons, which cannot decide ties.
         document |= draw(options(of_region=kind != "ranges" and not (globe and kind == "polygon"), globe=globe))
     if document["family"] == "transition":
         document["within"] = draw(st.sampled_from([0, 1, 3, 8]))

@@ -1,4 +1,4 @@
-"""Bits of words, against Python's own numbers."""
+"""Bits of words compared with Python's numbers."""
 
 from typing import Any
 

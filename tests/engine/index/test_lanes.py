@@ -1,4 +1,4 @@
-"""Comparisons in lanes against those of plain numbers, ties and values that are no numbers among them."""
+"""SIMD comparisons compared with scalar ones, including ties and NaN."""
 
 from __future__ import annotations
 

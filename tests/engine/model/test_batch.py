@@ -17,7 +17,7 @@ BOUNDS = st.one_of(WHOLE.map(float), st.just(0.5))
 
 @given(st.lists(st.one_of(st.none(), WHOLE), max_size=6), BOUNDS)
 def test_integers_are_compared_with_doubles_exactly(values: list[int | None], bound: float) -> None:
-    """Python compares a whole number with a double by their exact values."""
+    """Python compares integers with doubles exactly."""
     batch = Batch(pa.RecordBatch.from_arrays([pa.array(values, pa.int64())], names=["n"]), EntityDictionary())
     found: list[Any] = [number >= bound if number == number else None for number in batch.numbers("n").tolist()]
     assert found == [None if value is None else value >= bound for value in values]

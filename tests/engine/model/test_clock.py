@@ -1,4 +1,4 @@
-"""How far rows may move a clock, and which they make late: against a reading row by row."""
+"""How far rows move a clock, and which are late, compared with a row-by-row implementation."""
 
 import numpy as np
 from hypothesis import given

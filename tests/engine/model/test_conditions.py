@@ -1,4 +1,4 @@
-"""Conditions on columns against Python's own comparisons; what is refused."""
+"""Conditions on columns compared with Python's comparisons; refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entity codes: those of a plain dict, whatever the column looks like."""
+"""Entity codes agree with a plain dict, for any column type."""
 
 from __future__ import annotations
 

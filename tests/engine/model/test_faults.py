@@ -1,4 +1,4 @@
-"""Sentences about unknown names: short, however many names are known."""
+"""Messages about unknown names are short, however many names are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regions: what is accepted, cut, refused, and what lies inside."""
+"""Regions: which are accepted, split or refused, and what is inside."""
 
 from __future__ import annotations
 

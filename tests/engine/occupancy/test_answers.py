@@ -1,4 +1,4 @@
-"""Occupancy against its oracle, in small nasty worlds."""
+"""Occupancy compared with its oracle, in small adversarial worlds."""
 
 from __future__ import annotations
 

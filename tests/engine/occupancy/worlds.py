@@ -1,4 +1,4 @@
-"""Small nasty worlds for occupancy: few entities, places on the border, times that collide, tuples that go stale exactly then."""
+"""Small adversarial worlds for occupancy: few entities, positions on the border, equal times, tuples that go stale at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of facts: their keys must stay what they were, or stored answers are not found again."""
+"""Keys of facts must not change, or stored answers would not be found again."""
 
 from __future__ import annotations
 

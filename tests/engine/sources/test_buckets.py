@@ -1,4 +1,4 @@
-"""Segments grouped by a hash of the entity read like segments in order, and a part of them costs a part."""
+"""Segments grouped by a hash of the entity read like ordered ones, and reading a part costs only that part."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rows_of(seed: int, count: int) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[EventLog, EventLog]:
-    """The same appends, small ones among them, written in order and grouped."""
+    """The same appends, some of them small, written in order and grouped."""
     made = []
     for least in (buckets.LEAST_ROWS, 40):
         with pytest.MonkeyPatch.context() as patch:

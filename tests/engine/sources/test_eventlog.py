@@ -1,4 +1,4 @@
-"""The event log: no row is lost, doubled or incomplete, whichever process dies or reads meanwhile."""
+"""The event log: no row is lost, duplicated or incomplete, whichever process dies or reads meanwhile."""
 
 import os
 import random
@@ -36,7 +36,7 @@ def rows(*times: int, entity: str = "a", **columns: object) -> pa.Table:
 
 
 def stored(log: EventLog, from_seq: int = 0, to_seq: int | None = None) -> list[tuple[int, int, int]]:
-    """(seq, t, clock) of what `read` gives; checks that the numbers are dense."""
+    """(seq, t, clock) of the rows of `read`; checks that the numbers are dense."""
     found = [row for table in log.read(from_seq, to_seq) for row in zip(*(table[c].to_pylist() for c in ("seq", "t", "clock")), strict=True)]
     assert [seq for seq, _, _ in found] == list(range(found[0][0], found[0][0] + len(found))) if found else True
     return found
@@ -170,7 +170,7 @@ def test_concurrent_appends_share_one_segment(log: EventLog) -> None:
         time.sleep(0.2)
     for thread in threads:
         thread.join()
-    # The first to come has the turn alone, the others are its followers.
+    # The first append leads, the others follow it.
     assert len(log.segments()) == 2
     assert {t: times(log, a.first_seq, a.last_seq + 1) for t, a in answers.items()} == {t: [t] for t in range(20)}
     assert [e.key for e in log.entries()] == [str(t) for t in times(log)]
@@ -344,7 +344,7 @@ STEPS = st.lists(
 
 @given(steps=STEPS)
 def test_the_log_behaves_like_a_list(steps: list[tuple]) -> None:
-    """Model: all rows ever appended with their clock; a key answers for its first append while that is live."""
+    """Model: all rows ever appended with their clock; a key returns its first append while that is live."""
     with tempfile.TemporaryDirectory() as folder:
         log, model, keys = EventLog(folder, "f"), [], {}
         for step in steps:
@@ -409,7 +409,7 @@ def start_writer(folder: Path, name: str, count: int, threads: int = 1, failpoin
 
 
 def check_acknowledged(log: EventLog, name: str, acknowledged: list[str]) -> None:
-    """Every acknowledged append is there where it was said to be, whole."""
+    """Every acknowledged append is in the log, complete and at its reported position."""
     kept = pa.concat_tables(log.read())
     assert kept["seq"].to_pylist() == list(range(kept.num_rows))
     entities, ts = kept["entity"].to_pylist(), kept["t"].to_pylist()

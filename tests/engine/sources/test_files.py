@@ -1,4 +1,4 @@
-"""Files of every kind give the same rows; unreadable rows are reported with their line, the others are read."""
+"""Files of every format give the same rows; unreadable rows are reported with their line, the others are read."""
 
 from __future__ import annotations
 

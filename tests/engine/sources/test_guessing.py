@@ -1,4 +1,4 @@
-"""What files of every kind probably are, and the rows that come of them."""
+"""The guessed meaning of files of every format, and the rows read from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Rows = list[dict[str, Any]]
 
 
 def looked(path: Path, **chosen: Any) -> tuple[dict[str, Any], Rows]:
-    """What was found, and all rows of the file as a feed gets them."""
+    """The guess, and all rows of the file as a feed gets them."""
     found = inspect(path, path.name, chosen)
     reading = reading_of(found["reading"])
     rows: Rows = []
@@ -194,7 +194,7 @@ def _arrow(path: Path) -> None:
 )
 def test_every_file_format_gives_the_same_track(tmp_path: Path, name: str, write: Callable[[Path], Any], count: int) -> None:
     write(tmp_path / name)
-    # Uploaded files lie under one name, whatever they are.
+    # Uploaded files have the same name, whatever their format.
     path = (tmp_path / name).rename(tmp_path / "file")
     found, rows = looked(path)
     ada = [row for row in rows if row["entity"] == "Ada"]
@@ -306,6 +306,6 @@ def test_numeric_texts_are_recognised(text: str, value: float | None) -> None:
 
 @pytest.mark.parametrize("text", ["11e999700000000000", "1e999", "inf", "1_000", "1 2", "--1", "0x10", "٣", "1e", ".", "1" * 400, "1\x002"])
 def test_non_numeric_texts_are_recognised(text: str) -> None:
-    """The first of them breaks the whole process in pandas."""
+    """The first of them crashes the process inside pandas."""
     values, wrong = numbers_of(pa.array([text]))
     assert np.isnan(values[0]) and wrong[0]

@@ -1,4 +1,4 @@
-"""Large files are read in little memory: pages of files that were read do not stay with the process."""
+"""Large files are read in little memory: pages of mapped files that were read are freed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def resident() -> int:
 
 
 def noise() -> pa.Table:
-    """Of which nothing can be packed: 24 MB a column."""
+    """Incompressible data: 24 MB a column."""
     chance = np.random.default_rng(3)
     return pa.table({name: chance.random(ROWS) for name in ("x", "y")})
 

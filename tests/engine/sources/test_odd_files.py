@@ -1,4 +1,4 @@
-"""Files as real tools write them, with what is odd about each: guessed right, or the fault shown by row with its remedy; no row is lost."""
+"""Files as real tools write them, with unusual features: guessed correctly, or the fault shown by row with its remedy; no row is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AIS = "!AIVDM,1,1,,B,15M67FC000G?ufbE`FepT@3n00Sa,0*5C"
 
 
 def looked(path: Path, data: str | bytes | None = None) -> tuple[dict[str, Any], list[dict[str, Any]], list[tuple[int, str]]]:
-    """What was found, all good rows, and all others with their lines."""
+    """The guess, all valid rows, and all others with their lines."""
     if data is not None:
         path.write_bytes(data if isinstance(data, bytes) else data.encode())
     found = inspect(path, path.name, {})

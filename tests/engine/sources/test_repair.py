@@ -1,4 +1,4 @@
-"""A damaged log says so, whatever byte of it was hit, and is made whole: nothing readable is lost, nothing is read that was not written."""
+"""Damage of a log is detected, whichever byte was hit, and repaired: nothing readable is lost, and no wrong row is read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Row = dict[str, object]
 
 
 def rows(first: int, count: int = 3) -> pa.Table:
-    """Rows whose times go forward, each second one a step back."""
+    """Rows with increasing times, every second one a step back."""
     t = [10 * n - 15 * (n % 2) for n in range(first, first + count)]
     return pa.table({"event": ["position"] * count, "entity": [f"e{n}" for n in t], "t": t, "speed": [n / 7 for n in t]})
 
@@ -130,7 +130,7 @@ def test_repair_keeps_readable_rows_and_counts_the_others(log: EventLog, harm: C
     assert [row for row in after if row["seq"] not in lost] == [row for row in before if row["seq"] not in lost]
     stand_ins = [row for row in after if row["seq"] in lost]
     assert all(row["entity"] == LOST and row["event"] == "$heartbeat" for row in stand_ins)
-    # The clock of later rows is what it was: late rows stay late.
+    # The clock of later rows is unchanged: late rows stay late.
     assert (
         [max(row["t"] for row in after[:n]) for n in range(1, 24) if n not in lost]
         == [  # type: ignore[type-var]
@@ -179,7 +179,7 @@ def test_a_removed_log_continues_after_its_last_number(log: EventLog) -> None:
 
 
 def test_the_check_sum_of_an_unchanged_large_file_is_computed_once(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jumps through a day of history open the same files again and again: summing 20 MB each time was most of the wait."""
+    """Jumps through a day of history open the same files again and again: a check sum over 20 MB each time was most of the wait."""
     summed: list[str] = []
     crc_of = segments.crc_of
     monkeypatch.setattr("engine.sources.segments.WHOLE_BYTES", 100)
@@ -197,7 +197,7 @@ def test_the_check_sum_of_an_unchanged_large_file_is_computed_once(log: EventLog
 
 
 def test_verification_reads_the_file_again(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who asks whether a file is whole does not want to hear that it was once."""
+    """An explicit verification must not use a cached result."""
     monkeypatch.setattr("engine.sources.segments.WHOLE_BYTES", 100)
     read(log)
     looked_at: list[object] = []

@@ -1,4 +1,4 @@
-"""Real brokers on loopback: Mosquitto where the machine has it (`.ci/run` installs it), and Kafka from its own jars of Maven Central."""
+"""Real brokers on loopback: Mosquitto if installed (`.ci/run` installs it), and Kafka from the jars of Maven Central."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Broker:
 
 @contextmanager
 def broker(folder: Path, *, certificate: Path | None = None) -> Iterator[Broker]:
-    """A broker that runs."""
+    """A running broker."""
     one = Broker(folder, certificate=certificate)
     one.start()
     try:

@@ -1,4 +1,4 @@
-"""A network that allows everything, on this machine alone."""
+"""A network that permits everything, on this machine only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import socket
 
 
 class Loopback:
-    """Everything is allowed, on this machine alone."""
+    """Permits everything, on this machine only."""
 
     port = 0
 

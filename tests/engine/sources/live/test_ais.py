@@ -1,4 +1,4 @@
-"""AIS over real sockets on loopback: the recordings' reports come out, from any sender and in any chunks."""
+"""AIS over real sockets on loopback: every report of a recording is read, from any sender and in any chunks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def opened(kind: SourceKind, network: Loopback, **settings: Any) -> Any:
 
 
 def records_until(source: Any, done: Callable[[list[Any]], bool]) -> list[Any]:
-    """All records up to the moment at which `done` says so."""
+    """All records until `done` is true."""
     found: list[Any] = []
     end = time.monotonic() + END_S
     for batch in source.batches(None):
@@ -72,7 +72,7 @@ def _send(server: socket.socket, pieces: list[bytes]) -> None:
 
 
 def cut(data: bytes, seed: int) -> list[bytes]:
-    """The bytes in pieces that end anywhere."""
+    """The bytes in random chunks."""
     chance, pieces, at = random.Random(seed), [], 0
     while at < len(data):
         size = chance.randint(1, 3_000)
@@ -192,7 +192,7 @@ def test_silent_peers_are_probed(served: Callable[[list[bytes]], int]) -> None:
 
 
 def test_memory_for_long_lines_is_bounded() -> None:
-    """Up to 100,000 messages are known again, and parts wait for others, of every sender."""
+    """Up to 100,000 messages are remembered to recognise repetitions, and parts of messages wait for others, for every sender."""
     known = Known(merge_ms=10_000)
     messages = Messages(known)
     for n in range(50):

@@ -25,7 +25,7 @@ END_S = 90.0
 
 
 class Inner(Loopback):
-    """As if no inner network were allowed."""
+    """A network that permits no internal addresses."""
 
     def address(self, host: str, port: int) -> str:
         raise Away(f"{host} is not public")
@@ -84,7 +84,7 @@ def test_a_topic_is_read_exactly_once_through_kills_and_new_partitions(tmp_path:
             first, offset = taken(source, lambda records: len(records) == 100, None)
         assert sorted(record["n"] for record in first) == list(range(100)) and {record["entity"] for record in first} == {f"van{n}" for n in range(7)}
 
-        # The process dies behind the offset; a partition is added and the broker killed while the next one reads.
+        # The process dies after storing the offset; a partition is added and the broker killed while the next process reads.
         monkeypatch.setattr("engine.sources.live.kafka.LOOK_S", 0.5)
         send(one, range(100, 150))
         with closing(KAFKA.open(settings_for(one), Loopback(), "fleet")) as source:

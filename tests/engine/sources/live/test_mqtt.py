@@ -80,7 +80,7 @@ def publisher(server: Broker) -> Iterator[Publisher]:
 
 
 def taken(source: Any, count: int, offset: Any = None, *, acknowledged: bool = True) -> tuple[list[Any], Any]:
-    """At least `count` records, and the offset behind them."""
+    """At least `count` records, and the offset after them."""
     found: list[Any] = []
     end = time.monotonic() + END_S
     for batch in source.batches(offset):
@@ -127,7 +127,7 @@ def publish_packet(topic: bytes, payload: bytes, *, mid: int | None, properties:
 
 @pytest.mark.parametrize("is_5", [False, True])
 def test_messages_that_arrive_together_are_read_together(is_5: bool) -> None:
-    """The client takes one packet of what has come; the whole messages behind it are ours, up to what is none or is not there as a whole."""
+    """The client parses one packet of the received bytes; our reader parses the complete packets after it, up to an invalid or incomplete one."""
     none, some = (b"", b"\x01\x01") if is_5 else (None, None)
     first = publish_packet(b"a/1", b"first", mid=None, properties=none)
     packets = [
@@ -175,7 +175,7 @@ def test_topics_count_towards_the_size_of_a_batch() -> None:
 
 
 def test_the_mqtt_client_has_the_internals_that_the_reader_uses() -> None:
-    """They are not promised (decision 38): with another version than this, read `loop_read`, `_packet_read` and `_sock_close` of the client again."""
+    """They are not a public API (decision 38): with another version of the client, review its `loop_read`, `_packet_read` and `_sock_close`."""
     assert version_of("paho-mqtt") == "2.2.0"
     client = paho.Client(CallbackAPIVersion.VERSION2)
     used = ("_create_socket_connection", "_create_socket", "_sock_close", "_packet_queue", "_in_packet", "_protocol", "_sock", "_host", "_port")
@@ -193,7 +193,7 @@ def test_csv_lines_become_records(server: Broker, publisher: Publisher) -> None:
 
 @pytest.mark.parametrize("version", ["3", "5"])
 def test_unacknowledged_messages_come_again_and_are_recognised(server: Broker, publisher: Publisher, version: str) -> None:
-    """The process dies after it stored and before it acknowledged: a new one gets the offset of what is stored."""
+    """The process dies after storing and before acknowledging: a new one gets the stored offset."""
     given = {"topic": f"again{version}/{{entity}}", "version": version, "identity": f"again{version}"}
     with source_at(server, **given) as source:
         publisher.send(*[(f"again{version}/e", json.dumps({"n": n}).encode()) for n in range(10)])
@@ -246,7 +246,7 @@ def test_a_broker_that_dies_keeps_its_messages(tmp_path: Path) -> None:
 
 
 def certified(path: Path) -> Path:
-    """A key and a certificate for localhost, signed by itself."""
+    """A key and a self-signed certificate for localhost."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)

@@ -26,7 +26,7 @@ END_S = 60.0
 
 
 class Site:
-    """Gives `body` with `status`; what was asked is in `asked`."""
+    """Responds with `body` and `status`; `asked` has the requests."""
 
     def __init__(self) -> None:
         self.body, self.status, self.asked, self.location = b"{}", 200, list[str](), "http://127.0.0.1:1/"
@@ -213,7 +213,7 @@ def test_common_spellings_of_paths_are_accepted(path: str) -> None:
 
 @contextmanager
 def talker(first: bytes, again: bytes, every: float) -> Iterator[str]:
-    """A server that never ends its answer."""
+    """A server whose response never ends."""
     over, server = threading.Event(), socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -259,7 +259,7 @@ def test_a_response_with_too_many_values_is_refused(site: Site, monkeypatch: pyt
     site.body = b"[" + b"{}," * 99 + b"{}]"
     with closing(POLL.open(settings_for(POLL, url=url), Loopback(), "")) as source, pytest.raises(Away, match="more than 100 values"):
         list(source.batches(None))
-    # One object that stands in the answer once, and in the records many times.
+    # An object that occurs once in the response, and many times in the records.
     site.body = json.dumps({"a": {"k": list(range(20))}, "b": [1] * 9}).encode()
     with closing(POLL.open(settings_for(POLL, url=url, path="b[*].{x: @}"), Loopback(), "")) as source:
         assert len(next(source.batches(None)).records) == 9

@@ -1,4 +1,4 @@
-"""`make cluster` under load while its processes are killed at random: `python -m tests.crash.cluster SECONDS [SEED]`. In the end all is exact.
+"""`make cluster` under load while its processes are killed at random: `python -m tests.crash.cluster SECONDS [SEED]`. The result must be exact.
 
 Two senders post rows to the two web servers, each delivery under its key until it is answered; a third writes to a topic of Kafka, which a
 connector drains into a feed, whose answers another connector writes to a topic. Every two seconds or so one process of the cluster gets KILL:
@@ -93,7 +93,7 @@ Status = dict[str, Any]
 
 
 class Cluster:
-    """A `make cluster` that runs."""
+    """A running `make cluster`."""
 
     def __init__(self, var: Path, port: int) -> None:
         self.var, self.said = var, var / "cluster.out"
@@ -116,11 +116,11 @@ class Cluster:
 
     @property
     def kafka(self) -> dict[str, Any]:
-        """What clients of its broker are made with."""
+        """The settings of clients of its broker."""
         return {"bootstrap.servers": f"127.0.0.1:{int((self.var / 'kafka' / 'port').read_text())}", "log_level": 0}
 
     def python(self, program: str, *, timeout: float = 300.0) -> str:
-        """What a program prints that runs as one of the cluster's processes."""
+        """The output of a program that runs like one of the cluster's processes."""
         return self._run([sys.executable, "-c", program], timeout)
 
     def manage(self, *arguments: str, timeout: float = 900.0) -> str:
@@ -238,7 +238,7 @@ class Writer(threading.Thread):
 
 
 class Pace(threading.Thread):
-    """How long the answers stood still: the seconds between two moments at which more rows of a feed were in what is stored."""
+    """How long the answers stood still: the seconds between two moments at which further rows of a feed were in the stored answers."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(daemon=True)
@@ -282,11 +282,11 @@ def running(var: Path, port: int) -> Iterator[Cluster]:
 
 
 class Load:
-    """Rows that come by HTTP and by Kafka, as long as it is open; all of them are stored when it has ended."""
+    """Rows sent by HTTP and by Kafka while the block runs; all of them are stored when it has ended."""
 
     def __init__(self, cluster: Cluster, ports: list[int], say: Say) -> None:
         self.cluster, self.say = cluster, say
-        # Kept: what it was asked ends with it.
+        # Kept open: its request ends with it.
         admin = AdminClient(cluster.kafka)
         for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in ("rows", "answers")]).values():
             made.result(ANSWERS_S)
@@ -299,7 +299,7 @@ class Load:
         settle(cluster, lambda found: all(found[name]["done"] > 0 for name in ("yard", "dock")), say)
 
     def end(self) -> None:
-        """Stops sending, and waits until all is evaluated."""
+        """Stops sending, and waits until all rows are evaluated."""
         self.stopping.set()
         for thread in (*self.senders, self.writer):
             thread.join(SETTLES_S)
@@ -316,7 +316,7 @@ class Load:
         settle(self.cluster, settled, self.say)
 
     def verdict(self) -> str:
-        """What `audit` says, and whether the topic holds the answers that are stored."""
+        """The output of `audit`, and whether the topic has the stored answers."""
         audited = self.cluster.manage("audit", "yard", "dock")
         here = [path for path in (self.cluster.var / "checkpoints").glob("*/*") if not path.parent.name.startswith(".")]
         assert not here, f"the machine of the job holds states: {here}"
@@ -327,7 +327,7 @@ class Load:
 
 
 def last_values(broker: dict[str, Any], topic: str) -> dict[str, Any]:
-    """The `end` of each answer that someone has who keeps the last record of each key."""
+    """The `end` of each answer for a reader that keeps the last record of each key."""
     found: dict[str, Any] = {}
     for message in messages_of(broker, topic, PARTITIONS):
         if message.value() is None:
@@ -338,7 +338,7 @@ def last_values(broker: dict[str, Any], topic: str) -> dict[str, Any]:
 
 
 def drive(seconds: float, var: Path, say: Say, port: int = 8970, seed: int = 1) -> str:
-    """What the audit says after so long."""
+    """The output of the audit after this time."""
     chance, killed = random.Random(seed), Counter[str]()
     with running(var, port) as cluster:
         load = Load(cluster, cluster.wait_ready(), say)
@@ -349,7 +349,7 @@ def drive(seconds: float, var: Path, say: Say, port: int = 8970, seed: int = 1) 
         while time.monotonic() < ends:
             time.sleep(BETWEEN_S * chance.uniform(0.5, 1.5))
             parts = cluster.parts()
-            # First what kind: there are many processes of some.
+            # The kind is chosen first: there are many processes of some kinds.
             kind = chance.choice(sorted(set(parts.values())))
             pid = chance.choice(sorted(pid for pid, name in parts.items() if name == kind))
             try:
@@ -364,7 +364,7 @@ def drive(seconds: float, var: Path, say: Say, port: int = 8970, seed: int = 1) 
 
 
 def scale(var: Path, say: Say, port: int = 8970) -> str:
-    """What the audit says after a fifth Spark worker has joined while the job ran, and left again."""
+    """The output of the audit after a fifth Spark worker has joined while the job ran, and left again."""
     with running(var, port) as cluster:
         load = Load(cluster, cluster.wait_ready(), say)
         job = cluster.python(STANDING_PID)
@@ -393,7 +393,7 @@ PLACED = re.compile(r"yard: partitions are at (.*)$", re.M)
 
 
 def wait_for_places(cluster: Cluster, executors: int, say: Say) -> None:
-    """Until the job says that a feed's partitions are at so many executors."""
+    """Waits until the job reports that a feed's partitions are at this many executors."""
     give_up = time.monotonic() + SETTLES_S
     while True:
         said = PLACED.findall((cluster.var / "log" / "job-main.log").read_text(errors="replace"))
@@ -405,7 +405,7 @@ def wait_for_places(cluster: Cluster, executors: int, say: Say) -> None:
 
 
 def settle(cluster: Cluster, done: Callable[[Status], bool], say: Say) -> None:
-    """Waits until the job has come so far."""
+    """Waits until the job has reached this point."""
     give_up, before = time.monotonic() + SETTLES_S, ""
     while time.monotonic() < give_up:
         try:

@@ -1,4 +1,4 @@
-"""PostgreSQL away and back, and another one in its place."""
+"""Outages of PostgreSQL, and a second server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pointed_at(url: str, owner_url: str) -> Iterator[None]:
 
 
 def kill(server: EmbeddedPostgres) -> None:
-    """KILL to the server and all its children at once, in the middle of whatever they do."""
+    """Sends KILL to the server and all its children at once, in the middle of their work."""
     assert server.pid is not None
     main = psutil.Process(server.pid)
     for process in [main, *main.children(recursive=True)]:

@@ -41,7 +41,7 @@ def plain_world(transactional_db: None, tmp_path: Path, settings: Any, monkeypat
 
 
 class Web:
-    """The web server, on a port that stays."""
+    """The web server, on a fixed port."""
 
     def __init__(self, world: World) -> None:
         reservation = PortReservation()
@@ -54,7 +54,7 @@ class Web:
 
 
 def walk(rounds: int, first: int) -> list[dict[str, Any]]:
-    """Someone who goes into the square and out of it, again and again."""
+    """An entity that enters and leaves the square again and again."""
     return [{"entity": "ada", "t": first + 1_000 * n, "x": 5.0 if n % 2 else 0.0, "y": 5.0} for n in range(rounds)]
 
 
@@ -64,7 +64,7 @@ def test_the_client_stores_rows_once_and_reads_answers(plain_world: World) -> No
     vedette = Vedette(f"http://127.0.0.1:{web.port}", token, retry_for=120)
     world.start_job()
     server = web.start()
-    # The server is not there yet: the request is repeated until it is.
+    # The server is not running yet: the request is repeated until it is.
     frame = pd.DataFrame(
         {
             "entity": ["eve", "eve", "", None],
@@ -92,7 +92,7 @@ def test_the_client_stores_rows_once_and_reads_answers(plain_world: World) -> No
                 server.wait()
                 server = web.start()
     assert (writer.receipt.appended, IngestCounter.objects.get().received) == (ROUNDS, ROUNDS + 4)
-    # Beyond the lateness all is known.
+    # Beyond the lateness all answers are known.
     vedette.feed("yard").send([{"entity": "eve", "t": datetime.fromtimestamp(10_000 + ROUNDS, UTC), "x": 5, "y": 5}])
     world.wait_caught_up()
     follower.join(120)

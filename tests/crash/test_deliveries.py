@@ -1,4 +1,4 @@
-"""Receivers that never answer, and senders that are killed: messages wait, nothing is lost, and the supervision of jobs goes on."""
+"""Receivers that never answer, and senders that are killed: messages wait, nothing is lost, and the supervision of jobs continues."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ while True:
     deliver()
     time.sleep(0.02)
 """
-"""What worker and beat do with messages, in one process that can be killed at any moment."""
+"""The work of worker and beat on messages, in one process that can be killed at any moment."""
 
 
 def test_every_alert_is_mailed_although_the_sender_is_killed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A job that dies at the worst moments stores what a job that never dies would have stored."""
+"""A job that dies at the worst moments stores what an undisturbed job would have stored."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def recovers(world: World, pace: float, what: str) -> None:
 
 
 def test_a_job_killed_at_any_step_of_a_batch_stores_everything_once(world: World) -> None:
-    """The whole group, at another step after each start: before and after the sink's commit among them."""
+    """Kills the whole group, at another step after each start, including before and after the sink's commit."""
     world.append()
     for place in DEADLY:
         # The first batch of a start may be the repetition of the one it died in.
@@ -61,7 +61,7 @@ def test_a_job_killed_at_any_step_of_a_batch_stores_everything_once(world: World
 
 
 def test_a_killed_jvm_a_damaged_snapshot_and_lost_checkpoints_lose_nothing(world: World) -> None:
-    """The JVM killed ends the job; then the state's snapshot is damaged, then all checkpoints are removed. The next start goes on each time."""
+    """Killing the JVM ends the job; then the state's snapshot is damaged, then all checkpoints are removed. The next start recovers each time."""
     world.append()
     pace = world.plain_start()
     job = world.children[-1]
@@ -87,9 +87,9 @@ def test_a_killed_jvm_a_damaged_snapshot_and_lost_checkpoints_lose_nothing(world
 
 
 def test_a_job_that_resumes_after_a_takeover_writes_nothing(world: World) -> None:
-    """The whole group stands still inside the sink's transaction, where it holds the head row."""
+    """The whole group is stopped inside the sink's transaction, where it holds the head row."""
     world.append()
-    # The queries' join and the first batch are let through.
+    # Skips the join of the queries and the first batch.
     zombie = world.start_job("sink.before_commit=stop@3")
     world.wait(lambda: FeedHead.objects.get().last_seq >= 0)
     world.wait(lambda: _stopped(zombie.pid) or _grows(world), what="the job stands still")
@@ -107,12 +107,12 @@ def test_a_job_that_resumes_after_a_takeover_writes_nothing(world: World) -> Non
 
 
 def written() -> dict[str, int]:
-    """What every batch changes in the head row. Not the commits: the new job may still store a snapshot, which comes after the answers."""
+    """The columns of the head row that every batch changes. Not the commits: the new job may store a snapshot after the answers."""
     return FeedHead.objects.values("epoch", "checkpoint", "last_batch", "last_seq", "outbox_seq").get()
 
 
 def is_worker(process: psutil.Process) -> bool:
-    """Whether it is a Python worker of Spark's that still lives: the one that killed itself may be a zombie until its daemon looks."""
+    """Whether it is a live Python worker of Spark: one that was killed may be a zombie until its daemon reaps it."""
     try:
         return "pyspark.daemon" in process.cmdline()
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
@@ -120,7 +120,7 @@ def is_worker(process: psutil.Process) -> bool:
 
 
 def test_workers_killed_during_their_tasks_lose_nothing(world: World) -> None:
-    """The executors placement, in Python workers of Spark's: one dies before it has written its state, later all of them at once."""
+    """With the placement at executors, in Spark's Python workers: one dies before it has written its state, later all of them at once."""
     world.append()
     job = world.start_job("executor.before_state=kill@2", VEDETTE_PLACEMENT="executors", VEDETTE_PARTITIONS="2")
     world.wait(lambda: (world.folder / "once" / "executor.before_state").exists() or _grows(world), what="a worker kills itself")
@@ -138,7 +138,7 @@ def test_workers_killed_during_their_tasks_lose_nothing(world: World) -> None:
 
 
 def test_the_job_survives_an_outage_of_the_database(own_server: EmbeddedPostgres, world: World) -> None:
-    """The job goes on by itself, whatever it was doing at that moment."""
+    """The job recovers without help, whatever it was doing at that moment."""
     world.append()
     pace = world.plain_start()
     job = world.children[-1]
@@ -167,7 +167,7 @@ def test_queries_are_registered_and_removed_while_the_job_runs_and_is_killed(wor
     world.plain_start()
     pace = max(world.plain_batch() for _ in range(3))
     world.register("more stays", STAYS)
-    # Nothing arrives: the change alone must be acted upon.
+    # No rows arrive: the change itself must take effect.
     assert_within(ACTING_S, world.wait_caught_up(), pace=pace, plain=PLAIN_BATCH_S, what="a new query acts")
     assert Detection.objects.filter(query__name="more stays", backfill=True).exists()
     query_remove(query=world.stays, stop_dependents=True)
@@ -194,7 +194,7 @@ def test_queries_are_registered_and_removed_while_the_job_runs_and_is_killed(wor
 
 
 def test_a_query_is_edited_while_others_derive_from_it(world: World) -> None:
-    """What derives from it starts again with it, from the log; the job is killed before the new versions have joined."""
+    """Its derived queries restart with it, from the log; the job is killed before the new versions have joined."""
     world.append(2000)
     world.start_job("join.before_commit=killgroup@2")
     world.wait_caught_up()
@@ -218,7 +218,7 @@ def test_a_query_is_edited_while_others_derive_from_it(world: World) -> None:
 
 
 def test_every_form_of_query_continues_after_its_job_was_killed(world: World) -> None:
-    """In the job's own process and over executors; some have run from the beginning, the others join in mid-stream."""
+    """In the job's process and over executors; some queries run from the beginning, the others join in mid-stream."""
     early, late = dict(list(FORMS.items())[:8]), dict(list(FORMS.items())[8:])
     for name, document in early.items():
         world.register(name, {**document, "version": 1})
@@ -243,7 +243,7 @@ def test_every_form_of_query_continues_after_its_job_was_killed(world: World) ->
 
 
 def _grows(world: World) -> bool:
-    """Whether the job has ended; as long as it lives and has nothing to do, rows arrive."""
+    """Whether the job has ended; while it runs without work, rows are sent."""
     if world.caught_up():
         world.append(50)
     return world.children[-1].poll() is not None
@@ -254,7 +254,7 @@ def _stopped(pid: int) -> bool:
 
 
 def test_a_damaged_log_stops_only_its_own_feed(world: World) -> None:
-    """The newest segment of one feed is cut off before the start, later one under the running job. The other feed goes on."""
+    """The newest segment of one feed is truncated before the start, later one under the running job. The other feed continues."""
     harmed = a_feed("quay", lateness=1000)
     feed_head_ensure(harmed)
     log = EventLog(world.folder / "log-of-events", "quay")

@@ -1,4 +1,4 @@
-"""A server that hangs and a disk that is full: said as what they are, within seconds."""
+"""A hanging server and a full disk are reported as such, within seconds."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def standing_still(server: EmbeddedPostgres) -> Iterator[None]:
 
 
 def asked(address: str, data: bytes | None = None, token: str = "") -> tuple[int, Any, str, float]:
-    """Status, Retry-After, body, and how long it took."""
+    """Status, Retry-After, body, and the time it took."""
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/x-ndjson"} if token else {}
     began = time.monotonic()
     try:
@@ -88,7 +88,7 @@ def test_a_database_that_hangs_is_reported_within_seconds(own_server: EmbeddedPo
 
 @pytest.mark.spark
 def test_everything_continues_when_a_hung_database_resumes(own_server: EmbeddedPostgres, world: World, redis_url: str) -> None:
-    """By the same processes, none of which was ended for its silence, and nothing is lost or stored twice."""
+    """By the same processes, none of which was ended for its silence; nothing is lost or stored twice."""
     world.redis_url = redis_url
     inbox = world.folder / "inbox" / "yard"
     inbox.mkdir(parents=True)
@@ -104,13 +104,13 @@ def test_everything_continues_when_a_hung_database_resumes(own_server: EmbeddedP
         world.append()
         (inbox / "row.jsonl").write_text('{"entity":"w1","t":99000,"x":1,"y":1}\n')
         os.utime(inbox / "row.jsonl", (1, 1))
-        # Longer than the reconciler waits for a sign of life.
+        # Longer than the reconciler waits for a heartbeat.
         time.sleep(SILENT.total_seconds() + 5)
     lease = Job.objects.get().lease_until
     world.wait((inbox / "done" / "row.jsonl").exists, what="the dropped file is taken")
     world.wait_caught_up()
     world.wait(lambda: Job.objects.get().lease_until != lease, what="the reconciler goes on")
-    # What it does to a job that stays silent it would have done by then.
+    # By now it would have replaced a job that stays silent.
     time.sleep(SUSPECT.total_seconds() + 1)
     assert [child.poll() for child in children] == [None, None, None]
     assert (len(before), roots(), Job.objects.get().epoch) == (1, before, 1)

@@ -1,4 +1,4 @@
-"""A job whose machine is gone goes on elsewhere: its log and its states are in a store, and nothing else of it is needed."""
+"""A job continues on another machine: its log and its states are in a store, and nothing else is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Celery starts jobs, adopts them, starts them again and stops them; it may die itself, and Redis with it."""
+"""Celery starts, adopts, restarts and stops jobs; it may die, and Redis with it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def roots() -> list[int]:
 
 
 def _starting_took() -> float:
-    """Seconds from the reconciler's decision to start the job until it processed: the machine's own pace."""
+    """Seconds from the reconciler's decision to start the job until it processed rows, which measures the speed of the machine."""
     events = JobEvent.objects.in_bulk(field_name="id").values()
     moments = {event.kind: event.at for event in sorted(events, key=lambda event: -event.pk)}
     return float((moments["ready"] - moments["started"]).total_seconds())

@@ -1,4 +1,4 @@
-"""A world for crash tests: real processes over the test database and a folder of their own, and the oracle of what must be stored."""
+"""A world for crash tests: real processes over the test database and a separate folder, and the oracle of what must be stored."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ VISITS = {
     "within": 60_000,
     "derive": {"came": {"query": "crossings", "kind": "in", "at": "end"}, "left": {"query": "crossings", "kind": "out", "at": "end"}},
 }
-"""An answer of answers."""
+"""An answer derived from answers."""
 SINCE = {
     "family": "calculus",
     "version": 1,
@@ -61,21 +61,21 @@ SINCE = {
     "step": 2_000,
     "derive": {"visit": {"query": "visits", "kind": "detection", "at": "end"}, "stay": {"query": "stays", "kind": "stayed_in", "at": "start"}},
 }
-"""Rules over answers of answers, and over stays, which are known three seconds after they began."""
+"""Rules over derived answers, and over stays, which are known three seconds after they began."""
 RECOVERY_S = 30.0
-"""A job must process again within this after whatever happened to it."""
+"""A job must process rows again within this time after any failure."""
 ACTING_S = 2.0
 """A query that is registered or removed must act on the running job within this."""
 PLAIN_START_S, PLAIN_BATCH_S = 15.0, 1.0
 """A start with nothing to recover takes at most about this on two cores that have nothing else to do, and so does a batch of a few rows."""
 GIVEN_UP_S = 240.0
-"""How long a test waits before it says that something never happens."""
+"""How long a test waits before it concludes that something does not happen."""
 
 Published = tuple[str, str, tuple[str, ...], int, int | None]
 
 
 class World:
-    """One feed with two queries, and the processes that work on it. `close` ends those that are left. `deriving`: with two more, made of these.
+    """One feed with two queries, and the processes that work on it. `close` ends all of them. `deriving`: with two more queries derived from these.
     `store`: where the log is; empty: in the folder."""
 
     def __init__(self, folder: Path, *, redis_url: str = "", deriving: bool = False, store: str = "") -> None:
@@ -105,7 +105,7 @@ class World:
         return query_register(owner=a_user(), feed=self.feed, name=name, specification=specification, alert_kinds=list(alert_kinds))
 
     def append(self, rows: int = 300) -> None:
-        """Walkers move; some rows arrive out of order, twice or too late."""
+        """Walkers; some rows arrive out of order, twice or too late."""
         batch = [self._row() for _ in range(rows)]
         batch += self.random.sample(batch, 5)
         self.log.append(pa.Table.from_pylist(batch, schema=row_schema(self.feed.engine_feed())))
@@ -145,13 +145,13 @@ class World:
         return child
 
     def start_job(self, failpoints: str = "", *, job: str = "main", **environment: str) -> subprocess.Popen[bytes]:
-        """A job by hand: it takes over from the process that ran it."""
+        """A job started by hand: it takes over from the process that ran it."""
         marks = {processes.JOB: job, processes.TOKEN: f"hand-{len(self.children)}"}
         log = "job" if job == "main" else f"job-{job}"
         return self.start(sys.executable, "manage.py", "run_job", job, name=log, VEDETTE_FAILPOINTS=failpoints, **marks, **environment)
 
     def logs(self) -> str:
-        """What the processes said last, and where those that still run stand."""
+        """The last output of the processes, and the stacks of those that still run."""
         for child in self.children:
             if child.poll() is None and (psutil.Process(child.pid).cmdline()[1:2] == ["manage.py"]):
                 child.send_signal(signal.SIGUSR1)
@@ -160,7 +160,7 @@ class World:
         return "\n".join(f"--- {path.name}\n" + path.read_text(errors="replace")[-8000:] for path in files)
 
     def wait(self, done: Callable[[], bool], seconds: float = GIVEN_UP_S, what: str = "") -> float:
-        """Until `done`; how long it took. Fails with the processes' logs."""
+        """Waits until `done`; returns how long it took. Fails with the processes' logs."""
         started = time.monotonic()
         while not done():
             assert time.monotonic() - started < seconds, f"not within {seconds:g} s: {what or done}\n{self.logs()}"
@@ -175,14 +175,14 @@ class World:
         return self.wait(self.caught_up, what="all rows processed")
 
     def plain_start(self) -> float:
-        """Starts the job, with nothing to recover, until it has processed all rows; how long that took, which is the machine's own pace."""
+        """Starts the job, with nothing to recover, until it has processed all rows; returns the time, which measures the speed of the machine."""
         started = time.monotonic()
         self.start_job()
         self.wait_caught_up()
         return time.monotonic() - started
 
     def plain_batch(self) -> float:
-        """How long a few rows take to be processed: the machine's own pace at this moment."""
+        """How long a few rows take to be processed, which measures the speed of the machine at this moment."""
         self.append(10)
         return self.wait_caught_up()
 
@@ -206,7 +206,7 @@ class World:
     # -- the oracle ---------------------------------------------------------------------------------------------------------------
 
     def oracle(self) -> tuple[GraphEvaluator, pa.Table, dict[str, int]]:
-        """All rows of the log through one evaluator that had all queries from the beginning."""
+        """All rows of the log through one evaluator that has all queries from the beginning."""
         feed = self.feed.engine_feed()
         rows = QueryVersion.objects.filter(to_feed_version=None, query__stops=None).order_by("query_id")
         evaluator = GraphEvaluator.local(feed, registered(rows, feed))
@@ -256,7 +256,7 @@ class World:
 
 
 def assert_within(limit: float, taken: float, *, pace: float, plain: float, what: str) -> None:
-    """`taken` is at most `limit` seconds. Where the same test has shown that the machine is slow now (`pace` instead of `plain`), that much more."""
+    """`taken` is at most `limit` seconds; more by the factor by which the same test found the machine slow (`pace` instead of `plain`)."""
     allowed = limit * max(1.0, pace / plain)
     sys.stdout.write(f"{what}: {taken:.1f} s (at most {allowed:.1f}; the pace is {pace:.1f} s for {plain:g})\n")
     assert taken <= allowed, f"{what} took {taken:.1f} s; at most {allowed:.1f} s"
@@ -270,5 +270,5 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 
 def jvm_of(pid: int) -> psutil.Process:
-    """The JVM that the job's root process started."""
+    """The JVM that the job's main process started."""
     return next(process for process in descendants(pid) if process.name() == "java")

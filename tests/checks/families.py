@@ -1,4 +1,4 @@
-"""The worlds in which every family's operator is checked: one line a family.
+"""The worlds in which every family's operator is checked: one line per family.
 
 A line names a strategy of `tests.strategies.World`; its documents should hold several queries, so that some can come and go.
 """

@@ -1,4 +1,4 @@
-"""What every family's operator promises, checked through the evaluator: answers depend on the accepted events and on nothing else."""
+"""The promises of every family's operator, checked through the evaluator: answers depend only on the accepted events."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_counters_report_the_number_of_events_kept(world: World, chance: random.
 
 
 def test_every_test_world_has_answers(family: str) -> None:
-    """So that no check compares nothing with nothing."""
+    """So that the checks are not vacuous."""
     found: list[int] = []
 
     @settings(max_examples=40)

@@ -18,7 +18,7 @@ OUTSIDE = {"random", "secrets", "time", "datetime", "socket", "subprocess", "req
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Top-level names of all modules that a file imports, wherever it does."""
+    """Top-level names of all modules that a file imports, anywhere in it."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
@@ -58,7 +58,7 @@ MODULES = {".".join(path.relative_to(ENGINE.parent).with_suffix("").parts).remov
 
 
 def modules_used(module: str) -> set[str]:
-    """The modules of the engine that a module imports, wherever it does, also for types alone."""
+    """The modules of the engine that a module imports, anywhere in it, also only for types."""
     found = set()
     for node in ast.walk(ast.parse(MODULES[module].read_text())):
         if isinstance(node, ast.Import):
@@ -72,7 +72,7 @@ def modules_used(module: str) -> set[str]:
 def test_modules_of_the_engine_do_not_import_each_other_in_a_circle() -> None:
     used = {module: modules_used(module) for module in MODULES}
     left = dict(used)
-    # What imports nothing that is left, and what nothing imports that is left, is in no circle.
+    # Modules without remaining imports, and modules that no remaining one imports, are in no circle.
     while free := {one for one in left if not left.keys() & left[one]} | (left.keys() - set().union(*left.values())):
         left = {module: needed for module, needed in left.items() if module not in free}
     assert left == {}
@@ -81,11 +81,11 @@ def test_modules_of_the_engine_do_not_import_each_other_in_a_circle() -> None:
 ROOT = ENGINE.parent
 WEBAPP = ROOT / "webapp"
 BELOW = {"platform", "cage", "config"}
-"""What is no app of users: processes, confinement, settings."""
+"""Below the apps: processes, confinement, settings."""
 APPS = ("audit", "accounts", "jobs", "feeds", "queries", "detections", "alerts", "connectors", "entities", "overlays", "supervisor", "live", "demo")
-"""The web application's apps, each using those before it."""
+"""The web application's apps; each imports only those before it."""
 PAGES = re.compile(r"(\w+_)?(api|views|urls|admin|context|pages|test_support)|apps|asgi|management/.*")
-"""What answers requests and commands, and what joins the apps together: it stands on top of all of them, wherever its file is."""
+"""Modules that answer requests and commands, and that connect apps: a layer above all apps, wherever their files are."""
 
 
 def files_of(app: str) -> list[Path]:
@@ -97,7 +97,7 @@ def is_page(path: Path) -> bool:
 
 
 def modules_of_webapp(path: Path) -> set[str]:
-    """What a file of the web application imports of it, wherever it does, also for types alone."""
+    """The modules of the web application that a file imports, anywhere in it, also only for types."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -135,7 +135,7 @@ OPEN_BESIDE = {
     "queries": {"derivation", "regions", "versions"},
     "detections": {"changes", "evidence", "partitions"},
 }  # fmt: skip
-"""What other apps use beside OPEN. All other modules are an app's own."""
+"""Public modules besides OPEN. All other modules are private to their app."""
 
 
 @pytest.mark.parametrize("app", APPS)
@@ -166,7 +166,7 @@ def test_no_product_module_imports_the_demo() -> None:
 
 FRONTEND = ROOT / "frontend" / "src"
 FOLDERS = ("lib", "live", "data", "clock", "views", "pages")
-"""The front end's folders, each using those before it."""
+"""The front end's folders; each imports only those before it."""
 IMPORTED = re.compile(r"""(?:from|import)\s*\(?\s*["'](\.[^"']+)["']""")
 
 

@@ -1,4 +1,4 @@
-"""docs/security.md: every test that it names exists, and what it calls fulfilled is shown by one."""
+"""docs/security.md: every test that it names exists, and every requirement called fulfilled names one."""
 
 from __future__ import annotations
 

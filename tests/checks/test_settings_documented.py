@@ -50,7 +50,7 @@ def read() -> set[str]:
 
 
 def test_every_way_of_reading_a_variable_is_recognised() -> None:
-    """The ways that the code knows; a name that only looks like one is none."""
+    """The ways of reading that the code uses; similar names are ignored."""
     source = """
 A = env.db_url("ONE_URL")
 B = environment["TWO"] if environment.get("THREE") else os.getenv("FOUR")

@@ -1,4 +1,4 @@
-"""`python -m bench --quick`: every module still runs, its methods agree, and what it tells can be read."""
+"""`python -m bench --quick`: every module runs, its methods agree, and its output can be parsed."""
 
 from __future__ import annotations
 

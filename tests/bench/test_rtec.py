@@ -1,4 +1,4 @@
-"""RTEC beside ours: what it prints is read window by window, other answers are refused, and what hinders it is reported."""
+"""The comparison with RTEC: its output is parsed window by window, different answers are refused, and failures are reported."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def intervals(
 
 
 def current(t: int, own: Sequence[Row], predictions: Mapping[int, Prediction | None], document: Mapping[str, Any]) -> Prediction | None:
-    """What makes the entity arriving at t."""
+    """The prediction by which the entity is arriving at t."""
     last = max(row["t"] for row in own if row["t"] <= t)
     return predictions[last] if t < last + document["gap"] else None
 
@@ -91,7 +91,7 @@ def evidence(made: Prediction) -> tuple[Item, ...]:
 
 
 def prediction(row: Row, own: Sequence[Row], document: Mapping[str, Any], geographic: bool) -> Prediction | None:
-    """What the sample predicts."""
+    """The prediction of the sample."""
     before = [one for one in own if row["t"] - document["over"] <= one["t"] < row["t"]]
     if not before or inside(row, document, geographic):
         return None
@@ -120,7 +120,7 @@ def first_contact(p: Any, q: Any, region: Mapping[str, Any], geographic: bool, w
 
 
 def circle_contact(p: Any, q: Any, circle: Mapping[str, Any], within: int) -> Fraction | None:
-    """The first root of |p + s (q - p) - c| = r, to far more places than a time is rounded by; 0 where p is inside."""
+    """The first root of |p + s (q - p) - c| = r, with far more digits than times are rounded to; 0 if p is inside."""
     c, r = [Fraction(v) for v in circle["center"]], Fraction(circle["radius"])
     d, u = (q[0] - p[0], q[1] - p[1]), (c[0] - p[0], c[1] - p[1])
     if u[0] ** 2 + u[1] ** 2 <= r * r:

@@ -44,7 +44,7 @@ def answers(rows: Sequence[Row], documents: Sequence[Mapping[str, Any]], *, geog
 
 
 def is_tuple(row: Row, document: Mapping[str, Any]) -> bool:
-    """Whether the row counts for the query: its condition holds and all values it needs are there."""
+    """Whether the row counts for the query: its conditions hold and all needed values are there."""
     needed = document.get("ranges", ("x", "y"))
     return hold(row, document.get("where", [])) and all(row.get(column) is not None for column in needed)
 
@@ -84,13 +84,13 @@ def crossings(tuples: Sequence[Row], document: Mapping[str, Any], geographic: bo
 
 
 def enters(row: Row, document: Mapping[str, Any], geographic: bool) -> bool:
-    """Whether an entity that is outside is inside with this tuple."""
+    """Whether an entity outside enters with this tuple."""
     fits = not document.get("accuracy") or accuracy(row, document) <= size(document["region"], geographic)
     return inside(row, document, geographic) and fits and condition_holds(row, document)
 
 
 def stays(row: Row, document: Mapping[str, Any], geographic: bool) -> bool:
-    """Whether an entity that is inside still is with this tuple."""
+    """Whether an entity inside stays with this tuple."""
     slack = max(document.get("hysteresis", 0), accuracy(row, document))
     near = inside(row, document, geographic) or (slack > 0 and within(row, document["region"], slack, geographic))
     return near and condition_holds(row, document)
@@ -124,7 +124,7 @@ def within(row: Row, region: Mapping[str, Any], slack: float, geographic: bool) 
 
 
 def square_distance(x: Fraction, y: Fraction, a: Any, b: Any) -> Fraction:
-    """From a point to a closed straight edge, in rational numbers."""
+    """The distance from a point to a closed straight edge, in rational numbers."""
     dx, dy = b[0] - a[0], b[1] - a[1]
     length = dx * dx + dy * dy
     s = min(max(((x - a[0]) * dx + (y - a[1]) * dy) / length, Fraction(0)), Fraction(1)) if length else Fraction(0)
@@ -158,7 +158,7 @@ def dwelt(sequence: list[tuple[str, int, Row | None, Row]], dwell: int, now: int
 
 
 def contact_times(before: Row, after: Row, region: Mapping[str, Any], geographic: bool) -> tuple[int, int] | None:
-    """First and last time at which the straight move lies in the region."""
+    """First and last time at which the straight move is in the region."""
     p = (Fraction(before["x"]), Fraction(before["y"]))
     q = (Fraction(after["x"]), Fraction(after["y"]))
     t0, length = before["t"], after["t"] - before["t"]

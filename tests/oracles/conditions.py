@@ -17,7 +17,7 @@ COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def compared(left: Any, op: str, right: Any) -> bool:
-    """Whether `left op right`, both there."""
+    """Whether `left op right` holds and both are there."""
     return left is not None and right is not None and COMPARE[op](left, right)
 
 

@@ -82,7 +82,7 @@ def _composite(rows: Sequence[Row], document: Mapping[str, Any], own: Sequence[R
 
 
 def _calculus(rows: Sequence[Row], document: Mapping[str, Any], own: Sequence[Row]) -> Iterator[Fact]:
-    """One window that holds everything: events alone are given, and only true fluents are asked for."""
+    """One window over everything: only events are given, and only true fluents are requested."""
     if not rows:
         return
     last = max(row["t"] for row in own)

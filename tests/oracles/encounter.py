@@ -21,7 +21,7 @@ Answer = tuple[int, tuple[str, str], int, int | None, float]
 
 @dataclass(frozen=True)
 class Place:
-    """Where an entity is; `x` is null while that is undecided."""
+    """The position of an entity; `x` is null while it is undecided."""
 
     x: float | None
     y: float | None

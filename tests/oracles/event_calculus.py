@@ -229,7 +229,7 @@ class PointByPoint:
     # -- declared groundings ---------------------------------------------------------------------------------------
 
     def _groundings(self, rule: Rule) -> list[Rule]:
-        """What is declared for a fluent, or an event, of this name."""
+        """The declarations of a fluent, or an event, of this name."""
         return [one for one in self.rules["grounding"] if one.name == rule.name and (one.value is None) == (rule.value is None)]
 
     def _of_head(self, rule: Rule) -> list[Binding]:
@@ -323,7 +323,7 @@ class PointByPoint:
         return list(dict.fromkeys(found))
 
     def _pattern_declared(self, name: str, value: str) -> bool:
-        """Whether some declaration speaks of F=V at all."""
+        """Whether there is a declaration for F=V."""
         return any(
             one.name == name and one.value is not None and (isinstance(one.value, Variable) or spelt(one.value, {}) == value)
             for one in self.rules["grounding"]
@@ -346,7 +346,7 @@ class PointByPoint:
                 due = [b for b in made[before] if b + delay == t and not any(b < x < t for x in broken[before])]
                 again = any(b < x for b in due for x in made[before]) or before in now
                 if due and not extends:
-                    # The first initiation of a deadline that has not been set off counts.
+                    # Only the first initiation before a deadline counts.
                     due = [b for b in due if not any(x < b < x + delay and not any(x < y <= b for y in broken[before]) for x in made[before])]
                 if due and not (extends and again):
                     now = now | {after}

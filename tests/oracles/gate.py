@@ -1,4 +1,4 @@
-"""What a feed lets through, row by row: specification 1 as it is written."""
+"""The rows that a feed accepts, row by row: specification 1 as it is written."""
 
 from __future__ import annotations
 

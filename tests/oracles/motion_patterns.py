@@ -141,7 +141,7 @@ def is_total(predicate: Mapping[str, Any]) -> bool:
 
 
 def total_holds(past: list[Row], predicate: Mapping[str, Any], now: int, geographic: bool) -> bool:
-    """Specification 5.3: each unit of time (t, t + 1] in the window is asked where the position is held during it: no end of anything lies inside."""
+    """Specification 5.3: for each unit of time (t, t + 1] in the window, whether the position held during it is inside."""
     start, end = predicate["window"]
     total = 0
     for t in range(now - start, now - end):

@@ -1,4 +1,4 @@
-"""What axe-core finds on a page as it stands."""
+"""The faults that axe-core finds on the current page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RUN = """async (rules) => {
 
 
 def violations(page: Page, *rules: str) -> list[str]:
-    """Each as rule, element and what is wrong; of `rules` only, if there are any."""
+    """Each as rule, element and fault; only those of `rules`, if given."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text())
     found: list[str] = page.evaluate(RUN, list(rules))

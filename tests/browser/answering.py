@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class Answering:
-    """Evaluates what the log of a feed (the world's, or another) holds and was not evaluated before; stores and publishes the answers."""
+    """Evaluates the rows of a feed's log (the world's, or another) that were not evaluated before; stores and publishes the answers."""
 
     def __init__(self, world: World, feed: Feed | None = None) -> None:
         self.feed = feed or world.feed
         self.log = EventLog(settings.EVENT_LOG_ROOT, self.feed.name)
         self.head = a_head(self.feed)
-        # As its process would say: it works.
+        # The heartbeat of its process.
         Job.objects.filter(heads=self.head).update(observed_state=ObservedState.RUNNING)
         own = self.feed.engine_feed()
         rows = QueryVersion.objects.filter(to_feed_version=None, query__feed=self.feed).order_by("query_id")
@@ -36,7 +36,7 @@ class Answering:
         self.batch = 0
 
     def catch_up(self) -> int:
-        """How many changes were stored."""
+        """The number of changes stored."""
         outcomes = [self.evaluator.process(table) for table in self.log.read(self.evaluator.position + 1)]
         changes = pa.concat_tables([outcome.changes for outcome in outcomes])
         self.batch += 1

@@ -1,4 +1,4 @@
-"""Filling the form of a query as a reader does: by Tab and keys, trying it, and saving it twice."""
+"""Fills in the form of a query like a reader: by Tab and keys, with a preview, and saving it twice."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 SQUARE = {"type": "Polygon", "coordinates": [[[2, 2], [8, 2], [8, 8], [2, 8], [2, 2]]]}
 MOST_TABS = 90
-"""From anywhere on the page to any field of the form."""
+"""More presses of Tab than from anywhere on the page to any field of the form."""
 MOST_TRIALS = 5
 TOO_BUSY = 429
-"""The least status of an answer that may be another one later."""
+"""Responses with this status or more may differ when repeated."""
 MOST_PRESSES = 10
 """Options of one list that begin with the same letter."""
 LATENCY_MS = 500
 KEY_MS = 100
-"""Between two keys of a quick writer: a word takes longer than an answer of a slow server."""
+"""Between two keys of a fast typist: a word takes longer than a response of a slow server."""
 
 
 def walked(site: Site) -> Site:
@@ -80,7 +80,7 @@ def choose(page: Page, selector: str, option: str) -> None:
 
 @contextmanager
 def slow_network(page: Page) -> Iterator[None]:
-    """Every answer of the server takes `LATENCY_MS` at least."""
+    """Every response of the server takes at least `LATENCY_MS`."""
     session = page.context.new_cdp_session(page)
 
     def wait(latency: int) -> None:
@@ -95,14 +95,14 @@ def slow_network(page: Page) -> Iterator[None]:
 
 
 def type_in(page: Page, selector: str, text: str) -> None:
-    """Goes to a field by Tab and writes `text` instead of what stands there."""
+    """Goes to a field by Tab and replaces its text by `text`."""
     tab_to(page, selector)
     page.keyboard.press("Control+A")
     page.keyboard.type(text)
 
 
 def preview(page: Page, by_keyboard: bool = False) -> int:
-    """How many answers the preview has. On a busy machine one may take longer than the server allows, which says so: it is asked for again."""
+    """The number of answers of the preview. On a busy machine a preview may exceed the server's time limit, which is reported: it is repeated."""
     for _ in range(MOST_TRIALS):
         with page.expect_response(lambda answer: answer.url.endswith("/queries/preview")) as answered:
             if by_keyboard:
@@ -118,7 +118,7 @@ def preview(page: Page, by_keyboard: bool = False) -> int:
 
 
 def saved(site: Site, name: str, by_keyboard: bool = False) -> Any:
-    """The document as it is stored, after it was opened again and saved as it was."""
+    """The stored document, after it was opened again and saved unchanged."""
     from webapp.queries.models import Query
 
     page = site.page
@@ -143,7 +143,7 @@ def saved(site: Site, name: str, by_keyboard: bool = False) -> Any:
 
 
 def shot(page: Page, name: str) -> None:
-    """A picture for the reader of the tests, light and dark, where a folder for them is named."""
+    """Screenshots, light and dark, if a folder for them is set."""
     if folder := os.environ.get("VEDETTE_SCREENSHOTS"):
         for scheme in ("light", "dark"):
             page.evaluate("scheme => { document.documentElement.dataset.theme = scheme }", scheme)

@@ -31,7 +31,7 @@ FORMS = {
     "constraint": ("ocean", "Warm and calm"),
     "composite": ("warehouse", "Shoplifting"),
 }
-"""Of each picture of a form: the feed, and a part of the query's name."""
+"""For each picture of a form: the feed, and a part of the query's name."""
 
 
 def log_in(page: Page, address: str) -> None:
@@ -62,7 +62,7 @@ def take(page: Page, name: str, whole: bool = False) -> None:
 
 
 def forms(page: Page, address: str) -> None:
-    """Each form with its query, and what its preview found."""
+    """Each form with its query, and the result of its preview."""
     for name, (feed, part) in FORMS.items():
         row = next(query for query in queries(page, address, feed) if part in query["name"])
         page.goto(f"{address}/queries/{row['id']}")

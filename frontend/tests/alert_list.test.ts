@@ -24,7 +24,7 @@ const ids = (list: AlertList): string[] => list.shown().map((row) => row.id);
 const ORDERS: Order[] = ["newest", "oldest", "severity", "event", "-event"];
 
 describe("the list of alerts", () => {
-  it("is what was put last of each, as far as it fits, in the order of the desk", () => {
+  it("has the last version of each matching alert, in the order of the desk", () => {
     const step = fc.tuple(fc.integer({ min: 1, max: 6 }), fc.constantFrom<Alert["state"]>("new", "resolved"));
     fc.assert(
       fc.property(fc.array(step), fc.constantFrom(...ORDERS), (steps, order) => {
@@ -42,7 +42,7 @@ describe("the list of alerts", () => {
     );
   });
 
-  it("moves nothing while the pointer is on it, and brings rows up to date in their places", () => {
+  it("moves no row while the pointer is on it, and updates rows in place", () => {
     const list = new AlertList((row) => row.state === "new");
     list.put(one(1, 1));
     list.put(one(2, 2), true);
@@ -52,7 +52,7 @@ describe("the list of alerts", () => {
     expect([ids(list), list.waitingCount, list.isHeld]).toEqual([["2"], 0, false]);
   });
 
-  it("leaves out what lies beyond the last row that was loaded: there may be others between them", () => {
+  it("ignores alerts beyond the last loaded row, as others may be between them", () => {
     const list = new AlertList(() => true);
     list.append([one(9, 0), one(8, 0)], false);
     list.put(one(3, 0));
@@ -66,7 +66,7 @@ describe("the list of alerts", () => {
 });
 
 describe("a view of the desk", () => {
-  it("survives the way through the address", () => {
+  it("survives a round trip through the address", () => {
     const address =
       "state=mine&order=severity&search=a+b&feed=city&query=3&region=5&entity=car&severity=high&since=24&muted=all&group=query";
     expect(addressOf(viewFrom(address)).split("&").sort()).toEqual(address.split("&").sort());
@@ -77,7 +77,7 @@ describe("a view of the desk", () => {
     expect(addressOf(viewFrom("since=24&from=2026-11-20T08%3A00%3A00.000Z"))).toBe("since=24");
   });
 
-  it("has a span of its own, open at an end that is not given", () => {
+  it("can have a span of time, open at a missing end", () => {
     const view = viewFrom("since=between&from=1970-01-01T00:00:02Z&until=1970-01-01T00:00:05Z");
     const search = filtersOf(view, 0);
     expect([search.get("opened_from"), search.get("opened_to")]).toEqual(["1970-01-01T00:00:02.000Z", "1970-01-01T00:00:05.000Z"]);
@@ -88,7 +88,7 @@ describe("a view of the desk", () => {
     expect(filtersOf(viewFrom("since=between"), 0).get("opened_from")).toBe(null);
   });
 
-  it("asks the server for what it lets through itself", () => {
+  it("requests the same alerts from the server as it filters", () => {
     const view = viewFrom("state=ended&severity=low&search=CAR+1&since=1");
     const search = filtersOf(view, 7_200_000);
     expect([search.get("over"), search.get("severity"), search.get("search"), search.get("opened_from")]).toEqual([

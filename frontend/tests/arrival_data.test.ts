@@ -7,7 +7,7 @@ import { feed, queryRow } from "../src/lib/shapes";
 const PLAZA = feed({ name: "plaza", crs: "planar", time: "ms", columns: { speed: "float" } });
 const span = fc.constantFrom<string | number>("PT5M", 1500);
 
-describe("who is about to arrive", () => {
+describe("the editor of arrivals", () => {
   const documents = fc.record(
     {
       family: fc.constant("arrival"),
@@ -30,7 +30,7 @@ describe("who is about to arrive", () => {
     );
   });
 
-  it("begins with times and says at its field what is missing", () => {
+  it("begins with default times and reports missing entries at their fields", () => {
     expect(toDocument(fromDocument({}, PLAZA))).toEqual({ family: "arrival", version: 1, within: "PT10M", over: "PT3M", gap: "PT2M" });
     expect(faultInForm({ pointer: "", message: "the key 'region' is missing" })).toEqual({
       pointer: "/region",

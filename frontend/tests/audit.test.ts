@@ -18,13 +18,13 @@ const row = entry({
   detail: { old_name: "Door", count: 2 },
 });
 
-test("an entry says who, what and what more", () => {
+test("an entry names the user, the action and details", () => {
   expect(actorText(row)).toBe("ann, token vdt_abc…");
   expect(objectText(row)).toBe("query 3 “Gate”");
   expect(detailText(row)).toBe("old name: Door · count: 2");
 });
 
-test("nobody and commands have words of their own", () => {
+test("anonymous users and commands have labels", () => {
   expect(actorText({ ...row, means: "nobody" })).toBe("not logged in");
   expect(actorText({ ...row, means: "command" })).toBe("ann, command on the server");
   expect(actorText({ ...row, means: "session" })).toBe("ann");

@@ -34,8 +34,8 @@ const answer = bulkAnswer({
   sentence: null,
 });
 
-describe("what a file comes to", () => {
-  it("tells what is wrong first, then what differs, what is new and what is there", () => {
+describe("the result for a file of regions", () => {
+  it("lists faults first, then changed, new and unchanged queries", () => {
     expect(bulkRows(answer).map(({ row, state }) => [row, state])).toEqual([
       [3, "refused"],
       [4, "other"],
@@ -46,12 +46,12 @@ describe("what a file comes to", () => {
     expect(bulkRows(answer)[0]!.text).toBe("It crosses itself. Too long.");
   });
 
-  it("is summed up without what is not there", () => {
+  it("is summed up without empty categories", () => {
     expect(bulkSummary(answer)).toBe("2 new, 2 there already, 1 refused");
     expect(bulkSummary({ ...answer, existing: [], refused: [] })).toBe("2 new");
   });
 
-  it("keeps only what is a geometry", () => {
+  it("keeps only valid geometries", () => {
     expect(answer.queries.map((row) => row.geometry === null)).toEqual([false, false]);
     expect(
       bulkAnswer({ queries: [{ row: 1, name: "a", geometry: { type: "Point", coordinates: [0, 0] } }], existing: [], refused: [] })

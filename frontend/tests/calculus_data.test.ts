@@ -30,7 +30,7 @@ buildFromPoints(walking(_)=true).
 `;
 
 describe("names of a program", () => {
-  it("tells what rules define from what rows must bring", () => {
+  it("distinguishes names that rules define from inputs", () => {
     const names = namesOf(PROGRAM);
     expect(names.defined.map(({ name, kind }) => [name, kind])).toEqual([
       ["slow", "fluent"],
@@ -70,13 +70,13 @@ describe("names of a program", () => {
     );
   });
 
-  it("quotes what is no plain name", () => {
+  it("quotes names that need it", () => {
     expect(["area", "Area", "port_1", "Port of Calance"].map(quoted)).toEqual(["area", "'Area'", "port_1", "'Port of Calance'"]);
   });
 });
 
-describe("faults in their places", () => {
-  it("reads line and column from the server's word", () => {
+describe("places of faults", () => {
+  it("reads line and column from the server's message", () => {
     expect(placed({ pointer: "/program", message: "line 4, column 10: unknown fluent 'sloow'; did you mean 'slow'? Known: slow" })).toEqual(
       { line: 4, column: 10, message: "unknown fluent 'sloow'; did you mean 'slow'? Known: slow" },
     );
@@ -99,7 +99,7 @@ describe("faults in their places", () => {
 });
 
 describe("entries and document", () => {
-  it("gives back what it was given", () => {
+  it("round-trips documents", () => {
     const document = {
       family: "calculus",
       version: 1,
@@ -120,7 +120,7 @@ describe("entries and document", () => {
     expect(toCalculus(fromCalculus(document, STRAIT))).toEqual(document);
   });
 
-  it("leaves out what is not written, so that the server names it", () => {
+  it("leaves out empty fields, so that the server reports them", () => {
     expect(Object.keys(toCalculus(fromCalculus({ family: "calculus", version: 1 }, STRAIT)))).toEqual([
       "family",
       "version",
@@ -143,7 +143,7 @@ describe("entries and document", () => {
     ]);
   });
 
-  it("asks for no columns of what a synopsis makes, but keeps an input that was set", () => {
+  it("asks for no columns of synopsis events, but keeps an input that was set", () => {
     const program =
       "initiatedAt(gone(V)=true, T) :- happensAt(gap_start(V), T), happensAt(entersArea(V, A), T), happensAt(position(V, Speed), T).";
     const synopsis = { speed: "sog", gap: "PT2M" };
@@ -162,7 +162,7 @@ describe("entries and document", () => {
     expect(toCalculus(fromCalculus(own, STRAIT))).toEqual(own);
   });
 
-  it("leaves the outputs of a saved program to it until some are chosen", () => {
+  it("keeps the outputs that a saved program declares until some are chosen", () => {
     const document = {
       family: "calculus",
       version: 1,
@@ -182,13 +182,13 @@ describe("entries and document", () => {
     expect(toCalculus({ ...entries, outputs: ["arrival"] })).toEqual({ ...document, outputs: ["arrival"] });
   });
 
-  it("keeps what the reader set while the text is broken, and drops guesses that nothing names", () => {
+  it("keeps settings while the text is invalid, and drops guesses for unused names", () => {
     const entries = fromCalculus({ program: "happensAt(e(V), T) :- happensAt(a(V), T), happensAt(b(V), T)." }, STRAIT);
     const set = { ...entries, inputs: entries.inputs.map((entry) => (entry.name === "a" ? { ...entry, isGuessed: false } : entry)) };
     expect(withInputs(set, namesOf(""), STRAIT).inputs.map(({ name }) => name)).toEqual(["a"]);
   });
 
-  it("answers for the last definition unless outputs were chosen; those gone from the text are left out", () => {
+  it("defaults to the last definition as output, and drops outputs that left the text", () => {
     const names = namesOf(PROGRAM);
     expect(outputsOf({ ...fromCalculus({}, STRAIT), program: PROGRAM }, names)).toEqual(["arrival"]);
     expect(outputsOf(fromCalculus({ program: PROGRAM, outputs: ["slow", "gone"] }, STRAIT), names)).toEqual(["slow"]);
@@ -207,7 +207,7 @@ describe("templates", () => {
     ],
   };
 
-  it("cuts sentences at their parameters", () => {
+  it("splits sentences at their parameters", () => {
     const [one] = templateList({ templates: [raw] }).templates;
     expect(sentenceParts(one!).map((part) => ("text" in part ? part.text : part.parameter.name))).toEqual([
       "Within ",
@@ -220,7 +220,7 @@ describe("templates", () => {
     ]);
   });
 
-  it("speaks sentences with their values", () => {
+  it("fills values into sentences", () => {
     const [one] = templateList({ templates: [raw] }).templates;
     expect(filledSentence(one!, { distance: 500, span: "PT1M" }, "ms")).toBe("Within 500 m for 1 minute, {else}.");
     expect(filledSentence(one!, { distance: 500, span: 90_000 }, "ms")).toBe("Within 500 m for 90 seconds, {else}.");
@@ -259,7 +259,7 @@ describe("sandbox", () => {
     expect([lanes[2]!, lanes[5]!, made("alarm", [])].map(laneName)).toEqual(["near(a, b)", "pace(c) = fast", "alarm"]);
   });
 
-  it("finds the answer that is to be explained, by its beginning or its end", () => {
+  it("finds the answer to explain by its beginning or its end", () => {
     const all = [...lanes, made("near", ["b", "a"], { intervals: [{ start: 30, end: null, began: null, ended: null }] })];
     const found = (what: string, args: string[], at: number) => {
       const one = answered(all, { what, args, at });
@@ -273,7 +273,7 @@ describe("sandbox", () => {
     ]);
   });
 
-  it("puts groundings of outputs first, and shows all that a grounding needs", () => {
+  it("lists groundings of outputs first, and shows all lanes of a grounding", () => {
     expect(groundings(lanes)[0]).toEqual(["a", "b"]);
     expect(shownLanes(lanes, { grounding: ["a", "b"], words: "" }).map(laneName)).toEqual([
       "slow(a)",

@@ -3,7 +3,7 @@ import { browserName } from "../src/lib/push";
 import { isHeard } from "../src/lib/sound";
 
 describe("push messages", () => {
-  it("names a browser so that its owner knows it among others", () => {
+  it("names a browser so that its owner recognises it", () => {
     const chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36";
     const phone =
       "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 Safari/604.1";
@@ -14,7 +14,7 @@ describe("push messages", () => {
 });
 
 describe("sounds of alerts", () => {
-  it("are made for what is grave enough, and not over one that just was unless it is graver", () => {
+  it("are made for severe alerts, and not right after another unless more severe", () => {
     const before = { severity: "high", at: 10_000 } as const;
     expect(isHeard("critical", null, null, 0)).toBe(false);
     expect(isHeard("low", "high", null, 0)).toBe(false);

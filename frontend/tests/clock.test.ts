@@ -25,7 +25,7 @@ describe("the clock", () => {
     expect((t1 - clock.now()) / 900_000).toBeCloseTo(0.04);
   });
 
-  it("stays live when the window is zoomed, and never shows more of the future than that share", () => {
+  it("stays live when the window is zoomed, and never shows a greater share of the future", () => {
     const { clock } = made();
     for (let n = 0; n < 5; n++) clock.zoom(1.43, PRESENT - 500_000);
     const [t0, t1] = clock.window();
@@ -33,7 +33,7 @@ describe("the clock", () => {
     expect((t1 - clock.now()) / (t1 - t0)).toBeCloseTo(0.04);
   });
 
-  it("stops instant and window when it is paused, and keeps both while the present goes on", () => {
+  it("stops instant and window when it is paused, while the present advances", () => {
     const { clock, world } = made();
     clock.pause();
     const before = [clock.now(), ...clock.window()];
@@ -64,7 +64,7 @@ describe("the clock", () => {
     expect(clock.isLive).toBe(true);
   });
 
-  it("plays backwards until the beginning of the history, then it stands", () => {
+  it("plays backwards until the beginning of the history, then it pauses", () => {
     const { clock, world } = made();
     clock.earliest = PRESENT - 10_000;
     clock.play(-10);
@@ -76,7 +76,7 @@ describe("the clock", () => {
     expect([clock.now(), clock.isPlaying, clock.isLive]).toEqual([PRESENT - 10_000, false, false]);
   });
 
-  it("keeps the window when an instant in it is chosen, and brings another one into it", () => {
+  it("keeps the window when an instant in it is chosen, and moves it to any other instant", () => {
     const { clock } = made();
     clock.show([PRESENT - 900_000, PRESENT - 300_000], PRESENT - 600_000);
     clock.seek(PRESENT - 400_000);
@@ -130,8 +130,8 @@ describe("the clock", () => {
   });
 });
 
-describe("an instant as people write it", () => {
-  it("takes the reader's own words", () => {
+describe("an instant typed by people", () => {
+  it("accepts words of the reader's language", () => {
     const words: [string, string][] = [
       ["gestern", "yesterday"],
       ["Dez", "dec"],

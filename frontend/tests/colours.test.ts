@@ -19,7 +19,7 @@ describe("colours of queries", () => {
     );
   });
 
-  it("do not depend on the order in which the queries come, and the first to claim a colour keeps it", () => {
+  it("do not depend on the order of queries, and the first to claim a colour keeps it", () => {
     fc.assert(
       fc.property(ids, (feed) => {
         spreadColours(feed);

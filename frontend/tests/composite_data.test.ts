@@ -184,7 +184,7 @@ describe("a pattern's tree", () => {
     );
   });
 
-  it("is written as a text that says the same", () => {
+  it("is written as an equivalent text", () => {
     fc.assert(
       fc.property(tree, (value) => {
         expect(parsed(patternText(fromTree(value)!))).toEqual(value);
@@ -192,7 +192,7 @@ describe("a pattern's tree", () => {
     );
   });
 
-  it("stays one that can be written both ways, whatever is changed", () => {
+  it("can be written in both forms after any change", () => {
     fc.assert(
       fc.property(roots, changes, (root, steps) => {
         const after = steps.reduce((one, [kind, at]) => change(one, kind, at), root);
@@ -350,7 +350,7 @@ describe("a composite query's entries", () => {
     );
   });
 
-  it("keep what a name meant while the pattern does not name it", () => {
+  it("keep the definition of an unused name", () => {
     const entries = fromDocument(
       {
         family: "composite",
@@ -384,8 +384,8 @@ describe("a composite query's entries", () => {
   });
 });
 
-describe("what is read of it", () => {
-  it("says what an event must be and how long after", () => {
+describe("the text of a pattern", () => {
+  it("names the conditions on an event and its time after the previous one", () => {
     const entries = withPrimitive(fromDocument({ family: "composite" }, WAREHOUSE), "A", {
       where: [["reader", "in", ["a", "b"]]],
       prefix: [["entity", "urn:"]],
@@ -405,7 +405,7 @@ describe("what is read of it", () => {
     ).toEqual(["within 10 min", "at least 1 min later", "", "1 min to 2 min later"]);
   });
 
-  it("names what sets the search off and what must have come before", () => {
+  it("names the triggers and the events that must have come before", () => {
     const root = fromTree({ sequence: ["SHELF", "EXIT"], without: "A" })!;
     const leaves = [
       { name: "SHELF", kind: "normal" as const, needed: true },
@@ -431,8 +431,8 @@ describe("what is read of it", () => {
   });
 });
 
-describe("what must not come", () => {
-  it("keeps its part when it is about another time", () => {
+describe("negated parts", () => {
+  it("keep their part when the kind of negation changes", () => {
     const root = fromTree({ absence: ["DOOR", "GUARD"], span: "PT1M" })!;
     const before = turned(root, root.id, "before", "PT5M");
     expect(patternText(before)).toBe("!GUARD[PT1M] : DOOR");
@@ -442,7 +442,7 @@ describe("what must not come", () => {
 });
 
 describe("a stored document", () => {
-  it("keeps a primitive that its pattern does not name, after the server has read the pattern too", () => {
+  it("keeps an unused primitive, also after the server has parsed the pattern", () => {
     const document = {
       family: "composite",
       version: 1,

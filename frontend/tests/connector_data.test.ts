@@ -26,7 +26,7 @@ const field = (name: string, type: ConnectorField["type"], more: Partial<Connect
   ...more,
 });
 
-describe("settings as they stand in the form", () => {
+describe("settings in the form", () => {
   const fields = [
     field("host", "text"),
     field("port", "integer"),
@@ -35,7 +35,7 @@ describe("settings as they stand in the form", () => {
     field("kind", "choice"),
   ];
 
-  test("numbers are numbers, texts are without blanks around them, boxes stay what they are", () => {
+  test("numbers are converted, texts are trimmed, check boxes stay booleans", () => {
     const typed = new Map<string, string | boolean>([
       ["host", " mast.example.org "],
       ["port", " 10110 "],
@@ -45,24 +45,24 @@ describe("settings as they stand in the form", () => {
     expect(settingsOf(fields, typed)).toEqual({ host: "mast.example.org", port: 10110, tls: true, kind: "json" });
   });
 
-  test("a secret that was not typed in is left out, so that the stored one stays; one that was keeps its blanks", () => {
+  test("a secret that was not typed is left out, so that the stored one stays; a typed one is not trimmed", () => {
     expect(settingsOf(fields, new Map([["password", ""]]))).not.toHaveProperty("password");
     expect(settingsOf(fields, new Map([["password", " p "]]))).toHaveProperty("password", " p ");
   });
 
-  test("what is no number goes as it was typed, for the server to refuse", () => {
+  test("an invalid number is sent as typed, for the server to refuse", () => {
     for (const text of ["", "ten", "1.5", "1e3"])
       expect(settingsOf([field("port", "integer")], new Map([["port", text]]))).toEqual({ port: text });
     expect(settingsOf([field("port", "integer")], new Map([["port", "-1"]]))).toEqual({ port: -1 });
   });
 });
 
-describe("fields that mean something only beside another's choice", () => {
+describe("fields that depend on another field", () => {
   const security = field("security", "choice");
   const password = field("password", "secret", { when: { field: "security", values: ["ssl", "sasl"] } });
   const authority = field("ca", "lines", { when: { field: "tls", values: [true] } });
 
-  test("are shown with it, and left out without it", () => {
+  test("are shown and sent only with that choice", () => {
     const shown = (typed: [string, string | boolean][]): string[] =>
       shownFields([security, password, authority], new Map(typed)).map(({ name }) => name);
     expect(shown([["security", "sasl"]])).toEqual(["security", "password"]);
@@ -81,14 +81,14 @@ describe("fields that mean something only beside another's choice", () => {
   });
 });
 
-describe("the queries whose answers go out", () => {
-  test("are kept as a text of their numbers, in order; none means all", () => {
+describe("the queries whose answers are sent", () => {
+  test("are stored as a sorted list of ids; empty means all", () => {
     expect(chosenQueries(" 12,7 ,")).toEqual(["12", "7"]);
     expect(chosenQueries("")).toEqual([]);
     expect(queriesText(new Set(["12", "7"]))).toBe("7, 12");
   });
 
-  test("their number is said", () => {
+  test("their number is shown", () => {
     expect(queriesWords(0)).toMatch(/^None is chosen/);
     expect(queriesWords(1)).toBe("1 query is chosen.");
     expect(queriesWords(1200)).toBe("1,200 queries are chosen.");
@@ -96,7 +96,7 @@ describe("the queries whose answers go out", () => {
 });
 
 describe("how records are read", () => {
-  test("nothing chosen: as the feed's own columns are named", () => {
+  test("without a choice the columns are named like the feed's", () => {
     expect(readingOf({}, ["speed:float"])).toEqual({});
     expect(readingOf({ entity: " ", crs: "EPSG:4326", "attribute speed": "v" }, ["speed:float"])).toEqual({});
   });
@@ -116,7 +116,7 @@ describe("how records are read", () => {
   });
 });
 
-describe("what the API tells", () => {
+describe("data of the API", () => {
   const sent = {
     id: 7,
     name: "mast",
@@ -143,7 +143,7 @@ describe("what the API tells", () => {
     expect(() => connector({ ...sent, rows: undefined })).toThrow(/rows/);
   });
 
-  test("what came in is counted otherwise than what went out", () => {
+  test("incoming and outgoing connectors have different counters", () => {
     const read = connector(sent);
     expect(counted(read, "in", "1 s ago")).toEqual(["0.5 messages/s", "3 messages", "1 merged", "1 row", "1 dead letter", "last 1 s ago"]);
     expect(counted(read, "out", null)).toEqual(["0.5 answers/s", "3 records sent", "nothing sent yet"]);

@@ -90,7 +90,7 @@ describe("a constraint query's entries", () => {
     );
   });
 
-  it("lose a variable with all that speaks of it, and nothing else", () => {
+  it("lose exactly the parts about a removed variable", () => {
     fc.assert(
       fc.property(documents, (document) => {
         const left = toDocument(without(fromDocument(document), "C"));
@@ -133,7 +133,7 @@ describe("a constraint query's entries", () => {
 });
 
 describe("the short form", () => {
-  it("is known again in the document it makes", () => {
+  it("is recognised in its document", () => {
     fc.assert(
       fc.property(mutuals, (mutual) => {
         const document = toDocument(withMutual(fromDocument({}), mutual));
@@ -143,7 +143,7 @@ describe("the short form", () => {
     );
   });
 
-  it("is not seen in what says more or less", () => {
+  it("is not recognised in documents that say more or less", () => {
     const entries = withMutual(fromDocument({}), { k: 3, within: "PT5M", distance: "5000", where: [] });
     const [only] = entries.constraints;
     expect(mutualOf({ ...entries, symmetric: [] })).toBeNull();
@@ -167,7 +167,7 @@ describe("signed spans", () => {
     );
   });
 
-  it("are said from the first one's point of view", () => {
+  it("are described from the point of view of the first event", () => {
     expect(
       [
         ["-PT5M", "PT5M"],
@@ -198,7 +198,7 @@ describe("the drawn graph", () => {
     ],
   });
 
-  it("has the stated edges and, apart from them, those that follow", () => {
+  it("distinguishes stated and implied edges", () => {
     const closure = closureAnswer({
       faults: [],
       document: {},
@@ -218,12 +218,12 @@ describe("the drawn graph", () => {
     expect(nodeLines(entries, "A", OCEAN)).toEqual(["sst > 28", "inside nino"]);
   });
 
-  it("says once what a constraint says of many pairs", () => {
+  it("shows a constraint on many pairs once", () => {
     const mutual = withMutual(fromDocument({}), { k: 4, within: "PT5M", distance: "5000", where: [] });
     expect(graphEdges(mutual, null, OCEAN).map((edge) => edge.isRepeated)).toEqual([false, true, true, true, true, true]);
   });
 
-  it("marks the cycle that nothing can satisfy", () => {
+  it("marks an unsatisfiable cycle", () => {
     const closure = closureAnswer({
       faults: [],
       document: {},
@@ -245,7 +245,7 @@ describe("the drawn graph", () => {
     ).toEqual(["A|B", "B|C"]);
   });
 
-  it("gives every node a place of its own inside the frame", () => {
+  it("places every node separately inside the frame", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 32 }), (count) => {
         const places = [

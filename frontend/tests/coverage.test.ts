@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { answerCounts, countWithin } from "../src/data/answer_counts";
 import { Coverage } from "../src/data/coverage";
 
-describe("what is known of time", () => {
+describe("the loaded stretches of time", () => {
   it("has as gaps exactly the instants that were never added", () => {
     const stretch = fc.tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 12 }));
     fc.assert(
@@ -41,7 +41,7 @@ describe("counts of answers", () => {
     expect([counts.total, [...counts.byQuery.get("1")!], counts.byQuery.get("2")![9]]).toEqual([12, [3, 0, 0, 0, 0, 2, 0, 0, 0, 0], 4]);
   });
 
-  it("are added up where single answers are not known", () => {
+  it("are added up where single answers are not loaded", () => {
     expect(countWithin(counts, "1", [[0, 50]], 0, 100)).toBe(3);
     expect(countWithin(counts, "1", [[0, 100]], 40, 100)).toBe(2);
     expect(countWithin(counts, "3", [[0, 100]], 0, 100)).toBe(0);

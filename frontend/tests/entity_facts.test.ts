@@ -16,8 +16,8 @@ const facts = (
   feed: { crs: "geographic" | "planar"; time: "ms" | "ticks" } = FEED,
 ): Record<string, string> => Object.fromEntries(entityFacts(entityReports({ last, before }), feed, 90_000));
 
-describe("what an entity reported last", () => {
-  it("is said with its age, its attributes, and speed and course of its last two places", () => {
+describe("an entity's last report", () => {
+  it("is shown with its age, its attributes, and speed and course from its last two positions", () => {
     const found = facts(report(60_000, 10, 50.01, { type: "ferry", draught: 4.125, note: null }), report(0, 10, 50));
     expect(found).toEqual({
       "Last report": "30 s ago",
@@ -29,12 +29,12 @@ describe("what an entity reported last", () => {
     });
   });
 
-  it("leaves speed and course to attributes that say them", () => {
+  it("takes speed and course from attributes that have them", () => {
     const found = facts(report(60_000, 10, 50.01, { sog: 12.5, cog: 3 }), report(0, 10, 50));
     expect([found["sog"], found["speed"], found["cog"], found["course"]]).toEqual(["12.5", undefined, "3", undefined]);
   });
 
-  it("does without a place, an earlier report, or any", () => {
+  it("works without a position, an earlier report, or any report", () => {
     expect(facts(report(90_000, null, null, { event: "read" }), null)).toEqual({ "Last report": "now", event: "read" });
     expect(facts(report(0, 1, 2), null, { crs: "planar", time: "ticks" })).toMatchObject({ place: "1.0, 2.0" });
     expect(facts(null, null)).toEqual({});

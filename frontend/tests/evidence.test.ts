@@ -26,16 +26,16 @@ describe("the events behind an answer", () => {
     ]);
   });
 
-  it("are in sight with the answer, also those long before it", () => {
+  it("are within the stretch that is shown, also those long before the answer", () => {
     expect(reach(10, 20, [{ evidence: [item(3), item(12)] }])).toEqual([3, 20]);
     expect(reach(10, 20, [])).toEqual([10, 20]);
   });
 
-  it("keep what one event is in two variables", () => {
+  it("keep both roles of an event that is in two variables", () => {
     expect(orderedEvidence([{ evidence: [item(1, { variable: "V1" }), item(1, { variable: "V2" })] }])).toHaveLength(2);
   });
 
-  it("stand in exactly one mark each, if they have a place", () => {
+  it("belong to exactly one mark each, if they have a position", () => {
     fc.assert(
       fc.property(items, fc.integer({ min: 1, max: 3 }), (list, reach) => {
         const points = orderedEvidence([{ evidence: list }]);
@@ -48,7 +48,7 @@ describe("the events behind an answer", () => {
     );
   });
 
-  it("say their numbers shortly", () => {
+  it("abbreviate their numbers", () => {
     const points = orderedEvidence([{ evidence: [1, 2, 3, 4].map((t) => item(t)) }]);
     expect([numbersText(points), numbersText(points.slice(0, 2)), numbersText([points[0]!, points[1]!, points[3]!])]).toEqual([
       "1–4",
@@ -57,7 +57,7 @@ describe("the events behind an answer", () => {
     ]);
   });
 
-  it("add who only the evidence names", () => {
+  it("include entities that only the evidence names", () => {
     expect(participants(["a"], [item(1, { entity: "b" }), item(2, { entity: "" }), item(3)])).toEqual(["a", "b"]);
   });
 });
@@ -66,13 +66,13 @@ describe("captions", () => {
   const window = { x: 0, y: 0, w: 100, h: 40 };
   const box = (x: number, y = 10): { x: number; y: number; w: number; h: number } => ({ x, y, w: 30, h: 16 });
 
-  it("stand on the first free side that the window's edge does not cut", () => {
+  it("are on the first free side that the window's edge does not cut", () => {
     expect(freeSide([box(80), box(20)], [], window)).toEqual(box(20));
     expect(freeSide([box(60), box(20)], [], window)).toEqual(box(60));
     expect(freeSide([box(60), box(20)], [box(50)], window)).toEqual(box(20));
   });
 
-  it("are rather cut than left out, and left out rather than written over another", () => {
+  it("may be cut by the edge, and are left out rather than overlap", () => {
     expect(freeSide([box(80), box(20)], [box(10)], window)).toEqual(box(80));
     expect(freeSide([box(80), box(20)], [box(90), box(10)], window)).toBeNull();
   });
@@ -81,7 +81,7 @@ describe("captions", () => {
 describe("a pair that met", () => {
   const at = (x: number | null) => ({ variable: "a", entity: "a", t: 1, x, y: 2 });
 
-  it("has the least distance between its two places, and no other answer has", () => {
+  it("shows the least distance between its two positions, and no other answer does", () => {
     const met = { kind: "met", value: 24.1234, evidence: [at(1), at(3)] };
     expect(closestNotes([met], true)).toEqual([{ text: "24.1 m apart", x: 2, y: 2 }]);
     expect(closestNotes([met], false)[0]?.text).toBe("24.1 apart");

@@ -22,6 +22,6 @@ test("a family without one of its parts does not compile", () => {
   expect([unnamed, cardless, wordless, registry, motion]).toHaveLength(5);
 });
 
-test("what the pages do not know is undefined", () => {
+test("unknown families are undefined", () => {
   expect([familyOf("newer"), familyOf(undefined), familyOf("toString"), kindOf("illegalFishing")]).toEqual(Array(4).fill(undefined));
 });

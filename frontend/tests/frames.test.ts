@@ -52,7 +52,7 @@ describe("frames", () => {
     expect(parseFrame(JSON.stringify(frame))).toMatchObject({ type: (frame as { type: string }).type });
   });
 
-  it("gives ids as text, whatever they come as", () => {
+  it("gives ids as text, whatever their type", () => {
     const frame = parseFrame(JSON.stringify(GOOD.snapshot));
     expect(frame.type === "snapshot" && [frame.detections[0]?.query, frame.alerts[0]?.id]).toEqual(["3", "11"]);
   });
@@ -74,7 +74,7 @@ describe("frames", () => {
     expect(() => parseFrame(text)).toThrow("/detections/0/evidence/0/t");
   });
 
-  it("goes to the handler of its type and to no other", () => {
+  it("are passed only to the handler of their type", () => {
     const seen: string[] = [];
     const note = (frame: Frame): unknown => seen.push(frame.type);
     const handlers: Handlers = { snapshot: note, changes: note, positions: note, status: note, resync: note, error: note };

@@ -55,7 +55,7 @@ describe("stays from in and out", () => {
 });
 
 describe("the interval store", () => {
-  it("is the same however it came about", () => {
+  it("does not depend on the order of changes", () => {
     fc.assert(
       fc.property(fc.array(detections, { maxLength: 14 }), (changes) => {
         const grown = new IntervalsData();
@@ -104,7 +104,7 @@ describe("fluents, and what later events change", () => {
     expect(data.find("5")).toMatchObject({ kind: "in", end: 8 });
   });
 
-  it("names a value only when it says something", () => {
+  it("names a value only if it is informative", () => {
     expect([fluentName("moving", true, ["a", "b"]), fluentName("level", 3, ["a"]), fluentName("alarm", "true", [])]).toEqual([
       "moving(a, b)",
       "level(a) = 3",
@@ -112,7 +112,7 @@ describe("fluents, and what later events change", () => {
     ]);
   });
 
-  it("keeps a retracted interval in sight but does not count it, until it is asserted again", () => {
+  it("shows a retracted interval without counting it, until it is asserted again", () => {
     const data = new IntervalsData(() => true);
     const row = fluent("1", "moving", "true", ["a"], 0, 5);
     data.put(row);
@@ -125,7 +125,7 @@ describe("fluents, and what later events change", () => {
     expect(data.of("7").intervals).toEqual([]);
   });
 
-  it("ends an open interval where it was taken back", () => {
+  it("ends an open interval where it was retracted", () => {
     const data = new IntervalsData(() => true);
     data.put(fluent("1", "moving", "true", ["a"], 3, null));
     expect(data.retract("1", 9)).toMatchObject({ id: "1", end: 9 });
@@ -133,7 +133,7 @@ describe("fluents, and what later events change", () => {
     expect([data.retract("1", 10), data.retract("unknown", 10)]).toEqual([null, null]);
   });
 
-  it("takes over what was taken back earlier, unless it holds again or is a crossing", () => {
+  it("adds earlier retractions, unless the answer holds again or is a crossing", () => {
     const data = new IntervalsData((query) => query === "7");
     data.put(fluent("1", "moving", "true", ["a"], 0, 5));
     data.putRetracted(fluent("1", "moving", "true", ["a"], 0, 5));
@@ -227,7 +227,7 @@ describe("rows of the timeline", () => {
     );
   });
 
-  it("says where the nearest answer is when none is in the window", () => {
+  it("finds the nearest answer if the window has none", () => {
     fc.assert(
       fc.property(
         fc.array(detections, { maxLength: 14 }),
@@ -259,7 +259,7 @@ describe("rows of the timeline", () => {
   });
 });
 
-describe("rows that come above those in sight", () => {
+describe("rows added above the visible ones", () => {
   const row = (query: string, top: number): TimelineRow => ({
     kind: "query",
     query,
@@ -276,15 +276,15 @@ describe("rows that come above those in sight", () => {
   const after = [row("a", 0), row("b", 28), row("c", 56), row("d", 84), row("dd", 112), row("e", 140)];
   const kept = (scroll: number, query: string | null): number => keptScroll(before, after, { scroll, room: 56, query });
 
-  it("leave the first one where it is, and the very top the top", () => {
+  it("keep the first visible row in place, and the top at the top", () => {
     expect([kept(0, null), kept(30, null), kept(56, null)]).toEqual([0, 58, 84]);
   });
 
-  it("leave those of the chosen query where they are, while they are in sight", () => {
+  it("keep the rows of the selected query in place while they are visible", () => {
     expect([kept(30, "d"), kept(40, "e"), kept(0, "c"), kept(0, "e")]).toEqual([58, 96, 28, 0]);
   });
 
-  it("do not move what is gone", () => {
+  it("are not affected by removed rows", () => {
     expect(keptScroll(before, [row("x", 0)], { scroll: 30, room: 56, query: "d" })).toBe(30);
   });
 });

@@ -22,8 +22,8 @@ function questions() {
   return { latest, answers, shown, faults };
 }
 
-describe("the latest question", () => {
-  it("is asked once, when its asker has paused", async () => {
+describe("the latest request", () => {
+  it("is sent once, after a pause", async () => {
     const { latest, answers } = questions();
     for (const name of ["a", "ab", "abc"]) {
       latest.after(250, name);
@@ -34,7 +34,7 @@ describe("the latest question", () => {
     expect([...answers.keys()]).toEqual(["abc"]);
   });
 
-  it("says whether an answer is still to come", async () => {
+  it("reports whether a result is pending", async () => {
     const { latest, answers } = questions();
     const said = [latest.isAsking];
     latest.after(250, "a");
@@ -50,7 +50,7 @@ describe("the latest question", () => {
     expect(said).toEqual([false, true, true, false, false]);
   });
 
-  it("drops the one before, whose answer then is neither shown nor reported as a fault", async () => {
+  it("drops the previous one, whose result or error is then ignored", async () => {
     const { latest, answers, shown, faults } = questions();
     void latest.now("first");
     void latest.now("second");
@@ -60,7 +60,7 @@ describe("the latest question", () => {
     expect([shown, faults]).toEqual([["second"], []]);
   });
 
-  it("tells a fault that is its own", async () => {
+  it("reports its own error", async () => {
     const { latest, answers, shown, faults } = questions();
     const asked = latest.now("only");
     answers.get("only")?.reject(new Error("refused"));
@@ -68,7 +68,7 @@ describe("the latest question", () => {
     expect([shown, faults]).toEqual([[], ["refused"]]);
   });
 
-  it("asks nothing after it was dropped", async () => {
+  it("sends nothing after it was dropped", async () => {
     const { latest, answers } = questions();
     latest.after(100, "late");
     latest.drop();

@@ -77,7 +77,7 @@ describe("live data", () => {
     );
   });
 
-  it("names the number to resume from when a number is missing, and stays as it was", () => {
+  it("names the number to resume from if a number is missing, and does not change", () => {
     fc.assert(
       fc.property(steps, (all) => {
         fc.pre(all.length >= 2);
@@ -89,7 +89,7 @@ describe("live data", () => {
     );
   });
 
-  it("says what changed, once, and what went", () => {
+  it("reports changes and removals once", () => {
     fc.assert(
       fc.property(steps, (all) => {
         const data = started(snapshotAt(all, 0));
@@ -105,7 +105,7 @@ describe("live data", () => {
     );
   });
 
-  it("tells that an answer went which is older than its snapshot", () => {
+  it("reports the removal of an answer older than its snapshot", () => {
     const data = started(snapshotAt([], 0));
     const row = detection({ id: "old", query: 1, kind: "passed", entities: ["a"], start: 0, end: 4, weight: 0 });
     expect(
@@ -113,21 +113,21 @@ describe("live data", () => {
     ).toMatchObject({ removed: ["old"], changed: [] });
   });
 
-  it("takes an empty answer to a resume as old news", () => {
+  it("treats an empty response to a resume as already known", () => {
     const data = started(snapshotAt([{ detections: [], alerts: [] }], 1));
     expect(applyChanges(data, { type: "changes", feed: "city", from: 2, seq: 1, detections: [], alerts: [], queries: [] })).toEqual({
       kind: "repeated",
     });
   });
 
-  it("leaves changes before a snapshot and of another feed alone", () => {
+  it("ignores changes before a snapshot and of another feed", () => {
     const data = emptyLiveData("city");
     expect(applyChanges(data, changesOf([{ detections: [], alerts: [] }], 1, 1)).kind).toBe("stray");
     expect(applySnapshot(data, { ...snapshotAt([], 0), feed: "strait" }).kind).toBe("stray");
     expect(data.seq).toBeNull();
   });
 
-  it("drops what a new snapshot does not hold", () => {
+  it("drops answers that a new snapshot lacks", () => {
     fc.assert(
       fc.property(steps, fc.nat(12), (all, at) => {
         const data = started(snapshotAt(all, Math.min(at, all.length)));
@@ -139,7 +139,7 @@ describe("live data", () => {
     );
   });
 
-  it("keeps the newest place of an entity and moves the clock on", () => {
+  it("keeps the newest position of an entity and advances the clock", () => {
     const data = emptyLiveData("city");
     applyPositions(data, {
       type: "positions",

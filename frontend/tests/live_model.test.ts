@@ -48,7 +48,7 @@ async function loaded(answers: Record<string, unknown>): Promise<{ model: LiveMo
 }
 
 describe("queries that were registered since the page was opened", () => {
-  it("are asked for once, when their first answer comes, and their answers are drawn as theirs", async () => {
+  it("are requested once, with their first answer, and their answers are drawn under them", async () => {
     const { model, asked } = await loaded({ "queries/?id=2": { results: [RULES], next: null } });
     deliver(model, [row("x", 2, 5, 9), row("y", 1, 5, 9)]);
     expect([model.hasUnknown, model.queryName("2")]).toEqual([true, "Query 2"]);
@@ -57,7 +57,7 @@ describe("queries that were registered since the page was opened", () => {
     expect(model.intervals.of("2").lanes).toEqual(["moving(a)"]);
   });
 
-  it("are left alone when they were removed or may not be seen, and the server is asked for nothing that is not there", async () => {
+  it("are not requested again if they were removed or are hidden", async () => {
     const { model, asked } = await loaded({ "queries/?id=3": { results: [], next: null } });
     for (const id of ["x", "y"]) {
       deliver(model, [row(id, 3, 5, 9)]);
@@ -68,7 +68,7 @@ describe("queries that were registered since the page was opened", () => {
 });
 
 describe("queries that are edited or switched off while the page is open", () => {
-  it("end what was open where the job left them, stays too, and go on when they run again", async () => {
+  it("end open answers where the job stopped running them, stays too, and continue when they run again", async () => {
     const { model } = await loaded({ "queries/?id=1": { results: [{ ...BORDER, enabled: false, left_at: 500 }], next: null } });
     deliver(model, [{ ...row("i", 1, 100, 100), kind: "in" }, row("o", 1, 300, null)]);
     const shown = (): unknown[] => model.intervals.of("1").intervals.map((one) => [one.key, one.end, one.isCut]);
@@ -91,7 +91,7 @@ describe("queries that are edited or switched off while the page is open", () =>
     expect(model.intervals.of("1").openCount).toBe(2);
   });
 
-  it("show the answers of the newest version alone", async () => {
+  it("show only the answers of the newest version", async () => {
     const { model } = await loaded({ "queries/?id=1": { results: [{ ...BORDER, version: 2 }], next: null } });
     deliver(model, [row("old", 1, 100, null)]);
     deliver(model, [{ ...row("new", 1, 100, 400), version: 2 }]);
@@ -101,8 +101,8 @@ describe("queries that are edited or switched off while the page is open", () =>
   });
 });
 
-describe("what later events took back", () => {
-  it("is shown after a reload, as far as it had come, unless it holds again", async () => {
+describe("retracted answers", () => {
+  it("are shown after a reload up to the retraction, unless they hold again", async () => {
     const answers = {
       "detections/": { results: [row("gone", 1, 100, 200, 0), row("open", 1, 300, null, 0), row("back", 1, 400, 500, 0)], next: null },
     };
@@ -118,7 +118,7 @@ describe("what later events took back", () => {
     expect(asked[0]).toContain("withdrawn=true");
   });
 
-  it("is asked for once for each stretch of time, and again after the connection was lost", async () => {
+  it("are requested once for each stretch of time, and again after the connection was lost", async () => {
     const { model, asked } = await loaded({ "detections/": { results: [], next: null } });
     await model.loadRetracted(5000);
     await model.loadRetracted(6000);
@@ -132,7 +132,7 @@ describe("what later events took back", () => {
     expect(asked.length).toBe(3);
   });
 
-  it("stays in sight through a new snapshot and tells what it was", async () => {
+  it("stay visible after a new snapshot, with what they were", async () => {
     const { model } = await loaded({});
     deliver(model, [row("x", 1, 100, 200)]);
     model.data.detections.delete("x");
@@ -143,21 +143,21 @@ describe("what later events took back", () => {
   });
 });
 
-describe("what the query asked when it gave an answer", () => {
+describe("the specification of the version that gave an answer", () => {
   const OLD = { version: 1, specification: { family: "border" }, sentence: "Reports trucks.", unchanged: false };
 
-  it("is known at once of the version that the page shows", async () => {
+  it("is known for the version that the page shows", async () => {
     const { model, asked } = await loaded({});
     expect([model.rulesOf("1", 1, () => undefined), asked]).toEqual([{ version: 1, specification: {}, sentence: "", unchanged: true }, []]);
   });
 
-  it("is asked for of another version, once, and notified when it is here", async () => {
+  it("is requested once for another version, with a notification on arrival", async () => {
     const { model, asked } = await loaded({ "queries/1/versions/3": OLD });
     await new Promise<void>((come) => expect([model.rulesOf("1", 3, come), model.rulesOf("1", 3, come)]).toEqual(["coming", "coming"]));
     expect([model.rulesOf("1", 3, () => undefined), asked]).toEqual([OLD, ["queries/1/versions/3"]]);
   });
 
-  it("is not asked for of a query that was removed", async () => {
+  it("is not requested for a removed query", async () => {
     const { model, asked } = await loaded({});
     expect([model.rulesOf("7", 1, () => undefined), asked]).toEqual([null, []]);
   });
@@ -177,7 +177,7 @@ describe("a recording that has ended", () => {
     expect(factorOf({}, later) * 900_000).toBeCloseTo(9_000_000 * 1.06);
   });
 
-  it("is no feed that is live, has ticks, or of which a span was chosen", () => {
+  it("is not assumed for feeds that are live, have ticks, or a chosen span", () => {
     expect(factorOf({}, NOW + 60_000)).toBe(1);
     expect(factorOf({ wall_clock: true }, later)).toBe(1);
     expect(factorOf({ time: "ticks" }, later)).toBe(1);
@@ -185,10 +185,10 @@ describe("a recording that has ended", () => {
   });
 });
 
-describe("a step to an answer that is only counted", () => {
+describe("a step to an answer of which only the count is loaded", () => {
   const page = (...results: Detection[]): unknown => ({ results, next: null });
 
-  it("asks for what begins next, of the queries that are shown, and knows it then", async () => {
+  it("loads the next answer of the queries that are shown", async () => {
     const { model, asked } = await loaded({ "detections/": page(row("z", 1, 700, 800)) });
     model.coverage.clear();
     expect(model.knows(5, 700)).toBe(false);
@@ -206,7 +206,7 @@ describe("a step to an answer that is only counted", () => {
     );
   });
 
-  it("asks for the end of a stay whose entry alone is known, and not of one whose end is", async () => {
+  it("loads the end of a stay if only its entry is known", async () => {
     const entry = detection({ ...row("i", 1, 100, 100), kind: "in" });
     const exit = detection({ ...row("o", 1, 900, 900), kind: "out" });
     const { model, asked } = await loaded({ "detections/": page(exit) });

@@ -25,7 +25,7 @@ const places = (xy: readonly (readonly [number, number])[], isMoving = false): P
 const all = (count: number): Int32Array => Int32Array.from({ length: count }, (_, i) => i);
 
 describe("clusters", () => {
-  it("loses and doubles nobody, whatever the grouping", () => {
+  it("draws every entity exactly once in any grouping", () => {
     const spots = fc.array(fc.tuple(fc.integer({ min: -300, max: 300 }), fc.integer({ min: -300, max: 300 })), { maxLength: 400 });
     fc.assert(
       fc.property(spots, fc.constantFrom(...GROUPINGS), fc.boolean(), (xy, grouping, isMoving) => {
@@ -37,13 +37,13 @@ describe("clusters", () => {
     );
   });
 
-  it("draws those on exactly one spot as a stack while they stand, and as long as there are few", () => {
+  it("draws few entities at exactly one point as a stack", () => {
     const spot: [number, number][] = [[5, 5], [5, 5], [5, 5.001]]; // prettier-ignore
     expect(gathered(all(3), places(spot), 1, "auto").clusters).toEqual([{ px: 5, py: 5, members: [0, 1], isStack: true }]);
     expect(gathered(all(3), places(spot, true), 1, "auto").clusters).toEqual([]);
   });
 
-  it("gathers by itself only where most would hide another", () => {
+  it("clusters automatically only where most entities would overlap", () => {
     const apart = Array.from({ length: 400 }, (_, n): [number, number] => [(n % 20) * 20, Math.floor(n / 20) * 20]);
     expect(gathered(all(400), places(apart), 1, "auto").clusters).toEqual([]);
     expect(gathered(all(400), places(apart), 0.1, "auto").clusters.length).toBeGreaterThan(0);
@@ -59,7 +59,7 @@ describe("colours by an attribute", () => {
     expect([0, 20, 59, 1000, null].map(of)).toEqual([0, 1, 2, 4, 5]);
   });
 
-  it("gives the most frequent names a hue each, in alphabetical order, and the rest one together", () => {
+  it("gives the most frequent names a hue each, in alphabetical order, and all others one", () => {
     const names = "abcdefghij".split("").flatMap((name, n) => Array.from({ length: 20 - n }, () => name));
     const { kind, classes, of } = stylingOf([...names, null]);
     expect(kind).toBe("names");
@@ -79,7 +79,7 @@ describe("colours by an attribute", () => {
 });
 
 describe("the heat map", () => {
-  it("has no more cells than the server counts", () => {
+  it("has at most as many cells as the server allows", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 8000 }), fc.integer({ min: 1, max: 8000 }), (width, height) => {
         const { columns, rows } = gridOf(width, height);
@@ -88,11 +88,11 @@ describe("the heat map", () => {
     );
   });
 
-  it("is as strong as the root of the share", () => expect([0, 1, 4].map((count) => strength(count, 4))).toEqual([0, 0.5, 1]));
+  it("has opacities by the square root of the share", () => expect([0, 1, 4].map((count) => strength(count, 4))).toEqual([0, 0.5, 1]));
 });
 
-describe("what was chosen", () => {
-  it("is as it comes where nothing or nonsense is stored", () => {
+describe("the stored choices", () => {
+  it("are the defaults if nothing or nonsense is stored", () => {
     const usual = { grouping: "auto", colourBy: null, heat: "none" };
     for (const text of [null, "", "{", "[]", '{"grouping": "x", "heat": 3}']) expect(looksFrom(text)).toEqual(usual);
     expect(looksFrom('{"grouping": "each", "colourBy": "kind", "heat": "answers"}').heat).toBe("answers");

@@ -68,7 +68,7 @@ describe("a motion pattern's steps", () => {
     );
   });
 
-  it("read short and long forms of the same as one", () => {
+  it("read short and long forms alike", () => {
     const long = {
       family: "motion",
       predicates: [
@@ -84,13 +84,13 @@ describe("a motion pattern's steps", () => {
     expect(toDocument(fromDocument(written, CITY))).toEqual(written);
   });
 
-  it("leave out what is not there yet, so that the server names it", () => {
+  it("leave out missing parts, so that the server reports them", () => {
     const written = toDocument(fromDocument({ family: "motion", version: 1 }, CITY));
     expect(written).toMatchObject({ family: "motion", predicates: [{}, {}], every: "PT10S", horizon: "PT30M" });
     expect(written).not.toHaveProperty("theta");
   });
 
-  it("keep all steps when one is moved, and move it where it is asked to", () => {
+  it("keep all steps when one is moved", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 6 }), fc.nat(5), fc.integer({ min: -2, max: 8 }), (count, which, to) => {
         const steps = Array.from({ length: count }, () => newStep(CITY, false));
@@ -103,7 +103,7 @@ describe("a motion pattern's steps", () => {
     );
   });
 
-  it("say which follow the one before", () => {
+  it("know which step each comes after", () => {
     const entries = fromDocument(
       {
         predicates: [
@@ -119,7 +119,7 @@ describe("a motion pattern's steps", () => {
     expect([isOrdered(entries), isScored(entries)]).toEqual([true, true]);
   });
 
-  it("take time added up for no part of the order", () => {
+  it("do not count accumulated time as part of the order", () => {
     const total = { window: [9, 0], quantifier: "total", at_least: 5 };
     const { steps } = fromDocument({ predicates: [{ inside: REGION }, { inside: REGION, ...total }, { inside: REGION }] }, CITY);
     expect(steps.map((_, i) => placeBefore(steps, i))).toEqual([null, null, 0]);
@@ -128,7 +128,7 @@ describe("a motion pattern's steps", () => {
 });
 
 describe("faults", () => {
-  it("name the step, and of one without a place nothing but that", () => {
+  it("name the step", () => {
     const { steps } = fromDocument({ predicates: [{}, { inside: { region: "gone" } }] }, CITY);
     const say = (pointer: string): string => faultWords({ pointer, message: "is wrong" }, steps);
     expect([say("/predicates/0"), say("/predicates/1/inside/region"), say("/every")]).toEqual([
@@ -143,7 +143,7 @@ describe("progress", () => {
   const at = { t: 1, x: 0, y: 0, distance: null };
   const row = { entity: "a", matches: false, score: null };
 
-  it("is said in words", () => {
+  it("is described in words", () => {
     expect(stateOf({ ...row, done: 3, of: 5, steps: [at, at, at, null, null] })).toBe("Step 3 of 5");
     expect(stateOf({ ...row, done: 1, of: 3, steps: [null, at, null] })).toBe("1 of 3 steps");
     expect(stateOf({ ...row, matches: true, done: 2, of: 2, steps: [at, at] })).toBe("All 2 steps");
@@ -158,12 +158,12 @@ describe("progress", () => {
     ]);
   });
 
-  it("measures as exactly as it can be read", () => {
+  it("rounds distances sensibly", () => {
     expect([31.579, 99.96, 2511.536].map((distance) => distanceWords(distance, true))).toEqual(["31.6 m", "100 m", "2,512 m"]);
     expect([0.012345, 31.579].map((distance) => distanceWords(distance, false))).toEqual(["0.012", "31.58"]);
   });
 
-  it("is half done from the first place to the last but one, and says what is missing", () => {
+  it("counts partial matches, and names the missing steps", () => {
     const pattern = fromDocument({ predicates: [{ inside: REGION }, { inside: REGION }, { outside: REGION }] }, CITY).steps;
     const half = (...steps: (typeof at | null)[]): boolean =>
       isHalfDone({ ...row, done: steps.filter((one) => one !== null).length, of: 3, steps }, pattern);

@@ -8,7 +8,7 @@ import { feed, queryRow } from "../src/lib/shapes";
 const PLAZA = feed({ name: "plaza", crs: "planar", time: "ms", columns: { speed: "float" } });
 const span = fc.constantFrom<string | number>("PT5M", 1500);
 
-describe("how many are there", () => {
+describe("the editor of occupancy", () => {
   const documents = fc.record(
     {
       family: fc.constant("occupancy"),
@@ -39,7 +39,7 @@ describe("how many are there", () => {
     expect(faultInForm({ pointer: "", message: "must have either 'region' or 'ranges'" }, entries).pointer).toBe("/region");
   });
 
-  it("draws a level from each step to the next, within the stretch that is shown", () => {
+  it("draws each level up to the next, within the stretch that is shown", () => {
     const steps = [
       [0, 0],
       [10, 2],
@@ -59,7 +59,7 @@ describe("how many are there", () => {
     ]);
   });
 
-  it("says the number that the query is about: most at once, or fewest", () => {
+  it("names the extreme that the query is about: most at once, or fewest", () => {
     const levels = levelsOf(
       [
         [0, 2],
@@ -73,7 +73,7 @@ describe("how many are there", () => {
   });
 });
 
-describe("who meets whom", () => {
+describe("the editor of encounters", () => {
   const where = fc.constantFrom<unknown[]>([["kind", "=", "tug"]], [["speed", "<", 2]]);
   const role = where.map((rows) => ({ where: rows }));
   const documents = fc.record(
@@ -117,25 +117,25 @@ describe("answers as events", () => {
     row("4", "crowd", "occupancy", ["occupied"]),
   ];
 
-  it("are written as they were read", () => {
+  it("round-trip", () => {
     const derive = { arrival: { query: "Port: arrivals", kind: "in", at: "end" }, full: { query: "4", kind: "occupied", at: "start" } };
     expect(writtenDerive(readDerive(derive))).toEqual(derive);
     expect([writtenDerive(readDerive(null)), readDerive([])]).toEqual([null, []]);
   });
 
-  it("come from queries that are on, not from rules, and not from the query itself", () => {
+  it("come from enabled queries, not from rules, and not from the query itself", () => {
     expect(givers(rows, "4").map(({ name }) => name)).toEqual(["Port: arrivals"]);
     expect(giverOf(rows, "4")?.name).toBe("crowd");
   });
 
-  it("get a name that a rule can say and that is free", () => {
+  it("get a free name that rules can use", () => {
     const first = freshEvent(rows[0], []);
     expect(first).toEqual({ event: "port_arrivals_in", query: "Port: arrivals", kind: "in", at: "end" });
     expect(freshEvent(rows[0], [first]).event).toBe("port_arrivals_in_2");
     expect(columnsWords(rows[3])).toContain("count");
   });
 
-  it("bring columns that conditions may name, the feed's own first where they are called alike", () => {
+  it("add columns for conditions, where the feed's columns have precedence", () => {
     expect(withAnswers(PLAZA).columns).toMatchObject({ value: "float", entity2: "string", speed: "float" });
     expect(withAnswers({ ...PLAZA, columns: { value: "string" } }).columns["value"]).toBe("string");
   });

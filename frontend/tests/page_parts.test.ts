@@ -4,18 +4,18 @@ import { covered, windowInSight } from "../src/views/live/in_sight";
 
 const edges = (left: number, top: number, right: number, bottom: number) => ({ left, top, right, bottom });
 
-describe("what panels cover of the map", () => {
+describe("the part of the map covered by panels", () => {
   const map = edges(64, 52, 1264, 552);
 
-  it("is nothing beside the map", () => {
+  it("is empty for panels beside the map", () => {
     expect(covered(map, [edges(1264, 52, 1600, 860), edges(0, 52, 64, 860)])).toEqual(edges(0, 0, 0, 0));
   });
 
-  it("is what lies over it, from the side that the panel is attached to", () => {
+  it("is counted from the side to which a panel is attached", () => {
     expect(covered(map, [edges(64, 52, 364, 860), edges(916, 52, 1264, 860)])).toEqual(edges(300, 0, 348, 0));
   });
 
-  it("is the lower part where the panel goes all across", () => {
+  it("is the lower part for a panel of full width", () => {
     expect(covered(edges(0, 52, 390, 480), [edges(0, 300, 390, 788)])).toEqual(edges(0, 0, 0, 180));
   });
 });
@@ -23,18 +23,18 @@ describe("what panels cover of the map", () => {
 describe("a stretch of time under panels", () => {
   const plot = edges(200, 600, 1000, 800);
 
-  it("is shown in what they leave free, with more time drawn beneath them", () => {
+  it("is fitted into the free part, with more time beneath the panels", () => {
     expect(windowInSight([1000, 1500], plot, edges(100, 0, 200, 0))).toEqual([900, 1700]);
     expect(windowInSight([1000, 1500], plot, edges(0, 0, 0, 0))).toEqual([1000, 1500]);
   });
 
-  it("is shown as ever where they leave nothing", () => {
+  it("is fitted to the whole plot if nothing is free", () => {
     expect(windowInSight([1000, 1500], plot, edges(400, 0, 380, 0))).toEqual([1000, 1500]);
   });
 });
 
 describe("files of earlier builds", () => {
-  it("go when no kept build has them", () => {
+  it("are removed when no kept build uses them", () => {
     expect(
       superseded(
         ["a-1.js", "a-2.js", "pages/live-1.js", "font.woff2"],

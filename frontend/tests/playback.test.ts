@@ -83,7 +83,7 @@ function made(): { entities: EntitiesData; playback: Playback; faults: unknown[]
 }
 
 describe("playback", () => {
-  it("shows everybody where they were last, after any steps forwards, backwards and far away", async () => {
+  it("shows the last positions after any steps forwards, backwards and jumps", async () => {
     const sample = fc.tuple(fc.constantFrom("a", "b", "c"), fc.integer({ min: 0, max: 400_000 }), fc.integer({ min: 0, max: 1000 }));
     const step = fc.record({ to: fc.integer({ min: 0, max: 400_000 }), rate: fc.constantFrom(0, 1, 60, 600, -10, -600) });
     await fc.assert(
@@ -104,7 +104,7 @@ describe("playback", () => {
     );
   });
 
-  it("shows the same ways backwards as after a jump", async () => {
+  it("shows the same trails backwards as after a jump", async () => {
     const sample = fc.tuple(fc.constantFrom("a", "b", "c"), fc.integer({ min: 0, max: 59_000 }), fc.integer({ min: 0, max: 9 }));
     const instants = fc.array(fc.integer({ min: 0, max: 59_000 }), { minLength: 2, maxLength: 6 });
     await fc.assert(
@@ -123,7 +123,7 @@ describe("playback", () => {
     );
   });
 
-  it("puts only those backwards who moved since", async () => {
+  it("updates only entities that moved when going backwards", async () => {
     const cars = Array.from({ length: 100 }, (_, n) => `car-${n}`);
     server(Array.from({ length: 60 }, (_, second) => cars.map((car): Sample => [car, 1000 * second + 1, second])).flat());
     const { entities, playback } = made();
@@ -137,7 +137,7 @@ describe("playback", () => {
     expect(put.mock.calls.length).toBeLessThanOrEqual((TRAIL + 1) * cars.length);
   });
 
-  it("asks ahead while it plays, so that it never stands and waits", async () => {
+  it("fetches ahead while it plays, so that it never waits", async () => {
     const asked = server([["a", 0, 1]]);
     const { playback } = made();
     playback.show(1_000_000, 60);
@@ -177,14 +177,14 @@ describe("playback", () => {
     expect(asked.length).toBeLessThan(30);
   });
 
-  it("asks once for a span that is on its way", () => {
+  it("requests a span once", () => {
     const asked = server([["a", 0, 1]]);
     const { playback } = made();
     for (let frame = 0; frame < 5; frame++) playback.show(1_000_000 + frame, 1);
     expect(asked.length).toBe(1);
   });
 
-  it("hands faults on, and asks again at the next frame", async () => {
+  it("passes errors on, and retries at the next frame", async () => {
     const { playback, faults } = made();
     vi.stubGlobal("fetch", () => Promise.resolve(new Response("{}", { status: 503 })));
     playback.show(5, 1);

@@ -93,7 +93,7 @@ describe("the form for borders and transitions", () => {
     );
   });
 
-  it("opens the folded part when something in it is set", () => {
+  it("expands the collapsed part if something in it is set", () => {
     const plain = { family: "border", version: 1, region: { region: "harbour" } };
     expect(hasOptions(fromSpecification(plain, "ms"))).toBe(false);
     for (const option of [
@@ -127,7 +127,7 @@ describe("the form for borders and transitions", () => {
     );
   });
 
-  it("leaves out what is not filled in, so that the server can name it", () => {
+  it("leaves out empty fields, so that the server reports them", () => {
     expect(toSpecification({ ...emptyEntries("transition", "ms"), within: null })).toEqual({
       family: "transition",
       version: 1,
@@ -135,13 +135,13 @@ describe("the form for borders and transitions", () => {
     });
   });
 
-  it("lets a value that is no number through, for the server to refuse", () => {
+  it("passes an invalid number on, for the server to refuse", () => {
     const entries = { ...emptyEntries("border", "ms"), place: "ranges" as const, ranges: [{ column: "speed", low: "fast", high: "" }] };
     expect(toSpecification(entries)["ranges"]).toEqual({ speed: ["fast", null] });
     expect(toSpecification({ ...emptyEntries("border", "ms"), hysteresis: "much" })["hysteresis"]).toBe("much");
   });
 
-  it("asks for what regions alone have only where there is one", () => {
+  it("offers options of regions only if there is one", () => {
     const entries = { ...emptyEntries("border", "ms"), segments: true, hysteresis: "5", accuracy: "a", region: { region: "harbour" } };
     expect(toSpecification(entries)).toMatchObject({ segments: true, hysteresis: 5, accuracy: "a" });
     expect(Object.keys(toSpecification({ ...entries, place: "ranges" }))).toEqual(["family", "version", "ranges"]);
@@ -157,7 +157,7 @@ describe("what is missing in the form for borders and transitions", () => {
   const NO_TIME = "the key 'within' is missing";
   const NO_RANGE = 'must be an object from column to [lo, hi], for example {"price": [10, null]}';
 
-  it("is given in the words of the page, at the field to fill", () => {
+  it("is reported in the words of the page, at the field to fill", () => {
     expect(say("", NO_PLACE, {})).toEqual({
       pointer: "/region",
       message: "No region yet: draw one on the map, choose a stored one or bring a file.",
@@ -169,7 +169,7 @@ describe("what is missing in the form for borders and transitions", () => {
     });
   });
 
-  it("leaves what is written and wrong to the server's words", () => {
+  it("leaves faults of filled fields to the server", () => {
     const region = { region: "Old harbour" };
     const unknown = { pointer: "/region/region", message: "unknown region 'Old harbour'. Known: none" };
     expect(say(unknown.pointer, unknown.message, { region })).toEqual(unknown);
@@ -219,7 +219,7 @@ describe("the scale of a slider", () => {
     );
   });
 
-  it("finds a step again from where it stands", () => {
+  it("finds a step from its position", () => {
     fc.assert(
       fc.property(scales, fc.double({ min: 0, max: 1, noNaN: true }), ({ scale }, share) => {
         const value = valueAt(scale, share);
@@ -228,19 +228,19 @@ describe("the scale of a slider", () => {
     );
   });
 
-  it("is none for one value or for none", () => {
+  it("needs at least two different values", () => {
     expect(scaleOf({ min: 3, max: 3 }, false)).toBeNull();
     expect(scaleOf({ min: null, max: null }, false)).toBeNull();
   });
 
-  it("is written without tails of binary fractions", () => {
+  it("is written without binary rounding errors", () => {
     expect(valueAt({ min: 0, max: 1, step: 0.1 }, 0.3)).toBe(0.3);
     expect(barHeights([0, 1, 100])).toEqual([0, 0.1, 1]);
   });
 });
 
-describe("regions a specification speaks of", () => {
-  it("finds drawn and stored ones, wherever they stand", () => {
+describe("regions of a specification", () => {
+  it("are found inline and by name, anywhere in the document", () => {
     const found = regionsOf({
       family: "motion",
       predicates: [{ inside: { region: "a" } }, { outside: REGION }, { distance: { center: [0, 0], radius: 1 } }],

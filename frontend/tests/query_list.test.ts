@@ -29,7 +29,7 @@ describe("the list of queries", () => {
     ).toBe(left);
   });
 
-  it("stands in folders by name, those of none last", () => {
+  it("is grouped into folders by name, queries without one last", () => {
     expect(byFolder(rows).map(([folder, inside]) => [folder, inside.length])).toEqual([
       ["Harbour", 1],
       ["Night", 1],
@@ -49,18 +49,18 @@ describe("the list of queries", () => {
     );
   });
 
-  it("reads tags with commas between", () => {
+  it("reads comma-separated tags", () => {
     expect(tagsOfText(" a b, c,,a b ,")).toEqual(["a b", "c"]);
     expect(tagsOfText("")).toEqual([]);
   });
 
-  it("names a copy like none before", () => {
+  it("gives a copy a free name", () => {
     expect(copyName("x", [])).toBe("x (copy)");
     expect(copyName("x (copy)", ["x (copy)", "x (copy 2)"])).toBe("x (copy 3)");
     expect(copyName("y".repeat(100), []).length).toBeLessThanOrEqual(100);
   });
 
-  it("a query without a name gets one that no other has", () => {
+  it("gives a query without a name a free one", () => {
     expect(freeName("Crossing a border", [])).toBe("Crossing a border");
     expect(freeName("Crossing a border", ["Crossing a border", "Crossing a border 2"])).toBe("Crossing a border 3");
     expect(freeName("y".repeat(100), ["y".repeat(100)]).length).toBeLessThanOrEqual(100);

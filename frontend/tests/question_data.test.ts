@@ -9,8 +9,8 @@ import { feed } from "../src/lib/shapes";
 const PLAZA = feed({ name: "plaza", crs: "planar", time: "ms", columns: { colour: "string", speed: "float" } });
 const TICKS = feed({ name: "ticks", crs: "planar", time: "ticks", columns: {} });
 
-describe("what a new query may ask", () => {
-  it("offers each family, followed by the forms that its empty editor does not show", () => {
+describe("the questions for a new query", () => {
+  it("offers each family, followed by its variants", () => {
     const questions = questionsOf(["border", "motion", "constraint", "composite"]);
     expect(questions.map(({ key, family }) => [key, family])).toEqual([
       ["border", "border"],
@@ -26,7 +26,7 @@ describe("what a new query may ask", () => {
     expect(plainQuestion("border").begin(PLAZA)).toEqual({});
   });
 
-  it("begins in a form that its editor shows and writes back as it is", () => {
+  it("begin with documents that their editors round-trip", () => {
     const [, total, , sums, , absence, derive] = questionsOf(["motion", "constraint", "composite"]);
     for (const where of [PLAZA, TICKS]) {
       const added = { family: "motion", version: 1, ...total!.begin(where) };

@@ -8,14 +8,14 @@ const rows = quotas([
 ]);
 
 describe("quotas", () => {
-  it("sends what was changed alone, and null for what is the server's again", () => {
+  it("sends only changed quotas, and null for the server's default", () => {
     expect(changedLimits(rows, { queries: "", feeds: "3", rows: "" })).toEqual({});
     expect(changedLimits(rows, { queries: "10", feeds: "", rows: " 50 " })).toEqual({ feeds: null, rows: 50 });
   });
-  it("leaves what is no number to the server, which says so", () => {
+  it("leaves invalid numbers to the server", () => {
     expect(changedLimits(rows, { queries: "many", feeds: "3", rows: "" })).toEqual({ queries: "many" });
   });
-  it("says how full they are, a smaller quota than what is there too", () => {
+  it("computes the share in use, also above the quota", () => {
     expect(rows.map(fullness)).toEqual([0.9, 1, null]);
   });
 });

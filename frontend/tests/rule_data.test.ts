@@ -20,11 +20,11 @@ const plain = {
   people: [],
 };
 
-test("a rule that asks for nothing takes all alerts", () => {
+test("a rule without conditions matches all alerts", () => {
   expect(conditionWords(rule(plain))).toBe("All alerts");
 });
 
-test("each thing that a rule asks for is said", () => {
+test("each condition of a rule is described", () => {
   const asking = {
     feed: "city",
     queries: [1, 2],
@@ -47,13 +47,13 @@ test("each thing that a rule asks for is said", () => {
   ]);
 });
 
-test("where it sends is said by names, where the reader knows them", () => {
+test("targets are named if the reader knows their names", () => {
   const one = rule({ ...plain, teams: [1], people: ["ben"], shifts: [4, 5] });
   const words = targetWords(one, new Map([["2", "desk"]]), new Map([["1", "watch"]]), new Map([["4", "Night"]]));
   expect(words).toBe("desk, a channel, all of watch, ben's own, on call in “Night”, on call in “a shift”");
 });
 
-test("when its messages come is said", () => {
+test("the schedule of messages is described", () => {
   const night = { quiet_from: "22:00:00", quiet_until: "06:00:00", digest: "daily", digest_at: "07:30:00", group_by: "entity" };
   expect(conditionWords(rule({ ...plain, ...night }))).toBe(
     "All alerts · quiet 22:00 to 06:00 · a digest at 07:30 · one message by entity in 30 min · critical ones at once",

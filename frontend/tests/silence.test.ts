@@ -20,32 +20,32 @@ const presence = (data: EntitiesData, id: string): string => data.presence(data.
 const trail = (data: EntitiesData, id: string): number => data.trailLength[data.indexOf(id)!]!;
 const every = (from: number, to: number): number[] => Array.from({ length: (to - from) / PERIOD + 1 }, (_, i) => from + i * PERIOD);
 
-describe("who has fallen silent", () => {
-  it("fades after some of its usual periods and goes after more, by the feed's clock", () => {
+describe("silent entities", () => {
+  it("fade after some of their usual intervals and are removed after more, by the feed's clock", () => {
     const left = every(0, 10_000);
     expect(presence(feed(10_000 + PERIOD * (SILENT_PERIODS - 3), { left }), "left")).toBe("here");
     expect(presence(feed(10_000 + PERIOD * (SILENT_PERIODS + 3), { left }), "left")).toBe("silent");
     expect(presence(feed(10_000 + PERIOD * (GONE_PERIODS + 8), { left }), "left")).toBe("gone");
   });
 
-  it("is judged by its own period, not by that of others", () => {
+  it("are judged by their own interval, not by that of others", () => {
     const seldom = Array.from({ length: 12 }, (_, i) => i * PERIOD * 50);
     const last = seldom[seldom.length - 1]!;
     expect(presence(feed(last + PERIOD * 60, { seldom }), "seldom")).toBe("here");
   });
 
-  it("is judged by everybody's when it was heard of once", () => {
+  it("are judged by the feed's interval after a single report", () => {
     expect(presence(feed(60_000, { once: [0] }), "once")).toBe("gone");
   });
 
-  it("is nobody while little is known of the feed, and nobody when the feed's clock stands still", () => {
+  it("are not assumed while little is known of the feed, or while its clock stands still", () => {
     expect(presence(feed(PERIOD * 3, { once: [0] }), "once")).toBe("here");
     const data = feed(60_000);
     data.tick(60_000);
     expect(presence(data, "regular")).toBe("here");
   });
 
-  it("is not who always reports late", () => {
+  it("do not include entities that always report late", () => {
     const data = feed(10_000);
     for (let t = 10_000; t <= 30_000; t += PERIOD) {
       data.tick(t);
@@ -55,7 +55,7 @@ describe("who has fallen silent", () => {
     expect(presence(data, "late")).toBe("here");
   });
 
-  it("begins a new trail when it comes back, without a heading until it moves", () => {
+  it("begin a new trail when they return, without a heading until they move", () => {
     const back = feed(40_000, { person: [...every(0, 10_000), 40_000] });
     expect([presence(back, "person"), trail(back, "person")]).toEqual(["here", 1]);
     expect(back.heading[back.indexOf("person")!]).toBeNaN();
@@ -65,7 +65,7 @@ describe("who has fallen silent", () => {
 });
 
 describe("parts of a track", () => {
-  it("are cut at silences only", () => {
+  it("are split only at silences", () => {
     const times = [0, 200, 400, 600, 800, 60_000, 60_200];
     expect(unbroken(times.map((t) => [t] as const)).map((part) => part.map(([t]) => t))).toEqual([
       [0, 200, 400, 600, 800],
@@ -74,7 +74,7 @@ describe("parts of a track", () => {
     expect([unbroken([]), unbroken([[5]])]).toEqual([[], [[[5]]]]);
   });
 
-  it("together are the track", () => {
+  it("together form the track", () => {
     fc.assert(
       fc.property(fc.array(fc.nat(1000)), (gaps) => {
         let t = 0;

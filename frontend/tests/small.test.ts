@@ -49,7 +49,7 @@ const states: fc.Arbitrary<ViewState> = fc.record({
 });
 
 describe("the address", () => {
-  it("brings every choice back", () => {
+  it("restores every choice", () => {
     fc.assert(
       fc.property(states, (state) => {
         expect(fromSearch(toSearch(state))).toEqual(state);
@@ -109,7 +109,7 @@ describe("regions", () => {
     expect(rings(changed, true)[1]).toEqual(hole);
   });
 
-  it("gives a circle its radius in metres on the globe and in units on a plan", () => {
+  it("draws a circle's radius in metres on the globe and in units on a plan", () => {
     const [w, s, e, n] = bounds({ center: [10, 60], radius: 1000 }, true)!;
     expect((n - s) * 111_319.49).toBeCloseTo(2000, 0);
     expect((e - w) / (n - s)).toBeCloseTo(2, 1);
@@ -118,7 +118,7 @@ describe("regions", () => {
 });
 
 describe("entities", () => {
-  it("keeps the last places of each, oldest first, and the heading of the last move", () => {
+  it("keep their last positions, oldest first, and the heading of the last move", () => {
     const data = new EntitiesData((x, y) => [x, -y]);
     for (let t = 0; t < TRAIL + 5; t++) data.put(["a", t, 0, t]);
     data.put(["a", 0, 0, 3]);
@@ -160,7 +160,7 @@ describe("the globe", () => {
     expect([137, 180, -180, -170, -95, 0].map(near)).toEqual([137, 180, 180, 190, 265, 0]);
   });
 
-  it("leaves longitudes of other feeds as they are, and plans always", () => {
+  it("does not change longitudes of other feeds, or plans", () => {
     const near = worldCopy({ crs: "geographic", view: null });
     expect([-180, -5, 0, 180].map(near)).toEqual([-180, -5, 0, 180]);
     expect(worldCopy({ crs: "planar", view: { center: [500, 0], zoom: 1 } })(-400)).toBe(-400);
@@ -168,14 +168,14 @@ describe("the globe", () => {
 });
 
 describe("words", () => {
-  it("say which version gave an answer, and whether it would be another now", () => {
+  it("name the version that gave an answer, and whether it has changed since", () => {
     expect([true, false].map((unchanged) => versionWords({ version: 2, unchanged }))).toEqual([
       "version 2",
       "version 2; the query was changed since",
     ]);
   });
 
-  it("name an answer by who takes part and what it is, or by what it is alone", () => {
+  it("name an answer by its entities and kind, or only by its kind", () => {
     expect(answerTitle(["232000306"], "illegalFishing")).toBe("232000306: illegal fishing");
     expect(answerTitle(["bus-1", "bus-2"], "leaving_object")).toBe("bus-1 and bus-2: leaving object");
     expect(answerTitle(["buoy-7", "buoy-7"], "match")).toBe("buoy-7: match");
@@ -186,7 +186,7 @@ describe("words", () => {
 describe("the number of an answer", () => {
   const earth = { crs: "geographic" } as const;
 
-  it("says what it is in its family", () => {
+  it("has a label by family", () => {
     expect(measure(137.68, { family: "encounter" }, earth)).toEqual(["Nearest", "138 m"]);
     expect(measure(1.25, { family: "encounter" }, { crs: "planar" })).toEqual(["Nearest", "1.25"]);
     expect(measure(5, { family: "occupancy", count: [">=", 5] }, earth)).toEqual(["Most at once", "5"]);

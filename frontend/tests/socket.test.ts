@@ -51,12 +51,12 @@ describe("the live socket", () => {
   });
   afterEach(() => vi.useRealTimers());
 
-  it("waits longer after each failure, never more than fifteen seconds, and never the same for all", () => {
+  it("waits longer after each failure, at most fifteen seconds, with jitter", () => {
     expect([0, 1, 2, 9].map((attempt) => backoff(attempt, () => 1))).toEqual([400, 800, 1600, 15_000]);
     expect(backoff(2, () => 0)).toBe(800);
   });
 
-  it("opens again by itself and asks to be subscribed again", () => {
+  it("reconnects and subscribes again", () => {
     const { states, opened } = open();
     last().stand();
     last().drop(1012);
@@ -67,7 +67,7 @@ describe("the live socket", () => {
     expect(opened()).toBe(2);
   });
 
-  it("waits for seconds when the server ends, as all other pages come back too", () => {
+  it("waits for seconds when the server stops, as all other pages reconnect too", () => {
     open();
     last().stand();
     last().drop(4503);
@@ -89,7 +89,7 @@ describe("the live socket", () => {
     expect(FakeSocket.all).toHaveLength(1);
   });
 
-  it("does not come back once it was closed on purpose", () => {
+  it("does not reconnect after it was closed on purpose", () => {
     const { socket } = open();
     last().stand();
     socket.close();
@@ -98,7 +98,7 @@ describe("the live socket", () => {
     expect(FakeSocket.all).toHaveLength(1);
   });
 
-  it("reopens after a frame that is none", () => {
+  it("reconnects after an invalid frame", () => {
     const frames: string[] = [];
     open(frames);
     last().stand();

@@ -6,7 +6,7 @@ import { fromWall, toWall } from "../src/lib/time";
 const MIN = 60_000;
 
 describe("stretches that explain an answer", () => {
-  it("hold the answer and what its rules remember before it", () => {
+  it("contain the answer and the rules' window before it", () => {
     expect(stretchesOf({ start: 100 * MIN, end: 103 * MIN }, 5 * MIN, "ms")).toEqual([
       { about: "whole", at: 100 * MIN, stretch: { from: 95 * MIN, to: 103.5 * MIN } },
     ]);
@@ -14,7 +14,7 @@ describe("stretches that explain an answer", () => {
     expect(stretchesOf({ start: 680_000, end: 700_000 }, 86_400, "ticks")[0]!.stretch).toEqual({ from: 593_600, to: 708_640 });
   });
 
-  it("are two for a long one, and one for one that still holds", () => {
+  it("are two for a long answer, and one for an open one", () => {
     const long = stretchesOf({ start: 1000 * MIN, end: 5000 * MIN }, 10 * MIN, "ms");
     expect(long.map(({ about, at, stretch }) => [about, at / MIN, stretch.from / MIN, stretch.to / MIN])).toEqual([
       ["beginning", 1000, 990, 1011],
@@ -23,17 +23,17 @@ describe("stretches that explain an answer", () => {
     expect(stretchesOf({ start: 1000 * MIN, end: null }, 10 * MIN, "ms").map(({ about }) => about)).toEqual(["beginning"]);
   });
 
-  it("go on after a beginning for as long as the rules remember: only what has lasted may be an answer", () => {
+  it("extend after a beginning by the rules' window, as conditions may have durations", () => {
     expect(stretchesOf({ start: 1000 * MIN, end: null }, 10 * MIN, "ms")[0]!.stretch.to).toBe(1011 * MIN);
   });
 
-  it("are bounded on a busy feed whose rules remember for days, never on one of ticks", () => {
+  it("are bounded for rules with long windows on a busy feed, never on one of ticks", () => {
     expect(stretchesOf({ start: 0, end: null }, 2 * 1440 * MIN, "ms")[0]!.stretch.from).toBe(-15 * MIN);
     expect(stretchesOf({ start: 0, end: null }, 1_007_000, "ticks")[0]!.stretch.from).toBe(-1_007_000);
     expect(stretchesOf({ start: 0, end: null }, 1000, "ms")[0]!.stretch.from).toBe(-MIN);
   });
 
-  it("are asked for by an address, and nothing else is", () => {
+  it("are read from an address that is valid", () => {
     const answer = { what: "near", args: ["a b", "c&d"], at: 7 };
     const asked = (version: number | null) => wishOf(new URL(tryAddress("7", { from: -5, to: 12 }, answer, version), "http://x").search);
     expect(asked(null)).toEqual({ from: -5, to: 12, answer, version: null });
@@ -49,13 +49,13 @@ describe("stretches that explain an answer", () => {
     ]);
   });
 
-  it("are named as the feed counts", () => {
+  it("are labelled in the feed's unit", () => {
     expect([minuteWords(10, "ms"), minuteWords(10, "ticks")]).toEqual(["10 min", "15,000 ticks"]);
   });
 });
 
 describe("fields for date and time", () => {
-  it("give back the moment in any zone, also where clocks are put forward and back", () => {
+  it("round-trip in any zone, also at changes of daylight saving time", () => {
     for (const zone of ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]) {
       for (let t = Date.UTC(2026, 2, 28); t < Date.UTC(2026, 2, 31); t += 20 * MIN) expect(fromWall(toWall(t, zone), zone)).toBe(t);
     }
@@ -65,7 +65,7 @@ describe("fields for date and time", () => {
     expect(fromWall("2026-11-22T07:12", "UTC")).toBe(Date.UTC(2026, 10, 22, 7, 12));
   });
 
-  it("give nothing for what is no date", () => {
+  it("give null for an invalid date", () => {
     expect(["", "noon", "2026-13-40T99:99"].map((text) => fromWall(text, "UTC"))).toEqual([null, null, null]);
   });
 });

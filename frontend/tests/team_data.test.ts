@@ -3,7 +3,7 @@ import { countsText } from "../src/data/team_data";
 import { toBytes, toText } from "../src/lib/base64url";
 import { creationOptions } from "../src/views/passkey_view";
 
-test("what was transferred is put into words", () => {
+test("transferred objects are described", () => {
   expect(countsText({ query: 2, feed: 1 })).toBe("2 queries, 1 feed");
   expect(countsText({})).toBe("nothing");
 });
@@ -15,7 +15,7 @@ test("bytes survive being written as text, without padding and with the letters 
   expect([...toBytes(text)]).toEqual([...bytes]);
 });
 
-test("a passkey that is to open the account alone must ask for its owner", () => {
+test("a passkey without a password must verify its user", () => {
   const source = {
     creation_options: {
       publicKey: {

@@ -30,13 +30,13 @@ const row = upload({
 });
 
 describe("an uploaded file", () => {
-  it("forgets what was chosen of columns when the file is taken apart otherwise", () => {
+  it("drops choices about columns when the file is parsed differently", () => {
     const chosen = { x: "lon", delimiter: ";", encoding: "utf-16" };
     expect(afterChange(chosen, { delimiter: "," })).toEqual({ delimiter: ",", encoding: "utf-16" });
     expect(afterChange(chosen, { kind: "json" })).toEqual({ kind: "json" });
   });
 
-  it("guesses attributes and the way of writing times again when another column tells who, when or where", () => {
+  it("guesses attributes and the format of times again after a change of entity, time or place columns", () => {
     const attributes = [{ source: "speed", name: "speed", type: "float" as const }];
     expect(afterChange({ attributes, time_format: "iso" }, { time: ["at"] })).toEqual({ time: ["at"] });
     expect(afterChange({ place_format: "e7" }, { x: "pos", y: "" })).toEqual({ x: "pos", y: "" });
@@ -44,7 +44,7 @@ describe("an uploaded file", () => {
     expect(afterChange({ x: "lon" }, { attributes })).toEqual({ x: "lon", attributes });
   });
 
-  it("gives its feed a name that addresses can hold", () => {
+  it("gives its feed a name that is valid in addresses", () => {
     expect(feedName("Boats of 2026.csv.gz")).toBe("boats-of-2026");
     const into = { feed: "b", title: "B", wall_clock: false, remembered: false, from: 50, ahead: null, missing: [], left_out: [] };
     const said = (more: object, from: number, to: number): string =>
@@ -62,7 +62,7 @@ describe("an uploaded file", () => {
     expect(feedName("_Möwe!.jsonl")).toBe("m-we");
   });
 
-  it("says how far it is", () => {
+  it("reports its progress", () => {
     expect(progress(row)).toBe(0.25);
     expect(progress({ ...row, state: "reading" })).toBe(0);
     expect(progress({ ...row, state: "sending", rows: 10, position: 4 })).toBe(0.4);

@@ -1,4 +1,4 @@
-"""Vedette's answers to what django-allauth leaves open: which address counts, who may get an account, and what limits are counted by."""
+"""Vedette's policies for django-allauth: which address counts, who may get an account, and what limits are counted by."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return False
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """In the reader's language; in that of the request where the address has no account or its user chose no language."""
+        """In the reader's language; in that of the request if the address has no account or its user chose no language."""
         chosen = getattr(context.get("user"), "language", "") or language_of_address(email)
         with translation.override(chosen or translation.get_language()):
             super().send_mail(template_prefix, email, context)
@@ -61,7 +61,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
             raise
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
-        # allauth also counts by the Host header: each further name of the server would allow as many guesses again.
+        # allauth also counts by the Host header: each further name of the server would allow as many more guesses.
         return str(credentials.get("username", "")).strip().casefold()
 
 

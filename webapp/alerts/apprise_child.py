@@ -21,7 +21,7 @@ from engine.model.messages import Message
 from webapp.config.outside import RefusedAddress, is_among
 
 MEMORY_BYTES = 400_000_000
-"""Of addresses; it has 70 MB when it begins."""
+"""The limit of virtual memory; it uses 70 MB when it begins."""
 CPU_SECONDS = 15
 INPUT_BYTES = 1_000_000
 READABLE = (sys.prefix, sys.base_prefix, "/etc/ssl", "/usr/lib/ssl", "/usr/share/zoneinfo", "/usr/share/ca-certificates")
@@ -40,7 +40,7 @@ def main() -> None:
     asset = apprise.AppriseAsset(app_id="Vedette", app_desc="Vedette", app_url="", secure_logging=True)
     sender = apprise.Apprise(asset=asset)
     is_known = sender.add(given["url"])
-    # From here on: what the address asks for.
+    # From here on the work depends on the address: it is limited.
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     sys.addaudithook(_Guard(given["networks"], public=given["public"]))

@@ -55,7 +55,7 @@ class ChannelSerializer(OwnedSerializer):
 
     def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:
         if self.instance is not None and attributes.get("url") == self.instance.shown_url:
-            # As it was shown, without its password.
+            # The address as shown, without its password.
             del attributes["url"]
         stored = {} if self.instance is None else {name: getattr(self.instance, name) for name in ("kind", "url", "recipient")}
         given = {"kind": ChannelKind.WEBHOOK.value, **stored, **attributes}

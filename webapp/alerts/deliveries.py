@@ -117,7 +117,7 @@ def _prepare(channel_id: int, now: datetime) -> int:
 
 
 def _budget(channel: Channel, now: datetime) -> int:
-    """How many messages may leave for it now: within its own rate, and within what its owner and its team may send in an hour."""
+    """How many messages may be sent to it now: within its rate, and within the hourly quotas of its owner and its team."""
     left = channel.per_minute - channel.deliveries.filter(created_at__gt=now - timedelta(minutes=1), test=False).count()
     return int(min(left, quota_room("messages", held=partial(messages_held, now=now), user=channel.owner, team=channel.team)))
 
@@ -219,7 +219,7 @@ def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
         elif delivery.attempts > len(RETRY_AFTER):
             delivery.failed_at = now
         else:
-            # Jitter, so that messages that failed together do not come back together.
+            # Jitter, so that messages that failed together are not retried together.
             delivery.next_at = now + RETRY_AFTER[delivery.attempts - 1] * random.uniform(0.8, 1.2)  # noqa: S311  not a secret
         channel.update(failures=F("failures") + 1, not_before=None if answer.retry_after is None else now + answer.retry_after)
     delivery.save(update_fields=["status_code", "error", "claimed_until", "sent_at", "failed_at", "next_at"])
@@ -295,7 +295,7 @@ def browser_subscribe(*, owner: User, url: str, browser_keys: str, **fields: Any
 
 
 def browser_find(*, url: str, browser_keys: str) -> Channel | None:
-    """The browser that has this subscription; None unless both the address and the keys are right.
+    """The browser with this subscription; None unless both the address and the keys are right.
 
     Both are secrets of the browser: with them one could read its messages.
     """
@@ -305,7 +305,7 @@ def browser_find(*, url: str, browser_keys: str) -> Channel | None:
 
 @transaction.atomic
 def browser_renew(*, channel: Channel, url: str, browser_keys: str) -> None:
-    """Another subscription of the same browser, in the place of one that ended."""
+    """Replaces a browser's ended subscription by a new one."""
     Channel.objects.filter(browser=_browser(url)).exclude(pk=channel.pk).delete()
     Channel.objects.filter(pk=channel.pk).update(url=url, browser_keys=browser_keys, browser=_browser(url), failures=0, not_before=None)
 
@@ -333,7 +333,7 @@ def channel_update(*, channel: Channel, user: User, queries: Sequence[Query] | N
         channel.disabled_reason, channel.failures, channel.not_before = "", 0, None
     channel.save()
     if queries is not None:
-        # Read again: the object before may contain only what a user sees.
+        # Read again: the given object may contain only what a user sees.
         Channel.objects.get(pk=channel.pk).queries.set(queries)
     return channel
 

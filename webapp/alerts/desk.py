@@ -19,7 +19,7 @@ from webapp.alerts.models import Alert
 from webapp.config.boxes import whole
 
 PIECE = 1000
-"""At most so many alerts per request: about half a second, and three rows of the outbox."""
+"""At most this many alerts per request: about half a second, and three rows of the outbox."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ ORDER = OpenApiParameter("order", str, enum=list(ORDERS), description="newest, o
 
 
 class DeskPages(BasePagination):
-    """`?order=severity&page_size=200&cursor=`: what follows the last row of the page before, however many rows came since."""
+    """`?order=severity&page_size=200&cursor=`: the rows after the last row of the previous page, however many rows came since."""
 
     page_size = 100
     max_page_size = 1000
@@ -80,7 +80,7 @@ def order_of(name: str | None) -> Order:
 
 
 def in_order(alerts: QuerySet[Alert], order: Order, after: Sequence[int] | None = None) -> QuerySet[Alert]:
-    """The alerts in this order, those that follow the row with these keys."""
+    """The alerts in this order after the row with these keys."""
     sign, beyond = ("-", "lt") if order.descending else ("", "gt")
     if order.column is None:
         alerts = alerts.order_by(f"{sign}id")

@@ -14,7 +14,7 @@ from webapp.alerts.schedule import Planned, calling, schedule
 from webapp.queries.models import Query
 
 LOOKED_AT = 10_000
-"""A dry run considers at most so many of the newest alerts."""
+"""A dry run considers at most this many of the newest alerts."""
 LISTED = 5
 
 

@@ -56,7 +56,7 @@ class AlertFilter(django_filters.FilterSet):  # type: ignore[misc]
         )
 
     def of_words(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
-        """Alerts that have every one of the words."""
+        """Alerts that match all of the words."""
         joined = Func(F("entities"), Value(" "), function="array_to_string", output_field=TextField())
         found = found.alias(entity_text=joined)
         for word in value.split():
@@ -68,7 +68,7 @@ class AlertFilter(django_filters.FilterSet):  # type: ignore[misc]
         return found.filter(query__in=wholes([value], "query"))
 
     def of_regions(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
-        """Alerts of queries that name one of these regions."""
+        """Alerts of queries that use one of these regions."""
         from webapp.queries.models import Query
 
         return found.filter(query__in=Query.objects.filter(regions__in=wholes([value], "region")).values("pk"))
@@ -78,11 +78,11 @@ class AlertFilter(django_filters.FilterSet):  # type: ignore[misc]
         return found.filter(entities__contains=[value])
 
     def of_verdicts(self, found: QuerySet[Alert], name: str, value: list[str]) -> QuerySet[Alert]:
-        """Alerts about whose answer someone said one of these."""
+        """Alerts with one of these verdicts on their answer."""
         return found.filter(pk__in=Feedback.objects.filter(verdict__in=value).values("alert"))
 
     def of_assignee(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
-        """Alerts that were given to this person."""
+        """Alerts that are assigned to this person."""
         if value == NOBODY:
             return found.filter(assignee=None)
         user: Any = self.request.user

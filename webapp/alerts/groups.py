@@ -1,4 +1,4 @@
-"""Floods as a few rows: the alerts that match, by query, entity or region, each group with its count and a strip of the times they were opened."""
+"""Floods as a few rows: matching alerts grouped by query, entity or region, each group with its count and a strip of opening times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BY = ["query", "entity", "region"]
 
 
 def alert_groups(alerts: QuerySet[Alert], *, by: str, hours: int, now: datetime) -> list[dict[str, Any]]:
-    """The groups, the gravest and largest first: at most MOST_GROUPS. The first bar also counts what was opened before `hours`."""
+    """The groups, the most severe and largest first: at most MOST_GROUPS. The first bar also counts alerts opened before `hours`."""
     keyed = _keyed(alerts, by)
     names = [NAMES[by]] if by in NAMES else []
     rows = list(

@@ -39,7 +39,7 @@ DONE = {
 
 @dataclass(frozen=True)
 class Decision:
-    """A step that a person takes. `assignee`: whom an assigned alert is given to."""
+    """A step that a person takes. `assignee`: the person to whom the alert is assigned."""
 
     step: Step
     user: User
@@ -79,12 +79,12 @@ def alerts_decide(*, alerts: Sequence[Alert], decision: Decision) -> list[int]:
 
 
 def alert_comment(*, alert: Alert, user: User, text: str) -> AlertStep:
-    """Adds what someone said about the alert."""
+    """Adds a comment on the alert."""
     return AlertStep.objects.create(alert=alert, author=user, text=text, action=Step.COMMENTED)
 
 
 def alert_judge(*, alert: Alert, user: User, verdict: str, reason: str = "") -> Feedback:
-    """A user's feedback on the answer behind the alert: each user's last one counts."""
+    """A user's verdict on the answer behind the alert: each user's last one counts."""
     said = {"verdict": verdict, "reason": reason, "at": timezone.now()}
     return Feedback.objects.update_or_create(alert=alert, author=user, defaults=said)[0]
 
@@ -147,7 +147,7 @@ def _last_decision(alert: Alert) -> AlertStep | None:
 
 
 def _overtaken(alert: Alert, last: AlertStep | None) -> str:
-    """Who did what, as one sentence."""
+    """Who did what, as a sentence."""
     if last is None:
         return gettext("This alert is %(state)s already.") % {"state": gettext(AlertState(alert.state).label).lower()}
     somebody = gettext("Somebody")

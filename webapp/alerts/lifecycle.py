@@ -29,7 +29,7 @@ OpenKey = tuple[int, str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Rule:
-    """What a query's alerts are made from."""
+    """The settings of a query that its alerts need."""
 
     family: str
     severity: str
@@ -48,7 +48,7 @@ class Ledger:
     steps: list[AlertStep] = field(default_factory=list)
 
     def take(self, fact: StoredFact) -> None:
-        """Opens, ends, retracts or opens again what `fact` says."""
+        """Opens, ends, retracts or reopens an alert for `fact`."""
         rule = self.rules.get(fact.query_id)
         if rule is None:
             return
@@ -113,7 +113,7 @@ class Ledger:
 
 
 def end_by_itself(alert: Alert, why: Resolution) -> AlertStep | None:
-    """What the alert reports is over: resolved if someone had acknowledged it, else it waits for someone. None: a user had resolved it."""
+    """The alert's answer has ended: resolved if someone had acknowledged it, else it stays open. None: a user had resolved it."""
     if alert.state == AlertState.RESOLVED:
         return None
     alert.over_at, alert.resolution = timezone.now(), why

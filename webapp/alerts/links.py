@@ -22,7 +22,7 @@ GOOD_FOR = timedelta(days=7)
 
 
 def alert_link(alert_id: int) -> str | None:
-    """The alert's page; None where the installation does not say how it is reached."""
+    """The alert's page; None if the installation's address is not configured."""
     return f"{settings.PUBLIC_URL}{reverse('alert', args=[alert_id])}" if settings.PUBLIC_URL else None
 
 
@@ -47,6 +47,6 @@ def alerts_of(delivery: Delivery) -> list[Alert]:
 
 
 def acknowledge(delivery: Delivery) -> list[int]:
-    """Acknowledges them; the ids of those that were not yet."""
+    """Acknowledges them; returns the ids of those that were not acknowledged yet."""
     said = f"By the link in a message to {delivery.channel.recipient or delivery.channel.name}"
     return alerts_decide(alerts=alerts_of(delivery), decision=Decision(Step.ACKNOWLEDGED, delivery.channel.owner, said))

@@ -127,7 +127,7 @@ class Alert(models.Model):
             models.Index(fields=["query", "-id"], name="alerts_of_query"),
             models.Index(fields=["query", "entities"], condition=~Q(state="resolved"), name="unresolved_alerts"),
             models.Index(fields=["id"], condition=Q(planned_at=None), name="alerts_to_plan"),
-            # One for each order of the desk, and one that its counts are read from alone.
+            # One index for each order of the desk, and one for index-only counts.
             models.Index(fields=["id"], condition=~Q(state="resolved"), name="desk_by_opening"),
             models.Index(fields=["rank", "id"], condition=~Q(state="resolved"), name="desk_by_severity"),
             models.Index(fields=["start", "id"], condition=~Q(state="resolved"), name="desk_by_event_time"),

@@ -30,12 +30,12 @@ from webapp.queries.models import Query
 
 LONGEST_WINDOW = timedelta(days=7)
 LONGEST_AGO = timedelta(days=366)
-"""A rule begins at most so long ago: its windows are computed from its beginning."""
+"""The earliest beginning of a rule: its windows are computed from its beginning."""
 NOT_BY_DAYS = {"BYMONTHDAY", "BYSETPOS"}
-"""Not with DAILY or WEEKLY: a 31st of February would be looked for on each day or in each week until the year 9999."""
+"""Not with DAILY or WEEKLY: for a 31st of February each day or week until the year 9999 would be searched."""
 RULE_PARTS = {"FREQ", "INTERVAL", "BYDAY", "BYMONTHDAY", "BYMONTH", "BYSETPOS", "WKST", "UNTIL", "COUNT"}
 FREQUENCIES = {"DAILY", "WEEKLY", "MONTHLY", "YEARLY"}
-"""Days at the finest: the hour is that of the first window. A rule by seconds would take for ever to read."""
+"""Days are the finest frequency: the hour is that of the first window. A rule by seconds would take for ever to expand."""
 RULE = re.compile(r"(RRULE:)?[A-Z]+=[A-Z0-9,+-]+(;[A-Z]+=[A-Z0-9,+-]+)*", re.ASCII)
 
 
@@ -80,7 +80,7 @@ def mute_create(
         mute.first_from, mute.length = first, (until or first) - first
         mute.window_from, mute.window_until = following
     with transaction.atomic():
-        # Serialised with batches: alerts that a batch opens are muted by it or found here.
+        # Serialised with batches: alerts that a batch opens are muted by the batch or found here.
         head_lock(feed.pk)
         mute.save()
         record("mute.create", mute, feed=feed.name, reason=reason, until=None if until is None else until.isoformat())
@@ -90,7 +90,7 @@ def mute_create(
 
 
 def mute_lift(*, mute: Mute) -> None:
-    """Ends a mute now: its alerts come back."""
+    """Ends a mute now: its alerts become visible again."""
     with transaction.atomic():
         head_lock(mute.feed_id)
         record("mute.lift", mute)
@@ -99,7 +99,7 @@ def mute_lift(*, mute: Mute) -> None:
 
 
 def mutes_turn(now: datetime | None = None) -> int:
-    """Begins the windows that have come, ends those that are over and moves repeating ones on; how many of both."""
+    """Starts windows that have begun, ends those that are over, and advances repeating ones; returns how many started and ended."""
     moment = now or timezone.now()
     present = Mute.objects.filter(ended_at=None)
     due = present.filter(Q(window_until__lte=moment) | Q(window_from__lte=moment, begun=False)).values_list("pk", "feed_id")
@@ -134,7 +134,7 @@ def _begin(mute: Mute) -> None:
 
 
 def _end(mute: Mute) -> None:
-    """Alerts that were open before the window, and those that still hold, come back, and go to the channels if they never did."""
+    """Alerts opened before the window, and those still open, are unmuted, and sent to the channels if they never were."""
     back = Alert.objects.filter(~Q(state=AlertState.RESOLVED), mute=mute).filter(Q(opened_at__lt=mute.window_from) | Q(end=None, over_at=None))
     _change(mute.feed_id, back, mute=None, planned_at=None)
 

@@ -1,4 +1,4 @@
-"""When messages may come: quiet hours, digests, and one message for what belongs together.
+"""When messages may be sent: quiet hours, digests, and one message for grouped alerts.
 
 All of it is decided once, when an alert is planned, from times alone: the alert's own and those of earlier notifications. A waiting notification is
 a row with its time, so neither a restart nor a second planner changes the grouping.
@@ -35,7 +35,7 @@ class Grouping(models.TextChoices):
 
 @dataclass(frozen=True)
 class Pace:
-    """When the messages of a rule or a channel may come; times of the day are those of `zone`."""
+    """When the messages of a rule or a channel may be sent; times of day are in `zone`."""
 
     zone: str = "UTC"
     quiet_from: time | None = None
@@ -47,7 +47,7 @@ class Pace:
     group_minutes: int = 30
 
     def release(self, moment: datetime, severity: str) -> datetime:
-        """When an alert of `moment` may go: not before the next digest, and not within quiet hours."""
+        """When an alert of `moment` may be sent: not before the next digest, and not in quiet hours."""
         if severity == Severity.CRITICAL and self.critical_passes:
             return moment
         return self._after_quiet(self._next_digest(moment))
@@ -69,7 +69,7 @@ class Pace:
         return self._next(end, local)
 
     def _next(self, at: time, local: datetime) -> datetime:
-        """The next time that a clock of the zone shows `at`."""
+        """The next instant at which a clock of the zone shows `at`."""
         day = local.date() + timedelta(days=local.time() > at)
         return datetime.combine(day, at, ZoneInfo(self.zone)).astimezone(UTC)
 
@@ -78,7 +78,7 @@ AT_ONCE = Pace()
 
 
 def lies_within(at: time, begin: time, end: time) -> bool:
-    """Whether `at` lies in the span [begin, end) of a day; one whose end is not after its beginning goes over midnight.
+    """Whether `at` is in the span [begin, end) of a day; one whose end is not after its beginning spans midnight.
 
     >>> lies_within(time(23), time(22), time(6)), lies_within(time(6), time(22), time(6)), lies_within(time(7), time(6), time(8))
     (True, False, True)
@@ -88,14 +88,14 @@ def lies_within(at: time, begin: time, end: time) -> bool:
 
 @dataclass(frozen=True)
 class Limit:
-    """At most `most` messages within `window` about what has the same `key`; what is beyond that waits and goes together."""
+    """At most `most` messages within `window` with the same `key`; alerts beyond that wait and are sent together."""
 
     key: str
     most: int
     window: timedelta
 
     def next_due(self, moment: datetime, written: Sequence[datetime]) -> datetime:
-        """When an alert of `moment` goes, after messages at the times `written`: at once, with the one that waits, or when one more is permitted."""
+        """When an alert of `moment` is sent, after messages at the times `written`: at once, with a waiting one, or when one more is permitted."""
         times = sorted(set(written))
         if times and times[-1] > moment:
             return times[-1]
@@ -127,12 +127,12 @@ class Paced(models.Model):
 
 
 def pace_of(fields: dict[str, Any]) -> Pace:
-    """The pace that stands in the fields of a rule that is not stored; it is taken out of them."""
+    """Takes the pace out of the fields of a rule that is not stored."""
     return Pace(**{name: fields.pop(name) for name in Paced.PACE if name in fields})
 
 
 def pace_faults(fields: Mapping[str, Any]) -> dict[str, Message]:
-    """What is wrong with the pace in these fields, by field."""
+    """The faults of the pace in these fields, by field."""
     faults = {}
     try:
         ZoneInfo(fields.get("zone", "UTC"))

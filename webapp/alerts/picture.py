@@ -1,4 +1,4 @@
-"""A still picture of one alert for messages: its regions, the tracks of those who take part, and the evidence, north above."""
+"""A still picture of one alert for messages: its regions, the tracks of its entities, and the evidence, north up."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Point = tuple[float, float]
 
 
 def picture_of(alert: Alert) -> bytes | None:
-    """A PNG; None when it is not known where the alert was."""
+    """A PNG; None if the alert has no position."""
     found = evidence_of(alert)
     detection = found["detection"] or {}
     evidence = [(one["x"], one["y"]) for one in detection.get("evidence") or [] if one.get("x") is not None]
@@ -40,7 +40,7 @@ def picture_of(alert: Alert) -> bytes | None:
 
 @dataclass(frozen=True)
 class _View:
-    """Where a place lies in the picture."""
+    """The pixel position of coordinates."""
 
     west: float
     north: float
@@ -49,7 +49,7 @@ class _View:
 
     @classmethod
     def around(cls, points: Sequence[Point], geographic: bool) -> _View:
-        """A view of all points with a margin, with metres equally long both ways."""
+        """A view of all points with a margin, with equal scales in both directions."""
         xs, ys = [x for x, _ in points], [y for _, y in points]
         narrower = max(math.cos(math.radians((min(ys) + max(ys)) / 2)), 0.01) if geographic else 1.0
         least = 500 / METRES_IN_A_DEGREE if geographic else 1.0

@@ -8,11 +8,11 @@ import ssl
 from engine.model.messages import Message, untranslated
 
 LONGEST_REASON = 300
-"""Characters that a delivery keeps."""
+"""The maximum length of a stored reason."""
 
 
 def reason_of(error: Exception) -> Message:
-    """A sentence for failures that the channel's owner can do something about; other errors as they are."""
+    """A sentence for failures that the channel's owner can mend; other errors unchanged."""
     match error:
         case socket.gaierror():
             return Message("The name of the receiver's host has no address: check it ({why}).", why=error.strerror)

@@ -28,7 +28,7 @@ from webapp.queries.models import Query, Severity
 
 @dataclass(frozen=True)
 class Terms:
-    """A routing rule, stored (`pk`) or about to be. What is empty asks for nothing."""
+    """A routing rule, stored (`pk`) or new. Empty conditions always hold."""
 
     pk: int | None
     name: str
@@ -61,7 +61,7 @@ class Terms:
         )
 
     def is_on(self, moment: datetime) -> bool:
-        """Whether the rule is good at `moment`. A span over midnight is of the day on which it begins."""
+        """Whether the rule applies at `moment`. A span over midnight belongs to the day on which it begins."""
         local = moment.astimezone(ZoneInfo(self.pace.zone))
         begin, end, at = self.from_time or time.min, self.until_time, local.time()
         day = local
@@ -75,7 +75,7 @@ class Terms:
         return not self.days or day.weekday() in self.days
 
     def sends_to(self, channel: Channel, alert: Alert, roster: Roster) -> bool:
-        """Whether the channel is one of those that the rule names, or of someone who is on call when the alert comes to them."""
+        """Whether the channel is one of the rule's, or belongs to someone who is on call at the time of sending."""
         if channel.pk in self.channels or channel.team_id in self.teams:
             return True
         if channel.team_id is not None:
@@ -86,7 +86,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Route:
-    """An alert on its way to a channel; `rule_id` None: the channel carries it by itself. `pace`: that of the rule."""
+    """An alert to be sent to a channel; `rule_id` None: the channel subscribes to it. `pace`: that of the rule."""
 
     alert: Alert
     channel: Channel
@@ -108,7 +108,7 @@ def terms_of(rule: RoutingRule) -> Terms:
 
 
 def terms(*, owner: User, pk: int | None = None, feed: Feed | None = None, **fields: Any) -> Terms:
-    """A rule of these fields; those that choose things hold the things."""
+    """A rule with these fields, whose choices are objects."""
     sets: dict[str, Any] = {name: frozenset(one.pk for one in fields.pop(name, ())) for name in SETS}
     sets |= {name: frozenset(fields.pop(name, ())) for name in ("tags", "days")}
     pace = pace_of(fields)
@@ -116,7 +116,7 @@ def terms(*, owner: User, pk: int | None = None, feed: Feed | None = None, **fie
 
 
 def routes_of(alerts: Sequence[Alert], rules: Sequence[Terms] | None = None) -> list[Route]:
-    """Where the alerts go, by the rules and channels that are on, or by the given rules alone."""
+    """The routes of the alerts, by the enabled rules and channels, or only by the given rules."""
     ways = list(Channel.objects.filter(enabled=True).select_related("owner").prefetch_related("queries"))
     stored = RoutingRule.objects.filter(enabled=True).select_related("owner").prefetch_related(*SETS).order_by("after_minutes", "id")
     given = [terms_of(rule) for rule in stored] if rules is None else rules
@@ -148,18 +148,18 @@ def _roster(rules: Sequence[Terms], alerts: Sequence[Alert]) -> Roster:
 
 
 def rank(severity: str) -> int:
-    """How grave it is, from 0."""
+    """The rank of the severity, from 0."""
     return Severity.values.index(severity)
 
 
 def _carries(channel: Channel, alert: Alert) -> bool:
-    """Whether the alert is for this channel by itself: severe enough, and of its queries."""
+    """Whether the channel subscribes to the alert: severe enough, and of its queries."""
     is_chosen = channel.all_queries or any(query.pk == alert.query_id for query in channel.queries.all())
     return is_chosen and rank(alert.severity) >= rank(channel.min_severity)
 
 
 class _VisibleQueries:
-    """Who sees which of some queries, each looked up once."""
+    """Which users see which of some queries, each looked up once."""
 
     def __init__(self, queries: set[int]) -> None:
         self.queries, self.seen = queries, dict[int, set[int]]()
@@ -174,7 +174,7 @@ HIDEABLE: dict[str, Any] = {"queries": Query, "regions": Region, "channels": Cha
 
 
 def rule_list(*, user: AnyUser) -> QuerySet[RoutingRule]:
-    """The rules that `user` may see, of what they choose that which `user` may see."""
+    """The rules that `user` may see, with only those choices that `user` may see."""
     found = RoutingRule.objects.visible_to(user).with_editable(user).select_related("owner", "team", "feed")
     shown = [Prefetch(name, model.objects.visible_to(user)) for name, model in HIDEABLE.items()]
     return found.prefetch_related(*shown, "teams", "people").order_by("id")
@@ -182,7 +182,7 @@ def rule_list(*, user: AnyUser) -> QuerySet[RoutingRule]:
 
 @transaction.atomic
 def rule_save(*, user: User, rule: RoutingRule | None = None, **fields: Any) -> RoutingRule:
-    """A new rule of `user`'s, or `rule` with what is given changed. What it chooses and `user` may not see stays chosen. Raises OverQuota."""
+    """A new rule of `user`'s, or `rule` with the given changes. Choices that `user` may not see are kept. Raises OverQuota."""
     # Each alert is matched against all of them.
     team = fields.get("team")
     if rule is None:

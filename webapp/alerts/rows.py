@@ -1,4 +1,4 @@
-"""The forms in which an alert leaves: the row of frames and messages, and the longer row of lists and files."""
+"""The serialised forms of an alert: the row of frames and messages, and the longer row of lists and files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from webapp.queries.models import Query
 
 
 def alert_rows(alerts: Sequence[Alert]) -> list[dict[str, Any]]:
-    """The alerts as frames carry them; the names of all their queries come by one look-up."""
+    """The alerts in the form of frames; the names of all their queries need one look-up."""
     names = dict(Query.objects.filter(pk__in={alert.query_id for alert in alerts}).values_list("pk", "name")) if alerts else {}
     return [alert_row(alert, query_name=names[alert.query_id]) for alert in alerts]
 
 
 def alert_row(alert: Alert, *, query_name: str) -> dict[str, Any]:
-    """The alert as frames carry it (ARCHITECTURE.md, WebSocket)."""
+    """The alert in the form of frames (ARCHITECTURE.md, WebSocket)."""
     return {
         "id": alert.pk,
         "query": alert.query_id,
@@ -55,7 +55,7 @@ def listed_row(alert: Any) -> dict[str, Any]:
 
 
 def iso(moment: datetime) -> str:
-    """As the API writes moments."""
+    """A time in the form of the API."""
     return moment.isoformat().replace("+00:00", "Z")
 
 

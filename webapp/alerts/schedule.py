@@ -1,4 +1,4 @@
-"""When each alert goes to its channels: at once, or with others in a digest.
+"""When each alert is sent to its channels: at once, or with others in a digest.
 
 The query's limit of messages an hour comes first, else the grouping of the rule that sends it, else that of the channel. Then the digests and quiet
 hours of both apply. The result depends only on the alerts' times and on earlier notifications for the channel.
@@ -19,12 +19,12 @@ from webapp.alerts.routing import Route
 from webapp.queries.models import Calls
 
 Written = Mapping[tuple[int, str], Iterable[datetime]]
-"""By channel and group, when messages go about it."""
+"""By channel and group, the times of messages about it."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A route and when it is taken. `gathered`: in a digest with all that are due by then."""
+    """A route and its time. `gathered`: in a digest with all alerts due by then."""
 
     route: Route
     due_at: datetime
@@ -33,13 +33,13 @@ class Planned:
 
 
 def schedule(routes: Sequence[Route], written: Written, now: datetime | None = None) -> list[Planned]:
-    """When each route is taken, in the order of the alerts' times. What was due before `now` may have left: nothing joins it."""
+    """The time of each route, in the order of the alerts' times. Messages due before `now` may have been sent: nothing is added to them."""
     times = {key: list(found) for key, found in written.items()}
     return [_planned(route, times, now) for route in sorted(routes, key=lambda route: (_moment(route), route.alert.pk, route.channel.pk))]
 
 
 def written_for(routes: Sequence[Route]) -> Written:
-    """What is written already about the groups of the routes, as far back as it counts."""
+    """Recent messages of the routes' groups, as far back as they count."""
     limits = [(route, limit) for route in routes if (limit := _limit_of(route)) is not None]
     if not limits:
         return {}
@@ -91,7 +91,7 @@ def _limit_of(route: Route) -> Limit | None:
 
 
 def _group_of(alert: Alert, pace: Pace) -> str:
-    """What the alert belongs to; empty where it belongs to nothing of that kind. A pair is a group by itself, so are several regions."""
+    """The group of the alert; empty if it has none of that kind. A pair is a separate group, and so are several regions."""
     if pace.group_by == Grouping.ENTITY:
         return f"entity {json.dumps(alert.entities)}" if alert.entities else ""
     if pace.group_by == Grouping.REGION:

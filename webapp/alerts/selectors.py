@@ -24,9 +24,9 @@ def alert_list(*, user: AnyUser, to_handle: bool = False) -> QuerySet[Alert]:
     """
     handled = Query.objects.editable_by(user)
     may_handle = handled.filter(pk=OuterRef("query"))
-    # Counted for the rows of one page: a join would group all alerts that match before the first is shown.
+    # Counted for the rows of one page: a join would group all matching alerts before the first is shown.
     said = AlertStep.objects.filter(alert=OuterRef("pk")).exclude(text="").order_by().annotate(n=Func(F("pk"), function="COUNT")).values("n")
-    # For a page of rows the query of each is looked at: `alerts_seen` compares each row with every query that the user may see.
+    # For a page the query of each row is checked: `alerts_seen` compares each row with every query that the user may see.
     seen = Q(query__in=handled.values("pk")) if to_handle else visible(Query, user, prefix="query__")
     return (
         Alert.objects.filter(seen)
@@ -39,12 +39,12 @@ def alert_list(*, user: AnyUser, to_handle: bool = False) -> QuerySet[Alert]:
 
 
 def alerts_seen(*, user: AnyUser) -> QuerySet[Alert]:
-    """The alerts of the queries that `user` may see, and nothing beside them: for counting."""
+    """The alerts of the queries that `user` may see, without annotations: for counting."""
     return Alert.objects.filter(query__in=Query.objects.visible_to(user).values("pk")).order_by()
 
 
 def handlers_of(query: Query) -> QuerySet[User]:
-    """Those who may handle the query's alerts, so that one can be given to them."""
+    """The users who may handle the query's alerts, and to whom they can be assigned."""
     return users_who_may_change(query)
 
 
@@ -54,7 +54,7 @@ def alerts_by_id(*, ids: list[int]) -> list[Alert]:
 
 
 def alerts_open(*, feed_id: int, query_ids: list[int], limit: int = 1000) -> list[dict[str, Any]]:
-    """The newest unresolved alerts of these queries on the feed, as frames carry them: what a page starts with."""
+    """The newest unresolved alerts of these queries on the feed, in the form of frames: the initial state of a page."""
     found = Alert.objects.filter(~Q(state=AlertState.RESOLVED), feed=feed_id, query__in=query_ids)
     return alert_rows(list(found.select_related("acknowledged_by", "assignee").order_by("-id")[:limit]))
 
@@ -65,7 +65,7 @@ def alerts_waiting(*, user: AnyUser, at_most: int = 100) -> int:
 
 
 def alert_summary(*, user: AnyUser) -> dict[str, dict[str, int]]:
-    """How many unresolved alerts, muted ones left out, of each severity the user has before them, for each state."""
+    """The number of unresolved alerts of the user, without muted ones, by state and severity."""
     counts = {state: dict.fromkeys(Severity.values, 0) for state in OPEN_STATES}
     waiting = alerts_seen(user=user).filter(~Q(state=AlertState.RESOLVED), mute=None)
     for row in waiting.values("state", "severity").annotate(n=Count("id")):
@@ -87,17 +87,17 @@ def channel_list(*, user: AnyUser) -> QuerySet[Channel]:
 
 
 def choosing_channels(*, user: AnyUser) -> QuerySet[Channel]:
-    """The channels, of those that `user` may see, that carry the alerts of chosen queries only."""
+    """The channels that `user` may see and that are limited to chosen queries."""
     return Channel.objects.visible_to(user).filter(all_queries=False)
 
 
 def delivery_list(*, channel: Channel) -> QuerySet[Delivery]:
-    """What was sent to a channel, newest first."""
+    """Messages to a channel, newest first."""
     return channel.deliveries.prefetch_related("notifications")
 
 
 def deliveries_of(alert: Alert, *, user: AnyUser) -> list[dict[str, Any]]:
-    """How an alert went out: one item for each channel that `user` may see."""
+    """The deliveries of an alert: one item for each channel that `user` may see."""
     rows = alert.notifications.filter(channel__in=Channel.objects.visible_to(user).values("pk")).annotate(
         name=F("channel__name"), sent_at=F("delivery__sent_at"), attempts=F("delivery__attempts"), error=F("delivery__error")
     )
@@ -105,16 +105,16 @@ def deliveries_of(alert: Alert, *, user: AnyUser) -> list[dict[str, Any]]:
 
 
 def channels_held(whose: dict[str, Any]) -> int:
-    """How many channels someone has."""
+    """The number of someone's channels."""
     return Channel.objects.filter(**whose).count()
 
 
 def rules_held(whose: dict[str, Any]) -> int:
-    """How many routing rules someone has."""
+    """The number of someone's routing rules."""
     return RoutingRule.objects.filter(**whose).count()
 
 
 def messages_held(whose: dict[str, Any], now: datetime | None = None) -> int:
-    """How many messages there were for someone's channels within the last hour, tests among them."""
+    """The number of messages to someone's channels within the last hour, including tests."""
     since = (now or timezone.now()) - timedelta(hours=1)
     return Delivery.objects.filter(channel__in=Channel.objects.filter(**whose).values("pk"), created_at__gt=since).count()

@@ -1,4 +1,4 @@
-"""What opens, ends and changes alerts."""
+"""Services that open, end and change alerts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHANGED_FIELDS = ["end", "state", "resolution", "resolved_at", "over_at", "closi
 
 
 def alerts_record(*, feed_id: int, changes: Sequence[StoredFact]) -> list[dict[str, Any]]:
-    """Opens, ends and retracts alerts for facts that the sink has just stored, and returns them as frames carry them.
+    """Opens, ends and retracts alerts for facts that the sink has just stored, and returns them in the form of frames.
 
     To be called in the sink's transaction, under the lock of the feed's head row.
     """
@@ -45,7 +45,7 @@ def alerts_record(*, feed_id: int, changes: Sequence[StoredFact]) -> list[dict[s
 
 
 def _mute(feed_id: int, opening: Sequence[Alert]) -> None:
-    """Marks those of the alerts about to be opened for which someone wants no call."""
+    """Applies mutes to alerts about to be opened."""
     now = timezone.now()
     present = Mute.objects.filter(feed=feed_id, ended_at=None, window_from__lte=now).exclude(window_until__lte=now) if opening else []
     for mute in present:
@@ -85,7 +85,7 @@ def _open(changes: Sequence[StoredFact], rules: dict[int, Rule]) -> dict[OpenKey
 
 
 def alerts_end_with_queries(*, feed_id: int, query_ids: Sequence[int], **_: Any) -> None:
-    """Removed queries of one feed cannot end their alerts any more. To be called within the removal's transaction."""
+    """Resolves alerts of removed queries of one feed, which nothing else could end. To be called within the removal's transaction."""
     head_lock(feed_id)
     waiting = list(Alert.objects.filter(~Q(state=AlertState.RESOLVED), query__in=query_ids).values_list("pk", flat=True))
     Alert.objects.filter(pk__in=waiting).update(state=AlertState.RESOLVED, resolution=Resolution.REMOVED, resolved_at=timezone.now())
@@ -94,7 +94,7 @@ def alerts_end_with_queries(*, feed_id: int, query_ids: Sequence[int], **_: Any)
 
 
 def alerts_end_with_versions(*, feed_id: int, keys: set[tuple[int, int]], at: int) -> list[dict[str, Any]]:
-    """Alerts of versions that the job has left end at `at` if they still hold; they, as frames carry them. Under the lock of the feed's head row."""
+    """Ends open alerts of versions that the job no longer runs, at `at`; returns them in the form of frames. Under the head row's lock."""
     holding = Alert.objects.filter(~Q(state=AlertState.RESOLVED), feed=feed_id, query__in={query for query, _ in keys}, end=None)
     ended = [alert for alert in holding.select_related("acknowledged_by", "assignee") if (alert.query_id, alert.query_version) in keys]
     for alert in ended:
@@ -106,7 +106,7 @@ def alerts_end_with_versions(*, feed_id: int, keys: set[tuple[int, int]], at: in
 
 
 def query_channels_set(*, query: Query, user: User, channels: Sequence[Channel]) -> None:
-    """Makes `channels` those of the channels for chosen queries that carry this query's alerts.
+    """Sets which of the channels limited to chosen queries carry this query's alerts.
 
     Channels that `user` does not see stay as they are. Raises Refused for one that would change and is not the user's to change.
     """
@@ -128,7 +128,7 @@ def query_channels_set(*, query: Query, user: User, channels: Sequence[Channel])
 
 
 def channels_take(*, queries: Sequence[Query], user: User, channels: Sequence[Channel]) -> None:
-    """Has those of `channels` that are for chosen queries carry the alerts of these, too. Raises Refused for one that is not the user's to change."""
+    """Adds these queries to those of `channels` that are limited to chosen queries. Raises Refused for one that the user may not change."""
     ids = [channel.pk for channel in channels]
     for channel in choosing_channels(user=user).with_editable(user).filter(pk__in=ids):  # type: ignore[attr-defined]  # a queryset of owned things
         if not channel.editable:
@@ -137,11 +137,11 @@ def channels_take(*, queries: Sequence[Query], user: User, channels: Sequence[Ch
 
 
 def head_lock(feed_id: int) -> None:
-    """The head row before the alerts' rows: the sink takes the locks in this order, so neither waits for the other for ever."""
+    """The head row is locked before the alerts' rows: the sink locks in the same order, which prevents deadlocks."""
     outbox_append(feed_id=feed_id)
 
 
 def alerts_publish(feed_id: int, ids: Sequence[int]) -> None:
-    """Puts the alerts as they are now into the feed's outbox."""
+    """Appends the current alerts to the feed's outbox."""
     if ids:
         outbox_append(feed_id=feed_id, alerts=alert_rows(alerts_by_id(ids=list(ids))))

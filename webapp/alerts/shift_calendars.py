@@ -1,4 +1,4 @@
-"""Who is on call when, from an iCalendar file (RFC 5545): its events with what repeats written out. Runs in a caged process."""
+"""Who is on call when, from an iCalendar file (RFC 5545), with recurring events expanded. Runs in a caged process."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from engine.model.messages import Message, message_of
 FILE_BYTES = 1_000_000
 TURNS = 5_000
 AHEAD = timedelta(days=400)
-"""So far ahead what repeats is written out; the calendar is imported again before."""
+"""Recurring events are expanded this far ahead; the calendar has to be imported again before then."""
 NAME_LENGTH = 200
 NAMES = 50
-"""Of one event: what repeats is written out with its names each time."""
+"""The maximum number of people of one event, as each recurrence repeats its names."""
 
 
 class TooManyNames(ValueError):
@@ -56,7 +56,7 @@ def _moment(value: date, zone: ZoneInfo) -> str:
 
 
 def _names(event: Any) -> list[str]:
-    """Whom the event names: e-mail addresses of those who attend, and the parts of its title after a colon, if there is one."""
+    """The people of the event: e-mail addresses of attendees, and the parts of its title after a colon, if there is one."""
     attending = event.get("ATTENDEE", [])
     mails = [str(one).lower().removeprefix("mailto:") for one in (attending if isinstance(attending, list) else [attending])]
     title = str(event.get("SUMMARY", "")).rpartition(":")[2]

@@ -1,4 +1,4 @@
-"""Shifts: who is on call when. A rule that names a shift sends to what those keep for themselves who are on call at that moment."""
+"""Shifts: who is on call when. A rule with a shift sends to the personal channels of those who are on call at that moment."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def shift_list(*, user: AnyUser, now: datetime | None = None) -> QuerySet[Shift]
 
 
 def shifts_at(shifts: QuerySet[Shift], moment: datetime) -> QuerySet[Shift]:
-    """The shifts, each with `present`: the turns of this moment, `following`: when the next one begins, and `last_end`: when the last one ends."""
+    """The shifts, each with `present`: the current turns, `following`: when the next one begins, and `last_end`: when the last one ends."""
     present = Turn.objects.filter(begins_at__lte=moment, ends_at__gt=moment).select_related("person").order_by("person__username")
     of_it = Turn.objects.filter(shift=OuterRef("pk"))
     following = of_it.filter(begins_at__gt=moment).order_by("begins_at").values("begins_at")[:1]
@@ -54,7 +54,7 @@ def shifts_at(shifts: QuerySet[Shift], moment: datetime) -> QuerySet[Shift]:
 
 
 class ShiftWarning(NamedTuple):
-    """What is wrong with a shift: a word by which it is known again, and the sentence for people."""
+    """A fault of a shift: an identifier, and the sentence for people."""
 
     kind: str
     text: str
@@ -113,7 +113,7 @@ def _mailed(shift: Shift, text: str) -> bool:
 
 @transaction.atomic
 def shift_save(*, user: User, shift: Shift | None = None, calendar: str | None = None, **fields: Any) -> Shift:
-    """A new shift of `user`'s, or `shift` with what is given changed; a calendar takes the place of the one before.
+    """A new shift of `user`'s, or `shift` with the given changes; a calendar replaces the previous one.
 
     Raises Refused for a calendar that cannot be read, or that names nobody of `user`'s teams.
     """

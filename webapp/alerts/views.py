@@ -21,7 +21,7 @@ from webapp.feeds.heads import outbox_numbers
 MESSAGE = "message"
 """The kind of these links, in sessions."""
 OPEN_FOR = timedelta(hours=1)
-"""So long the page is there once its link was opened; the link itself is good for longer."""
+"""How long the page stays accessible once its link was opened; the link itself is valid for longer."""
 
 
 def alerts(request: HttpRequest, pk: int | None = None) -> HttpResponse:
@@ -32,12 +32,12 @@ def alerts(request: HttpRequest, pk: int | None = None) -> HttpResponse:
 
 
 def numbers(request: HttpRequest) -> HttpResponse:
-    """How the desk does."""
+    """Statistics of the desk."""
     return render(request, "pages/alert_numbers.html", page_data(request))
 
 
 def open_message(request: HttpRequest, secret: str) -> str:
-    """Opens the page of a message's link in this session; its address."""
+    """Opens the page of a message's link in this session; returns its address."""
     delivery = delivery_of(secret)
     if delivery is None:
         raise Http404("The link is too old, or was made up.")
@@ -47,7 +47,7 @@ def open_message(request: HttpRequest, secret: str) -> str:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
-    """Behind the link of a message: asks first, as mail programs follow links by themselves."""
+    """The page behind the link of a message: asks first, as mail programs follow links automatically."""
     check_opened(request, MESSAGE, pk)
     delivery = get_object_or_404(Delivery.objects.select_related("channel__owner"), pk=pk, channel__enabled=True)
     changed = links.acknowledge(delivery) if request.method == "POST" else None

@@ -31,7 +31,7 @@ CONNECT_SECONDS = 5.0
 TOTAL_SECONDS = 10.0
 READ_BYTES = 65_536
 LONGEST_WAIT = timedelta(days=1)
-"""A receiver that asks for more is tried again then."""
+"""If a receiver asks for a longer wait, it is tried again after this time."""
 SECRET_PREFIX = "whsec_"  # noqa: S105  what secrets are recognised by
 
 NO_ERROR = untranslated("")
@@ -39,7 +39,7 @@ NO_ERROR = untranslated("")
 
 @dataclass(frozen=True)
 class Answer:
-    """What the receiver said: the HTTP status, or none and the reason. `retry_after`: the receiver asked to wait this long."""
+    """The receiver's response: the HTTP status, or none and the reason. `retry_after`: the receiver asked to wait this long."""
 
     status: int | None
     error: Message = NO_ERROR
@@ -87,7 +87,7 @@ def post(*, url: str, secrets_in_use: Sequence[str], webhook_id: str, body: str,
 
 
 def post_bytes(url: str, data: bytes, headers: Mapping[str, str]) -> Answer:
-    """Sends `data` once, where it may go; never raises for what the receiver or the network does."""
+    """Sends `data` once, if permitted; never raises for failures of the receiver or the network."""
     try:
         parts = check_url(url)
         return _exchange(parts, resolve(parts), data, headers)

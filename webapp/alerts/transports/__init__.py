@@ -18,10 +18,10 @@ class Transport(Protocol):
     LONGEST: timedelta
 
     def refuse(self, given: Mapping[str, Any]) -> dict[str, Message]:
-        """What is wrong with the fields of a channel of this kind, by field; checked when it is saved."""
+        """The faults in the fields of a channel of this kind, by field; checked when it is saved."""
 
     def send(self, delivery: Delivery, now: datetime) -> Answer:
-        """Sends the message once; never raises for what the receiver or the network does."""
+        """Sends the message once; never raises for failures of the receiver or the network."""
 
 
 TRANSPORTS: Mapping[str, Transport] = {

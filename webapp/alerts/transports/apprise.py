@@ -53,7 +53,7 @@ def refuse(given: Mapping[str, Any]) -> dict[str, Message]:
 
 
 def send(delivery: Delivery, now: datetime) -> Answer:
-    """Hands the message to a child process and waits for what it says."""
+    """Passes the message to a child process and waits for its result."""
     if faults := refuse({"url": delivery.channel.url}):
         return Answer(None, faults["url"])
     title, text = mail.words_of(delivery)

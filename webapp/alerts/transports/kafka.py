@@ -33,7 +33,7 @@ TAKEN = 200
 
 
 class _Place:
-    """What an address says. Raises RefusedAddress."""
+    """The parts of an address. Raises RefusedAddress."""
 
     def __init__(self, address: str) -> None:
         parts = urlsplit(address)
@@ -91,7 +91,7 @@ def _produce(place: _Place, delivery: Delivery) -> Answer:
     problems = list[str]()
     producer = Producer({**place.settings(), "error_cb": lambda error: problems.append(_text_of(error))})
     metadata = producer.list_topics(place.topic, ANSWER_S)
-    # The brokers say where messages go: these addresses are checked like those that users type in.
+    # Brokers advertise further addresses, which are checked like those that users type.
     _check([(broker.host, broker.port) for broker in metadata.brokers.values()])
     found = metadata.topics[place.topic]
     if found.error is not None or not found.partitions:
@@ -118,7 +118,7 @@ def _kafka_error(why: str) -> Message:
 
 
 def _check(brokers: list[tuple[str, int]]) -> None:
-    """Raises RefusedAddress unless messages may go to all of them, OSError for one that is not known."""
+    """Raises RefusedAddress unless all of them are permitted, OSError for an unknown one."""
     for host, port in brokers:
         for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP):
             if not is_named(str(address[0])) and port < LEAST_PORT:

@@ -66,7 +66,7 @@ def words_of(delivery: Delivery) -> tuple[str, str]:
 
 
 def message_of(delivery: Delivery) -> dict[str, Any]:
-    """The message of the body, the text of a test in the present language."""
+    """The message of the body, or the text of a test in the current language."""
     message: dict[str, Any] = json.loads(delivery.body)
     if not message["data"].get("alerts"):
         message["data"]["text"] = gettext("A test of the channel %(channel)s.") % {"channel": delivery.channel.name}
@@ -96,7 +96,7 @@ def _mail_of(delivery: Delivery) -> EmailMultiAlternatives:
 
 
 def _picture(alerts: list[dict[str, Any]]) -> bytes | None:
-    """Where it was, in a message about one alert."""
+    """The picture, in a message about one alert."""
     found = Alert.objects.select_related("query", "feed").filter(pk__in=[alert["id"] for alert in alerts]) if len(alerts) == 1 else []
     return next((picture_of(alert) for alert in found), None)
 
@@ -122,7 +122,7 @@ def _subject(count: int, alerts: list[dict[str, Any]], *, is_digest: bool) -> st
 
 
 def line_of(alert: dict[str, Any]) -> str:
-    """What an alert of a message is, in one line."""
+    """An alert of a message in one line."""
     values = {
         "severity": gettext(Severity(alert["severity"]).label),
         "query": alert["query_name"],

@@ -1,4 +1,4 @@
-"""Messages to a person's browser by the push service of its maker (RFC 8030), whether a page is open or not.
+"""Messages to a person's browser through the push service of its maker (RFC 8030), whether a page is open or not.
 
 Encrypted for the browser alone (RFC 8291); the push service knows us by a signature (VAPID, RFC 8292). At least once: a repeated message takes the
 place of the one before, at the push service by its topic and in the browser by its tag.
@@ -33,7 +33,7 @@ from webapp.config.outside import RefusedAddress, check_host
 
 LONGEST = timedelta(seconds=30)
 KEPT_SECONDS = 86_400
-"""So long the push service keeps a message for a browser that is away."""
+"""How long the push service keeps a message for a browser that is offline."""
 TOKEN_SECONDS = 3_600
 LISTED = 3
 TITLE_LENGTH, BODY_LENGTH = 150, 700
@@ -80,7 +80,7 @@ def send(delivery: Delivery, now: datetime) -> Answer:
 
 
 def public_key() -> str | None:
-    """What a browser subscribes with; None where this installation sends no push messages."""
+    """The public key for subscriptions; None if this installation sends no push messages."""
     if not settings.PUSH_KEY:
         return None
     point = _vapid().public_key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
@@ -137,6 +137,6 @@ def _signed(parts: SplitResult) -> dict[str, str]:
 
 def _vapid() -> Any:
     vapid = Vapid02.from_raw(settings.PUSH_KEY.encode())
-    # The library's pattern for a contact has no port; the address is the operator's own.
+    # The library's pattern for a contact does not allow a port; the address is that of the operator.
     vapid.conf = {"no-strict": True}
     return vapid

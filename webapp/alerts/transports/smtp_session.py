@@ -1,4 +1,4 @@
-"""A mail server gets so many seconds for a whole session: one that sends a byte now and then stays within the limit of each single read."""
+"""A time limit for a whole SMTP session: a server that sends a byte now and then stays within the limit of each single read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SESSION_SECONDS = 60.0
 
 
 class _Bounded(smtplib.SMTP):
-    """Ends its connection when the session has taken too long; what waits for the server then fails."""
+    """Closes its connection when the session has taken too long; waiting reads then fail."""
 
     _connected: socket.socket | None = None
     _timer: threading.Timer | None = None
@@ -41,11 +41,11 @@ class _Bounded(smtplib.SMTP):
 
 
 class _BoundedTls(smtplib.SMTP_SSL, _Bounded):
-    """The same with TLS from the beginning, whose handshake is within the limit too."""
+    """The same with TLS from the beginning, including the handshake."""
 
 
 class Backend(EmailBackend):
-    """Django's, with sessions that end."""
+    """Django's backend, with limited sessions."""
 
     @property
     def connection_class(self) -> Any:

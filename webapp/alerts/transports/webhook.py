@@ -1,4 +1,4 @@
-"""A signed message to an address (Standard Webhooks). The receiver knows a repeated one by its id."""
+"""A signed message to an address (Standard Webhooks). The receiver recognises a repeated one by its id."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST = timedelta(seconds=30)
 
 
 def refuse(given: Mapping[str, Any]) -> dict[str, Message]:
-    """The address must be one that messages may go to."""
+    """The address must be a permitted one."""
     try:
         check_host(check_url(given.get("url") or "").hostname or "")
     except RefusedAddress as error:

@@ -1,4 +1,4 @@
-"""The application that keeps who did what."""
+"""The application for the audit log."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""How many refusals are written down: a client that is refused must not be able to fill the disk."""
+"""Limits on recorded refusals: a refused client must not be able to fill the disk."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from webapp.config.addresses import host_of
 
 REFUSALS_A_MINUTE = 60
 MALFORMED_A_MINUTE = 10
-"""Of requests that say what nothing here says: a program that is set up wrongly sends the same one for days."""
+"""For malformed requests: a misconfigured program sends the same one for days."""
 
 
 class RefusalLimit:
-    """At most so many entries (REFUSALS_A_MINUTE, or MALFORMED_A_MINUTE) of one actor at one address in a minute and a process.
+    """At most this many entries (REFUSALS_A_MINUTE, or MALFORMED_A_MINUTE) per actor, address, minute and process.
 
     The first entry after a pause says how many were left out.
     """
@@ -31,7 +31,7 @@ class RefusalLimit:
         return MALFORMED_A_MINUTE if self.malformed else REFUSALS_A_MINUTE
 
     def passed(self, actor: int | str | None, address: str | None) -> int | None:
-        """How many were left out before this one, or None when this one is left out too."""
+        """How many were left out before this one, or None if this one is left out too."""
         key = (actor, host_of(address or ""))
         with self._lock:
             minute = int(time.monotonic() // 60)

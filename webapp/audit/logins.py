@@ -27,7 +27,7 @@ def connect() -> None:
 
 
 def _logged_in(user: Any, request: HttpRequest | None = None, **_: Any) -> None:
-    """With what the person proved who they are: password, passkey, provider, second factor."""
+    """With the methods by which the person was authenticated: password, passkey, provider, second factor."""
     proofs = get_authentication_records(request, user) if request is not None else []
     record("session.open", user, actor=user, by=[proof["method"] for proof in proofs])
 
@@ -44,14 +44,14 @@ def _failed(credentials: dict[str, Any], request: HttpRequest | None = None, **_
 
 
 def log_in_barred(request: HttpRequest, name: str) -> None:
-    """A log-in that was not even tried, because too many have failed."""
+    """A log-in that was not tried because too many have failed."""
     who = of_request(request)
     if _barred.passed(name, who["address"]) is not None:
         _write(who, name, Outcome.REFUSED)
 
 
 def _write(who: dict[str, Any], name: str, outcome: Outcome) -> None:
-    """The name that was tried is kept only when an account has it: people type passwords into the wrong field."""
+    """The name is stored only if an account has it: people type passwords into the wrong field."""
     account = None if "\0" in name else get_user_model()._default_manager.filter(username=name).first()
     what = described(account) if account is not None else {"object_type": "user", "detail": {"account": "unknown"}}
     entry_write_or_log(action="session.open", outcome=outcome, **who, **what)

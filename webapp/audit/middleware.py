@@ -1,4 +1,4 @@
-"""An entry for every change and every refusal that no service has recorded itself: none can be forgotten.
+"""Adds an entry for every change and every refusal that no service has recorded, so that none can be forgotten.
 
 A change and its entry are one transaction: where the one cannot be stored, the other is not either.
 """
@@ -19,7 +19,7 @@ from webapp.audit.services import entry_write, entry_write_or_log
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
 REFUSALS = (401, 403, 404, 429)
 MALFORMED = (400, 405, 413, 415)
-"""What no page of ours sends: someone tries what a check lets through (OWASP ASVS 5, 16.3.3), or types. Bound more narrowly."""
+"""Requests that no page of ours sends: attempts to bypass validation (OWASP ASVS 5, 16.3.3), or typing errors. Limited more strictly."""
 VERBS = {"partial_update": "change", "update": "change", "destroy": "remove"}
 """Of the actions that views share with all of their kind; other actions have good names already."""
 METHODS = {"POST": "create", "PUT": "change", "PATCH": "change", "DELETE": "remove"}
@@ -57,11 +57,11 @@ OWN_TRANSACTIONS = frozenset({"api-channel-test", "api-dead-letters-mend"})
 """What asks other machines, or sends rows, holds no transaction meanwhile: the entry is in one of its own. What is to be sent has to be stored
 before it is in the log, and on shared storage a log's end is locked as briefly as it can be."""
 READS_RECORDED = frozenset({"api-detections-export", "api-regions-export", "api-dead-letters-csv", "api-audit-export"})
-"""Reading much at once is recorded too."""
+"""Large downloads are recorded too."""
 
 
 class Audit:
-    """Records what came of a request. Stands behind the middleware that knows the user."""
+    """Records the outcome of a request. Placed after the middleware that sets the user."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -95,7 +95,7 @@ class Audit:
 
 
 class ChangeWithEntry:
-    """Puts a request that may change something into one transaction with its entry. Stands last: what the others refuse needs none."""
+    """Puts a request that may change something into one transaction with its entry. Placed last: requests refused by others need none."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -104,7 +104,7 @@ class ChangeWithEntry:
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: Callable[..., HttpResponseBase], args: Any, kwargs: Any) -> HttpResponseBase | None:
-        """The view's answer. One that is a refusal leaves nothing behind."""
+        """The view's response. A refusal is rolled back."""
         work, match = present_work(), request.resolver_match
         if work is None or match is None or request.method in SAFE or match.url_name in CHANGE_NOTHING | OWN_TRANSACTIONS:
             return None
@@ -120,7 +120,7 @@ class ChangeWithEntry:
 
 
 def _named(parts: Mapping[str, Any]) -> Any:
-    """The part of an address that says which object it is about."""
+    """The part of an address that identifies the object."""
     return next((value for name, value in parts.items() if name not in SECRET_PARTS), "")
 
 
@@ -131,13 +131,13 @@ def _done(request: HttpRequest, response: HttpResponseBase) -> dict[str, Any]:
 def _changed(request: HttpRequest, response: HttpResponseBase, url_name: str) -> bool:
     if request.method in SAFE:
         return url_name in READS_RECORDED and response.status_code == 200
-    # A page that comes back with 200 shows its form again: nothing was changed. The API says so with 4xx.
+    # A page with status 200 shows its form again: nothing was changed. The API responds with 4xx.
     wanted = range(200, 300) if request.path.startswith("/api/") else range(300, 400)
     return response.status_code in wanted and url_name not in CHANGE_NOTHING
 
 
 def _what(request: HttpRequest, response: HttpResponseBase) -> dict[str, Any]:
-    """What was done to which object, as far as the address, its view and the response's data say."""
+    """What was done to which object, from the address, its view and the response's data."""
     match = request.resolver_match
     assert match is not None
     noun = (match.url_name or "page").removeprefix("api-")

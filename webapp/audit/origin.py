@@ -1,4 +1,4 @@
-"""Whom and what a piece of work is done for: the request that is being answered, or a command on the server."""
+"""For whom and what a piece of work is done: the current request, or a command on the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from webapp.audit.models import Means
 from webapp.config.addresses import address_of, address_of_scope
 
 SECRET_PARTS = ("token",)
-"""Parts of addresses, by their names in `urls.py`, that are secrets: trackers can put theirs nowhere else."""
+"""Parts of addresses, by their names in `urls.py`, that are secrets: trackers cannot send theirs in any other way."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ _work: ContextVar[Work | None] = ContextVar("work", default=None)
 
 @contextmanager
 def answering(request: HttpRequest) -> Iterator[Work]:
-    """What is recorded inside belongs to this request."""
+    """Everything recorded inside belongs to this request."""
     work = Work(request)
     before = _work.set(work)
     try:
@@ -49,20 +49,20 @@ def present_work() -> Work | None:
 
 
 def count_entry() -> None:
-    """An entry was recorded for the present request, if there is one."""
+    """Counts an entry for the current request, if there is one."""
     work = _work.get()
     if work is not None:
         work.entries += 1
 
 
 def origin(actor: Any = None) -> dict[str, Any]:
-    """The fields of an entry that say who, how and from where. `actor`: a user who is known before the request knows them."""
+    """The fields of an entry for who, how and from where. `actor`: a user known before the request has one."""
     work = _work.get()
     return _of_command(actor) if work is None else of_request(work.request, actor)
 
 
 def of_request(request: HttpRequest, actor: Any = None) -> dict[str, Any]:
-    """The same for a request that is at hand."""
+    """The same for the given request."""
     user: Any = actor if actor is not None else getattr(request, "user", None)
     known = user is not None and user.pk is not None
     prefix = getattr(getattr(request, "auth", None), "prefix", "")
@@ -77,7 +77,7 @@ def of_request(request: HttpRequest, actor: Any = None) -> dict[str, Any]:
 
 
 def _path(request: HttpRequest) -> str:
-    """The address without those of its parts that open something for anyone who knows them."""
+    """The address without its secret parts."""
     parts = request.resolver_match.kwargs if request.resolver_match is not None else {}
     path = request.path
     for name in SECRET_PARTS:
@@ -97,7 +97,7 @@ def of_socket(scope: dict[str, Any]) -> dict[str, Any]:
         "means": Means.TOKEN if prefix else Means.SESSION if known else Means.NOBODY,
         "token": prefix,
         "address": _address(address_of_scope(scope)),
-        # What follows in its address may be the secret of a link.
+        # The rest of its address may be the secret of a link.
         "request": f"WEBSOCKET {'/'.join(scope['path'].split('/')[:3])}/"[:300],
     }
 
@@ -113,7 +113,7 @@ def _of_command(actor: Any) -> dict[str, Any]:
 
 
 def _system_user() -> str:
-    """The user of the machine; a container may have none by name."""
+    """The user of the machine; in a container it may have no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -1,4 +1,4 @@
-"""The one way into the audit log."""
+"""The services that write the audit log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def record(action: str, thing: models.Model | None = None, *, actor: Any = None,
 
 
 def record_all(action: str, things: Sequence[models.Model]) -> None:
-    """The same of many things of one kind: an entry for each, in one statement."""
+    """The same for many objects of one kind: an entry for each, in one statement."""
     who = origin(None)
     entries = [Entry(**_texts({"action": action, "outcome": Outcome.DONE, "detail": {}, **who, **described(thing)})) for thing in things]
     _write_lines_on_commit(Entry.objects.bulk_create(entries, batch_size=1_000))
@@ -38,7 +38,7 @@ def record_all(action: str, things: Sequence[models.Model]) -> None:
 
 
 def described(thing: models.Model | None) -> dict[str, Any]:
-    """The fields of an entry that say what an object was."""
+    """The fields of an entry that describe an object."""
     if thing is None:
         return {}
     name = next((str(getattr(thing, name)) for name in ("name", "username") if getattr(thing, name, None)), "")
@@ -56,7 +56,7 @@ def entry_write(**fields: Any) -> None:
 
 
 def _write_lines_on_commit(entries: Sequence[Entry]) -> None:
-    """Writes the entries as lines as well, where the operator wants them, when they are stored for good."""
+    """Writes the entries as lines as well, if configured, after the commit."""
     if settings.AUDIT_FILE:
         transaction.on_commit(partial(_write_lines, entries, datetime.now(UTC).isoformat(timespec="milliseconds")))
 
@@ -73,7 +73,7 @@ def _texts(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def entry_write_or_log(**fields: Any) -> None:
-    """Adds one entry for something that has happened already: when the database is away, the process's log gets it."""
+    """Adds one entry for something that has happened already: without the database, it goes to the process's log."""
     try:
         entry_write(**fields)
     except DatabaseError as error:

@@ -30,7 +30,7 @@ from webapp.cage.warm_pool import FAILED, READY
 
 @dataclass(frozen=True)
 class Kind:
-    """What a process loads before it is asked, which modules' `run(request, data)` it may be asked for, and whether it forks for each request.
+    """What a process loads in advance, which modules' `run(request, data)` may be called, and whether it forks for each request.
 
     A fork opens no file at all, unless its kind `reads` files that requests name. A kind that does not fork reads one recording, piece by piece.
     A module named by `warm` has a function `warm_up()`: first calls read files and compiled code that are not to be read later.
@@ -74,14 +74,14 @@ KINDS = {
 OWN_FILES = 64
 """Python files that a parsing child may have open."""
 CRASHES = (signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS)
-"""A fork that ends like this may have been an attempt to guess where things lie in memory: the next one gets another memory."""
+"""A fork that ends like this may have been an attempt to guess memory addresses: the next one gets another layout."""
 RELAYED_BYTES, ENDING_MS = 1 << 16, 10
 _STDIN, _STDOUT = 0, 1
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be done, as `Work` says it."""
+    """The work to be done, in the form of `Work`."""
 
     header: dict[str, Any]
     data: bytes
@@ -94,7 +94,7 @@ def main(name: str) -> NoReturn:
         import_module(module)
     import_module(kind.warm).warm_up()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # What is loaded is collected no more, so that forks share its memory.
+    # Loaded objects are excluded from garbage collection, so that forks share their memory.
     gc.freeze()
     _leave(partial(_serve_by_forks if kind.forks else _serve, kind))
 
@@ -107,7 +107,7 @@ def _serve(kind: Kind) -> None:
     request = _read()
     if request is None:
         return
-    # Which files it may read is known only now; walls hold for threads that are started behind them.
+    # The files that it may read are known only now; confinement applies to threads started afterwards.
     confine(read=map(Path, request.header["read"]))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     threading.Thread(target=_wait_for_end_of_input, daemon=True).start()
@@ -118,7 +118,7 @@ def _serve(kind: Kind) -> None:
 
 
 def _wait_for_end_of_input() -> None:
-    """Ends the process when standard input closes, whatever it does."""
+    """Ends the process when standard input closes, whatever it is doing."""
     hang_up = select.poll()
     hang_up.register(_STDIN, 0)
     hang_up.poll()
@@ -147,13 +147,13 @@ def _serve_by_forks(kind: Kind) -> None:
         os.close(answers)
         status = _end_of(child)
         if -status in CRASHES or _waits_for_input():
-            # What waits is no request: it was not read to its end, or somebody else wrote it.
+            # The pending bytes are not a request: a request was not read to its end, or something else wrote them.
             raise SystemExit(1)
         _write(b"\n" if status == 0 and is_whole else FAILED + f"{status or 1}\n".encode())
 
 
 def _wait_for_input() -> bool:
-    """False when standard input is closed instead."""
+    """False if standard input is closed instead."""
     waits = select.poll()
     waits.register(_STDIN, select.POLLIN)
     return bool(waits.poll()[0][1] & select.POLLIN)

@@ -148,7 +148,7 @@ function newJob(): void {
       { class: "field", "data-pointer": "/team" },
       h("label", { for: "job-team" }, t("Team")),
       team,
-      h("span", { class: "hint" }, t("It evaluates feeds of this team alone, and the team's operators start and stop it.")),
+      h("span", { class: "hint" }, t("It evaluates only feeds of this team, and the team's operators start and stop it.")),
     ),
   );
   dialog.foot.append(
@@ -187,7 +187,7 @@ function jobChoice(row: FeedStatus): HTMLSelectElement | null {
   );
   field.addEventListener("change", () => {
     call(`feeds/${encodeURIComponent(row.name)}/`, { method: "PATCH", body: { job: field.value } }).then(() => {
-      toast(t("The job {field} goes on with {name}.", { field: field.value, name: row.name }), "good");
+      toast(t("The job {field} continues with {name}.", { field: field.value, name: row.name }), "good");
       void refresh();
     }, fail);
   });

@@ -70,7 +70,7 @@ async function switchTo(row: QueryRow, box: HTMLInputElement): Promise<void> {
     show();
     toast(
       changed.enabled
-        ? t("“{name}” is on: it catches up from the log and goes on live.", { name: row.name })
+        ? t("“{name}” is on: it catches up from the log and continues live.", { name: row.name })
         : t("“{name}” is off.", { name: row.name }),
       "good",
     );

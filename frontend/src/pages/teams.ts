@@ -322,7 +322,7 @@ async function removeTeam(team: Team): Promise<void> {
   if (
     await confirmDanger(
       t("Remove the team {name}?", { name: team.name }),
-      t("Its members no longer see each other's things. What belonged to it stays with its owners."),
+      t("Its members no longer see each other's objects. Objects of the team stay with their owners."),
       t("Remove team"),
     )
   )

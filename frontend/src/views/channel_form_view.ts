@@ -37,7 +37,7 @@ const keyed = record({ secret: otherwise(string, "") });
 
 /** The secret with which a receiver checks signatures. */
 export function showChannelSecret(secret: string): void {
-  showSecret(t("The channel's secret"), t("Give it to the receiver, who checks the signature with it. It is shown this once."), secret);
+  showSecret(t("The channel's secret"), t("Give it to the receiver, which checks signatures with it. It is shown only once."), secret);
 }
 
 export function openChannelForm(me: Me, stored: Channel | null, reload: () => Promise<void>): void {

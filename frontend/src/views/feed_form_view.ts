@@ -159,7 +159,7 @@ function latenessStays({ lateness, time }: FeedStatus): HTMLElement {
     h(
       "span",
       { class: "hint" },
-      t("This stays, because rows have come: which of them were late is settled. For another lateness make a new feed."),
+      t("This cannot change, because rows have arrived: which of them were late is settled. For another lateness make a new feed."),
     ),
   );
 }

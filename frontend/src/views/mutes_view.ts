@@ -115,7 +115,7 @@ function openForm(me: Me, targets: readonly Target[], usual: string, onDone: () 
     h(
       "p",
       { class: "small muted" },
-      t("Muted alerts are stored and can be viewed, but send no notifications. Those that still hold when the mute ends come back."),
+      t("Muted alerts are stored and can be viewed, but send no notifications. Those still open when the mute ends are shown again."),
     ),
   );
   const save = (): void => {

@@ -59,7 +59,7 @@ export class PaceFields {
       h("legend", { class: "label" }, t("When messages come")),
       h("div", { class: "row row-fields" }, field("digest", t("Messages"), this.digest), at),
       h("div", { class: "row row-fields" }, field("group_by", t("What belongs together"), this.group), minutes),
-      h("p", { class: "hint" }, t("The first of a group comes at once, the following together.")),
+      h("p", { class: "hint" }, t("The first of a group is sent at once, the others together.")),
       h(
         "div",
         { class: "row row-fields" },
@@ -69,7 +69,7 @@ export class PaceFields {
       h(
         "p",
         { class: "hint" },
-        t("In {value}. Messages wait until the quiet hours end, and come together then.", { value: pace.zone.replaceAll("_", " ") }),
+        t("In {value}. Messages wait until the quiet hours end, and are then sent together.", { value: pace.zone.replaceAll("_", " ") }),
       ),
       h("label", { class: "check" }, this.passes, h("span", {}, t("Critical alerts come at once even then"))),
     );

@@ -72,7 +72,7 @@ export async function openQuotas(title: string, path: string, isSettable: boolea
     const dialog = openDialog(
       title,
       quotaTable(rows, isSettable ? (row) => h("div", { "data-pointer": `/limits/${row.name}` }, fields.get(row.name)) : undefined),
-      isSettable ? h("p", { class: "small muted" }, t("An empty field means the server's own quota.")) : null,
+      isSettable ? h("p", { class: "small muted" }, t("An empty field means the server's default.")) : null,
     );
     dialog.foot.append(button(isSettable ? t("Cancel") : t("Close"), { onClick: dialog.close }));
     if (!isSettable) return;

@@ -3,7 +3,7 @@ import { ABOUT_SEVERAL, type Family } from "./family";
 
 export const composite: Family = {
   name: t("Composite event"),
-  card: { icon: "git-branch", text: t("One event after another, or the one that never came.") },
+  card: { icon: "git-branch", text: t("One event after another, or an event that is missing.") },
   kinds: { detection: { name: t("Detected"), clause: null } },
   columns: ABOUT_SEVERAL,
   isDeriving: true,

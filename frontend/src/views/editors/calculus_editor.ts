@@ -135,7 +135,7 @@ class CalculusEditor {
       time,
       value: this.entries.window,
       pointer: "/window",
-      hint: t("Events that come later than this revise nothing any more. What holds goes on all the same."),
+      hint: t("Events later than this no longer revise answers. What holds continues to hold."),
       onChange,
     });
     this.step = new DurationField({

@@ -239,7 +239,7 @@ export class TimeControl {
       toast(
         feed.time === "ms"
           ? t('Write a time as "14:00", "yesterday 14:00", "2026-11-22 07:12:05" or "-10 min".')
-          : t('Write a tick as "1200", or "-100" for so many before the present.'),
+          : t('Write a tick as "1200", or "-100" for a tick 100 before the present.'),
         "critical",
       );
       return;

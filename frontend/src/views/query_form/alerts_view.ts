@@ -131,7 +131,7 @@ export class AlertsView {
     const isQuiet = this.chosen.size === 0;
     this.channelList.hidden = isQuiet;
     const rows = this.channels.map((channel) => this.channelBox(channel));
-    const none = h("p", { class: "small muted" }, t("No channel yet: alerts appear here in Vedette alone."));
+    const none = h("p", { class: "small muted" }, t("No channel yet: alerts appear only here in Vedette."));
     replace(
       this.channelList,
       h(
@@ -173,6 +173,6 @@ export class AlertsView {
       ? isOn
         ? t("Takes this query's alerts.")
         : t("Takes chosen queries only.")
-      : t("You may see it, but not change what goes to it.");
+      : t("You may see it, but not change what is sent to it.");
   }
 }

@@ -13,16 +13,16 @@ const FORMS: Record<string, { icon: string; title: string; text: string }> = {
     title: t("How long in all"),
     text: t("It was there for a total time within the last minutes, or for hardly any."),
   },
-  sums: { icon: "sigma", title: t("Differences and sums"), text: t("One reading is higher than another by so much, or twice as high.") },
+  sums: { icon: "sigma", title: t("Differences and sums"), text: t("One reading exceeds another by a given amount, or is twice as high.") },
   absence: {
     icon: "circle-slash",
     title: t("What did not happen"),
-    text: t("An event came, and another one did not: not before it, and not after it."),
+    text: t("One event occurs without another before or after it."),
   },
   derive: {
     icon: "workflow",
     title: t("Answers of other queries"),
-    text: t("What another query finds is an event here: it can be counted, ordered or missed."),
+    text: t("Answers of another query are events here: they can be counted, ordered, or be missing."),
   },
 };
 

@@ -95,5 +95,5 @@ export async function sendFile(file: File, status: HTMLElement, done: (id: strin
 function refusal(error: Error): string {
   const body = error instanceof tus.DetailedError ? error.originalResponse?.getBody() : undefined;
   const message = /"message":\s*"([^"]+)"/.exec(body ?? "")?.[1];
-  return message ?? t("The upload broke off. Go on when the server can be reached: what has come is kept.");
+  return message ?? t("The upload was interrupted. Continue when the server can be reached: the part received is kept.");
 }

@@ -50,7 +50,7 @@ export class GalleryView {
         { class: "calculus-summary" },
         icon("layers"),
         h("strong", {}, t("Begin with a template")),
-        h("span", { class: "hint" }, t("Choose a situation, say the numbers, and go on from its rules.")),
+        h("span", { class: "hint" }, t("Choose a situation, fill in the numbers, and edit its rules.")),
       ),
       this.list,
       this.detail,
@@ -104,7 +104,7 @@ export class GalleryView {
             "p",
             { class: "small muted row" },
             icon("info"),
-            t("The feed's rows must bring the events {events}.", { events: template.events.join(", ") }),
+            t("The feed's rows must contain the events {events}.", { events: template.events.join(", ") }),
           );
     const done = button(t("Go on with these rules"), { icon: "check", kind: "button-sm", onClick: () => (this.element.open = false) });
     replace(this.detail, h("p", { class: "calculus-sentence" }, ...parts), note, h("div", { class: "row" }, this.state, done));

@@ -143,7 +143,7 @@ export class NodeForm {
       value: now.where,
       pointer: `${pointer}/where`,
       id: "primitive-where",
-      texts: { none: t("Any event of the feed, unless something is said here."), some: t("Events that meet all of these.") },
+      texts: { none: t("Any event of the feed, unless you add conditions here."), some: t("Events that meet all of these.") },
       onChange: () => set({ where: where.value() }),
     });
     const regions = (["inside", "outside"] as const).map((key) => {

@@ -158,13 +158,13 @@ export class PatternTreeView {
       badges.push(
         h(
           "span",
-          { class: "badge pattern-trigger", title: t("An event of it may complete the pattern: only then is it looked at") },
+          { class: "badge pattern-trigger", title: t("Its events may complete the pattern: only they trigger an evaluation") },
           icon("zap"),
           t("trigger"),
         ),
       );
     if (leaf?.needed === true)
-      badges.push(h("span", { class: "badge", title: t("Minimum condition: nothing is searched before it has come") }, t("needed")));
+      badges.push(h("span", { class: "badge", title: t("Minimum condition: nothing is searched before it has occurred") }, t("needed")));
     if (faulty.has(name)) badges.push(h("span", { class: "badge badge-critical" }, icon("circle-alert"), t("to mend")));
     const meaning = entry === undefined ? t("not defined yet") : primitiveWords(entry, this.feed);
     return [

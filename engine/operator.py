@@ -188,7 +188,7 @@ class Operator(ABC, Generic[Index]):
         return self.compile(queries, feed)
 
     def spread(self, index: Index, feed: Feed, partitions: int) -> Index:
-        """The index for so many partitions: a family may then divide its work between its stages otherwise. Its answers are the same."""
+        """The index for this many partitions: a family may then divide its work between its stages differently. Its answers are the same."""
         return index
 
     def parts(self, query: RegisteredQuery) -> Mapping[str, Any]:

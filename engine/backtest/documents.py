@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Stop(Exception):
-    """The run cannot go on; the text is for the user."""
+    """The run cannot continue; the text is for the user."""
 
 
 def read_json(path: Path) -> Any:

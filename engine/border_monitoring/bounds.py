@@ -138,7 +138,7 @@ class Crossed:
     boxes: Ints = field(default_factory=lambda: np.empty(LANES, np.int32))
 
     def reserve(self, moves: int) -> None:
-        """Space for the counts of so many moves, and for some crossings of each."""
+        """Space for the counts of this many moves, and for some crossings of each."""
         if moves > len(self.last):
             self.last = np.empty(moves, np.int32)
         if 32 * moves > len(self.boxes):

@@ -325,7 +325,7 @@ class Met:
     span: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 3)))
 
     def reserve(self, room: int, used: int = 0) -> None:
-        """Space for so many meetings, of which the first `used` are kept."""
+        """Space for this many meetings, of which the first `used` are kept."""
         if room <= len(self.row):
             return
         for name, column in vars(self).items():

@@ -49,7 +49,7 @@ def _lanes_of(write: Any) -> Any:
 
 
 LANES = 8
-"""Entries that are compared at once; arrays have room for so many more at their ends."""
+"""Entries that are compared at once; arrays have room for this many more at their ends."""
 
 
 def _at_most(builder: Any, entries: Any, values: Any) -> Any:

@@ -26,7 +26,7 @@ SEGMENT_ROWS = 1_000_000
 GROUP_ROWS = 65_536
 """Row groups: readers skip whole ones by their times."""
 FAN_IN = 8
-"""So many small neighbours in history are joined to one: each row is rewritten a handful of times, not with every run."""
+"""This many small neighbours in history are joined to one: each row is rewritten a handful of times, not with every run."""
 
 
 class Folders(Protocol):

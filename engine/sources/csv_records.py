@@ -19,7 +19,7 @@ from engine.sources.lines import LINE_BYTES, TOO_LONG, has_longer_line, is_utf8,
 
 Ints = npt.NDArray[np.int64]
 MAX_LINES = 1000
-"""A record has at most so many lines, and LINE_BYTES bytes: after a stray quote the rest of the file is not lost."""
+"""The maximum number of lines of a record, besides LINE_BYTES bytes: after a stray quote the rest of the file is not lost."""
 MAX_STRAYS = 100
 """The number of unclosed quotes that are looked up in the following lines; after them, cells of the text end with their line."""
 NOT_UTF8 = Message("the line is not UTF-8")
@@ -168,11 +168,11 @@ class _Reader:
 
     @property
     def most_lines(self) -> int:
-        """So many lines a record may have."""
+        """The maximum number of lines of a record."""
         return MAX_LINES if self.strays < MAX_STRAYS else 1
 
     def read(self, block: bytes, first_line: int, is_last: bool) -> tuple[list[Record], int]:
-        """The block's records, and where the one begins that goes on behind the block; empty lines are none."""
+        """The block's records, and the start of a record that continues after the block; empty lines are no records."""
         lines = block.split(b"\n")
         if not lines[-1]:
             lines.pop()
@@ -192,7 +192,7 @@ class _Reader:
         return found, len(block)
 
     def _record(self, lines: Sequence[bytes], at: int, first_line: int) -> tuple[Record, int]:
-        """(the record that begins here, how many lines it has: none if it goes on behind the last)."""
+        """(the record that begins here, its number of lines: none if it continues after the last)."""
         line = first_line + at
         shown = lines[at][:LINE_BYTES].decode(errors="replace").rstrip("\r")
         if len(lines[at]) > LINE_BYTES:

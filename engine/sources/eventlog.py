@@ -44,7 +44,7 @@ class Dropped(RuntimeError):
 
 
 class MissingRows(LogDamaged):
-    """Rows beyond the last stored one are in no file of the log any more: going on would lose them silently."""
+    """Rows after the last stored one are in no file of the log any more: continuing would lose them silently."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from engine.sources.segments import Segment, list_segments
 from engine.sources.shared_log import SharedLog, SharedSegment
 
 ROWS = 5_000_000
-"""A mirror has the newest rows, so many and what is left of a segment."""
+"""A mirror has this many of the newest rows, and the rest of their segment."""
 AT_ONCE = 8
 
 

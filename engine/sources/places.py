@@ -16,7 +16,7 @@ Places = tuple[Numbers, Numbers, Bools]
 """x, y (NaN without a value), and where there is something else than coordinates."""
 NUMBERS, LAT_LON, LON_LAT, WKT, WKB = "numbers", "lat_lon", "lon_lat", "wkt", "wkb"
 SCALED: Mapping[str, float] = {"e7": 1e7, "e6": 1e6}
-"""Whole numbers: so many are a degree."""
+"""Integers: this many are a degree."""
 IN_ONE: Mapping[str, str] = {
     LAT_LON: "place as latitude, longitude",
     LON_LAT: "place as longitude, latitude",

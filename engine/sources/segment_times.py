@@ -21,7 +21,7 @@ from engine.sources.segment_rows import segment_rows
 from engine.sources.segments import Segment
 
 KNOWN_SEGMENTS = 2_000
-"""Of so many segments the row groups' times are remembered: a file is never written again."""
+"""The number of segments whose row groups' times are cached: a file is never rewritten."""
 LEAST_T = -(2**63)
 
 

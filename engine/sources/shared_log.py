@@ -113,7 +113,7 @@ class Order(Listing, Protocol):
         """Exchanges neighbouring segments, named by their files. The clock at the log's end is that of `by` if it is the last. Held `alone`."""
 
     def replaced(self, seconds: float) -> Sequence[str]:
-        """Files that were exchanged or dropped at least so long ago."""
+        """Files that were replaced or dropped at least this long ago."""
 
     def known(self) -> Collection[str]:
         """All files of the feed that are or were segments and have not been forgotten."""

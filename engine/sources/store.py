@@ -115,7 +115,7 @@ class Files:
         return [one.base_name for one in found if one.is_file]
 
     def older_than(self, folder: str, seconds: float) -> list[str]:
-        """The names of the files below `folder` that were put at least so long ago."""
+        """The names of the files below `folder` that were stored at least this long ago."""
         oldest = time.time() - seconds
         found = self.system.get_file_info(fs.FileSelector(f"{self.folder}/{folder}", allow_not_found=True, recursive=True))
         return [one.path.removeprefix(f"{self.folder}/") for one in found if one.is_file and one.mtime_ns / 1e9 <= oldest]

@@ -43,7 +43,7 @@ def guess_layout(head: bytes) -> Layout:
 
 
 def _joined(lines: list[str]) -> Iterator[str]:
-    """Lines of which a cell in quotes goes on are one."""
+    """Joins lines in which a quoted cell continues."""
     held = ""
     for line in lines:
         held = f"{held}\n{line}" if held else line

@@ -27,7 +27,7 @@ BUFFER_BYTES = 1 << 20
 UNPACKED_BYTES = 500_000_000
 """What a workbook may unpack to."""
 TITLE_ROWS = 10
-"""At most so many rows above the names may be titles."""
+"""The maximum number of rows of titles above the names."""
 LIST_VALUES = 4
 YEARS = (-62_135_596_800, 253_402_300_799)
 """The years 1 to 9999, as seconds: those of Python's calendar."""

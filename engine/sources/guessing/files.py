@@ -23,7 +23,7 @@ from engine.sources.reading import reading_of
 
 SAMPLE_ROWS = 5_000
 LOOKED_THROUGH_BYTES = 64_000_000
-"""So much of a text is looked through for signs of another encoding: a third of a second."""
+"""How much of a text is searched for signs of another encoding: a third of a second."""
 
 
 def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:

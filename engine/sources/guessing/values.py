@@ -13,7 +13,7 @@ from engine.model.feed import ColumnType
 from engine.sources.reading import numbers_of
 
 TRIED_ROWS = 500
-"""Formats of times are tried on so many values."""
+"""The number of values on which formats of times are tried."""
 
 
 def is_text(column: pa.Array) -> bool:

@@ -67,7 +67,7 @@ def _parts(answer: bytes) -> tuple[bytes, list[memoryview]]:
         raise ValueError(Message("its header has more than {most:,} bytes", most=ENTITY_BYTES))
     if at > len(answer):
         raise DecodeError(Message("it ends within a field"))
-    # A message that comes again goes on with the one before it.
+    # A repeated message is merged into the previous one.
     return b"".join(header), entities
 
 

@@ -22,11 +22,11 @@ KEY_BYTES = 32
 
 
 class WrongKey(ValueError):
-    """Not what this key encrypted, or changed since."""
+    """Not encrypted with this key, or altered since."""
 
 
 class Cipher(Protocol):
-    """Authenticated encryption. All that it writes begins with `mark`."""
+    """Authenticated encryption. Its output begins with `mark`."""
 
     mark: str
 
@@ -76,7 +76,7 @@ class FernetCbc:
 
 
 CIPHERS: tuple[Cipher, ...] = (Aes256Gcm(), FernetCbc())
-"""Of secrets at rest: the first writes, all read."""
+"""Ciphers of secrets at rest: the first encrypts, all decrypt."""
 
 
 def _sha256(text: str) -> str:
@@ -84,14 +84,14 @@ def _sha256(text: str) -> str:
 
 
 DIGESTS: tuple[Callable[[str], str], ...] = (_sha256,)
-"""Of random secrets that are looked up by what is kept of them: the first writes, all are looked for. With 256 random bits they need no salt."""
+"""Hashes of random secrets, by which they are looked up: the first writes, all are looked for. With 256 random bits they need no salt."""
 
 
 def digest_of(text: str) -> str:
-    """What is kept of a random secret."""
+    """The stored hash of a random secret."""
     return DIGESTS[0](text)
 
 
 def digests_of(text: str) -> list[str]:
-    """All that may have been kept of it."""
+    """All hashes under which it may be stored."""
     return [digest(text) for digest in DIGESTS]

@@ -48,7 +48,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             super().process()
 
     def _refuse(self) -> None:
-        """Answers and hangs up: reading on only to be polite would be what is to be prevented."""
+        """Answers and closes the connection: reading on only to be polite is what must be prevented."""
         if self.refused:
             return
         self.refused = True
@@ -62,7 +62,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
 
 
 def bound() -> None:
-    """Makes daphne's requests such ones; it has no setting for it."""
+    """Makes daphne use this request class, for which it has no setting."""
     from daphne import http_protocol
 
     http_protocol.WebRequest = BoundedRequest

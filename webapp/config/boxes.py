@@ -1,4 +1,4 @@
-"""Boxes and whole numbers as they come in addresses."""
+"""Boxes and integers in parameters of addresses."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ AWAY_SECONDS = 5.0
 
 
 class Absence:
-    """Until when the Redis of an address is taken to be away; shared by the threads of the process."""
+    """Until when the Redis of an address is assumed to be unavailable; shared by the threads of the process."""
 
     def __init__(self) -> None:
         self.until: dict[str, float] = {}

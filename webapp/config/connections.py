@@ -16,5 +16,5 @@ def give_back(**_: Any) -> None:
 
 
 def limit_statements(seconds: int) -> None:
-    """Connections that this process opens from now on allow a statement so long."""
+    """Connections that this process opens from now on have this time limit for statements."""
     connections["default"].settings_dict["OPTIONS"]["options"] = session_limits(seconds)

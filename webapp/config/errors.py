@@ -31,7 +31,7 @@ REFUSED_WITH: dict[type[Refused], int] = {InUse: 409, Overtaken: 409, OverQuota:
 def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler; None lets an unforeseen error become a plain 500 without details."""
     if isinstance(error, LogDamaged):
-        # Of one feed: the others are read as ever.
+        # Damage of one feed: the others are read as usual.
         return Response(
             faults_body(
                 [
@@ -130,7 +130,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """No template engine: whatever broke may have been it."""
+    """Without the template engine, which may have caused the error."""
     error = sys.exc_info()[1]
     status, message, headers = 500, Message("Something went wrong on our side. It has been logged."), {}
     if error is not None and is_full(error):

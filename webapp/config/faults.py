@@ -1,4 +1,4 @@
-"""Refusals that are no fault of what was sent."""
+"""Refusals that are not faults of the input."""
 
 from engine.model.faults import Refused
 

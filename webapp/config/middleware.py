@@ -18,7 +18,7 @@ API_PATHS = ("/api/",)
 
 
 class SecurityHeaders:
-    """Content security policy and its companions on whatever comes back: pages, files, errors."""
+    """Adds the content security policy and related headers to all responses: pages, files, errors."""
 
     def __init__(self, get_response: Next) -> None:
         self.get_response = get_response
@@ -70,7 +70,7 @@ class LoginRequired:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.user.is_authenticated or request.path.startswith(OPEN_PATHS + API_PATHS):
             response = self.get_response(request)
-            # What one person may see is kept by no cache, between or in the browser: after they have logged out, "back" shows nothing.
+            # Personal responses are cached nowhere, neither by proxies nor by the browser: after logging out, "back" shows nothing.
             response.headers.setdefault("Cache-Control", "no-store")
             return response
         if request.headers.get("Accept", "").startswith("application/json"):

@@ -48,14 +48,14 @@ def unindexed(response: HttpResponse) -> HttpResponse:
 
 
 def note_opened(request: HttpRequest, kind: str, key: int, until: datetime) -> None:
-    """From now on this session sees the thing."""
+    """From now on this session has access to the object."""
     noted = request.session.get(NOTED, {})
     of_kind = {**noted.get(kind, {}), str(key): until.timestamp()}
     request.session[NOTED] = {**noted, kind: dict(list(of_kind.items())[-MOST_OF_A_KIND:])}
 
 
 def is_opened(session: object, kind: str, key: int) -> bool:
-    """Whether a link of this kind has been opened in the session, and not longer ago than it is good for."""
+    """Whether a link of this kind was opened in the session, and is still valid."""
     noted = session.get(NOTED, {}) if hasattr(session, "get") else {}
     until = noted.get(kind, {}).get(str(key))
     return until is not None and timezone.now().timestamp() < until

@@ -1,4 +1,4 @@
-"""Which addresses this installation talks to when someone typed them in: public ones, and those in networks that its operator named."""
+"""Which user-supplied addresses this installation connects to: public ones, and those in networks that its operator named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RefusedAddress(ValueError):
 
 
 def is_named(text: str) -> bool:
-    """Whether the numeric address lies in a network that the operator named; false for a public one. Raises RefusedAddress for all others."""
+    """Whether the numeric address is in a network that the operator named; false for a public one. Raises RefusedAddress for all others."""
     return is_among(text, [ipaddress.ip_network(network) for network in settings.WEBHOOK_NETWORKS], public=settings.PUBLIC_ADDRESSES)
 
 

@@ -1,4 +1,4 @@
-"""All that is encrypted in the database: read to see whether the keys fit, rewritten after a new key."""
+"""All encrypted values in the database: read to check the keys, rewritten after a new key."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_keys() -> None:
 
 
 def check_keys_at_start() -> None:
-    """What every process that serves or sends does first. Raises ImproperlyConfigured.
+    """Called first by every process that serves or sends. Raises ImproperlyConfigured.
 
     While the database is away a process may come up: it says so itself.
     """
@@ -44,7 +44,7 @@ def check_keys_at_start() -> None:
 
 @transaction.atomic
 def secrets_rotate() -> int:
-    """Encrypts every secret with the first key; how many rows there were. All or nothing. Raises KeyDoesNotFit."""
+    """Encrypts every secret with the first key; returns the number of rows. All or nothing. Raises KeyDoesNotFit."""
     return sum(_rotate_table(model, columns) for model, columns in sealed_columns()) + _rotate_factors()
 
 

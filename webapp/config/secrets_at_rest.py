@@ -24,7 +24,7 @@ MAKE_A_KEY = "python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
 
 
 class KeyDoesNotFit(ImproperlyConfigured):
-    """What is stored was encrypted with a key that is not given."""
+    """The stored value was encrypted with a key that is not given."""
 
     def __init__(self, what: str) -> None:
         super().__init__(

@@ -13,7 +13,7 @@ from daphne.server import Server
 from twisted.internet.defer import Deferred, succeed
 
 ENDING_S = 5.0
-"""So long the process waits for what it has asked to end."""
+"""How long the process waits for cancelled work to end."""
 
 
 def kill_all_applications(server: Server) -> Deferred[object]:
@@ -28,5 +28,5 @@ def kill_all_applications(server: Server) -> Deferred[object]:
 
 
 def end_all() -> None:
-    """Makes daphne's servers end so; it has no setting for it."""
+    """Makes daphne stop in this way, for which it has no setting."""
     Server.kill_all_applications = kill_all_applications

@@ -1,4 +1,4 @@
-"""Tables as files that are written while they are sent."""
+"""Tables as files that are streamed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from django.http import StreamingHttpResponse
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for the beginning of one."""
+"""Characters with which spreadsheets begin formulas."""
 
 
 def harmless(text: str) -> str:
@@ -24,7 +24,7 @@ def harmless(text: str) -> str:
 
 
 class _Echo:
-    """A file whose `write` gives the text back."""
+    """A file whose `write` returns the text."""
 
     def write(self, text: str) -> str:
         return text

@@ -20,5 +20,5 @@ CHANNEL_LAYERS = {
     )
 }
 
-# Each change of an answer is kept so long for pages and programs that follow them: who was away for longer starts again.
+# How long each change of an answer is kept for pages and programs that follow them: after a longer absence they start again.
 VEDETTE_CHANGES_HOURS = number("VEDETTE_CHANGES_HOURS", 1)

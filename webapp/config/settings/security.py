@@ -76,7 +76,7 @@ CONTENT_SECURITY_POLICY = {
 }
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 
-# A link to a live view for people without an account lasts so many days at most.
+# The maximum lifetime, in days, of a link to a live view for people without an account.
 SHARE_DAYS = number("VEDETTE_SHARE_DAYS", 30)
 
 # Webhooks go to public addresses on these ports only; into the networks named here (CIDR, separated by commas) on any port. Connectors of feeds go to

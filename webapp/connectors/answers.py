@@ -1,4 +1,4 @@
-"""Answers of a feed's queries for a connector that sends them out: first those that are stored, then each change in the outbox's order."""
+"""Answers of a feed's queries for an outgoing connector: first the stored ones, then each change in the order of the outbox."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOOK_S = 5.0
 
 @dataclass(frozen=True)
 class Part:
-    """Records and the offset behind them. `seq`: the outbox number that was reached; `after`: the last key, while stored answers are sent."""
+    """Records and the offset after them. `seq`: the outbox number reached; `after`: the last key, while stored answers are sent."""
 
     records: Sequence[Keyed]
     offset: dict[str, Any]
@@ -58,7 +58,7 @@ def _beginning(feed: Feed, *, everything: bool) -> dict[str, Any]:
 
 
 def _permitted(connector: Connector, chosen: frozenset[int]) -> frozenset[int]:
-    """The queries whose answers go out: those that the user who set it up may see, as long as that user may change the feed."""
+    """The queries whose answers are sent: those that the user who set it up may see, as long as that user may change the feed."""
     person, feed = connector.set_by, connector.feed
     if person is None or not Feed.objects.editable_by(person).filter(pk=feed.pk).exists():
         raise Away(Message("The user who set up this connector may no longer change the feed: a user who may has to save it again."))

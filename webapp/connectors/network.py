@@ -1,4 +1,4 @@
-"""The way out and in for connectors: the address that was checked is the one that is connected to."""
+"""Connections of connectors: the address that was checked is the one that is connected to."""
 
 from __future__ import annotations
 

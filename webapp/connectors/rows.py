@@ -76,7 +76,7 @@ def _checked(reading: Reading, feed: EngineFeed) -> Reading:
 
 
 def rows_of(records: Sequence[Record | Broken], reading: Reading | None, feed: EngineFeed) -> Piece:
-    """The rows and dead letters of a batch. What one record breaks costs none of the others."""
+    """The rows and dead letters of a batch. An error in one record does not affect the others."""
     try:
         return _together(records, reading, feed)
     except (ValueError, TypeError, OverflowError, RecursionError, pa.ArrowException, Unreadable) as error:
@@ -96,12 +96,12 @@ def _together(records: Sequence[Record | Broken], reading: Reading | None, feed:
     if reading is None:
         piece = piece_of_objects(whole, Columns(feed))
     else:
-        # Only what is used: others may send columns without end.
+        # Only columns in use: others may send any number of columns.
         flat = [flattened(dict(one)) for one in whole]
         table = pa.table({name: column_from([_cell(record.get(name)) for record in flat]) for name in reading.sources})
         checked = read_rows(table, reading, feed).checked
         piece = Piece.of(checked, checked.dead)
-    # At once: what a record breaks is to break here.
+    # Read here, so that an invalid record fails here.
     dead += piece.dead()
     return Piece(piece.rows, len(records), lambda: dead)
 

@@ -53,7 +53,7 @@ class Connectors:
         self._runs: dict[int, Run] = {}
 
     def serve(self, end: threading.Event) -> None:
-        """Works until `end`. While the database is away, running connectors go on."""
+        """Runs until `end`. While the database is unavailable, running connectors continue."""
         try:
             while not end.is_set():
                 try:
@@ -94,7 +94,7 @@ def signature_of(connector: Connector) -> Signature:
 
 
 class Run(threading.Thread):
-    """One connector until `over`."""
+    """Runs one connector until `over`."""
 
     def __init__(self, connector: Connector) -> None:
         super().__init__(daemon=True, name=f"connector-{connector.pk}")
@@ -121,7 +121,7 @@ class Run(threading.Thread):
             connection.close()
 
     def _attempt(self) -> Message | None:
-        """Runs until `over` (null), or until something is wrong."""
+        """Runs until `over` (null), or until an error."""
         try:
             self._report(ConnectorState.STARTING)
             ended_well = False
@@ -146,7 +146,7 @@ class Run(threading.Thread):
         return Connector.objects.filter(pk=self.connector.pk, revision=self.connector.revision).values_list("offset", flat=True).first()
 
     def _send(self, kind: SinkKind) -> None:
-        """Sends answers out until `over`. What was written but is not noted yet when the process dies is written again."""
+        """Sends answers until `over`. Answers written but not recorded when the process dies are written again."""
         connector = self.connector
         offset = self._offset()
         with closing(kind.open(settings_of(connector), GuardedNetwork(), f"{connector.feed.name}-{connector.pk}")) as sink:
@@ -193,7 +193,7 @@ class Run(threading.Thread):
         raise Away(Message("The stream ended."))
 
     def _deliver(self, source: Source, batch: Batch, piece: Piece) -> None:
-        """Stores the rows, however long that takes: the other side waits meanwhile. What is stored is acknowledged."""
+        """Stores the rows, however long that takes: the other side waits meanwhile. Stored messages are acknowledged."""
         self._deliveries += 1
         key = f"connector-{self.connector.pk}-{self._identity}-{self._deliveries}"
         delivery = Delivery(piece.rows, piece.dead(), f"connector:{self.connector.name}", key, self._identity, reached(self.connector, batch))

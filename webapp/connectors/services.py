@@ -116,7 +116,7 @@ def connector_delete(*, connector: Connector) -> None:
 
 
 def kept_secrets(kind: Kind, before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored secrets that are not typed in again. Raises Refused where they would go elsewhere now: only the user who set them up knows them."""
+    """The stored secrets that are not typed in again. Raises Refused if they would now be sent elsewhere: only their author knows them."""
     hidden = [one for one in kind.fields if one.type is FieldType.SECRET and _applies(one, kind, given)]
     kept = {one: before[one.name] for one in hidden if before.get(one.name) and one.name not in given}
     directing = [one for one in kind.fields if one.directs] or [one for one in kind.fields if one.type is not FieldType.SECRET]
@@ -211,7 +211,7 @@ def _check_queries(connector: Connector) -> None:
 
 
 def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> dict[str, Any]:
-    """Connects, takes the first records, and says what they would become; nothing is stored, or sent. Takes TRIAL_S at most. Raises Refused."""
+    """Connects, takes the first records, and shows the rows they would become; nothing is stored, or sent. Takes TRIAL_S at most. Raises Refused."""
     chosen = kind_of(kind)
     checked = checked_settings(chosen, settings)
     if not _trials.acquire(blocking=False):

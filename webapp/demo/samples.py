@@ -176,7 +176,7 @@ def _upload(sample: Sample, user: User) -> Upload:
 
 
 def _made(sample: Sample) -> pa.Table:
-    """The reports of the sample's minutes, of one in so many entities."""
+    """The reports of the sample's minutes, of one in this many entities."""
     world, one_in = read_scenario(sample.made["world"]).world, sample.made.get("one_in", 1)
     rows = world.rows(MADE_AT, MADE_AT + 60_000 * sample.made["minutes"])
     kept = pc.unique(rows.column("entity")).sort().take(pa.array(range(0, pc.count_distinct(rows.column("entity")).as_py(), one_in)))

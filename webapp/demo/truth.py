@@ -21,16 +21,16 @@ from webapp.feeds.selectors import feed_head
 from webapp.queries.selectors import query_list
 
 SLACK_MS = 60_000
-"""An answer may begin or end this much outside of what it reports: receivers report now and then only."""
+"""The tolerance of an answer's beginning and end: receivers report only now and then."""
 
 PAUSE_MS = 10_000
-"""No demo world is silent for this long: a feed that is was not sent."""
+"""No demo world is silent for this long: a longer silence means that the simulator did not run."""
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Score:
-    """`found` of the `happened` things were reported; `right` of the `reported` answers speak of something that happened."""
+    """`found` of the `happened` things were reported; `right` of the `reported` answers are about something that happened."""
 
     happened: int
     found: int
@@ -38,7 +38,7 @@ class Score:
     right: int
     missed: tuple[Happening, ...]
     wrong: tuple[str, ...]
-    """Ids of answers that speak of nothing that happened."""
+    """Ids of answers about nothing that happened."""
 
     def as_row(self) -> dict[str, Any]:
         return {
@@ -67,7 +67,7 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, A
     begin = max(end - span_ms, round(feed.created_at.timestamp() * 1000) + SLACK_MS)
     if begin >= end:
         return []
-    # A page asks every 15 s; the queries' specifications, regions and stops are not needed, and most of what a list of hundreds costs.
+    # A page asks every 15 s; the queries' specifications, regions and stops are not needed, and most of the cost of a list of hundreds.
     queries = dict(query_list(user=user).filter(feed=feed).prefetch_related(None).values_list("name", "pk"))
     happenings = [one for one in place.truth(begin, end) if one.start >= begin and one.end + SLACK_MS <= end]
     silent = cache(partial(pauses, feed, begin, end))

@@ -37,7 +37,7 @@ class Episodes:
     phase: Ints
 
     def active(self, place: Ints, t: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Whether it goes on at `place` at `t`; false where the place is -1."""
+        """Whether it is happening at `place` at `t`; false where the place is -1."""
         return (place >= 0) & ((t - self.phase[np.maximum(place, 0)]) % self.every < self.last)
 
     def between(self, start: int, end: int) -> list[tuple[int, int, int]]:

@@ -19,11 +19,11 @@ WIDTH, HEIGHT = 960.0, 576.0
 """Pixels; PIXELS_PER_M of them are a metre."""
 FRAME_MS = 200
 CYCLE_MS = 300_000
-"""After so long everything on the plaza comes again."""
+"""The period after which everything on the plaza repeats."""
 VISITS, MEETINGS, COMPANIES, PARCELS, FIGHTS, SHOWS = 24, 4, 2, 3, 1, 1
 """Scenes in a cycle, of visits as many as there is room for; every other meeting ends with a walk together."""
 CROWD, CROWD_MS = 5, 15_000
-"""So many at one stand at once, for so long or longer, are a crowd."""
+"""This many people at one stand at the same time, for this long or longer, are a crowd."""
 STAY_MS, ROUND_MS = 20_000, 240_000
 """Who is at a stand for longer than that stays there; who stays at one and, that soon afterwards, at another makes a round."""
 APART = 40.0

@@ -47,9 +47,9 @@ ZONES = {
 ITEMS, PALLETS, PARCELS, VALUABLES, DOORS = 240, 12, 40, 5, 1
 ITEM_ROUND_MS, PALLET_ROUND_MS, PARCEL_ROUND_MS, VALUABLE_ROUND_MS, DOOR_ROUND_MS = 600_000, 300_000, 240_000, 240_000, 45_000
 THEFT_EVERY, RESTLESS_EVERY, ALONE_EVERY, LOST_EVERY, UNGUARDED_EVERY, FORCED_EVERY = 97, 61, 9, 31, 7, 8
-"""Every so many rounds of an item (pallet, parcel, valuable, door) something goes wrong."""
+"""In one of this many rounds of an item (pallet, parcel, valuable, door) something goes wrong."""
 GUARD_MS = 8_000
-"""A guard's badge is read at most so long before or after a valuable; a badge at most so long before a door opens."""
+"""A guard's badge is read at most this long before or after a valuable; a badge at most this long before a door opens."""
 SHELF_READS, SHELF_EVERY_MS = 12, 30_000
 
 

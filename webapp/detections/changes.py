@@ -16,7 +16,7 @@ from webapp.feeds.heads import feed_status
 
 AT_ONCE = 20
 NUMBERS = 1_000
-"""At most so many numbers are read for one page: most of them may be about other queries."""
+"""At most this many numbers are read for one page: most of them may be about other queries."""
 
 
 class NoSuchNumber(ValueError):

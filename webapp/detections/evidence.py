@@ -44,7 +44,7 @@ def detection_with_tracks(*, feed: Feed, key: bytes, until: int | None = None) -
 
 
 def tracks_around(*, feed: Feed, detection: Detection, until: int | None = None) -> list[dict[str, Any]]:
-    """Where the answer's entities were from a while before it to a while after it."""
+    """The tracks of the answer's entities from a while before it to a while after it."""
     margin = MARGIN[feed.time]
     times = _times(detection)
     start = min([detection.start, *times])
@@ -54,7 +54,7 @@ def tracks_around(*, feed: Feed, detection: Detection, until: int | None = None)
 
 
 def answers_behind(*, user: AnyUser, detection: Detection) -> list[dict[str, Any]]:
-    """The answers of other queries that `detection` was made of, as far as `user` may see them, newest last: each may have such answers behind it.
+    """The upstream answers from which `detection` was derived, as far as `user` may see them, newest last: each may have upstream answers.
 
     Rules name no events: of their answers, those are given that share an entity and happened in the interval or at its beginning.
     """

@@ -22,7 +22,7 @@ def table_rows(detections: Iterable[Detection]) -> Iterator[Sequence[Any]]:
 
 
 def json_lines(detections: Iterable[Detection]) -> Iterator[str]:
-    """One JSON object a line."""
+    """One JSON object per line."""
     for detection in detections:
         yield json.dumps(detection_row(detection), separators=(",", ":")) + "\n"
 

@@ -82,7 +82,7 @@ class JsonAsWritten(models.JSONField):
 
 
 class Outbox(models.Model):
-    """What browsers are to be sent, numbered without gaps for each feed in the order of the commits.
+    """The changes for browsers, numbered without gaps for each feed in the order of the commits.
 
     `payload` is `{"detections": [...], "alerts": [...]}` as ARCHITECTURE.md, WebSocket, describes them.
     """

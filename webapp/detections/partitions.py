@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 SPAN = 7 * 86_400_000
 FIRST, LAST = -1_100, 7_800
-"""Spans of a partition of their own: years 1948 to 2119 on a feed in milliseconds. The functions in the database know all three numbers."""
+"""Spans with separate partitions: years 1948 to 2119 on a feed in milliseconds. The functions in the database contain all three numbers."""
 
 
 def span_of(start: int) -> int:
@@ -22,7 +22,7 @@ def span_of(start: int) -> int:
 
 
 def partitions_ensure(spans: Iterable[int]) -> None:
-    """Makes the missing partitions in a transaction of their own. Safe to call from several processes at once.
+    """Creates missing partitions in separate transactions. Safe to call from several processes at once.
 
     Existing partitions are looked up each time: another process may have dropped one with its last rows.
     """

@@ -1,4 +1,4 @@
-"""The end of a feed, with everything that is stored about it."""
+"""The removal of a feed, with everything stored about it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _check_unwatched(feed: Feed, user: User) -> None:
 
 
 def _thin_out(feed: Feed) -> None:
-    """What there may be very many of goes first: while the head row is locked the feed's batch waits, and with it the job's other feeds."""
+    """Large tables come first: while the head row is locked the feed's batch waits, and with it the job's other feeds."""
     detections_forget(feed_id=feed.pk)
     while alerts := list(feed.alerts.values_list("pk", flat=True)[:ALERTS_AT_ONCE]):
         with transaction.atomic():
@@ -62,7 +62,7 @@ def _thin_out(feed: Feed) -> None:
 
 
 def _lock(feed: Feed) -> None:
-    """Locks the rows that writers of the feed lock, in their order and before anything is deleted: so neither waits for the other for ever.
+    """Locks the rows that writers of the feed lock, in the same order and before anything is deleted, which prevents deadlocks.
 
     A change of queries locks the feed, then its head; a batch of the job the head; a correction of the clock the head, then the counter.
     The feed's key comes last: writers of rows that refer to it have committed by then, and there are no new ones.

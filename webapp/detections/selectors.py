@@ -117,14 +117,14 @@ def _ended_since(answers: QuerySet[Detection], from_t: int) -> QuerySet[Detectio
 
 
 def detection_row(detection: Detection, left_at: int | None = None) -> dict[str, Any]:
-    """A stored answer as it leaves. `left_at`: when the job left its version, if not known from `with_ends`."""
+    """A stored answer in its serialised form. `left_at`: when the job stopped running its version, if not known from `with_ends`."""
     left_at = getattr(detection, "left_at", left_at)
     row = answer_row(detection, weight=detection.weight, backfill=detection.backfill, detected_at=detection.detected_at, left_at=left_at)
     return {**row, "evidence": detection.evidence}
 
 
 def detections_recent(*, feed_id: int, query_ids: Sequence[int] | None, from_t: int | None = None, limit: int) -> list[dict[str, Any]]:
-    """What a page starts with: the newest answers of these queries that touch the time after `from_t`, oldest first."""
+    """The initial state of a page: the newest answers of these queries that touch the time after `from_t`, oldest first."""
     found = detection_list(feed_id=feed_id, query_ids=query_ids, from_t=from_t)[:limit]
     return [detection_row(detection) for detection in reversed(found)]
 

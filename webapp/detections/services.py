@@ -96,7 +96,7 @@ def _oldest_kept(head: FeedHead) -> int | None:
 
 
 def detections_held(*, feed_id: int) -> int:
-    """How many answers of a feed are stored."""
+    """The number of stored answers of a feed."""
     return Detection.objects.filter(feed=feed_id).count()
 
 

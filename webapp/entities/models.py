@@ -31,7 +31,7 @@ class Record(models.Model):
 
 
 class Note(models.Model):
-    """What someone wrote about an entity; everybody who sees the feed reads it."""
+    """A note about an entity; everybody who sees the feed can read it."""
 
     feed = models.ForeignKey(Feed, models.CASCADE, related_name="notes")
     entity = models.CharField(max_length=ENTITY_LENGTH)

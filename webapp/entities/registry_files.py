@@ -20,7 +20,7 @@ TEXT_LENGTH = 500
 COLUMNS = 200
 """Of a table, and different attributes of all entities of a file: the registry goes out as a table again."""
 FAULTS = 20
-"""At most so many faulty rows are named; the file is refused anyway."""
+"""At most this many faulty rows are named; the file is refused anyway."""
 
 
 @dataclass(frozen=True)

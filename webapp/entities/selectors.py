@@ -21,7 +21,7 @@ from webapp.feeds.recent import DEFAULT_SPAN, FIRST_T, accepted, log_of
 
 COLUMNS = ["event", "entity", "t", "x", "y", "clock"]
 ACTIVITY_ROWS = 1_000_000
-"""The activity of a region is counted in at most so many of the newest rows."""
+"""The activity of a region is counted in at most this many of the newest rows."""
 VISITED_REGIONS = 1_000
 VISITS = 500
 INSIDE = 500

@@ -20,7 +20,7 @@ from webapp.feeds.models import Feed
 from webapp.feeds.recent import accepted, log_of
 
 WATCHES = 50
-"""Of one person."""
+"""The limit per person."""
 
 
 def record_put(*, feed: Feed, entity: str, name: str, attributes: Mapping[str, str]) -> Record | None:
@@ -58,7 +58,7 @@ def note_add(*, feed: Feed, entity: str, author: User, text: str) -> Note:
 
 
 def note_remove(*, note: Note, user: User) -> None:
-    """Removes one's own note; an administrator anybody's."""
+    """Removes the user's own note; an administrator can remove any."""
     if note.author_id != user.pk and not user.is_superuser:
         raise PermissionDenied(Message("Only its author removes a note."))
     with transaction.atomic():

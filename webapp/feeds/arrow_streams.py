@@ -1,4 +1,4 @@
-"""Arrow streams from outside: how much a stream would unpack to is counted from its messages before anything is unpacked.
+"""Arrow streams from outside: the decompressed size is computed from a stream's messages before anything is decompressed.
 
 A few bytes of Arrow can stand for any number of rows: columns without values, compressed buffers, dictionaries, runs and views whose many
 rows share one text. The counts stand in the messages' metadata, which is a flatbuffer of fixed layout (Message.fbs of the Arrow format).
@@ -32,7 +32,7 @@ class StreamTooLarge(ValueError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a stream may unpack to: rows, values (of all columns, null or not) and bytes."""
+    """The limits of a decompressed stream: rows, values (of all columns, null or not) and bytes."""
 
     rows: int
     values: int
@@ -101,7 +101,7 @@ def _messages(body: bytes) -> Iterator[pa.Message]:
 
 
 def _unpacked(batch: _Table, body: memoryview) -> int:
-    """Bytes that the batch's compressed buffers unpack to: each begins with that number (-1: it is not compressed)."""
+    """The decompressed size of the batch's buffers: each begins with that number (-1: it is not compressed)."""
     if batch.table(3) is None:
         return 0
     total = 0
@@ -205,7 +205,7 @@ class _Table:
         return cls(buffer, struct.unpack_from("<I", buffer, 0)[0])
 
     def _field(self, place: int) -> int | None:
-        """Where the field's value stands; null when it has its default."""
+        """The position of the field's value; null if it has its default."""
         vtable = self.at - struct.unpack_from("<i", self.buffer, self.at)[0]
         if vtable < 0:
             raise struct.error("a table's layout lies outside the message")

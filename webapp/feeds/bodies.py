@@ -1,4 +1,4 @@
-"""What a request brings: NDJSON, CSV or an Arrow stream, plain or gzipped, within its limits, read to checked rows and dead letters.
+"""The body of a request: NDJSON, CSV or an Arrow stream, plain or gzipped, within its limits, read to checked rows and dead letters.
 
 Texts are read as files are (`engine/sources/file_rows.py`): a malformed line is a dead letter and the others go on; a body that cannot be
 read as a whole raises Unreadable.
@@ -32,16 +32,16 @@ BODY_BYTES = 5_000_000
 INFLATED_BYTES = 25_000_000
 """The largest body after decompression, in bytes."""
 BODY_ROWS = 100_000
-"""A body may have so many rows: one that holds almost nothing costs a few bytes to send, but half a kilobyte as a dead letter."""
+"""The maximum number of rows of a body: an almost empty row costs a few bytes to send, but half a kilobyte as a dead letter."""
 BODY_VALUES = 1_000_000
-"""And so many values: commas, lines and brackets of a text, cells of an Arrow stream. A value of a byte takes up to 200 as an object."""
+"""The maximum number of values: commas, lines and brackets of a text, cells of an Arrow stream. A value of a byte takes up to 200 as an object."""
 GZIP_MEMBERS = 100
 SEPARATORS = {",": Message("commas"), ";": Message("semicolons"), "\t": Message("tabs"), "|": Message("bars")}
 SHOWN_COLUMNS, SHOWN_CHARACTERS = 20, 200
 
 
 class TooLarge(ValueError):
-    """The body, or what it unpacks to, is larger than ingest takes at once."""
+    """The body, or its decompressed size, exceeds a limit of ingest."""
 
 
 class Unsupported(ValueError):

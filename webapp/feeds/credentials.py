@@ -14,7 +14,7 @@ def token_path(name: str) -> Path:
 
 
 def token_keep(name: str, text: str) -> Path:
-    """Writes the token so that no moment shows it to others; where it is."""
+    """Writes the token without ever exposing it to others; returns its path."""
     path = token_path(name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
@@ -33,7 +33,7 @@ def token_kept(name: str) -> str | None:
 
 
 def server_url() -> str:
-    """Where programs of this machine reach the web server: on its port, or by its name where it is served by TLS alone."""
+    """The address of the web server for programs on this machine: its port, or its name if it is served only by TLS."""
     if settings.SECURE_SSL_REDIRECT:
         return f"https://{settings.ALLOWED_HOSTS[0].removeprefix('.')}"
     return f"http://127.0.0.1:{os.environ.get('VEDETTE_PORT', '8000')}"

@@ -1,4 +1,4 @@
-"""Feeds whose log cannot be read: set aside with the reason, and repaired. All other feeds go on."""
+"""Feeds whose log cannot be read: stopped with the reason, and repaired. All other feeds continue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from webapp.feeds.models import Feed, IngestCounter, LogDamage
 
 
 def feed_set_aside(*, feed: Feed, damage: LogDamaged) -> None:
-    """Records why the feed cannot go on, once."""
+    """Records why the feed cannot continue, once."""
     file = "" if damage.file is None else f"{damage.file.parent.name}/{damage.file.name}"
     with transaction.atomic():
         found, is_new = LogDamage.objects.get_or_create(feed=feed, defaults={"file": file, "reason": damage.reason})
@@ -33,7 +33,7 @@ def feeds_set_aside() -> set[int]:
 
 @contextmanager
 def damage_isolated(feed: Feed) -> Iterator[None]:
-    """A damaged log sets this feed aside and leaves the others running."""
+    """A damaged log stops this feed and leaves the others running."""
     try:
         yield
     except LogDamaged as damage:

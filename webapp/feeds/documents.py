@@ -1,4 +1,4 @@
-"""Feeds and regions as someone wrote them, checked by the engine's own rules."""
+"""Feeds and regions from outside, checked by the engine's rules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_schema(document: Mapping[str, Any]) -> tuple[EngineFeed | None, list[Fa
 
 
 def feed_faults(feed: Feed) -> list[Fault]:
-    """What is wrong with a feed beyond what its fields check by themselves."""
+    """The faults of a feed beyond those of its single fields."""
     return read_schema({name: getattr(feed, name) for name in (*KEYS, "view", "plan_bounds")})[1]
 
 

@@ -1,4 +1,4 @@
-"""Regions from and to files. They are read in a process of their own (`region_files.py`); what is written is ours."""
+"""Regions from and to files. Files are read in a separate process (`region_files.py`); written files are our own."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def read_features(data: bytes, *, name_field: str | None = None) -> list[Feature
 
 @dataclass(frozen=True)
 class Exported:
-    """A stored region on its way out."""
+    """A stored region to be written."""
 
     name: str
     document: Any

@@ -1,4 +1,4 @@
-"""Files that someone drops into `var/inbox/<feed>/`: each row of each file once, whenever this process dies.
+"""Files in `var/inbox/<feed>/`: each row of each file once, whenever this process dies.
 
 Files are to be renamed into the folder when they are complete. One that someone still has open for writing, or that has just
 changed, is left alone; so are hidden ones and `*.part`, `*.tmp`. When all of a file is in the log it is moved to `done/`; one that cannot be read
@@ -120,7 +120,7 @@ def file_identity(path: Path) -> str:
 
 
 def move(path: Path, where: str, identity: str) -> None:
-    """Into the folder `where` beside it; a file of the same name there is not overwritten."""
+    """Moves it into the folder `where` beside it; a file of the same name there is not overwritten."""
     folder = path.parent / where
     folder.mkdir(exist_ok=True)
     target = folder / path.name

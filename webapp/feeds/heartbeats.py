@@ -47,7 +47,7 @@ class Heartbeats:
             return False
         row = pa.Table.from_pylist([{EVENT: HEARTBEAT, ENTITY: HEARTBEAT, TIME: t}], schema=row_schema(feed.engine_feed()))
         appended = log.append(row, note={"source": "heartbeat"})
-        # Rows may have come between the look and the append: only an undisturbed silence goes on.
+        # Rows may have arrived between the look and the append: only an undisturbed silence continues.
         if appended.first_seq == next_seq:
             silence.next_seq, silence.since_ms, silence.sent = appended.last_seq + 1, now_ms, silence.sent + 1
         return True

@@ -16,17 +16,17 @@ from webapp.feeds.models import Feed
 from webapp.feeds.recent import acceptance, accepted, log_of
 
 GONE_PERIODS = 48
-"""After so many usual reporting periods without a report an entity has faded from the map, as in the front end (data/silence.ts)."""
+"""After this many usual intervals without a report an entity has faded from the map, as in the front end (data/silence.ts)."""
 BEFORE_ROWS = 200_000
 """Rows before the span in which earlier samples are looked for of what is on the map at its beginning."""
 BEFORE_STEP = 65_536
-"""At least so many are always read: they show how often entities report, and give more than one position of those that report rarely."""
+"""At least this many are always read: they show how often entities report, and give more than one position of those that report rarely."""
 BEFORE_SAMPLES = 4
-"""At most so many samples per entity before the span: where it was, its course, and how often it reports."""
+"""At most this many samples per entity before the span: its position, its course, and how often it reports."""
 SPAN_ROWS = 2_000_000
 """A span with more rows is answered only as far as these reach."""
 READS = Places()
-"""A span may hold hundreds of megabytes: at most so many are read at once. Raises Busy."""
+"""A span may have hundreds of megabytes: at most this many are read at once. Raises Busy."""
 COLUMNS = ["event", "entity", "t", "x", "y", "clock"]
 NO_REPORTS = pa.schema([("entity", pa.string()), ("t", pa.int64()), ("x", pa.float64()), ("y", pa.float64())]).empty_table()
 

@@ -31,9 +31,9 @@ from webapp.feeds.models import DeadLetter, Feed, IngestCounter, IngestReceipt
 from webapp.feeds.offsets import connector_reached
 
 SHOWN = 10
-"""At most so many dead letters are shown in the response."""
+"""At most this many dead letters are shown in the response."""
 KEPT = 1_000
-"""At most so many dead letters of one request are stored one by one; the rest are counted in one more for each reason."""
+"""At most this many dead letters of one request are stored one by one; the rest are counted in one more for each reason."""
 DETAIL_CHARACTERS, ROW_CHARACTERS = 500, 2_000
 
 

@@ -35,7 +35,7 @@ CHUNK_S = 0.25
 
 
 class Lost(RuntimeError):
-    """Of a whole chunk no row was accepted: going on would lose the rest in the same way. The run can be resumed."""
+    """No row of a whole chunk was accepted: continuing would lose the rest in the same way. The run can be resumed."""
 
 
 @dataclass(frozen=True)

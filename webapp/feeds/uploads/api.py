@@ -32,7 +32,7 @@ from webapp.feeds.uploads.inspection import inspect
 TUS = {"Tus-Resumable": "1.0.0"}
 OFFERED = {**TUS, "Tus-Version": "1.0.0", "Tus-Extension": "creation,termination", "Tus-Max-Size": str(store.GREATEST_BYTES)}
 PART_BYTES = 16_000_000
-"""At most so many bytes of a file per request."""
+"""The maximum size of a part of a file per request, in bytes."""
 TUS_VERSION = OpenApiParameter("Tus-Resumable", str, OpenApiParameter.HEADER, required=True, enum=["1.0.0"])
 
 

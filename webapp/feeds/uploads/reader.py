@@ -25,7 +25,7 @@ from engine.sources.guessing.samples import described
 from engine.sources.reading import Reading, read_rows, reading_of
 
 KEPT = 1_000
-"""At most so many faulty rows of a piece are listed one by one; the others are counted."""
+"""At most this many faulty rows of a piece are listed one by one; the others are counted."""
 SHOWN = 2_000
 
 

@@ -34,7 +34,7 @@ class NoCommonWords:
     """Refuses passwords that are a word which everybody here knows (the product, the site, what the operator names) and little else."""
 
     OTHERS = 8
-    """With so many more characters than the word a password is accepted."""
+    """With this many more characters than the word a password is accepted."""
 
     def validate(self, password: str, user: Any = None) -> None:
         plain = password.casefold()

@@ -42,7 +42,7 @@ RETRY_AFTER = [timedelta(seconds=s) for s in (5, 30, 300, 1_800, 7_200, 28_800, 
 OLD_SECRET_LIVES = timedelta(hours=24)
 MOST_BROWSERS = 10
 AWAY_AFTER = 3
-"""After so many failures in a row the receiver was unreachable. Fewer may mean that it rejects one message."""
+"""After this many failures in a row the receiver counts as unreachable. Fewer may mean that it rejects one message."""
 BROKEN_AFTER = 5
 """Failures in a row after which a channel is sent one message at a time, until one arrives."""
 

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 AT_ONCE = 4
-"""So many requests of a kind are worked on at once by each process that asks."""
+"""How many requests of a kind each process handles concurrently."""
 OF_ONE_USER = 2
-"""So many of them for one user."""
+"""How many of them may be of one user."""
 WAIT_S = 10.0
-"""Others wait so long for one of these to be done."""
+"""How long others wait for one of these to end."""
 Asker = Callable[[], Hashable | None]
 
 

@@ -34,7 +34,7 @@ RECHECK_SECONDS = 60.0
 RETRY_SECONDS = 1.0
 """When the database did not answer, permissions are read again after this long."""
 CLOSING_SECONDS = 0.5
-"""A server that ends gives the closing frame of a socket so long to leave."""
+"""How long a stopping server waits for the closing frame of a socket to be sent."""
 SPREAD_SECONDS = 0.3
 """When all sockets have to check permissions, they spread over this."""
 BURST, PER_SECOND = 200, 20.0

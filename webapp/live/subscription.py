@@ -45,7 +45,7 @@ class Subscription:
         return [chunk for chunk in chunks if chunk["seq"] > self.last_sent]
 
     def follows(self, chunks: Sequence[Chunk]) -> bool:
-        """Whether `chunks` go on without a gap where the reader is."""
+        """Whether `chunks` continue without a gap after the reader's last number."""
         numbers = [chunk["seq"] for chunk in chunks]
         return numbers == list(range(self.last_sent + 1, self.last_sent + 1 + len(numbers)))
 

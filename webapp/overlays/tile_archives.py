@@ -19,7 +19,7 @@ PICTURES = {TileType.PNG: "image/png", TileType.JPEG: "image/jpeg", TileType.WEB
 VECTORS = "application/vnd.mapbox-vector-tile"
 UNPACKED = (Compression.NONE, Compression.UNKNOWN)
 METADATA_BYTES, VECTOR_LAYERS, LONGEST_ATTRIBUTION = 4_000_000, 500, 1_000
-"""At most so much is read of what an archive says about itself."""
+"""The maximum size of an archive's metadata that is read."""
 GZIP_WINDOW = 31
 
 

@@ -127,7 +127,7 @@ class ProcessManager:
         self._spawn(entry)
 
     def run(self, name: str, command: Sequence[str], *, timeout: float = 300.0) -> None:
-        """Runs `command` to its end while the others go on. Raises StartError with its last lines when it fails or takes longer."""
+        """Runs `command` to its end while the others continue. Raises StartError with its last lines when it fails or takes longer."""
         self.start(Process(name, tuple(command), restart="never"))
         entry = self._entries[name]
         deadline = time.monotonic() + timeout
@@ -288,7 +288,7 @@ class ProcessManager:
         self._end_adopted()
 
     def stop(self, name: str) -> None:
-        """Stops one process and forgets it; the others go on."""
+        """Stops one process and forgets it; the others continue."""
         self._end(self._entries[name])
         self._entries.pop(name)
 

@@ -27,7 +27,7 @@ from webapp.feeds.models import Feed
 from webapp.queries.models import Query, QueryStop, QueryVersion
 
 SUGGESTED = 500
-"""At most so many names are searched for a suggestion."""
+"""At most this many names are searched for a suggestion."""
 CANDIDATE = ""
 """The key of a query that has no id yet."""
 

@@ -30,7 +30,7 @@ def dependents_follow(*, changed: Sequence[int], feed_version: int, user: User |
 
 
 def follow_sharing(*, query: Query, feed_version: int, user: User) -> None:
-    """The sharing of the query changed: queries that derive from it stop, or go on. To be called like `dependents_follow`."""
+    """The sharing of the query changed: queries that derive from it stop, or continue. To be called like `dependents_follow`."""
     blind = [pk for found in out_of_sight([query.pk]).values() for pk in found]
     waiting = [one.pk for one in query.derived_by.filter(deleted_at=None, enabled=True).prefetch_related("stops") if one.stopped is not None]
     versions_renew([*blind, *waiting], feed_version, user)

@@ -75,7 +75,7 @@ class Query(Owned):
 
     @property
     def stopped(self) -> QueryStop | None:
-        """Why the job goes on without the present version; null while it does not."""
+        """Why the job runs without the current version; null if it runs it."""
         return next((stop for stop in self.stops.all() if self.enabled and stop.version == self.version), None)
 
 

@@ -13,7 +13,7 @@ from webapp.queries.caged import SECONDS, answer_of
 from webapp.queries.progress import accepted_rows
 
 STEPS = 5_000
-"""At most so many steps are shown, the newest."""
+"""At most this many steps are shown, the newest."""
 LEAST_BEFORE = 600_000
 """In the feed's unit: reports are read at least from this long before the stretch, to know who was inside at its beginning."""
 

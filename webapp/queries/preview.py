@@ -18,7 +18,7 @@ from webapp.queries.caged import ROWS, SECONDS, answer_of
 STEP_ROWS = 65_536
 """Rows evaluated at a time, as by a job."""
 ANSWERS = 1_000
-"""At most so many are shown, the newest."""
+"""At most this many are shown, the newest."""
 ANSWERS_FOUND = 250_000
 """More are not looked for: as many as a job stores at a time."""
 

@@ -31,7 +31,7 @@ from webapp.supervisor import sink
 from webapp.supervisor.store import FeedStore
 
 LETTERS = 1_000
-"""At most so many of the rows that leave the log are stored one by one; the others are counted."""
+"""At most this many of the rows that are removed from the log are stored one by one; the others are counted."""
 COUNTED = ("processed", "duplicates", "late")
 
 

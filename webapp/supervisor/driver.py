@@ -59,7 +59,7 @@ DONE, FAILED, FENCED = 0, 1, 3
 
 
 class JobFailed(RuntimeError):
-    """Why the job cannot go on, for its users."""
+    """Why the job cannot continue, for its users."""
 
 
 class FeedRun:

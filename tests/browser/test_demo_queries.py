@@ -30,7 +30,7 @@ WITHOUT_ANSWER = {"Garage 01: calls", "Bank tour", "Stand A: crowd", "Varne bank
 """Queries of which nothing is true in these minutes among those who are there: they have nothing to explain."""
 LAST_CARS = "car-1900"
 PLAYED = 2
-"""Of each kind of happening so many are played, with all who take part."""
+"""This many happenings of each kind are played, with all their entities."""
 
 
 def test_every_form_of_demo_query_goes_through_its_editor(site: Site) -> None:

@@ -58,7 +58,7 @@ GROWTH_BYTES = 600_000_000
 
 @pytest.mark.spark
 def test_an_unbounded_query_is_stopped_and_its_page_shows_the_reason(site: Site) -> None:
-    """The real job: it goes on with all other queries, without having become large."""
+    """The real job: it continues with all other queries, without having become large."""
     world = site.world
     world.append(10)
     job = world.start_job()

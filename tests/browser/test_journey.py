@@ -117,7 +117,7 @@ def _shown(site: Site) -> int:
 
 
 def _reconnect(site: Site) -> None:
-    """The server dies, answers go on being found, the server comes back: the page ends up with what a fresh page shows."""
+    """The server dies, further answers are found, the server restarts: the page ends up in the state of a fresh page."""
     world, page = site.world, site.page
     page.goto(site.address + "/?feed=yard")
     page.locator(".state-live, .state-behind").wait_for()

@@ -35,7 +35,7 @@ QUERY = "Pursuits and meetings at sea"
 PIXEL = 360 / 2**17
 """Degrees that one pixel of the map shows at the zoom of the story."""
 SHARE = 5
-"""One of so many vessels sails: a map with traffic, and few rows."""
+"""One in this many vessels sails: a map with traffic, and few rows."""
 
 
 class Recorder:

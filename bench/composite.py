@@ -178,7 +178,7 @@ def spark_rows(size: Size) -> Iterator[Row]:
 
 
 def _streamed(queries: Sequence[RegisteredQuery], placement: str, rate: int, seconds: int) -> Memory:
-    """So many seconds of events through a job: one segment of the log a second, five a batch, as a job takes them that has fallen a little behind."""
+    """This many seconds of events through a job: one segment of the log a second, five a batch, as for a job that is slightly behind."""
     from bench.spark_overhead import run, shared_session
     from engine.runtime.executors import ExecutorsProcessor
     from engine.runtime.processor import FeedProcessor

@@ -119,7 +119,7 @@ class World:
         self.count += count
 
     def copy(self, count: int) -> None:
-        """So many more like the first, of all severities, a millisecond apart."""
+        """This many more like the first, of all severities, a millisecond apart."""
         from django.db import connection
 
         from webapp.alerts.models import Alert
@@ -222,7 +222,7 @@ def _busiest(browser: Any) -> dict[str, float]:
 
 
 def _while(given: argparse.Namespace, world: World, page: Any, *, is_at_rest: bool) -> dict[str, float]:
-    """Half of the time: so many alerts a second."""
+    """Half of the time with this many alerts a second."""
     page.evaluate("window.tasks.length = 0")
     row = page.locator("tr[data-alert]").nth(3).bounding_box()
     x, y = (row["x"] + 300, row["y"] + row["height"] / 2) if is_at_rest else (3, 3)

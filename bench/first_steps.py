@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TIMEOUT_MS = 120_000
 WIDTH, HEIGHT = 1280, 800
 INNER = 0.5
-"""The rectangle is so much of the map's width and height."""
+"""The rectangle covers this share of the map's width and height."""
 LONGEST_S = 180.0
 
 

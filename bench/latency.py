@@ -136,7 +136,7 @@ async def frames(client: Client, feed: str, query: int, found: dict[int, float],
 
 @contextmanager
 def pages(client: Client, feed: str, count: int, accounts: list[str]) -> Iterator[None]:
-    """So many pages that are open on the feed, each account with as many."""
+    """This many pages that are open on the feed, divided evenly among the accounts."""
     queries = [row["id"] for row in client.call("GET", f"queries/?feed={feed}&page_size=500")["results"]]
     sessions = [_session(client.url, account) for account in accounts] or [_cookies(client)]
     cookies = [sessions[page % len(sessions)] for page in range(count)]

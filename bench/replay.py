@@ -42,9 +42,9 @@ REGIONS_A_POST = 2_500
 QUERIES_A_POST = 1_000
 TIMEOUT_S = 1800
 ALIKE = 50
-"""Of very many queries the oracle takes every one of so many, and of the entities."""
+"""The oracle checks one in this many of very many queries, and of the entities."""
 EXPORT_ROWS = 100_000
-"""At most so many detections come in one file."""
+"""A file has at most this many detections."""
 
 
 def create(client: Client, recording: Recording, documents: Sequence[Document], bulk: bool) -> dict[str, int]:

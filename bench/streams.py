@@ -34,7 +34,7 @@ from tests.engine.sources.live.brokers import broker
 
 NOW, FIRST = 1_767_348_000_000, 200_000_000
 MERGED_S = 12
-"""A sentence is said again after so long: beyond the time within which that would be the same message, from another receiver."""
+"""A sentence is repeated after this time: beyond the time within which it would count as the same message from another receiver."""
 TICK_S, TIMEOUT_S = 0.01, 600.0
 THINGS = 500
 

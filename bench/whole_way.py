@@ -42,9 +42,9 @@ from tests.recordings.sources import RECORDINGS, Recording
 
 ROWS_A_REQUEST = 30_000
 QUIET_S = 2.0
-"""The page has all answers when none has come for so long after the closing one."""
+"""The page has all answers if none has arrived for this long after the closing one."""
 REST_S = 10.0
-"""So long the system is watched before anything is sent: what it spends whether rows come or not."""
+"""How long the system is observed before anything is sent: its processor time without rows."""
 CLOSING = "closing"
 """The entity of the last rows: its step into the first query's region is answered in the last batch."""
 
@@ -162,7 +162,7 @@ class Load:
 
 
 def load(data: Path, senders: int, queries: int) -> Load:
-    """Beijing's taxis for so many senders."""
+    """Beijing's taxis for this many senders."""
     beijing = RECORDINGS["beijing"]
     documents = few(beijing, data, queries)
     rows = pq.read_table(beijing.path(data), columns=list(beijing.columns.values())).rename_columns(list(beijing.columns))

@@ -12,7 +12,7 @@ NOT_FOUND = 404
 
 
 class Vedette:
-    """A server. `retry_for`: for so many seconds what may be repeated is repeated; `timeout`: so long one answer may take.
+    """A server. `retry_for`: for how many seconds repeatable requests are repeated; `timeout`: the limit for one response.
 
     Tokens are made on the page Account: the scope ingest sends rows, read reads answers.
     """

@@ -56,8 +56,8 @@ class Family:
 
     def notices_of(self, document: Mapping[str, Any]) -> list[str]:
         """What of a checked specification changes no answer, in sentences."""
-        said = getattr(self._specification(), "notices_of", None)
-        return [] if said is None else list(said(document))
+        notices = getattr(self._specification(), "notices_of", None)
+        return [] if notices is None else list(notices(document))
 
     def _specification(self) -> Any:
         return import_module(f"{self.package}.specification")

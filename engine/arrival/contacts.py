@@ -65,10 +65,10 @@ def _contacts(region: Region, lines: Moves) -> tuple[Bools, Int64s]:
         at = lines.t1.copy()
         at[touched] = lines.t0[touched] + np.rint(fraction[touched] * (lines.t1 - lines.t0)[touched]).astype(np.int64)
         return touched, at
-    said, fraction, error = _polygon_fractions(region, lines) if isinstance(region, PolygonRegion) else _circle_fractions(region, lines)
+    certainty, fraction, error = _polygon_fractions(region, lines) if isinstance(region, PolygonRegion) else _circle_fractions(region, lines)
     at, open_ = rounded(lines, fraction, error)
-    touched = said == SURE
-    for i in np.flatnonzero((said == OPEN) | (touched & open_)).tolist():
+    touched = certainty == SURE
+    for i in np.flatnonzero((certainty == OPEN) | (touched & open_)).tolist():
         time = _exact_time(region, lines, i)
         touched[i] = time is not None
         at[i] = time if time is not None else at[i]
@@ -136,10 +136,10 @@ def _circle_fractions(region: Region, lines: Moves) -> tuple[npt.NDArray[np.int8
     with np.errstate(invalid="ignore", divide="ignore"):
         fraction = (along - root) / square
         error = (1e-13 * np.abs(d * u).sum(axis=1) + doubt / root) / square
-    said = np.full(len(d), OPEN, np.int8)
-    said[(rest > doubt) & (fraction > _NEAR) & (fraction < 1 - _NEAR)] = SURE
-    said[(square == 0) | (rest < -doubt) | (fraction > 1 + _NEAR) | ((rest > doubt) & (fraction < -_NEAR))] = NONE
-    return said, np.nan_to_num(fraction), np.nan_to_num(error)
+    certainty = np.full(len(d), OPEN, np.int8)
+    certainty[(rest > doubt) & (fraction > _NEAR) & (fraction < 1 - _NEAR)] = SURE
+    certainty[(square == 0) | (rest < -doubt) | (fraction > 1 + _NEAR) | ((rest > doubt) & (fraction < -_NEAR))] = NONE
+    return certainty, np.nan_to_num(fraction), np.nan_to_num(error)
 
 
 def _geodesic_fractions(circle: CircleRegion, lines: Moves) -> Floats:

@@ -48,7 +48,7 @@ class Inside:
     begun: bool = False
 
     @classmethod
-    def nobody(cls) -> Inside:
+    def empty(cls) -> Inside:
         return cls(_last(0))
 
     def reserve(self, entities: int) -> None:
@@ -76,7 +76,7 @@ class InsideStage(Stage[OccupancyIndex, InsideState]):
     """The keyed stage: an entity's tuples in; changes of the count out."""
 
     def initial(self, index: OccupancyIndex) -> InsideState:
-        return InsideState([Inside.nobody() for _ in index.queries])
+        return InsideState([Inside.empty() for _ in index.queries])
 
     def step(self, index: OccupancyIndex, state: InsideState, batch: Batch, watermark: int) -> Output[InsideState]:
         tests: dict[Any, npt.NDArray[np.bool_]] = {}
@@ -98,7 +98,7 @@ class InsideStage(Stage[OccupancyIndex, InsideState]):
 
     def migrate(self, index: OccupancyIndex, parts: Sequence[tuple[OccupancyIndex, InsideState]]) -> InsideState:
         known = states_by_query((old.queries, state.queries) for old, state in parts)
-        queries = [known.get(query.key) or Inside.nobody() for query in index.queries]
+        queries = [known.get(query.key) or Inside.empty() for query in index.queries]
         return InsideState(queries, sum(state.tuples for _, state in parts))
 
     def dump(self, index: OccupancyIndex, state: InsideState) -> bytes:

@@ -51,12 +51,12 @@ def situation(page: Page, session: CDPSession, name: str, seconds: float, act: C
         f"{name}: frames p50 {statistics.median(found['gaps']):.1f} ms, p95 {percentile(found['gaps'], 0.95):.1f} ms; main thread {spent / took:.0%} of a processor"
     )
     for layer, values in found["draws"].items():
-        told = (
+        line = (
             f"{len(values):4d} drawings, least {min(values):.1f}, median {statistics.median(values):.1f}, p95 {percentile(values, 0.95):.1f} ms"
             if values
             else "not drawn"
         )
-        print(f"    {layer:9s} {told}", flush=True)
+        print(f"    {layer:9s} {line}", flush=True)
 
 
 def main(address: str, seconds: float) -> None:

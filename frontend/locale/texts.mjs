@@ -176,22 +176,22 @@ const HAS_MESSAGES = /^from engine\.model\.messages import .*\bMessage\b|^class 
 const PYTHON_UNREADABLE = new RegExp(String.raw`(?<!class )\bMessage\((?!\s*(?:${PYTHON_TEXT.source})\s*[,)"'])[^\n]*`, "g");
 
 /** The texts in a list of Python's arguments; literals without a comma between them are one text. */
-export function saidIn(list) {
-  const said = [""];
+export function literalsIn(list) {
+  const literals = [""];
   for (const [, text, comma] of list.matchAll(new RegExp(String.raw`(${PYTHON_TEXT.source})\s*(,?)`, "g"))) {
-    said.push(said.pop() + text.slice(1, -1).replaceAll(/\\(.)/g, (_, sign) => (sign === "n" ? "\n" : sign)));
-    if (comma) said.push("");
+    literals.push(literals.pop() + text.slice(1, -1).replaceAll(/\\(.)/g, (_, sign) => (sign === "n" ? "\n" : sign)));
+    if (comma) literals.push("");
   }
-  return said.filter((text) => text !== "");
+  return literals.filter((text) => text !== "");
 }
 
 /** What Python code says by gettext() and Message(), and its messages that are put together. */
-export function saidByPython(code) {
+export function textsOfPython(code) {
   const texts = [];
   for (const [, name, list] of code.matchAll(PYTHON_MARKS)) {
-    const said = saidIn(list);
-    const context = name.startsWith("p") || name.startsWith("np") ? said.shift() : "";
-    texts.push({ text: said[0], plural: name.startsWith("n") ? said[1] : undefined, context });
+    const literals = literalsIn(list);
+    const context = name.startsWith("p") || name.startsWith("np") ? literals.shift() : "";
+    texts.push({ text: literals[0], plural: name.startsWith("n") ? literals[1] : undefined, context });
   }
   return { texts, unreadable: HAS_MESSAGES.test(code) ? [...code.matchAll(PYTHON_UNREADABLE)].map((match) => match[0]) : [] };
 }
@@ -242,7 +242,7 @@ function ofServer() {
     for (const file of readdirSync(folder, { recursive: true })
       .filter((one) => one.endsWith(".py"))
       .sort()) {
-      const { texts, unreadable } = saidByPython(readFileSync(join(folder, file), "utf8"));
+      const { texts, unreadable } = textsOfPython(readFileSync(join(folder, file), "utf8"));
       const at = folder.endsWith("engine") ? `engine/${file}` : file;
       found.push(...texts.map((one) => ({ ...one, at })));
       for (const text of unreadable)

@@ -36,7 +36,7 @@ def main() -> None:
     given = json.loads(sys.stdin.buffer.read(INPUT_BYTES))
     import apprise
 
-    said = _heard()
+    messages = _captured()
     asset = apprise.AppriseAsset(app_id="Vedette", app_desc="Vedette", app_url="", secure_logging=True)
     sender = apprise.Apprise(asset=asset)
     is_known = sender.add(given["url"])
@@ -45,22 +45,22 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     sys.addaudithook(_Guard(given["networks"], public=given["public"]))
     sent = bool(is_known) and bool(sender.notify(title=given["title"], body=given["body"], body_format=apprise.NotifyFormat.TEXT))
-    problem = "" if sent else " ".join(said[-1:]) or Message("The service did not take the message.")
+    problem = "" if sent else " ".join(messages[-1:]) or Message("The service did not take the message.")
     sys.stdout.write(json.dumps({"sent": sent, "problem": problem[:300]}))
 
 
-def _heard() -> list[str]:
+def _captured() -> list[str]:
     """Apprise's log messages about failures, collected."""
-    said: list[str] = []
+    messages: list[str] = []
 
     class Keeper(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            said.append(record.getMessage())
+            messages.append(record.getMessage())
 
     logger = logging.getLogger("apprise")
     logger.addHandler(Keeper(level=logging.WARNING))
     logger.propagate = False
-    return said
+    return messages
 
 
 class _Guard:

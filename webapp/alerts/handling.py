@@ -85,8 +85,8 @@ def alert_comment(*, alert: Alert, user: User, text: str) -> AlertStep:
 
 def alert_judge(*, alert: Alert, user: User, verdict: str, reason: str = "") -> Feedback:
     """A user's verdict on the answer behind the alert: each user's last one counts."""
-    said = {"verdict": verdict, "reason": reason, "at": timezone.now()}
-    return Feedback.objects.update_or_create(alert=alert, author=user, defaults=said)[0]
+    values = {"verdict": verdict, "reason": reason, "at": timezone.now()}
+    return Feedback.objects.update_or_create(alert=alert, author=user, defaults=values)[0]
 
 
 def _decide(feed_id: int, ids: Sequence[int], decision: Decision) -> list[int]:

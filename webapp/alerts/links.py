@@ -48,5 +48,5 @@ def alerts_of(delivery: Delivery) -> list[Alert]:
 
 def acknowledge(delivery: Delivery) -> list[int]:
     """Acknowledges them; returns the ids of those that were not acknowledged yet."""
-    said = f"By the link in a message to {delivery.channel.recipient or delivery.channel.name}"
-    return alerts_decide(alerts=alerts_of(delivery), decision=Decision(Step.ACKNOWLEDGED, delivery.channel.owner, said))
+    comment = f"By the link in a message to {delivery.channel.recipient or delivery.channel.name}"
+    return alerts_decide(alerts=alerts_of(delivery), decision=Decision(Step.ACKNOWLEDGED, delivery.channel.owner, comment))

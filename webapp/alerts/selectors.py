@@ -25,7 +25,7 @@ def alert_list(*, user: AnyUser, to_handle: bool = False) -> QuerySet[Alert]:
     handled = Query.objects.editable_by(user)
     may_handle = handled.filter(pk=OuterRef("query"))
     # Counted for the rows of one page: a join would group all matching alerts before the first is shown.
-    said = AlertStep.objects.filter(alert=OuterRef("pk")).exclude(text="").order_by().annotate(n=Func(F("pk"), function="COUNT")).values("n")
+    comments = AlertStep.objects.filter(alert=OuterRef("pk")).exclude(text="").order_by().annotate(n=Func(F("pk"), function="COUNT")).values("n")
     # For a page the query of each row is checked: `alerts_seen` compares each row with every query that the user may see.
     seen = Q(query__in=handled.values("pk")) if to_handle else visible(Query, user, prefix="query__")
     return (
@@ -33,7 +33,7 @@ def alert_list(*, user: AnyUser, to_handle: bool = False) -> QuerySet[Alert]:
         .select_related("query", "feed")
         # With joins for the people PostgreSQL took longer to plan the statement (50 ms) than to read the rows.
         .prefetch_related("acknowledged_by", "resolved_by", "assignee")
-        .annotate(editable=Exists(may_handle), comment_count=Coalesce(Subquery(said, output_field=IntegerField()), 0))
+        .annotate(editable=Exists(may_handle), comment_count=Coalesce(Subquery(comments, output_field=IntegerField()), 0))
         .order_by("-id")
     )
 

@@ -22,7 +22,7 @@ from webapp.accounts.permissions import check_may_make
 from webapp.audit.services import record
 from webapp.config.wording import TranslatedField, translated
 from webapp.connectors import services
-from webapp.connectors.words import said
+from webapp.connectors.words import protocol_text
 from webapp.feeds.models import Connector, ConnectorState, Feed
 from webapp.feeds.of_feed import FeedNameField
 
@@ -170,20 +170,20 @@ class ConnectorView(GenericViewSet[Connector]):
 def _described(kind: services.Kind) -> dict[str, Any]:
     return {
         "name": kind.name,
-        "title": said(kind.title),
-        "guarantee": said(kind.guarantee),
+        "title": protocol_text(kind.title),
+        "guarantee": protocol_text(kind.guarantee),
         "direction": "out" if isinstance(kind, SinkKind) else "in",
         "needs_reading": not isinstance(kind, SinkKind) and kind.reading is None,
         "columns": () if isinstance(kind, SinkKind) else kind.columns,
         "fields": [
             {
                 "name": one.name,
-                "label": said(one.label),
+                "label": protocol_text(one.label),
                 "type": one.type,
                 "default": one.default,
                 "required": one.required,
-                "hint": said(one.hint),
-                "choices": [{"value": value, "label": said(label)} for value, label in one.choices],
+                "hint": protocol_text(one.hint),
+                "choices": [{"value": value, "label": protocol_text(label)} for value, label in one.choices],
                 "when": None if one.when is None else {"field": one.when[0], "values": one.when[1]},
             }
             for one in kind.fields

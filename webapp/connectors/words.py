@@ -106,6 +106,6 @@ TEXTS = (
 """For translators: every text of the protocols that come with Vedette."""
 
 
-def said(text: str) -> str:
+def protocol_text(text: str) -> str:
     """A text of a protocol; those of third-party packages may stay English."""
     return gettext(text) if text else ""

@@ -1,6 +1,6 @@
 """Sends a recorded file to a feed again, in the order of the file, at the pace of the recording or as fast as possible.
 
-The receipts tell how many rows were accepted, late and dead.
+The receipts say how many rows were accepted, late and dead.
 
 Each chunk is noted in a file before it is sent, under a key of its own: a player that was killed sends that chunk again under the same
 key and goes on behind it, so every row arrives once.

@@ -168,8 +168,8 @@ def load(server: Mapping[str, Any], source: Path) -> None:
     """The dump into an empty database, of a server that may be older than our pg_restore. Raises BackupError; then nothing of it is there."""
     reads = [program("pg_restore"), "--no-owner", "--no-privileges", "--file=-", str(source)]
     writes = [program("psql"), "--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1"]
-    with tempfile.TemporaryFile() as said, subprocess.Popen(reads, stdout=subprocess.PIPE, stderr=said) as reading:
-        with subprocess.Popen(writes, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said, env=environment(server)) as writing:
+    with tempfile.TemporaryFile() as errors, subprocess.Popen(reads, stdout=subprocess.PIPE, stderr=errors) as reading:
+        with subprocess.Popen(writes, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, env=environment(server)) as writing:
             assert reading.stdout is not None and writing.stdin is not None
             try:
                 _copy_script(reading.stdout, writing.stdin)
@@ -180,8 +180,8 @@ def load(server: Mapping[str, Any], source: Path) -> None:
             except BrokenPipeError:
                 reading.kill()
         if reading.returncode != 0 or writing.returncode != 0:
-            said.seek(0)
-            raise BackupError(f"the database was not restored: {said.read().decode(errors='replace')[-2000:]}")
+            errors.seek(0)
+            raise BackupError(f"the database was not restored: {errors.read().decode(errors='replace')[-2000:]}")
 
 
 def _copy_script(script: IO[bytes], target: IO[bytes]) -> None:

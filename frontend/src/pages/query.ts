@@ -336,22 +336,22 @@ class QueryPage {
   private async check(signal: AbortSignal): Promise<void> {
     const answer = await post("queries/check", { feed: this.feed.name, specification: this.checkable() }, checked, signal);
     const kinds = answer.kinds.length > 0 ? answer.kinds : (this.editor?.kinds() ?? []);
-    this.tell(answer);
+    this.showVerdict(answer);
     if (kinds.length > 0 || answer.faults.length === 0) this.alerts.setKinds(kinds);
   }
 
-  private tell({ faults: given, ...said }: Verdict): void {
+  private showVerdict({ faults: given, ...rest }: Verdict): void {
     this.editor?.faults?.(given);
     const faults = given.map((fault) => this.editor?.explained?.(fault) ?? fault);
     const unclaimed = showFaults(this.body, this.isTried ? faults : []);
-    this.verdict.show({ faults, ...said }, this.isTried ? unclaimed : null);
+    this.verdict.show({ faults, ...rest }, this.isTried ? unclaimed : null);
   }
 
   private refused(error: unknown): void {
     this.isTried = true;
     if (error instanceof ApiError && error.faults.length > 0 && error.status === 400) {
       const faults = error.faults.map((fault) => ({ ...fault, pointer: fault.pointer.replace(/^\/(specification|template)/, "") }));
-      this.tell({ faults, sentence: null, notices: [], placement: null });
+      this.showVerdict({ faults, sentence: null, notices: [], placement: null });
       this.body.querySelector(".field-error")?.scrollIntoView({ block: "center", behavior: "smooth" });
     } else {
       fail(error);

@@ -264,7 +264,7 @@ export class AlertDetailView {
 
   /** Was the answer right? Verdicts are stored with it, so that its query can be tuned. */
   private feedback(alert: Alert, detail: AlertDetail): HTMLElement {
-    const said = h(
+    const verdictList = h(
       "ul",
       { class: "small" },
       ...detail.feedback.map((one) =>
@@ -301,7 +301,7 @@ export class AlertDetailView {
       "div",
       { class: "stack" },
       h("h3", { class: "section-title" }, t("Was it right?")),
-      said,
+      verdictList,
       reason,
       h("div", { class: "segmented verdicts", role: "group", "aria-label": t("Was it right?") }, ...buttons),
     );

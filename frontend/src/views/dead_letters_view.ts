@@ -48,7 +48,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
       fail(error);
     }
   };
-  const tell = (text: string, isGood: boolean): void => {
+  const showResult = (text: string, isGood: boolean): void => {
     outcome.hidden = false;
     outcome.className = `notice ${isGood ? "notice-good" : "notice-critical"}`;
     outcome.textContent = text;
@@ -63,11 +63,11 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
         refused > 0 ? t("{refused} refused by the feed's clock", { refused: formatNumber(refused) }) : "",
         left > 0 ? t("{left} left: send again", { left: formatNumber(left) }) : "",
       ].filter((part) => part !== "");
-      tell(`${parts.join(", ")}.${problems[0] === undefined ? "" : ` ${problems[0].detail}.`}`, sent > 0);
+      showResult(`${parts.join(", ")}.${problems[0] === undefined ? "" : ` ${problems[0].detail}.`}`, sent > 0);
       await load();
       return sent > 0;
     } catch (error) {
-      if (error instanceof ApiError && error.faults[0] !== undefined) tell(error.faults[0].message, false);
+      if (error instanceof ApiError && error.faults[0] !== undefined) showResult(error.faults[0].message, false);
       else fail(error);
       return false;
     }

@@ -264,7 +264,7 @@ export class RegionEditorView implements EditorMap {
   private placing(isPlacing: boolean): void {
     this.isPlacing = isPlacing;
     this.element.classList.toggle("placing", isPlacing);
-    this.tell(isPlacing ? "Point" : null);
+    this.showHint(isPlacing ? "Point" : null);
   }
 
   private draw(shape: Shape): void {
@@ -289,10 +289,10 @@ export class RegionEditorView implements EditorMap {
 
   private drawing(shape: Shape | null): void {
     for (const [one, element] of this.buttons) element.setAttribute("aria-pressed", String(one === shape));
-    this.tell(shape);
+    this.showHint(shape);
   }
 
-  private tell(what: Shape | "Point" | null): void {
+  private showHint(what: Shape | "Point" | null): void {
     this.note.hidden = what === null;
     this.note.textContent = what === null ? "" : HINTS[what];
   }

@@ -1,1 +1,1 @@
-"""A family for tests of everything around operators: it tells what it is given, or keeps quiet."""
+"""A family for tests of everything around operators: it reports its input, or nothing."""

@@ -69,7 +69,7 @@ def test_a_batch_that_takes_too_long_to_store_is_split(
     assert Detection.objects.filter(feed_id=feed.pk).count() == 200
     head = FeedHead.objects.get()
     assert (head.last_seq, head.processed) == (399, 400)
-    told = [event.text for event in JobEvent.objects.filter(kind="resumed").order_by("id")]
-    assert told[0].endswith("it goes on with 200 rows at a time.")
-    assert told[1].endswith("it goes on with 100 rows at a time.")
+    texts = [event.text for event in JobEvent.objects.filter(kind="resumed").order_by("id")]
+    assert texts[0].endswith("it goes on with 200 rows at a time.")
+    assert texts[1].endswith("it goes on with 100 rows at a time.")
     assert feed_audit(feed=feed).faults == []

@@ -132,9 +132,9 @@ def line_of(alert: dict[str, Any]) -> str:
         "rule": alert.get("rule"),
         "minutes": alert.get("after_minutes"),
     }
-    said = gettext("%(severity)s: %(query)s, %(who)s (%(kind)s), opened %(opened_at)s") % values
+    line = gettext("%(severity)s: %(query)s, %(who)s (%(kind)s), opened %(opened_at)s") % values
     by = gettext(". Sent by the rule “%(rule)s”") % values if values["rule"] else ""
-    return said + by + (gettext(": nobody acknowledged it within %(minutes)s min") % values if values["minutes"] else "")
+    return line + by + (gettext(": nobody acknowledged it within %(minutes)s min") % values if values["minutes"] else "")
 
 
 def and_more(count: int) -> str:

@@ -287,7 +287,7 @@ class CompositeEditor implements FamilyEditor {
 
   private take(answer: PatternAnswer): void {
     this.answer = answer;
-    this.text.tell(answer.faults.filter(({ pointer }) => pointer.startsWith("/pattern")));
+    this.text.showFaults(answer.faults.filter(({ pointer }) => pointer.startsWith("/pattern")));
     const { root } = this.entries;
     const read = fromTree(answer.tree);
     if (read !== null && (root === null || patternText(read) !== patternText(root))) {

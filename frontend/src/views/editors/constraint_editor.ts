@@ -161,19 +161,19 @@ class ConstraintEditor implements FamilyEditor {
     );
     this.closure = answer;
     if (this.view === "text") {
-      this.text.tell(answer.faults);
+      this.text.showFaults(answer.faults);
       if (answer.document !== null) this.entries = { ...fromDocument(answer.document), others: this.entries.others };
       if (!isTyped) this.showOptions();
     }
     this.drawGraph();
-    this.tell(answer);
+    this.showConflict(answer);
   }
 
   private unknown(error: unknown): void {
     replace(this.note, h("p", { class: "notice notice-high" }, icon("circle-alert"), h("span", {}, reason(error))));
   }
 
-  private tell({ conflict }: Closure): void {
+  private showConflict({ conflict }: Closure): void {
     replace(
       this.note,
       conflict === null

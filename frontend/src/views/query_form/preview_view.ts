@@ -142,7 +142,7 @@ export class PreviewView {
     for (const row of rows) data.put(row);
     const byId = new Map(rows.map((row) => [row.id, row]));
     let chosen: Interval | null = null;
-    const tell = (interval: Interval | null): void =>
+    const showOnMap = (interval: Interval | null): void =>
       this.handlers.onShow(
         interval === null ? rows : interval.detections.flatMap((id) => byId.get(id) ?? []),
         interval === null ? "all" : interval === chosen ? "chosen" : "pointed at",
@@ -151,10 +151,10 @@ export class PreviewView {
     const wrap = h("div", { class: "preview-timeline" });
     replace(this.result, summary, wrap);
     const timeline = new TimelineView(wrap, this.feed.time, this.zone, {
-      onHover: (interval) => tell(interval ?? chosen),
+      onHover: (interval) => showOnMap(interval ?? chosen),
       onSelect: (interval) => {
         timeline.setSelected((chosen = interval));
-        tell(chosen);
+        showOnMap(chosen);
       },
       onRange: () => timeline.setRange(null),
       onPan: (dt) => timeline.setWindow(timeline.t0 + dt, timeline.t1 + dt, answer.to),
@@ -165,7 +165,7 @@ export class PreviewView {
     const pad = (answer.to - answer.from) * 0.02;
     timeline.setRows([data.of(QUERY)], () => t("This query"), null);
     timeline.setWindow(answer.from - pad, answer.to + pad, answer.to);
-    tell(null);
+    showOnMap(null);
   }
 
   private summary(answer: ReturnType<typeof preview>, rows: Detection[]): HTMLElement {

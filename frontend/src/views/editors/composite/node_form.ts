@@ -249,7 +249,7 @@ export class NodeForm {
     const { link, parent, index } = this.row;
     const before = parent?.parts[index - 1];
     const [low, high] = link?.bounds ?? [null, null];
-    const tell = (): void => {
+    const notify = (): void => {
       const [from, to] = [least.value(), most.value()];
       this.handlers.onBounds(from === null && to === null ? null : [from ?? 0, to]);
     };
@@ -260,7 +260,7 @@ export class NodeForm {
         time: this.context.feed.time,
         value: value === 0 ? null : value,
         placeholder: t("any"),
-        onChange: tell,
+        onChange: notify,
       });
     const [least, most] = [field("pattern-least", t("At least"), low), field("pattern-most", t("At most"), high)];
     const title =

@@ -20,8 +20,8 @@ export function spanField({ id, label, time, value, pointer, placeholder, onChan
   const from = fromSigned(value, time);
   const amount = h("input", { class: "input num", id, value: from.amount, placeholder, autocomplete: "off" });
   const unit = unitSelect(amount, { time, unit: from.unit, label, id: `${id}-unit` });
-  const tell = (): void => onChange(toSigned(amount.value, unit.value as SpanUnit));
-  amount.addEventListener("input", tell);
-  unit.addEventListener("change", tell);
+  const notify = (): void => onChange(toSigned(amount.value, unit.value as SpanUnit));
+  amount.addEventListener("input", notify);
+  unit.addEventListener("change", notify);
   return h("div", { class: "field", "data-pointer": pointer }, h("label", { for: id }, label), h("div", { class: "within" }, amount, unit));
 }

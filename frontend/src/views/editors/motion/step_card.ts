@@ -45,7 +45,7 @@ export class StepCard {
       this.head(),
       isActive ? h("div", { class: "step-body", id: `${this.id}-body` }, ...this.fields()) : null,
     );
-    this.tell();
+    this.showSummary();
   }
 
   /** On the map: an active, drawn region has handles; any other has its number in the middle, however small it is. */
@@ -72,7 +72,7 @@ export class StepCard {
     found?.focus();
   }
 
-  private tell(): void {
+  private showSummary(): void {
     const { feed } = this.context;
     replace(this.title, titleWords(this.step, feed));
     replace(this.time, timeWords(this.steps, this.place, feed.time));
@@ -122,7 +122,7 @@ export class StepCard {
 
   private changed(change: Partial<MotionStep>, isOther = false): void {
     Object.assign(this.step, change);
-    this.tell();
+    this.showSummary();
     this.handlers.onChange(isOther);
   }
 
@@ -157,7 +157,7 @@ export class StepCard {
       pointer,
       onChange: (isElsewhere) => {
         this.step.place = region.value();
-        this.tell();
+        this.showSummary();
         this.handlers.onPlace(isElsewhere);
         this.handlers.onChange(false);
       },

@@ -39,10 +39,10 @@ export class PlacedTextView {
 
   show(text: string): void {
     if (this.area.value !== text) this.area.value = text;
-    this.tell([]);
+    this.showFaults([]);
   }
 
-  tell(faults: readonly PlacedFault[]): void {
+  showFaults(faults: readonly PlacedFault[]): void {
     this.number(new Set(faults.map((fault) => fault.line ?? 0)));
     replace(
       this.faults,

@@ -24,7 +24,7 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 NONE, SURE, OPEN = 0, 1, 2
-"""What floating point says of a line: it touches nothing, it touches at a fraction known well enough, it must be looked at exactly."""
+"""The result in floating point for a line: no contact, a contact at a fraction known well enough, or to be decided exactly."""
 
 _BLOCK = 64
 _SAMPLES, _HALVINGS, _LONG = 17, 36, 2.0
@@ -98,7 +98,7 @@ def _polygon_fractions(region: Region, lines: Moves) -> tuple[npt.NDArray[np.int
 
 @njit(cache=True, nogil=True)
 def _least_contacts(edges, boxes, p, q):  # type: ignore[no-untyped-def]
-    """(fraction, error): of each line its least contact with an edge, NaN for none. `boxes` are those of blocks of edges."""
+    """(fraction, error): each line's least contact with an edge, NaN for none. `boxes` are those of blocks of edges."""
     fraction, error = np.full(len(p), np.nan), np.zeros(len(p))
     for i in range(len(p)):
         px, py, qx, qy = p[i, 0], p[i, 1], q[i, 0], q[i, 1]
@@ -172,7 +172,7 @@ def _geodesic(circle: CircleRegion) -> Circle:
 
 
 def _halved(beyond: Callable[[Floats], Floats], outside: Floats, inside: Floats) -> Floats:
-    """Where each line comes in, between a fraction outside and one inside; the latter."""
+    """Where each line enters, between a fraction outside and one inside; returns the latter."""
     for _ in range(_HALVINGS):
         middle = 0.5 * (outside + inside)
         within = beyond(middle) <= 0.0

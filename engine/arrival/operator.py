@@ -39,7 +39,7 @@ class Samples(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """Rows of what an answer shows: the sample `from` which the course is made good, the one it is made `at`, and what is `expected`."""
+    """Rows of an answer's evidence: the sample `from` which the course is made good, the one it is made `at`, and what is `expected`."""
 
     t: Ints  # (n, 3): from, at, expected
     seq: Ints
@@ -76,7 +76,7 @@ class ArrivalIndex:
 
 @dataclass
 class Arriving:
-    """Of one query: the samples that later courses may be made good from, tuples whose time is not over, and by entity code what holds.
+    """State of one query: samples from which later courses may be made good, unexpired tuples, and by entity code what holds.
 
     `sent[e]` was asserted of an entity that is arriving. `work`: lines drawn, lines that touch. `record` as _RECORD.
     """
@@ -197,7 +197,7 @@ def _decided(own: Arriving, new: Samples, watermark: int) -> Samples:
 
 
 def _with_bases(specification: ArrivalSpecification, own: Arriving, new: Samples) -> tuple[Samples, Samples]:
-    """(the samples that the courses of the new ones are made good from: a sample itself where it has none, the new ones); what is kept moves on."""
+    """(the samples from which the courses of the new ones are made good: a sample itself if it has none, the new ones); updates the state."""
     moving = np.zeros(len(own.course.last), np.bool_)
     moving[new.entity] = True
     again = moving[own.kept.entity]

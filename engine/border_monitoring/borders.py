@@ -1,4 +1,4 @@
-"""Where borders of regions lie: nested uniform grids whose cells list the borders that pass through them.
+"""The borders of regions in nested uniform grids, whose cells list the borders that pass through them.
 
 A region can change its answer between two samples only if the straight move between them meets its border, so a move walks the
 cells it touches and looks at the borders listed there; everything else is untouched, whatever the number of regions.
@@ -105,7 +105,7 @@ def row_span(segment, box, columns, row, pad):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _circle_touches(row, circles, geodesic, west, south, east, north):  # type: ignore[no-untyped-def]
-    """Whether the border of a circle may pass through a box. May say yes too often, never no wrongly."""
+    """Whether the border of a circle may pass through a box. May have false positives, never false negatives."""
     if geodesic:
         # Every point of the box is within `reach` of its middle: the box is at most this wide on the widest parallel it holds.
         lat = 0.0 if south < 0.0 < north else min(abs(south), abs(north))

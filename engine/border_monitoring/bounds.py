@@ -129,7 +129,7 @@ def _with_room(entries: npt.NDArray[N]) -> npt.NDArray[N]:
 
 @dataclass
 class Crossed:
-    """What `bound_crossings` writes to: the same memory for every call, because to touch new memory costs as much as the search.
+    """Output buffers of `bound_crossings`: the same memory for every call, because touching new memory costs as much as the search.
 
     Of the first m moves, move i has crossed `boxes[last[i - 1]:last[i]]` (from 0 for i = 0): box k as k when it is entered, as ~k when it is left.
     """
@@ -153,7 +153,7 @@ class Crossed:
 
 @njit(cache=True, nogil=True)
 def crossings(begin, n, moves, index, last, boxes, work):  # type: ignore[no-untyped-def]
-    """Boxes entered and left by the `moves` from row `begin` on, written behind the first `n` of `boxes`; returns (next row, crossings).
+    """Boxes entered and left by the `moves` from row `begin` on, appended after the first `n` of `boxes`; returns (next row, crossings).
 
     `index` are `Bounds`. When `boxes` is full it stops before the row that did not fit. Adds to `work[1]` the bounds read.
     """
@@ -178,7 +178,7 @@ def crossings(begin, n, moves, index, last, boxes, work):  # type: ignore[no-unt
             greater = max(v0, v1)
             start = 0
             stop = 0
-            # Both ends are looked up, not walked to: what is between is read once, and without a branch at its end.
+            # Both ends are found by binary search: what is between is read once, and without a branch at its end.
             for end in range(2):
                 value = greater if end else lesser
                 slot = int(min(max((value - origin[j]) * scale[j], 0.0), float(slots)))
@@ -210,7 +210,7 @@ def crossings(begin, n, moves, index, last, boxes, work):  # type: ignore[no-unt
                     block += 1
             alone = block > (stop - 1) >> _SHIFT
             if d == 1 and alone:
-                # Whole sides at a time: what is too much is written over. Unsigned places need no test for negative ones.
+                # Whole sides at a time: excess results are overwritten. Unsigned offsets need no test for negative ones.
                 for k in range(0, stop - start, LANES):
                     for side in range(LANES):
                         boxes[np.uintp(n + k) + np.uintp(side)] = owner[np.uintp(start + k) + np.uintp(side)] ^ flip
@@ -219,13 +219,13 @@ def crossings(begin, n, moves, index, last, boxes, work):  # type: ignore[no-unt
             other = j + 1 if j + 1 < d else 0
             was_other = before[i, other]
             now_other = after[i, other]
-            # Upwards a lower end is entered, downwards an upper one. Who enters must be inside of the others now, who leaves was so before.
+            # Upwards a lower end is entered, downwards an upper one. An entering move must be inside the other bounds now, a leaving one before.
             lower = now_other if v1 > v0 else was_other
             upper = was_other if v1 > v0 else now_other
             for k in range(start, stop, LANES):
                 crossings = (np.int64(1) << min(stop - k, LANES)) - 1
                 if d == 2 and j == 1:
-                    # What crossed in both dimensions is asserted by the first: the second wants the other one held throughout.
+                    # A crossing in both dimensions is asserted by the first: the second requires the other one to hold throughout.
                     crossings &= at_most(across_low, k, min(was_other, now_other)) & ~at_most(across_high, k, max(was_other, now_other))
                 elif d > 1:
                     ends = below(owner, k, np.int32(0))
@@ -265,7 +265,7 @@ def crossings(begin, n, moves, index, last, boxes, work):  # type: ignore[no-unt
 
 
 def bound_crossings(index: Bounds, moves: MoveColumns, work: npt.NDArray[np.int64], crossed: Crossed) -> tuple[Ints, Ints]:
-    """(last, boxes) of all crossings of the moves, views of `crossed`, which says what they are; see `crossings`."""
+    """(last, boxes) of all crossings of the moves, views of `crossed`, where they are described; see `crossings`."""
     crossed.reserve(len(moves.after))
     row, n = 0, 0
     while True:

@@ -72,7 +72,7 @@ CELLS, CANDIDATES, TUPLES, EVENTS = range(4)
 
 @dataclass
 class ClassState:
-    """What one class remembers: the last tuples, and the pairs of its monitors with options. `crossed` and `met` are memory to work in."""
+    """State of one class: the last tuples, and the pairs of its monitors with options. `crossed` and `met` are working memory."""
 
     last: LastTuples
     pairs: Pairs | None

@@ -139,7 +139,7 @@ class Meetings(NamedTuple):
 
 
 class Contacts(NamedTuple):
-    """What one move has met of polygons' edges: see `contact`."""
+    """The contacts of one move with polygons' edges: see `contact`."""
 
     region: npt.NDArray[np.int32]
     sign: npt.NDArray[np.int32]
@@ -151,7 +151,7 @@ class Contacts(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def meetings(begin, n, moves, borders, out, work):  # type: ignore[no-untyped-def]
-    """Meetings of the `moves` from row `begin` on with regions, written behind the first n of `out`; (next row, meetings).
+    """Meetings of the `moves` from row `begin` on with regions, appended after the first n of `out`; (next row, meetings).
 
     Rows ascend, a row and a region have at most one meeting. When the output is full it stops before the row that did not fit (arrays that
     grow in here would cost 200 ns a move: measured). Adds to `work`: cells walked, border items looked at.
@@ -260,7 +260,7 @@ def meetings(begin, n, moves, borders, out, work):  # type: ignore[no-untyped-de
 
 @njit(cache=True, nogil=True)
 def _polygon_meetings(i, n, move, borders, contacts, order, touched, out):  # type: ignore[no-untyped-def]
-    """The meetings of move i with polygons, written behind the first n of `out`; how many there are then, -1 where they have no room.
+    """The meetings of move i with polygons, appended after the first n of `out`; returns their number, -1 if there is no room.
 
     `order[:touched]`: its contacts by region.
     """
@@ -301,7 +301,7 @@ def _polygon_meetings(i, n, move, borders, contacts, order, touched, out):  # ty
                 error = max(error, c_error[c])
                 if c != best and c_first[c] - c_error[c] <= least + c_error[best]:
                     is_clear = False
-            # The first crossing says where the move came from, if it is surely the first.
+            # The first crossing shows where the move came from, if it is certainly the first.
             if c_sign[best] > 0 if is_clear else not in_polygon(coordinates, edge_first, edge_last, px, py):
                 code = PASS
         start = stop
@@ -317,7 +317,7 @@ def _polygon_meetings(i, n, move, borders, contacts, order, touched, out):  # ty
 
 @dataclass
 class Met:
-    """What `border_meetings` writes to: the same memory for every call, because to touch new memory costs as much as part of the search."""
+    """Output buffers of `border_meetings`: the same memory for every call, because touching new memory costs as much as part of the search."""
 
     row: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     region: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))

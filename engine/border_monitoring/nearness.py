@@ -1,4 +1,4 @@
-"""Whether positions lie in a region, or not farther from it than some slack, decided exactly on the plane.
+"""Whether positions are in a region, or within some distance of it, decided exactly on the plane.
 
 On a geographic feed distances are those of PROJ's geodesics; to a polygon's edges they are found to 1 mm + 1e-7 (`geodesic_borders`).
 """

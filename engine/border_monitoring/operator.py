@@ -221,7 +221,7 @@ def _watched_changes(index: BorderIndex, state: BorderState, events: WatchedEven
     """Answer rows of border queries with options; an in at the first tuple has that one as its only evidence."""
     owner, entry = index.crossing_queries.spread(events.monitor)
     query = index.crossing_queries.entries[entry]
-    # A query that came later than its monitor takes no part in what was revealed before.
+    # A query registered after its monitor ignores what was revealed before.
     own = events.seq[owner, 1] > state.since[query]
     e, query = owner[own], query[own]
     shown = np.column_stack([events.seq[e, 0] >= 0, np.ones(len(e), np.bool_)])
@@ -322,7 +322,7 @@ def _revealed(index: BorderIndex, group: npt.NDArray[Any], kind: npt.NDArray[Any
 
 
 def _take_pairs(index: BorderIndex, state: BorderState, parts: Sequence[tuple[BorderIndex, BorderState]]) -> None:
-    """Fill each class's pairs: a monitor takes its own from the part that has known it longest; one that no part knows begins here."""
+    """Fills each class's pairs: a monitor takes its pairs from the part that has known it longest; one that no part knows begins here."""
     for tuples, own in zip(index.classes, state.classes, strict=True):
         if tuples.watches is None:
             continue
@@ -375,7 +375,7 @@ def _since(index: BorderIndex, position: int, parts: Sequence[tuple[BorderIndex,
 
 
 def _places(index: BorderIndex) -> npt.NDArray[np.int64]:
-    """By slot, the position among the queries; -1 for slots that are gone, and one more -1."""
+    """By slot, the position among the queries; -1 for freed slots, and one more -1."""
     places = np.full(len(index.registry.monitor) + 1, -1, np.int64)
     places[index.slots] = np.arange(len(index.slots))
     return places
@@ -402,7 +402,7 @@ def _unmet(waiting: Waiting, numbers: npt.NDArray[np.int64]) -> dict[str, npt.ND
 
 
 def _refilled(index: BorderIndex, columns: Mapping[str, npt.NDArray[Any]]) -> Waiting:
-    """What waits, from columns by (t, seq)."""
+    """The waiting events, from columns by (t, seq)."""
     w = Waiting.empty(len(index.ring_within))
     w.reserve(len(columns["key"]))
     refill(tuple(columns[name] for name in _UNMET), index.group_ring, w.rings)
@@ -410,7 +410,7 @@ def _refilled(index: BorderIndex, columns: Mapping[str, npt.NDArray[Any]]) -> Wa
 
 
 def _waiting_of(index: BorderIndex, parts: Sequence[tuple[BorderIndex, BorderState]]) -> Waiting:
-    """What the parts' groups that live on are waiting for, each event once."""
+    """The waiting events of the parts' remaining groups, each once."""
     given = [_unmet(part.waiting, _group_numbers(index, old)) for old, part in parts]
     if not given:
         return Waiting.empty(len(index.ring_within))

@@ -1,4 +1,4 @@
-"""The shared index of all border and transition queries of a feed: what is equal in them is stored and evaluated once (see `registry`)."""
+"""The shared index of all border and transition queries of a feed: equal parts are stored and evaluated once (see `registry`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 _MANY_GONE = 1024
-"""More numbers of monitors or queries that are gone than this, and than are alive: the index is compiled again."""
+"""With more unused numbers of monitors or queries than this, and than used ones, the index is compiled again."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> BorderIndex
 
 
 def recompile_index(old: BorderIndex, queries: Sequence[RegisteredQuery]) -> BorderIndex:
-    """The same for a list that differs from that of `old` by some queries: costs a pass over the list, and what is new."""
+    """The same for a list that differs from that of `old` by some queries: costs a pass over the list, and work for the new ones."""
     slots = _slots(old.registry, queries)
     left = np.zeros(len(old.registry.monitor), np.bool_)
     left[old.slots] = True

@@ -1,4 +1,4 @@
-"""The registered queries in columns: equal parts share one number, and numbers are stable while queries come and go.
+"""The registered queries in columns: equal parts share one number, and numbers are stable while queries are added and removed.
 
 - Queries with equal `where` and equal needed columns see the same tuples of every entity: a **tuple class**.
 - Queries of one class with the same region or ranges and the same options share its crossings: a **monitor**.
@@ -120,7 +120,7 @@ def class_key(monitor: MonitorKey) -> ClassKey:
 
 
 def _ended(numbers: Ints, left: npt.NDArray[np.int64], alive: npt.NDArray[np.bool_]) -> list[int]:
-    """Which monitors (groups) of the slots that `left` no slot that is alive has; `numbers` are those of the slots, -1 for none."""
+    """Which monitors (groups) of the freed slots `left` no used slot has; `numbers` are those of the slots, -1 for none."""
     candidates = np.unique(numbers[left])
     candidates = candidates[candidates >= 0]
     still = np.zeros(int(numbers.max(initial=-1)) + 1, np.bool_)

@@ -38,7 +38,7 @@ class TransitionSpecification(BorderSpecification):
 
 
 def check(document: Mapping[str, Any], context: Context) -> BorderSpecification:
-    """The specification of a document of either family. What is wrong is noted in `context`; the result is then of no use."""
+    """The specification of a document of either family. Faults are noted in `context`; then the result must not be used."""
     transition = document["family"] == "transition"
     own = ("within", "types") if transition else ("segments",)
     required = ("family", "within") if transition else ("family",)

@@ -1,4 +1,4 @@
-"""Index structures over the monitors of one tuple class: built once each, merged in larger steps as monitors come and go.
+"""Index structures over the monitors of one tuple class: built once each, merged in larger steps as monitors are added and removed.
 
 A class holds a few structures, each at least `_STEP` times as large as the next. New monitors make a small one; those that have become too similar in
 size are rebuilt as one, and there the choice between sorted bounds and cells is made again. So a monitor takes part in a logarithmic number of
@@ -83,7 +83,7 @@ class Structure:
 
 
 def wide_from(rectangles: int) -> float:
-    """The part of the extent of so many rectangles from which on one of them is wide: sorted bounds take it, cells the narrower ones.
+    """The share of the extent of this many rectangles from which on one of them is wide: sorted bounds take it, cells the narrower ones.
 
     A border crosses the more cells the wider it is, and cells are the finer the more there are. Measured with cars of 15 km ([BMQ] 7.2): both take
     equally long at 0.092 of the extent for 500 rectangles, 0.057 for 5,000 and 0.042 for 20,000.

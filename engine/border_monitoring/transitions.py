@@ -1,4 +1,4 @@
-"""Region transitions: which in and out events pair up in time, and which stay alone until their time is over.
+"""Region transitions: which in and out events pair up in time, and which stay unpaired until their time is over.
 
 Every in or out event of a (group, entity) waits for its opposite; a **group** is a region or range with one time bound, shared by all
 queries that ask for it. What waits is found by an open-addressing table and, as time passes, by one first-in-first-out ring for each
@@ -47,7 +47,7 @@ due) and its direction (2 in, 0 out)."""
 _MARK, _INWARD, _BITS = 1, 2, 2
 
 _LIVE, _FREE, _USED, _ENTRIES = range(4)
-"""Places of `Waiting.meta`: waiting events, first free chunk (-1 for none), chunks ever used, places of the table that are taken."""
+"""Indices of `Waiting.meta`: waiting events, first free chunk (-1 for none), chunks ever used, used slots of the table."""
 _SHIFT = 5
 _CHUNK = 1 << _SHIFT
 """Records a chunk: 20 cache lines that are read in order."""
@@ -80,7 +80,7 @@ class Groups(NamedTuple):
 
 
 class Rings(NamedTuple):
-    """The arrays of `Waiting`, which says what they are."""
+    """The arrays of `Waiting`, where they are described."""
 
     records: Records
     chunk_next: Ints
@@ -136,7 +136,7 @@ class Waiting:
         # Each ring may need one chunk that is hardly filled.
         short = int(self.meta[_USED]) + (more >> _SHIFT) + len(self.ring_head) + 1 - len(self.chunk_next)
         if short > 0:
-            # Only what is used is copied, and pages that are never touched cost nothing.
+            # Only the used part is copied, and pages that are never touched cost nothing.
             extra = max(short, 7 * len(self.chunk_next))
             used = int(self.meta[_USED]) * _CHUNK
             records = np.empty(len(self.records) + extra * _CHUNK, RECORD)
@@ -203,13 +203,13 @@ def _hash(key):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, inline="always")
 def _kept(seq, inward):  # type: ignore[no-untyped-def]
-    """What `RECORD` keeps of the seq and direction of an event that waits."""
+    """The seq and direction of a waiting event as packed in `RECORD`."""
     return (np.int64(seq) << _BITS) | (_INWARD if inward else 0) | _MARK
 
 
 @njit(cache=True, nogil=True)
 def _find(table, records, key):  # type: ignore[no-untyped-def]
-    """The slot of the waiting event of `key`, -1 for none: as `decide` looks it up."""
+    """The slot of the waiting event of `key`, -1 for none, by the same look-up as in `decide`."""
     mask = len(table) - 1
     h = _hash(key)
     p = h & mask

@@ -36,7 +36,7 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Watch:
-    """One monitor with options: a region with what is near it, or the box `[low, high)` of its ranges."""
+    """One monitor with options: a region with its buffers, or the box `[low, high)` of its ranges."""
 
     options: Options
     nearness: Nearness | None
@@ -45,14 +45,14 @@ class Watch:
 
     @property
     def box(self) -> tuple[Floats, Floats]:
-        """Closed bounds of what it watches, one entry a dimension."""
+        """Closed bounds of what it watches, one entry per dimension."""
         if self.nearness is None:
             return self.low, self.high
         west, south, east, north = self.nearness.region.bounds
         return np.array([west, south]), np.array([east, north])
 
     def holds(self, values: Floats) -> Bools:
-        """Which tuples, rows of values (m, d), lie in the region or box."""
+        """Which tuples, rows of values (m, d), are in the region or box."""
         if self.nearness is not None:
             return self.nearness.region.contains(values[:, 0], values[:, 1])
         d = len(self.low)
@@ -145,7 +145,7 @@ def joined(parts: Sequence[WatchedEvents]) -> WatchedEvents:
 
 @dataclass(frozen=True)
 class Tuples:
-    """The tuples of a class in one batch, m of them in the order of time: their rows in it (null: all), values (m, w), and what came before.
+    """The tuples of a class in one batch, m of them in the order of time: their rows in it (null: all), values (m, w), and their predecessors.
 
     x and y are at `places` of the values.
     """
@@ -202,7 +202,7 @@ def _only_timers(watches: Watches, pairs: Pairs, watermark: int) -> tuple[Pairs,
 
 
 def _crossed(watches: Watches, tuples: Tuples, row: Ints, monitor: Ints) -> Int64s:
-    """Keys of pairs that a raw crossing brings up."""
+    """Keys of pairs with a raw crossing."""
     place = watches.places(monitor)
     own = np.flatnonzero(place >= 0)
     keys: Int64s = place[own] << 32 | tuples.entity[row[own]]
@@ -210,7 +210,7 @@ def _crossed(watches: Watches, tuples: Tuples, row: Ints, monitor: Ints) -> Int6
 
 
 def _first_inside(watches: Watches, pairs: Pairs, tuples: Tuples) -> Int64s:
-    """Keys of pairs whose first tuple lies in the region: no crossing shows it."""
+    """Keys of pairs whose first tuple is in the region, which no crossing shows."""
     latest = int(pairs.begun.max())
     first = np.flatnonzero(tuples.before_seq <= latest)
     if not len(first):
@@ -222,7 +222,7 @@ def _first_inside(watches: Watches, pairs: Pairs, tuples: Tuples) -> Int64s:
 
 @njit(cache=True, nogil=True)
 def _boxed(values, before_seq, low, high, begun):  # type: ignore[no-untyped-def]
-    """(tuple, watch) of tuples in the bounds of a watch that has seen none of their entity."""
+    """(tuple, watch) of tuples in the bounds of a watch that has seen no tuple of their entity."""
     numbers = [np.int64(0) for _ in range(0)]
     places = [np.int64(0) for _ in range(0)]
     d = low.shape[1]
@@ -251,7 +251,7 @@ def _extended(pairs: Pairs, keys: Int64s) -> Pairs:
 
 
 def _kept(pairs: Pairs, keys: Int64s) -> Bools:
-    """Which of `keys` stay when no tuple of theirs comes: those that were pairs before."""
+    """Which of `keys` are kept without a tuple in this batch: those that were pairs before."""
     return np.isin(keys, pairs.key, assume_unique=True)
 
 
@@ -306,7 +306,7 @@ class _Steps(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """One entry for each tuple of a pair, by pair and then in time: both, what `_judged` says, and whether a tuple before it counts."""
+    """One entry for each tuple of a pair, by pair and then in time: both, the result of `_judged`, and whether a previous tuple counts."""
 
     pair: Int64s
     tuple_: Int64s
@@ -317,7 +317,7 @@ class _Judged(NamedTuple):
 
 
 class _State(NamedTuple):
-    """One entry for each pair: what its watch asks for, as what it counts, and whether it goes on."""
+    """One entry for each pair: what its watch needs, its counted state, and whether it continues."""
 
     dwell: Int64s
     enter_first: Bools
@@ -338,7 +338,7 @@ def _steps(tuples: Tuples) -> _Steps:
 
 @njit(cache=True, nogil=True)
 def _run(judged, steps, watermark, state, held):  # type: ignore[no-untyped-def]
-    """Takes each pair through its tuples, then fires what is due: (pair, inward, at, steps) of the events.
+    """Takes each pair through its tuples, then fires due events: (pair, inward, at, steps).
 
     `held`: the step of each pair's last in, kept while that is pending. The pairs' `state` and `held` are those after it.
     """

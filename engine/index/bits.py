@@ -10,7 +10,7 @@ from numba.extending import intrinsic
 
 
 def _of_word(write: Any) -> Any:
-    """What kernels call with a word; `write` builds the code. The answer has the word's type."""
+    """A function that kernels call with a word; `write` builds the code. The result has the word's type."""
 
     def typed(_context: Any, word: Any) -> Any:
         if word not in (types.int64, types.uint64):

@@ -74,7 +74,7 @@ def _orientation_exact(ax, ay, bx, by, px, py):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def orientation(ax, ay, bx, by, px, py):  # type: ignore[no-untyped-def]
-    """+1 when p lies left of the line from a to b, -1 right of it, 0 on it.
+    """+1 if p is left of the line from a to b, -1 if right of it, 0 on it.
 
     >>> orientation(0.0, 0.0, 1.0, 1.0, 0.5, 0.5), orientation(0.0, 0.0, 1.0, 1.0, 0.5, 0.5000000000000001)
     (0, 1)
@@ -111,7 +111,7 @@ def in_circle(cx, cy, radius, x, y):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def on_edge(ax, ay, bx, by, px, py):  # type: ignore[no-untyped-def]
-    """Whether p lies on the closed straight edge from a to b."""
+    """Whether p is on the closed straight edge from a to b."""
     if px < min(ax, bx) or px > max(ax, bx) or py < min(ay, by) or py > max(ay, by):
         return False
     return orientation(ax, ay, bx, by, px, py) == 0
@@ -119,7 +119,7 @@ def on_edge(ax, ay, bx, by, px, py):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def in_polygon(edges, first, last, px, py):  # type: ignore[no-untyped-def]
-    """Whether p lies in the closed region bounded by `edges[first:last]`: rows ax, ay, bx, by, whole rings, any order.
+    """Whether p is in the closed region bounded by `edges[first:last]`: rows ax, ay, bx, by, whole rings, any order.
 
     Even-odd rule; a point on any edge is inside.
     """

@@ -59,7 +59,7 @@ class GeodesicBorder:
 
 
 def _is_border(edges: Floats) -> npt.NDArray[np.bool_]:
-    """Whether an edge really bounds the region: not one along the antimeridian whose twin on the other side goes back over it, nor one at a pole."""
+    """Whether an edge really bounds the region: not one along the antimeridian with a twin on the other side, nor one at a pole."""
     at_pole = (np.abs(edges[:, 1]) == 90) & (edges[:, 1] == edges[:, 3])
     along = (np.abs(edges[:, 0]) == 180) & (edges[:, 0] == edges[:, 2])
     keep = ~at_pole
@@ -134,7 +134,7 @@ def _nearest(pieces, middles, reach, x, y):  # type: ignore[no-untyped-def]
         least[:] = np.inf
         limit = away[first] + reach[first]
         for turn in range(m):
-            # The piece with the nearest middle goes first: its distance excludes most of the others.
+            # The piece with the nearest middle is tried first: its distance excludes most of the others.
             j = first if turn == 0 else (turn - 1 if turn - 1 < first else turn)
             if away[j] - reach[j] > limit * 1.0001:
                 continue

@@ -1,4 +1,4 @@
-"""Four comparisons of doubles in one instruction, for kernels that ask where a point lies against many boxes."""
+"""Four comparisons of doubles in one instruction, for kernels that compare a point with many boxes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ box_holds: Any = intrinsic(_box_holds)
 
 
 def _lanes_of(write: Any) -> Any:
-    """What kernels call with (array, place, value); `write` compares eight entries from the place on and gives one bit each."""
+    """A function that kernels call with (array, offset, value); `write` compares eight entries from the offset on and gives one bit each."""
 
     def typed(_context: Any, array: Any, place: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:

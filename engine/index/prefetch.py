@@ -13,7 +13,7 @@ _ALL_CACHES = 3
 
 
 def _fetching(use: int) -> Any:
-    """What kernels call with a contiguous array of one dimension and a place in it: never fails, changes nothing."""
+    """A function that kernels call with a contiguous one-dimensional array and an index: never fails, changes nothing."""
 
     def typed(_context: Any, array: Any, place: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Memory that a kernel writes now and reads much later: written past the caches, which need not fetch it first and keep what they have."""
+"""Stores that bypass the caches, for memory that a kernel writes now and reads much later."""
 
 from __future__ import annotations
 

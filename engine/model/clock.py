@@ -29,7 +29,7 @@ def too_far_ahead(t: Ints, clock: int | None, ahead: int, *, silent: int = 0) ->
     reached = int(t[0]) if clock is None else clock + silent
     if not _any_step_beyond(t, reached, ahead):
         return refused
-    # A refused row does not move the clock that the next one meets. Only deliveries with such a row come here.
+    # A refused row does not move the clock for the next one. Only deliveries with such a row are handled here.
     for position, moment in enumerate(t.tolist()):
         if moment - reached > ahead:
             refused[position] = True

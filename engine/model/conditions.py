@@ -106,7 +106,7 @@ def _compare(column: pa.Array, op: str, constant: Constant) -> npt.NDArray[np.bo
     if isinstance(constant, int | float) and not isinstance(constant, bool):
         op, constant = _in_type_of(column, op, constant)
         if op in ("always", "never"):
-            # A missing value satisfies nothing, not even what always holds.
+            # A missing value satisfies no condition, not even one that always holds.
             return _bools(pc.is_valid(column)) if op == "always" else np.zeros(len(column), np.bool_)
     return _bools(BY_ARROW[op](column, pa.scalar(constant, column.type)))
 
@@ -116,7 +116,7 @@ def _bools(found: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _in_type_of(column: pa.Array, op: str, constant: float) -> tuple[str, float]:
-    """An equivalent comparison whose constant is a value of the column's own type, or `always` or `never`."""
+    """An equivalent comparison whose constant has the column's type, or `always` or `never`."""
     below: float
     least: float
     greatest: float
@@ -136,7 +136,7 @@ def _in_type_of(column: pa.Array, op: str, constant: float) -> tuple[str, float]
         return ("always" if op in ("<", "<=") else "never"), 0
     if exact:
         return op, below
-    # No value lies strictly between `below` and the constant.
+    # No value is strictly between `below` and the constant.
     return ("<=" if op in ("<", "<=") else ">"), below
 
 

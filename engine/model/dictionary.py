@@ -166,7 +166,7 @@ def _encode(begin, text, ends, valid, offset, codes, places, hashes, starts, nam
     found = np.empty(_BLOCK, np.uint64)
     for first in range(begin, len(codes), _BLOCK):
         last = min(first + _BLOCK, len(codes))
-        # What a million names need is not near: the places of a block are asked for first, then what they name, then the names' bytes.
+        # A million names are spread over memory: the slots of a block are prefetched first, then their offsets, then the names' bytes.
         for i in range(first, last):
             h = _hash(text, ends[offset + i], ends[offset + i + 1])
             found[i - first] = h

@@ -1,4 +1,4 @@
-"""Rows of a feed: from what was sent to checked, stamped rows.
+"""Rows of a feed: from raw input to checked, stamped rows.
 
 `check_rows` is the one place that decides which rows are events; ingest and files send their rows through it. Whole columns are
 checked at once; only refused rows are looked at one by one.
@@ -24,7 +24,7 @@ from engine.model.messages import Message
 HEARTBEAT = "$heartbeat"
 """`event` of rows that move the clock and are no events."""
 POSITION = "position"
-"""`event` of rows that name none."""
+"""`event` of rows without an event name."""
 ARROW_TYPES: Mapping[ColumnType, pa.DataType] = {
     ColumnType.STRING: pa.string(),
     ColumnType.INT: pa.int64(),
@@ -53,7 +53,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A refused row: `reason` from the closed list, `detail` a sentence, `row` the values as they came (null: not even readable).
+    """A refused row: `reason` from the closed list, `detail` a sentence, `row` the original values (null: unreadable).
 
     `line` (from 1, the header counts) and `source` are where it stood in a file.
     """
@@ -89,7 +89,7 @@ def check_rows(table: pa.Table, feed: Feed) -> tuple[pa.Table, list[DeadLetter]]
 
 
 class CheckedRows:
-    """A table of rows and what is wrong with each.
+    """A table of rows and the faults of each.
 
     `unread[column]` marks values that the caller could not bring into the column's type (they are null in `table`); `raw` are the rows as
     dead letters show them, by default those of `table`. `fault[i]` is the position in `found` of row i's first fault, 0 for none.
@@ -116,7 +116,7 @@ class CheckedRows:
 
     @cached_property
     def positions(self) -> list[int]:
-        """Where the other rows stand."""
+        """The indices of the other rows."""
         positions: list[int] = np.flatnonzero(self.fault).tolist()
         return positions
 
@@ -128,7 +128,7 @@ class CheckedRows:
         return [self.letter(*each) for each in zip(self.positions, rows, numbers, strict=True)]
 
     def letter(self, position: int, row: Mapping[str, Any], line: int | None = None) -> DeadLetter:
-        """The dead letter of a refused row, with its values as they came."""
+        """The dead letter of a refused row, with its original values."""
         reason, detail = self.found[self.fault[position]]
         return DeadLetter(reason, detail, plain_row(row), line)
 
@@ -220,7 +220,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _utf8(given: pa.Array) -> tuple[pa.Array, Bools | None]:
-    """Text as it is; null where the bytes are not UTF-8, which Arrow itself does not look at."""
+    """Text unchanged; null where the bytes are not UTF-8, which Arrow does not check."""
     text = given.cast(pa.string())
     try:
         text.validate(full=True)
@@ -280,7 +280,7 @@ def _bools(found: pa.Array) -> Bools:
 
 
 def _values(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows as they came; bytes that are no text are replaced."""
+    """The original rows; bytes that are not UTF-8 are replaced."""
     try:
         rows: list[dict[str, Any]] = table.to_pylist()
     except UnicodeDecodeError:
@@ -294,7 +294,7 @@ def _values(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row's values as JSON can carry them: what is no number, text, bool or null becomes text (bytes hexadecimal), so do NaN and the infinities."""
+    """A row's values in JSON: other types than numbers, text, bools and null become text (bytes hexadecimal), and so do NaN and the infinities."""
     return {name: value if _fits_json(value) else value.hex() if isinstance(value, bytes) else str(value) for name, value in row.items()}
 
 

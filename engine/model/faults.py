@@ -1,4 +1,4 @@
-"""What is wrong with a document, and where."""
+"""Faults of a document, and where they are."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Fault:
         return f"{self.pointer or '/'}: {self.message}"
 
     def below(self, pointer: str) -> Fault:
-        """The same fault of a document that stands at `pointer` in another one."""
+        """The same fault for a document at `pointer` in another one."""
         return Fault(pointer + self.pointer, self.message)
 
     def to_json(self) -> list[Any]:
-        """What `fault_from_json` reads back."""
+        """The form that `fault_from_json` reads."""
         return [self.pointer, self.message.to_json()]
 
 
@@ -63,7 +63,7 @@ def refuse(pointer: str, message: Message) -> Refused:
 
 
 class Faults(list[Fault]):
-    """What is wrong, as it is found. Raises Refused with what was found when there are MOST_FAULTS."""
+    """Collects faults. Raises Refused with those collected when there are MOST_FAULTS."""
 
     def note(self, pointer: str, message: Message) -> None:
         """Adds a fault."""

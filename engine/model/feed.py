@@ -46,7 +46,7 @@ CORE_TYPES: Mapping[str, ColumnType] = MappingProxyType(
 COLUMNS = 1_000
 """Attributes of one feed at most: each row is stored and read with all of them, and ten times as many cost minutes a request."""
 RESERVED_COLUMNS = frozenset(["seq", "clock", "route"])
-"""Names that the engine itself adds to rows."""
+"""Names that the engine adds to rows."""
 
 KEYS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns", "ahead")
 """The keys of a FEED.json document."""
@@ -102,7 +102,7 @@ class Feed:
 
 
 class _Reader:
-    """Reads one document and collects what is wrong with it."""
+    """Reads one document and collects its faults."""
 
     def __init__(self, document: Any) -> None:
         self.faults = Faults()

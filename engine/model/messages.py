@@ -20,7 +20,7 @@ Value = str | int | float
 
 
 class Message(str):
-    """`text` with `{name}` where the value of that name stands; `{name:,}` for a number with its thousands apart. Other braces mean nothing.
+    """`text` with `{name}` in the place of that value; `{name:,}` for a number with thousands separators. Other braces are literal.
 
     >>> fault = Message("has more than {most:,} vertices; simplify it", most=1200)
     >>> fault
@@ -50,12 +50,12 @@ class Message(str):
         return message_from_json, (self.to_json(),)
 
     def to_json(self) -> list[Any]:
-        """What `message_from_json` reads back."""
+        """The form that `message_from_json` reads."""
         return [self.text, {name: value.to_json() if isinstance(value, Message) else value for name, value in self.values.items()}]
 
 
 def filled(text: str, values: Mapping[str, Value], grouped: Callable[[int | float], str] = "{:,}".format) -> str:
-    """`text` with the values in their places. Not `str.format`: a text that comes back from a child process may say nothing else."""
+    """`text` with the values filled in. Not `str.format`: a text from a child process must not be able to use format syntax."""
 
     def value_of(place: re.Match[str]) -> str:
         value = values.get(place[1], place[0])

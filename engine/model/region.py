@@ -39,7 +39,7 @@ class Region(ABC):
 
     @abstractmethod
     def contains(self, x: Floats, y: Floats) -> npt.NDArray[np.bool_]:
-        """Which points lie inside or on the border; NaN lies nowhere."""
+        """Which points are inside or on the border; NaN is nowhere."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def read_region(document: Any, crs: Crs, pointer: str = "") -> Region:
 
 
 class _Reader:
-    """Reads one region and collects what is wrong with it."""
+    """Reads one region and collects its faults."""
 
     def __init__(self, crs: Crs) -> None:
         self.geographic = crs is Crs.GEOGRAPHIC
@@ -310,7 +310,7 @@ class _Unrolled:
     def _moved(self, x: float, y: float, turn: int) -> Place:
         given = self.given.get((x, y))
         moved = min(max(x - 360.0 * turn, -180.0), 180.0)
-        # A vertex on the antimeridian itself belongs to both sides under either name.
+        # A vertex on the antimeridian belongs to both sides with either sign.
         if given is not None and abs(given[0] - moved) < 1e-9:
             return given
         return moved, y

@@ -42,7 +42,7 @@ class OccupancyIndex:
 
 @dataclass
 class Inside:
-    """Of one query, the last tuples of a partition's entities. `begun`: the relational stage knows that rows have come."""
+    """State of one query: the last tuples of a partition's entities. `begun`: the relational stage knows that rows have arrived."""
 
     last: Last
     begun: bool = False
@@ -131,7 +131,7 @@ def _tuples(specification: OccupancySpecification, batch: Batch) -> Ints:
 
 
 def _test(specification: OccupancySpecification, batch: Batch, tests: dict[Any, npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:
-    """Which rows lie inside; `tests` holds what other queries have asked of the batch."""
+    """Which rows are inside; `tests` caches results of other queries on the batch."""
     watched = specification.region or specification.ranges
     if watched not in tests:
         if specification.region is not None:
@@ -329,7 +329,7 @@ def _advanced(q: int, specification: OccupancySpecification, state: Counted, giv
 
 
 def _began(rows: Columns, start: int, at_least: bool) -> list[tuple[int, int, int, float, float]]:
-    """The tuples that made the comparison true at `start`: entities that came (went), each once."""
+    """The tuples that made the comparison true at `start`: entities that entered (left), each once."""
     low, high = np.searchsorted(rows["t"], [start, start + 1])
     net: dict[int, int] = {}
     latest: dict[int, tuple[int, int, int, float, float]] = {}

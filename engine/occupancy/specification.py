@@ -32,7 +32,7 @@ class OccupancySpecification:
 
 
 def check(document: Mapping[str, Any], context: Context) -> OccupancySpecification:
-    """The specification of a document. What is wrong is noted in `context`; the result is then of no use."""
+    """The specification of a document. Faults are noted in `context`; then the result must not be used."""
     context.object(document, required=("family", "count"), optional=(*COMMON_KEYS, "region", "ranges", "stale", "lasting"))
     where = context.at("where").where(document.get("where", []))
     region, ranges = context.watched(document)

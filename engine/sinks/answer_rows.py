@@ -15,7 +15,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class Answer(Protocol):
-    """What a fact of a batch and a stored answer have in common."""
+    """The common fields of a fact of a batch and a stored answer."""
 
     @property
     def key(self) -> bytes | memoryview[int]: ...

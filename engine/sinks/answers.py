@@ -33,7 +33,7 @@ class UnbalancedRetraction(RuntimeError):
 
 
 class AnswerFile:
-    """Collects changes of the ANSWERS schema and writes what is left of them at the end.
+    """Collects changes of the ANSWERS schema and writes their sum at the end.
 
     The file appears under its name when it is complete.
     """
@@ -87,7 +87,7 @@ class AnswerFile:
         return self.written.total()
 
     def _remaining(self) -> Iterator[pa.Table]:
-        """What was asserted and not retracted, sorted."""
+        """Facts asserted and not retracted, sorted."""
         for rows in self._sort.sorted():
             if not self._retracted:
                 yield rows

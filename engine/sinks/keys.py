@@ -1,4 +1,4 @@
-"""The natural key of a stored fact: computed again from the same input, a fact meets its own row."""
+"""The natural key of a stored fact: computed again from the same input, a fact finds its own row."""
 
 from __future__ import annotations
 

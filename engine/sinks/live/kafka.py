@@ -50,7 +50,7 @@ class KafkaSink:
                 self._produce(one)
             self._producer.commit_transaction(TAKEN_S)
         except KafkaException as error:
-            # The next `init_transactions` takes back what was begun.
+            # The next `init_transactions` aborts an unfinished transaction.
             raise Away(f"Kafka: {self._problems.last or reason(error)}") from error
 
     def _produce(self, one: Keyed) -> None:

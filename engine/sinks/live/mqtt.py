@@ -88,7 +88,7 @@ class MqttSink:
 
 
 def check(settings: Settings) -> dict[str, str]:
-    """What is wrong with the topic."""
+    """The faults of the topic."""
     topic = settings["topic"].strip()
     if "+" in topic or "#" in topic or topic.startswith("$") or "\0" in topic or len(topic.encode()) > TOPIC_BYTES:
         return {"topic": "A topic to send to has no + and #, and does not begin with $."}

@@ -1,4 +1,4 @@
-"""The files that say what is to be evaluated: feed, regions, queries. All that is wrong with them is said at once."""
+"""The input documents: feed, regions, queries. All their faults are reported together."""
 
 from __future__ import annotations
 

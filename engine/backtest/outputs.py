@@ -1,4 +1,4 @@
-"""What is written besides the answers: dead letters, and each window's own answers."""
+"""The outputs besides the answers: dead letters, and the answers of each window."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class DeadLetterFile:
 
 
 class WindowFile:
-    """The file of each window's own answers: calculus queries only."""
+    """The file with the answers of each window: calculus queries only."""
 
     def __init__(self, path: Path, run: Run) -> None:
         from engine.event_calculus.replay import WINDOW_ANSWERS, WindowReplay

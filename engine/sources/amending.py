@@ -45,7 +45,7 @@ def _emptied(rows: pa.Table, to: int, clock: int | None) -> pa.Table:
 
 
 def later_rows(log: EventLog, to: int) -> Iterator[pa.Table]:
-    """The events with `t` beyond `to`, as they stand in the log."""
+    """The events with `t` beyond `to`, as they are in the log."""
     for table in log.read(log.start):
         later = table.filter(pc.and_(pc.greater(table.column(TIME), to), pc.not_equal(table.column(EVENT), HEARTBEAT)))
         if later.num_rows:

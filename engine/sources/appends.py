@@ -1,4 +1,4 @@
-"""Appends to a log before they are written: those that wait for their turn, what is decided about them, and what a segment notes of each."""
+"""Appends to a log before they are written: those that wait for their turn, the decisions about them, and what a segment records of each."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Judge = Callable[[pa.Table, End], tuple[pa.Table, Mapping[str, Any]]]
 
 @dataclass(frozen=True)
 class Entry:
-    """One append as its segment remembers it: whose rows `[first_seq, first_seq + rows)` are, and the caller's own note."""
+    """One append as recorded in its segment: its rows `[first_seq, first_seq + rows)`, and the caller's note."""
 
     first_seq: int
     rows: int
@@ -83,7 +83,7 @@ class Judged:
     answers: list[Appended]
 
     def stamped(self, max_t: int | None) -> tuple[pa.Table, int]:
-        """The rows as they stand in the log behind one whose clock is `max_t`, and the clock after them."""
+        """The rows as stored in the log after one whose clock is `max_t`, and the clock after them."""
         rows = self.rows[0] if len(self.rows) == 1 else pa.concat_tables(self.rows)
         first_seq = self.entries[0].first_seq
         stamper = Stamper(first_seq) if max_t is None else Stamper(first_seq, max_t)

@@ -1,4 +1,4 @@
-"""Rows of large segments grouped by a hash of their entity, so that a reader of some entities reads those row groups alone.
+"""Rows of large segments grouped by a hash of their entity, so that a reader of some entities reads only their row groups.
 
 An entity has one of BUCKETS buckets, by the CRC-32 of its name. A segment of many rows is written with a row group for each group of buckets, the
 rows of a group in order of seq; its metadata says how many groups there are. A segment of few rows is one group, in order: decoding it costs less
@@ -27,7 +27,7 @@ LEAST_ROWS = 65_536
 """Smaller segments are not grouped. Measured (docs/decisions/0021): a million rows cost 0.3 s more to write and 0.03 s more to read whole, and a task
 of 16 saves 0.07 to 0.12 s."""
 GROUP_ROWS = 4_096
-"""The least rows of a group, about: below that the row group itself costs more than its rows."""
+"""The approximate minimum of rows in a group: below it the row group costs more than its rows."""
 
 
 def group_count(rows: int) -> int:
@@ -62,7 +62,7 @@ def write_rows(where: Path | BytesIO, rows: pa.Table) -> None:
 
 
 def _buckets(entities: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    """By the names that occur: this runs where rows come in, which loads no kernel."""
+    """By the names that occur: this runs at ingest, which loads no kernel."""
     encoded = entities.cast(pa.string()).combine_chunks().dictionary_encode()
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     buckets = np.array([zlib.crc32(name.encode()) % BUCKETS for name in encoded.dictionary.to_pylist()] or [0], np.int64)

@@ -30,7 +30,7 @@ FAN_IN = 8
 
 
 class Folders(Protocol):
-    """Where a log's segments lie, and its locks."""
+    """Where a log's segments are, and its locks."""
 
     live: Path
     history: Path
@@ -105,7 +105,7 @@ def runs(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
 
 
 def _merge(log: Folders, parts: Sequence[Segment]) -> None:
-    """One history file for `parts`, which then go. Parts whose columns have changed their type get files of their own."""
+    """One history file for `parts`, which are then removed. Parts with other column types get separate files."""
     assert all(a.next_seq == b.first_seq for a, b in pairwise(parts))
     schema = common_schema(parts)
     if schema is None:
@@ -142,7 +142,7 @@ def _schema(part: Segment) -> pa.Schema:
 
 
 def write_joined(where: Path | BytesIO, schema: pa.Schema, parts: Sequence[Segment]) -> None:
-    """One file of the rows of `parts`, without what their metadata says."""
+    """One file with the rows of `parts`, without their metadata."""
     with pq.ParquetWriter(where, schema, compression="zstd", use_dictionary=["event", "entity"], write_page_checksum=True) as writer:
         held: list[pa.Table] = []
         for part in parts:

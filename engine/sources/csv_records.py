@@ -29,7 +29,7 @@ csv.field_size_limit(1 << 20)
 
 @dataclass(frozen=True)
 class Record:
-    """A record: the line where it begins, its text (of one that cannot be read its first line), its cells or what is wrong."""
+    """A record: the line where it begins, its text (if unreadable, only its first line), its cells or its fault."""
 
     line: int
     text: str
@@ -107,7 +107,7 @@ def _begin_of_last(block: bytes, quotes: Ints) -> int:
 
 
 def _are_plain(signs: npt.NDArray[np.uint8], quotes: Ints, delimiter: int, most_lines: int) -> bool:
-    """Whether quotes stand around whole cells and are doubled within them, and no record is too long."""
+    """Whether quotes enclose whole cells and are doubled within them, and no record is too long."""
     opening, closing = quotes[::2], quotes[1::2]
     is_doubled = opening[1:] == closing[:-1] + 1
     opening, closing = opening[np.append(True, ~is_doubled)[: len(opening)]], closing[np.append(~is_doubled, True)[: len(closing)]]

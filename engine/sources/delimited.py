@@ -118,7 +118,7 @@ class _Reader:
         return [checked.letter(at, self._shown(one.cells), one.line) for at, one in zip(checked.positions, records, strict=True)]
 
     def _shown(self, cells: Sequence[str]) -> dict[str, Any]:
-        """The values of a row as they came, those of the feed's columns in their types where they fit."""
+        """The original values of a row, those of the feed's columns in their types if possible."""
         return {
             name: value_or_text(cell, self.kinds.get(name, ColumnType.STRING)) if cell else None for name, cell in zip(self.names, cells, strict=True)
         }

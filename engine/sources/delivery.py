@@ -86,7 +86,7 @@ class Shuffle:
         for table in tables:
             if table.num_rows:
                 reached = self._put_off(table)
-                # Whatever comes later is put off to its own clock at least.
+                # All later rows are delayed at least to its clock.
                 yield self._released(before=reached)
         yield self._released(before=None)
 

@@ -36,7 +36,7 @@ from engine.sources.segments import Gap, LogDamaged, Segment, list_segments, new
 
 TICK_NS = 50_000_000
 LISTINGS = 50
-"""How often a listing is retried when files came and went meanwhile."""
+"""How often a listing is retried when files changed meanwhile."""
 
 
 class Dropped(RuntimeError):
@@ -93,7 +93,7 @@ class EventLog:
         with self._queue_lock:
             self._queue.append(waiting)
         with self._turn:
-            # The holder of the turn before may have committed these rows together with its own.
+            # The previous leader may have committed these rows together with its own.
             if not waiting.settled:
                 self._commit_queue()
         if waiting.error is not None:
@@ -191,7 +191,7 @@ class EventLog:
             yield
 
     def replace_end(self, old: Sequence[Segment], write: Callable[[BinaryIO], tuple[int, int]]) -> None:
-        """One segment in place of `old`, the last ones, whole or not at all. `write` gives its rows and the clock after them. Held `alone`."""
+        """Replaces the last segments `old` by one, atomically. `write` gives its rows and the clock after them. Held `alone`."""
         target = self.tmp / f"append-amended-{old[0].first_seq}"
         with target.open("wb") as file:
             rows, clock = write(file)
@@ -199,13 +199,13 @@ class EventLog:
         # A folder that was written to keeps its order: Spark sorts files by the time of their modification.
         name = Segment.name(old[0].first_seq, rows, clock)
         made = publish(lambda path: None, target, self.live / name, mtime_ns=newest + 1_000_000)
-        # Oldest first: until the last has gone the log ends where it did.
+        # Oldest first: until the last is removed the log ends where it did.
         for segment in old:
             if segment.path != made:
                 segment.path.unlink(missing_ok=True)
 
     def _sweep(self) -> None:
-        """Removes what a writer that died left behind. Caller holds the lock, so no other append is under way."""
+        """Removes leftovers of a writer that died. Caller holds the lock, so no other append is under way."""
         for leftover in self.tmp.glob("append-*"):
             leftover.unlink(missing_ok=True)
 
@@ -217,7 +217,7 @@ class EventLog:
         return _end(self._newest())
 
     def grown_since(self, look_ns: int) -> bool:
-        """Whether rows may have come since a look at the log that began at `look_ns` (nanoseconds since the epoch). Costs one call of the system."""
+        """Whether rows may have been appended since a look at the log that began at `look_ns` (nanoseconds since the epoch). One system call."""
         try:
             # A file system's clock ticks some hundred times a second.
             return self.live.stat().st_mtime_ns + TICK_NS > look_ns
@@ -242,12 +242,12 @@ class EventLog:
         raise Dropped("the log was reorganised faster than it could be read")
 
     def _newest(self) -> Segment | None:
-        # Live before history, as in `segments`: what compaction moves meanwhile is then found in its new place.
+        # Live before history, as in `segments`: segments that compaction moves meanwhile are then found in their new place.
         found = [newest_segment(self.live), *list_segments(self.history)]
         return max((segment for segment in found if segment is not None), key=lambda s: s.next_seq, default=None)
 
     def ahead(self, position: int, most_rows: int, stop: int | None = None) -> Span | None:
-        """The rows that come after `position`: whole segments, as many as hold up to `most_rows`, at least one; those before `stop` alone.
+        """The rows after `position`: whole segments with up to `most_rows`, at least one; only those before `stop`.
 
         Null if there are none. Raises MissingRows if they are in no file any more. Reads only file names, unless `stop` is inside a segment.
         """
@@ -269,7 +269,7 @@ class EventLog:
         return Span(position + 1, stop, max(clock for clock in clocks if clock is not None))
 
     def missing(self, first: int, stop: int) -> MissingRows:
-        """What to raise when rows `[first, stop)` cannot be found."""
+        """The exception for rows `[first, stop)` that cannot be found."""
         return MissingRows(self.folder.name, Message("rows {first} to {last} are in no file of the log", first=first, last=stop - 1))
 
     def _beyond(self, seq: int) -> list[Segment]:
@@ -404,7 +404,7 @@ class EventLog:
         first = next_seq if opening is None else next((p.first_seq for p in parts_in_order(opening) if p.greatest_t >= from_t), opening.next_seq)
         if closing is None:
             return Span(first, next_seq, max_t)
-        # The clock never goes back: after a row that meets a later one whatever is of the span is late.
+        # The clock never goes back: after a row with a later clock all further rows of the span are late.
         inside = [p.next_seq for p in parts_in_order(closing) if p.clock < to_t + lateness]
         return Span(first, max(first, inside[-1] if inside else closing.first_seq), closing.max_t)
 
@@ -424,12 +424,12 @@ class EventLog:
         """Raises LogDamaged when a live segment of these rows differs from what was written; called before reading copies."""
         for segment in self._live_beyond(from_seq):
             if segment.first_seq < to_seq:
-                # Compaction has verified what it took away.
+                # Compaction has verified the segments that it removed.
                 with suppress(FileNotFoundError):
                     segment.verify()
 
     def address(self, spans: Sequence[Span]) -> Address:
-        """By what a process elsewhere opens the log to read the rows of `spans`."""
+        """A serialisable handle with which a process elsewhere opens the log to read the rows of `spans`."""
         return FolderLog(str(self.folder.parent), self.folder.name)
 
     # -- upkeep -------------------------------------------------------------------------------------------------------------------
@@ -462,7 +462,7 @@ def _end(newest: Segment | None) -> tuple[int, int | None]:
 
 
 def _later_than(newest: Segment | None) -> int:
-    """Now, or a millisecond after the newest segment's modification time if the clock has not come so far: Spark sorts by it, in ms."""
+    """Now, or a millisecond after the newest segment's modification time if the clock is behind it: Spark sorts by it, in ms."""
     now = time.time_ns() // 1_000_000
     if newest is not None:
         now = max(now, _mtime_ns(newest) // 1_000_000 + 1)

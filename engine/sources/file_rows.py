@@ -57,7 +57,7 @@ def read_file(path: Path, columns: Columns, rows: int | None = None) -> Iterator
                 found = True
                 yield piece
     except (EOFError, zlib.error, pa.ArrowException, OSError) as error:
-        # What a disk says has a number, what a library says of a file has none.
+        # Errors of a disk have a number, errors of a library about a file have none.
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise Unreadable(Message("the file cannot be read to its end: {error}", error=str(error).splitlines()[0])) from error

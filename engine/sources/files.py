@@ -34,7 +34,7 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a file are read as which of the feed's: `--map`. `extra` is read besides, for the order of delivery.
+    """Which columns of a file are read as which of the feed's: `--map`. `extra` is read too, for the order of delivery.
 
     A name such as `scene+id` that the file has no column of stands for its columns `scene` and `id`, their texts joined by JOINT; where one is
     missing so is the whole.
@@ -79,7 +79,7 @@ class Columns:
 
 
 def parts_of(source: str, names: Sequence[str]) -> list[str]:
-    """The columns that `source` stands for in a file whose columns are `names`."""
+    """The columns that `source` names in a file whose columns are `names`."""
     return [source] if source in names or PLUS not in source else source.split(PLUS)
 
 
@@ -123,7 +123,7 @@ class Piece:
 
 
 def _joined(columns: Sequence[pa.ChunkedArray | None]) -> pa.ChunkedArray | None:
-    """The columns one behind the other, if they are given; as numbers if all are, else as texts."""
+    """The columns concatenated, if they are given; as numbers if all are, else as texts."""
     given = [column for column in columns if column is not None]
     if not given:
         return None
@@ -133,7 +133,7 @@ def _joined(columns: Sequence[pa.ChunkedArray | None]) -> pa.ChunkedArray | None
 
 
 def malformed(problem: Message, text: str, line: int | None = None) -> DeadLetter:
-    """The dead letter of what is no row at all: shows how its text begins."""
+    """The dead letter of an unparsable row: shows how its text begins."""
     return DeadLetter(Reason.MALFORMED, problem, {"text": text.rstrip("\r")[:SHOWN]}, line)
 
 

@@ -18,7 +18,7 @@ AT_ONCE = 8
 
 
 def mirror(log: SharedLog, folder: EventLog, rows: int = ROWS) -> None:
-    """Brings `folder` up to where `log` stands. Its readers are not disturbed: what replaces files is there before they go."""
+    """Brings `folder` up to date with `log`. Its readers are not disturbed: new files are there before the replaced ones are removed."""
     with folder.locked(LOCK):
         wanted = {_name(segment): segment for segment in log.newest(rows)}
         here = {segment.path.name: segment for segment in list_segments(folder.live)}

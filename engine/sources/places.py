@@ -125,7 +125,7 @@ def _numbers(texts: pa.Array, found: pa.Array) -> Numbers:
 
 
 def _shapes(column: pa.Array, form: str) -> tuple[Bools, npt.NDArray[np.object_]]:
-    """(Where there is something, points): what is longer than any point is not parsed."""
+    """(Where there is a value, points): longer texts than any point are not parsed."""
     raw = is_bytes(column.type)
     texts = column if raw else texts_of(column)
     lengths = pc.binary_length(texts)

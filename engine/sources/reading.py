@@ -100,7 +100,7 @@ class Reading:
 
 
 def reading_of(document: Mapping[str, Any]) -> Reading:
-    """The reading of a document, checked as far as that goes without the file. Raises Refused with all faults."""
+    """The mapping of a document, checked as far as possible without the file. Raises Refused with all faults."""
     faults = Faults()
     known = Reading(Layout(Kind.CSV)).to_json()
     for key in document:

@@ -108,7 +108,7 @@ def _fault_of(segment: Segment) -> LogDamaged | None:
 
 
 def _judged(log: EventLog) -> Iterator[tuple[Segment, LogDamaged | None]]:
-    """Each file and what is wrong with it. Files that are not named like segments are set aside at once: their contents are unknown."""
+    """Each file and its damage. Files that are not named like segments are moved away at once: their contents are unknown."""
     for folder in (log.history, log.live):
         for path in sorted(folder.glob("*.parquet")):
             try:
@@ -140,7 +140,7 @@ def _holes(segments: Sequence[Segment], reach: Reach) -> Iterator[tuple[int, int
 
 
 def _mend(log: EventLog, segment: Segment, fault: LogDamaged, schema: pa.Schema, whole: Sequence[Segment]) -> Repaired:
-    """A segment in place of a damaged one; none when other files have all its rows."""
+    """A segment to replace a damaged one; none if other files have all its rows."""
     name = f"{segment.path.parent.name}/{segment.path.name}"
     if any(other.first_seq <= segment.first_seq and segment.next_seq <= other.next_seq for other in whole):
         _take_away(log, segment.path)
@@ -153,7 +153,7 @@ def _mend(log: EventLog, segment: Segment, fault: LogDamaged, schema: pa.Schema,
 
 
 def _mended(segment: Segment, fault: LogDamaged, schema: pa.Schema, others: Sequence[Segment]) -> tuple[pa.Table, list[Entry] | None, Repaired]:
-    """What can be read of a damaged segment, with placeholder rows for the lost ones; and the deliveries that it lists."""
+    """The readable rows of a damaged segment, with placeholder rows for the lost ones; and its recorded deliveries."""
     pieces, entries = _readable(segment)
     kept = dict(sorted((piece.column(SEQ)[0].as_py(), piece) for piece in pieces if piece.num_rows))
     clock = _clock_before(segment.first_seq, others)
@@ -165,7 +165,7 @@ def _mended(segment: Segment, fault: LogDamaged, schema: pa.Schema, others: Sequ
 def _fill(log: EventLog, first: int, stop: int, schema: pa.Schema, whole: Sequence[Segment], reach: Reach) -> Repaired:
     """A segment of lost rows where there is no file."""
     clock = _clock_before(first, whole)
-    # The row behind the gap says how far the clock had come; behind the log's end only `reach` does.
+    # The row after the gap shows how far the clock had advanced; after the log's end only `reach` does.
     come = (clock, _clock_at(stop, whole), reach.max_t if stop == reach.next_seq else None)
     max_t = max((t for t in come if t is not None), default=0)
     rows, lost = _with_lost(first, stop, {}, clock, max_t, schema)
@@ -217,7 +217,7 @@ def _group(file: pq.ParquetFile, group: int) -> pa.Table | None:
 
 
 def _is_numbered(piece: pa.Table, first: int, rows: int) -> bool:
-    """Whether the rows are those that should stand there."""
+    """Whether the rows are the expected ones."""
     if piece.num_rows != rows or not {SEQ, CLOCK, TIME, EVENT, ENTITY} <= set(piece.column_names):
         return False
     return bool(np.array_equal(piece.column(SEQ).to_numpy(), np.arange(first, first + rows)))
@@ -273,7 +273,7 @@ def _with_lost(first: int, stop: int, kept: dict[int, pa.Table], clock: int | No
 
 
 def _placeholders(first: int, stop: int, clock: int | None, last_t: int | None, schema: pa.Schema) -> pa.Table:
-    """Rows for lost ones: the clock stands still, and comes to `last_t` with the last of them."""
+    """Placeholders for lost rows: the clock stands still, and advances to `last_t` with the last of them."""
     n = stop - first
     still = clock if clock is not None else last_t if last_t is not None else 0
     t = np.full(n, still, np.int64)
@@ -297,7 +297,7 @@ def _write(log: EventLog, folder: Path, rows: pa.Table, entries: list[Entry] | N
 
 
 def _notes(rows: pa.Table, entries: list[Entry] | None) -> dict[bytes, bytes]:
-    """What a live segment says of its deliveries."""
+    """The deliveries recorded in a live segment."""
     return {ENTRIES: notes_of(entries or [Entry(rows.column(SEQ)[0].as_py(), rows.num_rows, None, {"source": "repair"})])}
 
 

@@ -66,7 +66,7 @@ def _parts_of(segment: Segment, file: pq.ParquetFile) -> Iterator[Part]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What `tail` was asked for."""
+    """A request of `tail`."""
 
     from_t: int
     to_t: int | None
@@ -89,7 +89,7 @@ class Wanted:
 
 
 def reaching(segments: Sequence[Segment], wanted: Wanted) -> list[Segment]:
-    """Those of neighbours that may hold a wanted row, by their names alone.
+    """Those of neighbours that may hold a wanted row, only by their names.
 
     The clock of a segment's rows is at least the greatest `t` before it: once that less the lateness is past the span, so is every row on time.
     """

@@ -33,7 +33,7 @@ SUMMED_BYTES = 1 << 20
 KNOWN_FILES = 2_000
 """How many large files' verified check sums, and how many parsed names, a process remembers."""
 _OUR_OWN = {errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR}
-"""Errors of reading that say nothing about the file."""
+"""Errors of reading that are unrelated to the file."""
 
 
 _whole: OrderedDict[Path, tuple[int, ...]] = OrderedDict()
@@ -50,7 +50,7 @@ class LogDamaged(RuntimeError):
 
 
 class Gap(LogDamaged):
-    """Rows are missing inside a listing: it was read while files came and went, or files were taken away."""
+    """Rows are missing inside a listing: files changed while it was read, or files were removed."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Segment:
     max_t: int
     path: Path
     crc: int | None = None
-    """Of the whole file; null in what older releases wrote."""
+    """Of the whole file; null in segments of older releases."""
 
     @property
     def feed(self) -> str:
@@ -93,7 +93,7 @@ class Segment:
             raise LogDamaged(path.parent.parent.name, Message("it does not have the name of a segment"), path) from None
 
     def damaged(self, reason: Message) -> LogDamaged:
-        """What to raise when the file is not what its name says."""
+        """The exception for a file that differs from its name."""
         return LogDamaged(self.feed, reason, self.path)
 
     @contextmanager
@@ -105,7 +105,7 @@ class Segment:
             yield file
 
     def unverified(self) -> Any:
-        """What to read of the file without looking at its check sum. Raises LogDamaged, OSError."""
+        """The file to read without verifying its check sum. Raises LogDamaged, OSError."""
         return self.path
 
     def verify(self) -> None:
@@ -153,7 +153,7 @@ def _remember(path: Path, seen: tuple[int, ...]) -> None:
 
 
 def list_segments(folder: Path) -> list[Segment]:
-    """The segments in `folder` sorted by (first_seq, longest first); none when it does not exist. Files with other names are none."""
+    """The segments in `folder` sorted by (first_seq, longest first); none if it does not exist. Files with other names are ignored."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 - strings: a Path for each of thousands of files is ten times slower
     except FileNotFoundError:

@@ -75,7 +75,7 @@ class Turn(Protocol):
     place: Place
 
     def add(self, segment: Ordered) -> None:
-        """The segment stands at `place` when the turn has ended."""
+        """The segment is listed at `place` when the turn has ended."""
 
 
 class Listing(Protocol):
@@ -101,7 +101,7 @@ class Order(Listing, Protocol):
         """When the first segment beyond row `seq` took its place, in seconds since the epoch."""
 
     def grown_since(self, look_ns: int) -> bool:
-        """Whether rows may have come since then. Asked a hundred times a second."""
+        """Whether rows may have been appended since then. Called a hundred times a second."""
 
     def replace(self, parts: Sequence[str], by: Sequence[Ordered]) -> bool:
         """Exchanges neighbouring segments, named by their files, in one transaction; false, and nothing done, when some are no more."""
@@ -149,7 +149,7 @@ class SharedSegment(Segment):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """What goes wrong is damage if the file's bytes are not those that were put; else the store is away."""
+        """An error is damage if the file's bytes are not those that were stored; else the store is unavailable."""
         try:
             yield
         except (FileNotFoundError, StoreAway):
@@ -228,7 +228,7 @@ class SharedLog(SharedReader):
         judged.answer(group)
 
     def _put(self, group: Sequence[Waiting], place: Place) -> tuple[Judged, Ordered | None]:
-        """The group's rows in a file that is stamped for `place`; no file when none are left of them."""
+        """The group's rows in a file stamped for `place`; no file if none are left."""
         judged = self._judged(group, place.next_seq, End(place.max_t, place.silent_ms))
         if not judged.entries:
             return judged, None
@@ -267,7 +267,7 @@ class SharedLog(SharedReader):
         self.order.exchange([str(segment.path) for segment in old], self._put_file(LIVE, old[0].first_seq, rows, clock, buffer))
 
     def replace_damaged(self, old: Segment, write: Callable[[BinaryIO], None]) -> None:
-        """Another file for the same rows; what is left of the old one stays in damaged/. Held `alone`."""
+        """Another file for the same rows; the remains of the old one stay in damaged/. Held `alone`."""
         assert isinstance(old, SharedSegment)
         with suppress(LogDamaged), old.content() as file:
             self.files.put(f"{self.folder.name}/{DAMAGED}/{old.path.name}", file.read_buffer())
@@ -322,7 +322,7 @@ class SharedLog(SharedReader):
         return sum(segment.rows for segment in dropped) if taken else 0
 
     def _join(self, parts: Sequence[Segment]) -> None:
-        """One file in history for `parts`. Parts whose columns have changed their type get files of their own."""
+        """One file in history for `parts`. Parts with other column types get separate files."""
         schema = common_schema(parts)
         if schema is None:
             middle = len(parts) // 2
@@ -352,7 +352,7 @@ class SharedLog(SharedReader):
 
     def remove_orphans(self, age_s: float) -> int:
         """Removes files without a row that are older than `age_s`; how many. The one time that folders are listed."""
-        # First the files: a row that comes meanwhile is of one that is listed, or of a newer one.
+        # Files first: a row appended meanwhile is in a listed file, or in a newer one.
         listed = [file for folder in (LIVE, HISTORY) for file in self.files.older_than(f"{self.folder.name}/{folder}", age_s)]
         known = self.order.known() if listed else ()
         orphans = [file for file in listed if file not in known]

@@ -1,4 +1,4 @@
-"""File storage that several machines reach: a folder, or a store of S3's protocol, behind one URL.
+"""File storage that several machines reach: a folder, or a store with the S3 protocol, behind one URL.
 
 `s3://bucket/prefix?endpoint_override=host:port&scheme=http&region=...`, `file:///folder` or `/folder`. Keys come from `AWS_ACCESS_KEY_ID` and
 `AWS_SECRET_ACCESS_KEY`, from what the machine is allowed to, or stand in the URL.
@@ -36,7 +36,7 @@ class StoreAway(OSError):
 
 
 class StoreError(ValueError):
-    """The URL names no store; the text says what is wrong."""
+    """The URL names no store; the text says why."""
 
 
 class Files:
@@ -46,7 +46,7 @@ class Files:
     """
 
     def __init__(self, system: fs.FileSystem, folder: str, url: str = "", below: str = "") -> None:
-        """`url` is that of the folder, `below` what `within` has added to it."""
+        """`url` is that of the folder, `below` the part added by `within`."""
         self.system, self.url, self.below = system, url, below
         self.folder = folder.rstrip("/")
 
@@ -110,7 +110,7 @@ class Files:
             list(pool.map(self.remove, names))
 
     def names(self) -> list[str]:
-        """Of the files that lie in the folder itself. Raises StoreAway."""
+        """The files directly in the folder. Raises StoreAway."""
         found = _with_retries(lambda: self.system.get_file_info(fs.FileSelector(self.folder, allow_not_found=True)))
         return [one.base_name for one in found if one.is_file]
 
@@ -162,7 +162,7 @@ def _with_retries(act: Callable[[], Found]) -> Found:
 
 
 def _put_locally(path: Path, content: Iterable[pa.Buffer | bytes], lasting: bool) -> None:
-    """Written beside, and renamed; both on disk if it is `lasting`."""
+    """Written beside it, and renamed; synced to disk if it is `lasting`."""
     _make(path.parent)
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:

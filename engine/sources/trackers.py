@@ -127,7 +127,7 @@ def _record(found: Mapping[str, Any], now: int) -> Record | Broken:
 
 
 def _milliseconds(value: Any) -> int | None:
-    """A time as trackers write it, in ms since 1970; null when it is none."""
+    """A time as trackers write it, in ms since 1970; null if invalid."""
     try:
         number = float(value)
         return round(number if abs(number) >= MILLISECONDS_FROM else number * 1000)

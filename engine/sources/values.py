@@ -21,7 +21,7 @@ _TEXTS_OF_BOOLS = {"true": True, "True": True, "TRUE": True, "1": True, "false":
 
 
 class Cell(str):
-    """A text of a form in which everything is text: it stands for a number or a truth value where the column has such."""
+    """A text of a format in which everything is text: converted to a number or a truth value if the column has that type."""
 
 
 def column_of(values: Sequence[Any], kind: ColumnType, *, text: bool) -> tuple[pa.Array, Bools | None]:
@@ -54,7 +54,7 @@ def _all_of(values: Sequence[Any], kind: ColumnType) -> pa.Array | None:
 
 
 def value_or_text(text: str, kind: ColumnType) -> Any:
-    """The value of a field of a CSV file, or the field itself where it does not fit."""
+    """The value of a field of a CSV file, or the field itself if it does not fit."""
     try:
         return _FROM_TEXT[kind](text)
     except (ValueError, OverflowError):

@@ -37,7 +37,7 @@ __all__ = [
 
 
 def kind_of(head: bytes, name: str) -> Kind:
-    """What a file is, from its unpacked first bytes; its name decides between texts."""
+    """The format of a file, from its decompressed first bytes; its name decides between text formats."""
     if head.startswith(b"PAR1"):
         return Kind.PARQUET
     if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
@@ -78,8 +78,8 @@ def head_of(path: Path) -> bytes:
 
 
 def read_chunks(path: Path, layout: Layout) -> Iterator[Chunk]:
-    """The rows of a file in its order. Raises Unreadable; what came before the fault has been given out."""
-    # Each reader brings its libraries along.
+    """The rows of a file in its order. Raises Unreadable; rows before the fault have been yielded."""
+    # Each reader imports its libraries.
     if layout.kind in (Kind.PARQUET, Kind.ARROW, Kind.EXCEL):
         from engine.sources.formats.typed import read_arrow, read_excel, read_parquet
 

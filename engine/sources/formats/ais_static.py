@@ -17,7 +17,7 @@ _TYPES = {
 
 
 def described(message: Mapping[str, Any]) -> dict[str, str]:
-    """The facts of one decoded message as texts, in metres where they are lengths; what it leaves open is left out."""
+    """The facts of one decoded message as texts, lengths in metres; missing ones are left out."""
     found = {"name": text_of(message.get("shipname") or message.get("name")), "callsign": text_of(message.get("callsign"))}
     imo, code = _whole(message.get("imo")), _whole(message.get("ship_type"))
     if 0 < imo <= MOST_IMO:
@@ -31,7 +31,7 @@ def described(message: Mapping[str, Any]) -> dict[str, str]:
 
 
 def type_of(code: int) -> str:
-    """The words for a type of ship; empty for a number that means none."""
+    """The words for a type of ship; empty for an undefined number."""
     if code in _TYPES:
         return _TYPES[code]
     group = _GROUPS.get(code // 10)

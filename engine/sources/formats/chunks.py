@@ -1,4 +1,4 @@
-"""Pieces of a file as tables with the file's own columns, and what a file is."""
+"""Pieces of a file as tables with the file's columns, and the layout of a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHOWN = 200
 
 
 class Kind(StrEnum):
-    """What a file is."""
+    """The layout of a file."""
 
     CSV = "csv"
     JSON = "json"
@@ -49,7 +49,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Broken:
-    """A line that is no row: where it stands, what is wrong, and how it begins."""
+    """An invalid line: its position, its fault, and how it begins."""
 
     line: int
     problem: Message

@@ -24,7 +24,7 @@ from engine.sources.formats.chunks import SHOWN, Broken, Chunk, chunks_of
 LINE_BYTES = 1_000
 """A sentence has 82 characters, and a tag block as many."""
 PARTS_KEPT = 500
-"""Messages whose other parts have not come yet."""
+"""Messages with parts still missing."""
 PART_BYTES = 200
 """The longest sentence that waits for others: one has 82 characters."""
 VESSELS_KEPT = 200_000
@@ -42,7 +42,7 @@ COLUMNS = ("mmsi", "time", "lon", "lat", "msg_type", "speed", "course", "heading
 
 @dataclass
 class Known:
-    """The messages of all receivers of one stream. A message that came in again within `merge_ms` was heard by another of them."""
+    """The messages of all receivers of one stream. A message received again within `merge_ms` was heard by another receiver."""
 
     merge_ms: int = 0
     merged: int = 0
@@ -59,7 +59,7 @@ class Known:
         return known
 
     def learn(self, mmsi: int, facts: Mapping[str, str]) -> None:
-        """Adds what a static message says. Vessels repeat it every few minutes: only what is new counts as a change."""
+        """Adds the content of a static message. Vessels repeat it every few minutes: only differences count as a change."""
         known = self.vessel(mmsi)
         if not facts.items() <= known.items():
             known.update(facts)
@@ -71,7 +71,7 @@ class Known:
         return {mmsi: dict(facts) for mmsi, facts in found.items()}
 
     def is_new(self, content: bytes, at: int) -> bool:
-        """Whether the message was not received lately. A vessel repeats itself in time, so old ones do not count."""
+        """Whether the message was not received recently. A vessel repeats itself in time, so old ones do not count."""
         if not self.merge_ms:
             return True
         before = self._heard.get(content)
@@ -94,7 +94,7 @@ class Messages:
     _announced: int | None = None
 
     def read(self, line: bytes, now: int | None = None) -> dict[str, Any] | Broken | None:
-        """The row that the line completes, what is wrong with it, or null. `now`: the time of reception where the line has none, in ms."""
+        """The row that the line completes, its fault, or null. `now`: the time of reception if the line has none, in ms."""
         line = line.strip()
         if line.startswith(b"$PGHP,1,"):
             self._announced = _pghp(line)

@@ -25,7 +25,7 @@ from engine.sources.places import WKB
 BUFFER_BYTES = 1 << 20
 """The part of a column that is read at once: a row group may be as large as the file."""
 UNPACKED_BYTES = 500_000_000
-"""What a workbook may unpack to."""
+"""The maximum decompressed size of a workbook."""
 TITLE_ROWS = 10
 """The maximum number of rows of titles above the names."""
 LIST_VALUES = 4
@@ -46,7 +46,7 @@ def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
     """Record batches in their order. Raises Unreadable."""
     try:
         with path.open("rb") as raw:
-            # A record batch may be as large as the file: of what is mapped only the rows that are read come into memory.
+            # A record batch may be as large as the file: of a mapped file only the rows that are read come into memory.
             mapped = mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ)
         reader = pa.BufferReader(pa.py_buffer(mapped))
         if mapped[:6] == b"ARROW1":
@@ -165,7 +165,7 @@ def read_excel(path: Path, layout: Layout) -> Iterator[Chunk]:
 
     _check_archive(path)
     try:
-        # The library would judge the format by the name, and an uploaded file has none.
+        # The library would choose the format by the name, which an uploaded file lacks.
         with path.open("rb") as raw:
             book = openpyxl.load_workbook(raw, read_only=True, data_only=True, keep_links=False)
             sheet = book[layout.sheet] if layout.sheet in book.sheetnames else _first_filled(book.worksheets)
@@ -200,7 +200,7 @@ def filled_sheet(path: Path) -> str:
             found = _first_filled(sheets)
             return "" if found is sheets[0] else str(found.title)
     except Exception:
-        # Reading it says why.
+        # Reading it reports why.
         return ""
 
 

@@ -1,4 +1,4 @@
-"""GPX and KML: the points of tracks, read as the file comes. XML with a document type is refused."""
+"""GPX and KML: the points of tracks, read incrementally. XML with a document type is refused."""
 
 from __future__ import annotations
 

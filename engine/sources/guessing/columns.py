@@ -1,4 +1,4 @@
-"""Which columns say who, when and where; what is left are attributes."""
+"""Which columns are entity, time and place; the others are attributes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engine.sources.reading import Attribute, Reading, reading_of
 
 
 def guess(raw: pa.Table, layout: Layout, name: str, chosen: Mapping[str, Any]) -> Reading:
-    """How the rows of a file are likely to be meant, where `chosen` does not say it. Raises Refused."""
+    """The likely mapping of a file's columns, where `chosen` does not give it. Raises Refused."""
     columns = {column: raw.column(column).combine_chunks() for column in raw.column_names}
     decimal = "," if has_decimal_commas(columns.values()) else "."
     x, y = named_column(columns, EASTWARD), named_column(columns, NORTHWARD)
@@ -38,13 +38,13 @@ def guess(raw: pa.Table, layout: Layout, name: str, chosen: Mapping[str, Any]) -
 
 
 def _but(reading: Reading, chosen: Mapping[str, Any], *keys: str) -> Reading:
-    """The reading with what was chosen for some of its keys. Raises Refused."""
+    """The reading with the chosen keys. Raises Refused."""
     return reading_of({**reading.to_json(), **{key: chosen[key] for key in keys if key in chosen}})
 
 
 def _entity(columns: Sequence[str], values: Mapping[str, pa.Array]) -> str:
     usable = [column for column in columns if is_name(values[column])]
-    # Where some rows have another column for who they are, the one that most rows have tells.
+    # If some rows have another column for the entity, the one that most rows have is used.
     usable = [column for column in usable if 2 * values[column].null_count <= len(values[column])] or usable
     named = named_column(usable, WHO)
     if named:

@@ -27,7 +27,7 @@ LOOKED_THROUGH_BYTES = 64_000_000
 
 
 def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """What the file holds, read as `chosen` says and, where it says nothing, as is likely. Raises Unreadable, Refused."""
+    """The content of the file, read as `chosen` says and otherwise as guessed. Raises Unreadable, Refused."""
     reading_of(chosen)
     layout = _layout(path, name, chosen)
     raw, lines, broken = _sample(read_chunks(path, layout))
@@ -64,7 +64,7 @@ def _further_on(path: Path, layout: Layout, known: set[int]) -> list[Broken]:
         with open_bytes(path) as stream:
             return list(islice((one for one in lines_not_utf8(stream, LOOKED_THROUGH_BYTES) if one.line not in known), SHOWN_FAULTS))
     except (OSError, EOFError, zlib.error):
-        # Reading it says why.
+        # Reading it reports why.
         return []
 
 

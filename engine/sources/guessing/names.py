@@ -1,4 +1,4 @@
-"""What columns are called, the likeliest name first."""
+"""Common names of columns, the likeliest first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns say where, how places are written in them, and in which coordinate reference system."""
+"""Which columns have coordinates, in which form, and in which coordinate reference system."""
 
 from __future__ import annotations
 

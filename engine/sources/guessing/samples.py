@@ -1,4 +1,4 @@
-"""What a sample of the rows says about the feed."""
+"""The feed's settings derived from a sample of the rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INTERVALS_S = (0.1, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 21_600, 86_400)
 
 
 def described(raw: pa.Table, lines: npt.NDArray[np.int64], broken: Sequence[Broken], reading: Reading) -> dict[str, Any]:
-    """The sample as a page shows it: its columns and rows, its faults by row, and what it says about the feed."""
+    """The sample for a page: its columns and rows, its faults by row, and the derived settings of the feed."""
     feed = reading.feed("sample")
     read = read_rows(raw, reading, feed)
     good = read.checked.good()

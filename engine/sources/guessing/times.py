@@ -1,4 +1,4 @@
-"""Which column, or two, says when, and how times are written in it."""
+"""Which one or two columns have the time, and in which form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.sources.guessing.values import TRIED_ROWS, is_text
 from engine.sources.reading import DATED, ISO, Reading, joined_times, numbers_of, times_of
 
 EPOCH_BOUNDS = (("epoch_s", 1e8, 1e10), ("epoch_ms", 1e11, 1e13), ("epoch_us", 1e14, 1e16), ("epoch_ns", 1e17, 1e19))
-"""Numbers that lie between 1973 and 2286 in each unit."""
+"""Numbers between 1973 and 2286 in each unit."""
 YEAR = r"(\p{Nd}\P{Nd}*){4}"
 """No text with fewer than four digits is a time: each format has a whole year. Twenty formats need not be tried on names."""
 
@@ -55,7 +55,7 @@ def with_time(columns: Mapping[str, pa.Array], reading: Reading, *, fixed: bool)
         form, share = format_of(columns[column], reading)
         if share > best[0] + 0.2:
             best = (share, column, form)
-    # What is called a time and is written in no known way has its faults shown.
+    # A column named like a time in an unknown form has its faults shown.
     column = best[1] or next(iter(named), "")
     return replace(reading, time=(column,) if column else (), time_format=best[2])
 
@@ -79,7 +79,7 @@ def format_of(column: pa.Array, reading: Reading) -> tuple[str, float]:
     shares: list[tuple[float, str]] = []
     for form in (ISO, *DATED):
         times, wrong = times_of(head, replace(reading, time_format=form))
-        # Of two that fit, the one under which time goes on in smaller steps: 3/4 and 4/4 are a day apart or a month.
+        # Of two forms that fit, the one under which time advances in smaller steps: 3/4 and 4/4 are a day apart or a month.
         right = times[~wrong]
         steps = float(np.abs(np.diff(right)).mean()) if len(right) > 1 else 0.0
         shares.append((round(float(np.mean(~wrong)), 2), form))

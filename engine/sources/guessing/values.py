@@ -1,4 +1,4 @@
-"""What a column's values may be."""
+"""The possible types of a column's values."""
 
 from __future__ import annotations
 

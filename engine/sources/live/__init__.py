@@ -111,7 +111,7 @@ HOST = Field("host", "Host", required=True, hint="A name or an address.", direct
 
 @dataclass(frozen=True)
 class SourceKind:
-    """A protocol. `guarantee` says in a sentence or two what is lost or doubled after a failure.
+    """A protocol. `guarantee` says in a sentence or two what is lost or duplicated after a failure.
 
     `open(settings, network, identity)`: the identity is the same whenever a connector is opened, and empty in a test, which must not disturb it.
     `reading` is how its records are to be read, for protocols that say it themselves: the columns of RECORDS that a feed has become attributes.

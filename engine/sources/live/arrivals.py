@@ -19,11 +19,11 @@ from engine.sources.live import BATCH_ROWS, LINGER_S, Away
 
 RECEIVE_BYTES = 65_536
 WAITING_PARTS = 20_000
-"""Parts (what one call of recv gave) that wait to be worked on; a part of a quick stream has 64 KB, a datagram one message."""
+"""Parts (the bytes of one call of recv) that wait to be processed; a part of a fast stream has 64 KB, a datagram one message."""
 WAITING_BYTES = 64 << 20
 QUIET_S = 0.2
 KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
-"""A peer that is gone is known after two minutes (in seconds, seconds, and questions)."""
+"""A dead peer is detected after two minutes (in seconds, seconds, and probes)."""
 MOST_PEERS = 64
 IDLE_S = 60.0
 """At the limit of peers, one that has been silent for this long is replaced by a new one."""
@@ -33,7 +33,7 @@ BUFFER_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class Part:
-    """Bytes from one peer, and when they came, in ms. `ended`: the peer's last."""
+    """Bytes from one peer, and their time of arrival, in ms. `ended`: the peer's last."""
 
     peer: Hashable
     data: bytes
@@ -199,7 +199,7 @@ class Arrivals:
             return
         heard = peers[peer]
         self._put(Part(heard.number, data, _now()))
-        # The one that was silent for longest stands first.
+        # The one that was silent for longest comes first.
         heard.at = time.monotonic()
         peers.move_to_end(peer)
 

@@ -91,7 +91,7 @@ class KafkaSource:
         if stored is not None and found.keys() == self._next.keys():
             return
         self._next = {one: at if at is not None else OFFSET_BEGINNING for one, at in found.items()}
-        # Waiting messages were not counted: they come again.
+        # Waiting messages were not counted: they will be delivered again.
         self._came.clear()
         self._consumer.assign([TopicPartition(self._settings["topic"], one, at) for one, at in self._next.items()])
 
@@ -147,7 +147,7 @@ class Problems:
 
 
 def client_settings(settings: Settings, network: Network, problems: Problems) -> dict[str, Any]:
-    """What consumers and producers are made with. Raises Away for brokers that may not be reached."""
+    """The settings of consumers and producers. Raises Away for brokers that may not be reached."""
     for host, port in addresses(settings["servers"]):
         network.address(host, port)
     found: dict[str, Any] = {
@@ -171,7 +171,7 @@ def partitions_of(client: Consumer | Producer, topic: str, network: Network) -> 
         listed = client.list_topics(topic, ANSWER_S)
     except KafkaException as error:
         raise Away(Message("The brokers do not answer: {error}", error=reason(error))) from error
-    # The brokers say where messages are: these addresses are checked like those that users type in.
+    # Brokers advertise further addresses, which are checked like those that users type.
     for broker in listed.brokers.values():
         network.address(broker.host, broker.port)
     found = listed.topics[topic]
@@ -187,7 +187,7 @@ def reason(error: KafkaException) -> str:
 
 
 def check(settings: Settings) -> dict[str, str]:
-    """What is wrong with the addresses."""
+    """The faults of the addresses."""
     try:
         found = addresses(settings["servers"])
     except ValueError:

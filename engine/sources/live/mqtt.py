@@ -46,7 +46,7 @@ PUBLISH, PUBACK = 0x30, 0x40
 
 
 class _Message(NamedTuple):
-    """What a broker published. `mid` numbers it where it is to be acknowledged (`qos` 1); `dup`: it may be a repetition."""
+    """A published message. `mid` numbers it if it is to be acknowledged (`qos` 1); `dup`: it may be a repetition."""
 
     topic: str
     payload: bytes
@@ -73,11 +73,11 @@ class _Buffered:
         return part
 
     def pending(self) -> int:
-        """Bytes that can be read although the socket itself has none."""
+        """Bytes that can be read although the socket has none."""
         return len(self._data) - self._at + (self._inner.pending() if isinstance(self._inner, ssl.SSLSocket) else 0)
 
     def messages(self, *, is_5: bool) -> list[_Message]:
-        """Takes the messages that have come as a whole and stand first. Other or malformed packets are left to the client."""
+        """Takes complete messages from the front. Other or malformed packets are left to the client."""
         found = []
         while (packet := _whole_publish(self._data, self._at)) is not None:
             flags, begin, end = packet
@@ -156,7 +156,7 @@ def secure(client: paho.Client, settings: Settings) -> None:
 
 
 class _Client(NetworkClient):
-    """Reads all packets that have come before it waits again.
+    """Reads all packets that have arrived before it waits again.
 
     A packet for each call of select, as it is else, costs more than all the rest. Of 185 microseconds that a message took, 115 were spent where
     the client takes packets apart byte by byte: messages are taken out of the buffer as a whole, all other packets are the client's.
@@ -377,7 +377,7 @@ def _fits(levels: list[str], given: list[str]) -> bool:
 
 
 def check(settings: Settings) -> dict[str, str]:
-    """What is wrong with the topics, and the like."""
+    """The faults of the topics, and the like."""
     template = TopicTemplate(settings["topic"])
     if not template.filters:
         return {"topic": "Name a topic, such as fleet/{entity}/position."}

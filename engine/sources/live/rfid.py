@@ -92,7 +92,7 @@ def epc_parts(code: bytes) -> dict[str, str]:
 
 
 def _halves(value: int, partition: int, bits: int, digits: int) -> tuple[str, str]:
-    """The company's prefix and the reference behind it, as digits; two empty texts where one has more digits than it may."""
+    """The company's prefix and the reference after it, as digits; two empty texts if one has too many digits."""
     company_bits, company_digits = _COMPANY[partition]
     rest_bits = bits - company_bits
     company, rest = value >> rest_bits & ((1 << company_bits) - 1), value & ((1 << rest_bits) - 1)
@@ -102,7 +102,7 @@ def _halves(value: int, partition: int, bits: int, digits: int) -> tuple[str, st
 
 
 def _letters(value: int) -> str:
-    """Twenty characters of seven bits, up to the first that is none."""
+    """Twenty characters of seven bits, up to the first invalid one."""
     codes = [value >> shift & 0x7F for shift in range(133, -1, -7)]
     return "".join(map(chr, codes[: codes.index(0)] if 0 in codes else codes))
 

@@ -26,7 +26,7 @@ class Aircraft:
         self._known: OrderedDict[str, dict[str, str]] = OrderedDict()
 
     def read(self, line: bytes, at: int) -> Record | Broken | None:
-        """The row that the line makes, what is wrong with it, or null where it has no position. `at`: when it came, in ms."""
+        """The row of the line, its fault, or null if it has no position. `at`: its time of arrival, in ms."""
         text = line.decode("ascii", "replace").strip()
         if not text:
             return None
@@ -41,7 +41,7 @@ class Aircraft:
         known.update({name: cells[cell].strip() for name, cell in REMEMBERED.items() if cells[cell].strip()})
         if not cells[LAT].strip() or not cells[LON].strip():
             return None
-        # The receiver's own clock stands in the line without its zone.
+        # The line has the time of the receiver's clock without its zone.
         return {"hex": entity, "lat": cells[LAT], "lon": cells[LON], RECEIVED: at, **{name: known.get(name) for name in COLUMNS}}
 
 

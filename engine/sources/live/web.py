@@ -60,7 +60,7 @@ class _Pinned(http.client.HTTPConnection):
             wrapped.do_handshake()
 
     def hang_up(self) -> None:
-        """Ends the connection from another thread, whatever is waited for; `sock` is given up while the answer's body is still being read."""
+        """Closes the connection from another thread, whatever is waiting for it; `sock` is detached while the response's body is still being read."""
         if self._line is not None:
             with suppress(OSError):
                 socket.socket.shutdown(self._line, socket.SHUT_RDWR)
@@ -99,7 +99,7 @@ class PollingSource:
         """Each request uses a new connection."""
 
     def _new(self, answer: bytes, known: set[str]) -> tuple[list[Record | Broken], set[str]]:
-        """The records that the last answer did not have, and what all of this one are known by."""
+        """The records that the last response did not have, and the identities of all in this one."""
         try:
             records = list(self._read(answer))
             if _values_in(records) > ANSWER_VALUES:
@@ -309,11 +309,11 @@ FUNCTIONS = frozenset(
         "sort_by", "starts_with", "sum", "to_number", "type", "values",
     }
 )  # fmt: skip
-"""Those whose value is no larger than what they are given."""
+"""Functions whose result is no larger than their arguments."""
 
 
 def path_problem(path: str) -> str:
-    """Why a JMESPath cannot be taken: it is none, or its value might be many times as large as the answer it is applied to."""
+    """Why a JMESPath is refused: it is invalid, or its result might be many times as large as the response."""
     if len(path) > PATH_CHARACTERS:
         return f"A path has at most {PATH_CHARACTERS} characters."
     try:

@@ -1,1 +1,1 @@
-"""Supervision of Spark jobs: what is wanted, what runs, and how far each feed has been processed."""
+"""Supervision of Spark jobs: their desired and observed states, and how far each feed has been processed."""

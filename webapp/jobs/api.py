@@ -31,7 +31,7 @@ EVENT = inline_serializer(
 
 
 class JobSerializer(serializers.ModelSerializer[Job]):
-    """A job, what is wanted of it, and what happened to it."""
+    """A job, its desired state, and its events."""
 
     team = TeamField(read_only=True)
     feeds = serializers.ListField(child=serializers.CharField())
@@ -47,7 +47,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
 
 def job_row(job: Job, *, user: User, events: int = 20) -> dict[str, Any]:
-    """A job as pages and the API show it; of its feeds those that the user may see, and errors for operators alone."""
+    """A job in pages and the API: only feeds that the user may see, and errors only for operators."""
     visible = set(feed_list(user=user).values_list("pk", flat=True))
     editable = may_operate(job, user=user)
     return {
@@ -116,7 +116,7 @@ class JobView(APIView):
 
 
 class JobActionView(APIView):
-    """Start or stop: what is wanted changes at once, the job follows within seconds."""
+    """Start or stop: the desired state changes at once, the job follows within seconds."""
 
     action = "start"
 

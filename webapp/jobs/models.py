@@ -1,4 +1,4 @@
-"""Jobs, what happened to them, and how far each feed has been processed."""
+"""Jobs, their events, and how far each feed has been processed."""
 
 from __future__ import annotations
 

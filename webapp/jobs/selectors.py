@@ -39,5 +39,5 @@ def is_shown(job: Job, *, user: User) -> bool:
 
 
 def job_events(*, job: Job, limit: int = 50) -> list[JobEvent]:
-    """What happened to the job, newest first."""
+    """The events of the job, newest first."""
     return list(job.events.all()[:limit])

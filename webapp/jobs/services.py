@@ -18,7 +18,7 @@ from webapp.jobs.models import DesiredState, Job, JobEvent, ObservedState
 from webapp.jobs.selectors import jobs_held
 
 DEFAULT_JOB = "main"
-"""The job of feeds without a job of their own: a single Spark driver for all of them fits one machine."""
+"""The job of feeds without a separate one: a single Spark driver for all of them fits one machine."""
 _SESSIONS = "vedette job {} start "
 
 
@@ -73,7 +73,7 @@ def _request(state: DesiredState, user: Any) -> Message:
 
 
 def job_event_add(job: Job, kind: JobEvent.Kind | str, text: Message) -> None:
-    """Records what happened, for users."""
+    """Records an event, for users."""
     JobEvent.objects.create(job=job, kind=kind, text=text)
 
 

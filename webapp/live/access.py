@@ -17,7 +17,7 @@ from webapp.live.models import SharedView
 from webapp.queries.models import Query
 
 CHANNEL = "vedette_access"
-"""What LISTEN names."""
+"""The channel of LISTEN."""
 GROUP = "sockets"
 """The channel group of all open sockets."""
 DECIDING: dict[Any, Collection[str]] = {

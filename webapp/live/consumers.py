@@ -104,7 +104,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         return bool(await database_sync_to_async(selectors.logged_in)(self.scope))
 
     async def _permitted(self, feed: str) -> Permission | None:
-        """What the reader may see of the feed now."""
+        """The queries of the feed that the reader may see now."""
         allowed: Permission | None = await database_sync_to_async(selectors.permission)(user_id=self.scope["user"].pk, feed=feed)
         return allowed
 
@@ -123,7 +123,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             for name in self._groups():
                 await self.channel_layer.group_discard(name, self.channel_name)
         except (redis.RedisError, OSError) as error:
-            # The layer drops what comes for a socket that is gone.
+            # The layer drops messages for a closed socket.
             logger.warning("the channel layer does not answer: %s", error)
 
     # -- from the client ----------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def group(feed_id: int) -> str:
 
 
 class BadFrame(ValueError):
-    """A client's frame that is not valid; the text says why."""
+    """An invalid frame of a client; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def _number(document: Mapping[str, Any], name: str) -> int | None:
 def snapshot(
     feed: str, *, seq: int, detections: Sequence[Any], alerts: Sequence[Any], positions: Sequence[Any], clock: int | None, since: int | None = None
 ) -> dict[str, Any]:
-    """What a page starts with, true at outbox number `seq`: all of it, or the newest positions, alerts and answers that one message holds.
+    """The initial state of a page at outbox number `seq`: complete, or the newest positions, alerts and answers that fit a message.
 
     `detections` come oldest first, `alerts` newest first. The page requests the rest from the API, as it does for older times.
     `since`: all answers that began at or after it are among `detections`; null: all answers are. The message says the same of what it holds.
@@ -200,7 +200,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), default=str)
 
 
 def changes(feed: str, *, first: int, seq: int, detections: Sequence[str], alerts: Sequence[str], queries: Sequence[int] = ()) -> str:
-    """The text of what the numbers `first` to `seq` hold for this reader, perhaps nothing; `seq` = `first` - 1: there is nothing new.
+    """The text of the numbers `first` to `seq` for this reader, perhaps empty; `seq` = `first` - 1: there is nothing new.
 
     `detections`, `alerts`: texts of the rows. `queries`: ids of those of which another version, or none, runs from now on; the page asks for
     them again.
@@ -245,7 +245,7 @@ def positions(feed: str, *, t: int | None, entities: Sequence[Any], box: Box | N
 
 
 def status(feed: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """How the processing of the feed stands."""
+    """The state of the feed's processing."""
     return {"type": "status", "feed": feed, **fields}
 
 

@@ -69,7 +69,7 @@ class Publisher:
                 self.stopping.wait(1.0)
 
     def step(self) -> None:
-        """Sends what is new."""
+        """Sends new rows."""
         now = time.monotonic()
         if now >= self._next_feeds:
             self._next_feeds = now + FEEDS_S
@@ -179,7 +179,7 @@ class PositionTail:
         self.max_t: int | None = None
 
     def due(self, now: float) -> dict[str, Any] | None:
-        """The message with what moved since the last one, if it is time for one and something did."""
+        """The message with entities that moved since the last one, if it is time for one and any did."""
         if now < self._next_send:
             return None
         self._next_send = now + POSITIONS_S

@@ -1,4 +1,4 @@
-"""What consumers read: permissions, a consistent snapshot, the numbers after one that a reader has."""
+"""Reads of consumers: permissions, a consistent snapshot, the numbers after one that a reader has."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def snapshot(*, feed_id: int, queries: list[int], from_t: int | None) -> dict[st
 
 
 def missed(*, feed_id: int, since: int) -> list[Chunk] | None:
-    """The outbox rows after `since` without a gap; None when they are gone, too many, or `since` lies in the future."""
+    """The outbox rows after `since` without a gap; None if they are expired, too many, or `since` is in the future."""
     newest = feed_status(feed_id=feed_id)["outbox_seq"]
     if since > newest or newest - since > RESUMED_ROWS:
         return None
@@ -105,5 +105,5 @@ def places(*, feed_id: int) -> dict[str, Any]:
 
 
 def status(*, feed_id: int) -> dict[str, Any]:
-    """How the processing of the feed stands."""
+    """The state of the feed's processing."""
     return feed_status(feed_id=feed_id)

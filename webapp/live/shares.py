@@ -88,7 +88,7 @@ def share_shows(pk: int) -> Permission | None:
 
 
 def share_page(share: SharedView, permission: Permission) -> dict[str, Any]:
-    """What the page behind the link needs: the feed, the queries and the regions that they name."""
+    """The data of the page behind the link: the feed, the queries and the regions that they use."""
     queries: list[Any] = list(query_list(user=share.maker).filter(pk__in=permission.queries))
     named = {region.pk for query in queries for region in query.regions.all()}
     regions = region_list(user=share.maker).filter(pk__in=named)

@@ -50,7 +50,7 @@ class Subscription:
         return numbers == list(range(self.last_sent + 1, self.last_sent + 1 + len(numbers)))
 
     def lacks(self, newest: int) -> bool:
-        """Whether changes that were there at the status before have not come: since then they should have. `newest`: the number at this one."""
+        """Whether changes counted by the previous status have not arrived, which they should have. `newest`: the number of this one."""
         before, self.announced = self.announced, newest
         return self.last_sent < before
 

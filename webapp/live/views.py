@@ -31,7 +31,7 @@ def open_shared(request: HttpRequest, secret: str) -> str:
 
 
 def _opened(request: HttpRequest, pk: int) -> tuple[SharedView, Permission]:
-    """What the link has opened. Raises Http404 when that is nothing (any more)."""
+    """The opened link. Raises Http404 if there is none (any more)."""
     check_opened(request, SHARED, pk)
     permission = share_shows(pk)
     if permission is None:

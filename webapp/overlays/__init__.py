@@ -1,1 +1,1 @@
-"""Drawings that lie under everything on a feed's map: streets, sea marks, fences."""
+"""Overlays below everything else on a feed's map: streets, sea marks, fences."""

@@ -1,4 +1,4 @@
-"""What an archive says of its origin, as HTML that is safe to show: texts, and links to other pages."""
+"""An archive's attribution as HTML that is safe to show: texts, and links to other pages."""
 
 from __future__ import annotations
 

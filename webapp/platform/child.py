@@ -45,7 +45,7 @@ def become(user: str, keep_search: bool) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Does what the module says; never returns unless the arguments are wrong or the parent is gone already."""
+    """Runs the steps of the module's docstring; returns only if the arguments are wrong or the parent is gone already."""
     user, keep_search = None, False
     while arguments[0].startswith("--"):
         option = arguments.pop(0)

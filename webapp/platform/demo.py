@@ -54,7 +54,7 @@ def environment(var: Path, *, port: int, database_url: str, redis_url: str) -> d
         # Many processes share few cores: more threads only compete with each other.
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
-        # Each thread of the JVM and of a Python process would get a heap of its own from the C library, and keep it.
+        # Otherwise the C library would give each thread of the JVM and of a Python process its own heap, and keep it.
         "MALLOC_ARENA_MAX": "2",
         # The checks load every page into the workers; `migrate` has run them.
         "CELERY_SKIP_CHECKS": "1",
@@ -134,7 +134,7 @@ def say(text: str) -> None:
 
 
 def prepare(manager: ProcessManager, *, owner: Mapping[str, str], passwords: Mapping[str, str], feeds: bool) -> None:
-    """Brings the database to the present schema and content. What `owner` names is for the migration alone, the passwords for the seed."""
+    """Migrates and seeds the database. `owner` is used only for the migration, the passwords for the seed."""
     say("Preparing the database ...")
     with also(manager.environment, owner):
         manager.run("migrate", manage("migrate", "--noinput"))

@@ -1,4 +1,4 @@
-"""What this project is built from: `python -m webapp.platform.dependencies` (part of `make check`).
+"""The project's dependencies: `python -m webapp.platform.dependencies` (part of `make check`).
 
 Asks the indexes of known vulnerabilities about everything in both locks, and writes both lists of parts (SBOM, CycloneDX) into `var/sbom/`. An index
 that cannot be asked is no failure, but is reported; so are the containers' images that are named by version alone.
@@ -86,7 +86,7 @@ def without_digest(text: str) -> list[str]:
 
 
 def write_sboms(folder: Path) -> None:
-    """Both lists of parts, as CycloneDX 1.5, of what runs in production."""
+    """Both SBOMs, as CycloneDX 1.5, of what runs in production."""
     folder.mkdir(parents=True, exist_ok=True)
     python = _run([str(UV), *LOCKED, "--no-default-groups", "--format", "cyclonedx1.5", "--preview-features", "sbom-export"])
     node = _run([*NPM, "sbom", "--sbom-format", "cyclonedx", "--package-lock-only", "--omit", "dev"])

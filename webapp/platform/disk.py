@@ -9,6 +9,6 @@ DISK_FULL = "53100"
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether a full disk is behind `error`."""
+    """Whether `error` was caused by a full disk."""
     state = getattr(error, "pgcode", None) or getattr(error.__cause__, "pgcode", None)
     return state == DISK_FULL or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT))

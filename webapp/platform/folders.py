@@ -1,4 +1,4 @@
-"""Where the project lies and where its changing files go."""
+"""The project's folder and the folder of its changing files."""
 
 import importlib.util
 import os
@@ -17,7 +17,7 @@ def var_folder() -> Path:
 
 
 def package_folder(name: str) -> Path | None:
-    """Where the installed package `name` lies, None when it is not installed. Nothing of it is run."""
+    """The folder of the installed package `name`, None if it is not installed. Nothing of it is run."""
     found = importlib.util.find_spec(name)
     return Path(found.origin).parent if found is not None and found.origin is not None else None
 

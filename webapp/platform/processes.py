@@ -1,4 +1,4 @@
-"""A small process manager: starts named processes, keeps their output, restarts what crashed, and leaves nothing behind.
+"""A small process manager: starts named processes, keeps their output, restarts crashed ones, and leaves nothing behind.
 
 One thread and one selector loop. Every process gets a session of its own, so Ctrl-C in the terminal reaches the manager alone, which
 then stops the processes in the reverse order of their start. The manager adopts orphaned grandchildren (PR_SET_CHILD_SUBREAPER): a
@@ -40,7 +40,7 @@ def tied_to_parent(command: Sequence[str], *, signal_number: int = signal.SIGTER
 
 @dataclass(frozen=True)
 class Process:
-    """What to run and how to treat it."""
+    """A command and how to treat it."""
 
     name: str
     command: tuple[str, ...]
@@ -197,7 +197,7 @@ class ProcessManager:
     # -- the loop -----------------------------------------------------------------------------------------------------------------
 
     def pump(self, seconds: float) -> None:
-        """Passes output on for at most `seconds`, reaps what ended, restarts what is due."""
+        """Passes output on for at most `seconds`, reaps ended processes, restarts those that are due."""
         if self._selector.get_map():
             for key, _ in self._selector.select(seconds):
                 self._read(key.data)
@@ -276,7 +276,7 @@ class ProcessManager:
     # -- stopping -----------------------------------------------------------------------------------------------------------------
 
     def stop_all(self) -> None:
-        """Stops the processes in the reverse order of their start, and whatever they left behind; may be called twice."""
+        """Stops the processes in the reverse order of their start, and all their leftovers; may be called twice."""
         self.stopping = True
         for name in reversed(list(self._entries)):
             entry = self._entries[name]

@@ -161,7 +161,7 @@ def _placed(template: Any) -> Any:
 
 
 def _plan(template: Any, features: Sequence[Feature], naming: str, feed: Feed, owner: User) -> tuple[list[Planned], list[Refusal]]:
-    """What would be made of each feature, whether or not its name is taken on the feed, and the features that cannot be."""
+    """The query for each feature, whether or not its name is taken on the feed, and the features without one."""
     written = len(str(template.get("program", ""))) * len(features)
     if written > PROGRAM_CHARACTERS:
         most = PROGRAM_CHARACTERS // len(features)
@@ -264,7 +264,7 @@ def _store(made: Sequence[Planned], owner: User, feed: Feed, **common: Any) -> l
 
 
 def _link_regions(queries: Sequence[Query], feed: Feed, owner: User) -> None:
-    """The stored regions that the template names besides the file's own: the same for all."""
+    """The stored regions that the template uses besides the file's: the same for all."""
     named = list(names_used(feed, named_regions(queries[0].specification), user=owner))
     links: Iterator[Any] = (Query.regions.through(query_id=query.pk, region_id=region.pk) for query in queries for region in named)
     Query.regions.through.objects.bulk_create(links, batch_size=1000)

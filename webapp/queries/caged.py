@@ -27,7 +27,7 @@ def answer_of(
     broke_off: Message,
     failures: Mapping[int, Message] | None = None,
 ) -> dict[str, Any]:
-    """What the module `program` answers to a request, which names the folder of the log as `log_root`.
+    """The answer of the module `program` to a request, which names the folder of the log as `log_root`.
 
     Raises PreviewFailed with one of the texts; `failures` are those of exit statuses of its own.
     """

@@ -1,4 +1,4 @@
-"""Queries that derive from others: what prevents it, and what a change of one query means for those that derive from it.
+"""Queries that derive from others: what prevents it, and the effects of a change on derived queries.
 
 A query runs under a version of its own set of upstream versions: whatever changes an upstream query gives all that derive from it new versions, which
 answer for the history again. One that can no longer derive is stopped with the reason, and goes on when it can again. A query derives only from
@@ -119,7 +119,7 @@ def derive_faults(
     query: Query | None = None,
     graph: Graph | None = None,
 ) -> list[Fault]:
-    """What is wrong between a checked document (of `query`, if it is stored) and the queries it derives from. `graph`: these, where it is known."""
+    """The faults between a checked document (of `query`, if it is stored) and its upstream queries. `graph`: these, if known."""
     graph = Graph.above(upstream.values()) if graph is None else graph
     faults = []
     for source in sources_of(document):
@@ -230,7 +230,7 @@ def refuse_if_derived_from(*, queries: Sequence[int], user: AnyUser | None, what
 
 
 def derivation(*, query: Query, user: AnyUser) -> dict[str, Any]:
-    """What a query derives from, and all that derives from it, as far as `user` may see them; of the others their number."""
+    """The upstream and downstream queries of a query, as far as `user` may see them; the number of the others."""
     sources = sources_of(query.specification)
     upstream = upstream_of(feed=query.feed, document=query.specification, user=None, kept=query)
     seen = set(Query.objects.visible_to(user).filter(feed=query.feed).values_list("pk", flat=True)) if sources else set()

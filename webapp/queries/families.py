@@ -9,7 +9,7 @@ from engine.families import FAMILIES
 
 
 def families() -> dict[str, dict[str, Any]]:
-    """What this server can register: family name to title and kinds."""
+    """The families of this server: name to title and kinds."""
     return {name: {"title": family.title, "kinds": list(family.kinds)} for name, family in FAMILIES.items()}
 
 

@@ -1,4 +1,4 @@
-"""New versions of what derives from queries that changed.
+"""New versions of queries that derive from changed ones.
 
 All that follows a change is read and written together, since the feed is locked meanwhile: there are as many statements as levels and owners, however
 many queries follow.
@@ -91,7 +91,7 @@ class _Following:
         return found | {pk: self.candidates[pk] for pk in ids if pk in self.candidates}
 
     def choose(self, query: Query) -> None:
-        """What the query derives from now, and why it stops if it cannot."""
+        """The upstream queries now, and why the query stops if it cannot derive."""
         called, before = self.called[query.pk], set(self.graph.sources[query.pk])
         seen = self.seen[query.owner_id]
         upstream = chosen([one for pk, one in self._named(called).items() if pk in seen], called, before)

@@ -31,7 +31,7 @@ class Calls(models.TextChoices):
 
 
 class Query(Owned):
-    """A registered query as its owner wrote it; what jobs run are its versions.
+    """A registered query as its owner wrote it; jobs run its versions.
 
     `alert_kinds` are the kinds of answers that open an alert; empty: none does. `calls_per_hour`: the most messages about its alerts to a channel
     within an hour; further alerts go together in the next one.
@@ -80,7 +80,7 @@ class Query(Owned):
 
 
 class QueryVersion(models.Model):
-    """One generation of a query: what a job runs while the feed's query version v is in [from_feed_version, to_feed_version).
+    """One version of a query: a job runs it while the feed's query version v is in [from_feed_version, to_feed_version).
 
     A version that is disabled and enabled again continues: the span is then the last one.
 

@@ -19,7 +19,7 @@ KEPT_S = 60.0
 KEPT_FEEDS = 2
 """The most feeds whose rows are cached: those of one take about 25 MB."""
 OUTGROWN = 1.5
-"""A log that has grown by this factor is read again: the first rows of a new feed say little."""
+"""A log that has grown by this factor is read again: the first rows of a new feed are not representative."""
 Key = tuple[int, str]
 
 

@@ -58,7 +58,7 @@ class QueryProgressView(QueryView):
 
 
 class ProgressSerializer(SpecificationSerializer):
-    """A pattern, and whether one entity alone is asked for."""
+    """A pattern, and whether it is requested for a single entity."""
 
     entity = serializers.CharField(required=False, allow_null=True, default=None)
 

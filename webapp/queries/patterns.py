@@ -1,4 +1,4 @@
-"""The pattern of a composite event as its editor shows it: as a tree, in words, with what triggers its evaluation."""
+"""The pattern of a composite event for its editor: as a tree, as text, with its triggers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regions as queries use them: what changes in a region, its queries follow."""
+"""Regions in queries: queries follow changes of their regions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def region_list(*, user: AnyUser) -> QuerySet[Region]:
 
 @transaction.atomic
 def region_update(*, region: Region, user: User, **changes: Any) -> Region:
-    """Changes what is given; queries that name the region follow a new geometry as new versions. Raises Refused."""
+    """Changes the given fields; queries with the region follow a new geometry as new versions. Raises Refused."""
     old_name, old_geometry = region.name, region.geometry
     if "geometry" in changes:
         changes["geometry"], bbox = checked_region(changes["geometry"], region.feed, "/geometry")
@@ -109,7 +109,7 @@ def queries_follow_region(*, region: Region, user: User) -> list[Query]:
 
 @transaction.atomic
 def queries_rename_region(*, region: Region, old: str) -> None:
-    """Writes the region's new name into the specifications that name it; what they mean stays, so no version is made."""
+    """Writes the region's new name into the specifications that use it; their meaning stays, so no version is made."""
     for query in Query.objects.filter(regions=region, deleted_at=None):
         query.specification = frozen(query.specification, {old: {"region": region.name}})
         query.save(update_fields=["specification", "updated_at"])
@@ -117,7 +117,7 @@ def queries_rename_region(*, region: Region, old: str) -> None:
 
 @transaction.atomic
 def queries_keep_shape(*, region: Region) -> None:
-    """Writes the region's geometry into the specifications that name it, for it is about to go; what they mean stays, so no version is made."""
+    """Writes the region's geometry into the specifications that use it, as it is about to be removed; their meaning stays, so no version is made."""
     for query in Query.objects.filter(regions=region, deleted_at=None):
         query.specification = frozen(query.specification, {region.name: region.geometry})
         query.save(update_fields=["specification", "updated_at"])

@@ -119,7 +119,7 @@ def placement_of(*, feed: Feed, specification: Any, user: AnyUser) -> str | None
 
 
 def _between(feed: Feed, specification: Any, user: AnyUser) -> list[Fault]:
-    """What is wrong between a checked specification and the queries it derives from."""
+    """The faults between a checked specification and its upstream queries."""
     upstream = upstream_of(feed=feed, document=specification, user=user)
     return derive_faults(feed=feed, document=specification, upstream=upstream, user=user)
 

@@ -70,7 +70,7 @@ def query_register(
     feed_version = next_version(feed)
     is_alone = stands_alone(specification)
     if not is_alone:
-        # Checked again: what it names may have changed before the lock was taken.
+        # Checked again: what it uses may have changed before the lock was taken.
         ready, _ = checked_specification(feed, specification, owner)
     _check_name(feed, name)
     _check_kinds(specification, alert_kinds)
@@ -133,7 +133,7 @@ def queries_register_together(*, owner: User, feed: Feed, wanted: Sequence[Mappi
 
 
 def _register_plain(owner: User, feed: Feed, wanted: Mapping[int, Mapping[str, Any]], faults: list[Fault]) -> dict[int, Query]:
-    """Those of a list that name nothing outside themselves, by a few statements however many they are; none when there are `faults`."""
+    """Those of a list that use nothing outside themselves, with a fixed number of statements; none if there are `faults`."""
     for place, one in wanted.items():
         with faults_at(place, faults):
             _check_pace(feed, checked_specification(feed, one["specification"], owner)[1])
@@ -162,7 +162,7 @@ def _register_plain(owner: User, feed: Feed, wanted: Mapping[int, Mapping[str, A
 
 @contextmanager
 def faults_at(place: int, faults: list[Fault]) -> Iterator[None]:
-    """Adds what is refused inside to `faults`, as being of this place of a list."""
+    """Adds refusals inside to `faults`, with the pointer of this position of a list."""
     try:
         yield
     except OverQuota:
@@ -173,7 +173,7 @@ def faults_at(place: int, faults: list[Fault]) -> Iterator[None]:
 
 @transaction.atomic
 def query_edit(*, query: Query, user: User, stop_dependents: bool = False, **changes: Any) -> Query:
-    """Changes what is given: any of query_register's but `owner` and `feed`. A new specification makes a new version.
+    """Changes the given fields: any of query_register's but `owner` and `feed`. A new specification makes a new version.
 
     What derives from it gets a new version too, or stops when it can no longer derive; `stop_dependents`: switching it off may stop others.
 
@@ -255,7 +255,7 @@ def queries_end(*, feed: Feed, query_ids: Sequence[int], user: User | None, stop
 
 
 def query_stop(*, query_id: int, version: int, reason: str) -> None:
-    """Records that the job goes on without this version. Does nothing when the query was removed or stopped before."""
+    """Records that the job runs without this version. Does nothing when the query was removed or stopped before."""
     if Query.objects.filter(pk=query_id).exists():
         QueryStop.objects.bulk_create([QueryStop(query_id=query_id, version=version, reason=reason[:2000])], ignore_conflicts=True)
 
@@ -270,7 +270,7 @@ def queries_stop_without_access() -> None:
 
 
 def checked_specification(feed: Feed, specification: Any, user: User, kept: Query | None = None, *, derives: bool = True) -> tuple[Any, Any]:
-    """The specification with stored regions in their place, and what the engine makes of it. Raises Refused with pointers below `/specification`.
+    """The specification with stored regions inserted, and the engine's checked form. Raises Refused with pointers below `/specification`.
 
     `derives`: also what is wrong between it and the queries it derives from.
     """
@@ -285,7 +285,7 @@ def checked_specification(feed: Feed, specification: Any, user: User, kept: Quer
         else:
             check(specification, feed.engine_feed(), regions)
             ready = frozen(specification, regions)
-            # The frozen form is what jobs compile: it must stand by itself.
+            # Jobs compile the frozen form, which must be self-contained.
             checked = check(ready, feed.engine_feed(), {})
         upstream = upstream_of(feed=feed, document=specification, user=user, kept=kept)
         if derives and (faults := derive_faults(feed=feed, document=specification, upstream=upstream, user=user, query=kept)):

@@ -35,7 +35,7 @@ SENTENCES: Mapping[str, Callable[[Specification, Feed], str]] = {
 
 
 def sentence_of(specification: Any, *, feed: Feed) -> str | None:
-    """What a checked specification asks, in words; null for a family without a sentence yet."""
+    """The sentence of a checked specification; null for a family without one."""
     family = specification.get("family") if isinstance(specification, dict) else None
     writer = SENTENCES.get(str(family))
     return None if writer is None else writer(specification, feed) + derived(specification)

@@ -73,7 +73,7 @@ def pattern_words(tree: Any, feed: Feed) -> str:
 
 
 def _operands(tree: Any, kind: str) -> list[Any]:
-    """Those of AND or OR that are joined from the left are said as one list."""
+    """Parts of AND or OR that are joined from the left are described as one list."""
     if not isinstance(tree, dict) or kind not in tree:
         return [tree]
     first, *others = tree[kind]

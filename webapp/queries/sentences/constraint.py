@@ -44,7 +44,7 @@ def _document(specification: Specification) -> Specification:
 
 
 def _variables(variables: Mapping[str, Any]) -> str:
-    """Variables with the same filter are said together."""
+    """Variables with the same filter are described together."""
     groups: dict[str, list[str]] = {}
     for name, entry in variables.items():
         groups.setdefault(listed([condition(*triple) for triple in entry.get("where") or []], "and"), []).append(name)

@@ -53,7 +53,7 @@ class _Evaluation:
 
 
 def rows_beyond(feed: Feed, to: int) -> int:
-    """How many events of the log lie beyond `to`."""
+    """The number of events of the log after `to`."""
     return sum(table.num_rows for table in later_rows(event_log(feed.name), to))
 
 
@@ -91,7 +91,7 @@ def clock_set_back(*, feed: Feed, to: int, reason: str) -> SetBack:
 
 
 def _evaluation(feed: Feed, head: FeedHead, start: int, tables: Iterable[pa.Table]) -> _Evaluation:
-    """What the running queries find in the rows that the job has taken."""
+    """The answers of the running queries on the rows that the job has processed."""
     queries = FeedStore(feed, head.epoch).recall([(str(query), int(version)) for query, version in head.queries])
     evaluator = GraphEvaluator.local(feed.engine_feed(), queries)
     evaluator.skip_to(start - 1)

@@ -45,9 +45,9 @@ logger = logging.getLogger(__name__)
 
 HEARTBEAT_S = 1.0
 WATCH_S = 0.25
-"""How often the job looks after queries that changed, feeds that came, and streams that ended."""
+"""How often the job checks for changed queries, new feeds, and ended streams."""
 FEEDS_AT_ONCE = 4
-"""So many feeds are evaluated at a time, and what so many found is stored: while one waits for the database, another computes."""
+"""How many feeds are evaluated concurrently, and how many store their results: while one waits for the database, another computes."""
 LOOK_S = 0.01
 """How often the job looks whether a log has grown."""
 SURE_S = 1.0
@@ -117,7 +117,7 @@ class FeedRun:
             self.error = error
 
     def check(self) -> None:
-        """Raises what ended the feed."""
+        """Raises the error that ended the feed."""
         if self.error is not None:
             raise self.error
         if self.processor.batch_seconds() > BATCH_LIMIT_S:

@@ -1,4 +1,4 @@
-"""The one transaction that stores what a batch found: detections, alerts, outbox, late rows, counters and the head row, or none of it.
+"""The one transaction that stores the results of a batch: detections, alerts, outbox, late rows, counters and the head row, or none of it.
 
 The head row of the feed is the fence: it carries the epoch of the only job that may write, and the last batch stored. The outbox is
 numbered under its lock, so the numbers have no gaps and follow the order of the commits.
@@ -80,7 +80,7 @@ class DatabaseAway(RuntimeError):
 
 @dataclass(frozen=True)
 class FencedWrite:
-    """What one transaction writes for a feed, if the epoch is still that of its head row. `batch` None: new queries joined between two batches.
+    """The work of one transaction for a feed, if the epoch is still that of its head row. `batch` None: new queries joined between two batches.
 
     `facts` are what the changes leave behind; `late` are the late rows as they came. `progress` are new values of the head row's columns,
     `added` what its counters grow by. A `backfill` opens no alert. `stopped`: queries (id, version, reason) that are given up.
@@ -143,7 +143,7 @@ def with_retries(attempt: Callable[[], Answer], *, timeout_s: float = TIMEOUT_S)
 
 
 def store(work: FencedWrite) -> bool:
-    """One attempt to store `work`. Raises Fenced, and what the database raises."""
+    """One attempt to store `work`. Raises Fenced, and errors of the database."""
     partitions_ensure({span_of(fact.start) for fact in work.facts})
     with transaction.atomic():
         # The column `queries` is not read, and written only when it changed.
@@ -159,7 +159,7 @@ def store(work: FencedWrite) -> bool:
 
 
 def _within(seconds: float) -> Callable[..., Any]:
-    """Lets no statement begin after so long; PostgreSQL ends each alone, in a job after as long. Raises StoreTooSlow."""
+    """Starts no statement after this long; PostgreSQL limits each statement, in a job to the same time. Raises StoreTooSlow."""
     ends = time.monotonic() + seconds
 
     def execute(begin: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:

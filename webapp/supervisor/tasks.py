@@ -26,7 +26,7 @@ def reconcile() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def expire() -> None:
-    """Deletes what is too old."""
+    """Deletes expired rows."""
     close_old_connections()
     outbox_expire()
     detections_expire()

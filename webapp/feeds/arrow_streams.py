@@ -52,7 +52,7 @@ def read_stream(body: bytes, limits: Limits, wanted: Collection[str]) -> pa.Tabl
             raise StreamRefused(Message("Two columns have the same name."))
         table = _without_nested(table, wanted)
         _count_shared(table, limits)
-        # Offsets that point outside would be followed by the code that reads the rows. This reads each row's own text: not before they are counted.
+        # Offsets that point outside would be followed by the code that reads the rows. This reads each row's text, so the sizes are checked first.
         table.validate(full=True)
         return pa.table({field.name: _plain(column) for field, column in zip(table.schema, table.columns, strict=True)})
     except (pa.ArrowException, OSError, struct.error, OverflowError, UnicodeDecodeError) as error:
@@ -145,7 +145,7 @@ def _is_simple(kind: pa.DataType) -> bool:
 
 
 def _count_shared(table: pa.Table, limits: Limits) -> None:
-    """Raises StreamTooLarge when rows that share texts would take too much once each has its own."""
+    """Raises StreamTooLarge if rows that share texts would take too much memory once each has a copy."""
     total = sum(_shared_bytes(chunk) for column in table.columns for chunk in column.chunks)
     _refuse_above(total, limits.unpacked, Message("bytes, unpacked"))
 
@@ -164,7 +164,7 @@ def _shared_bytes(array: pa.Array) -> int:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with each row's own value: not every function takes dictionaries, runs and views."""
+    """The column with a separate value for each row: not every function takes dictionaries, runs and views."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     elif pa.types.is_run_end_encoded(column.type):

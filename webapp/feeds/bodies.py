@@ -92,7 +92,7 @@ def read_body(body: bytes, content_type: str, feed: Feed) -> Piece:
 
 
 def _count_text(body: bytes) -> None:
-    """Raises TooLarge for what would be many objects, before any is made."""
+    """Raises TooLarge before any object is made."""
     lines = body.count(b"\n")
     # A line of column names, and the last line's end.
     if lines > BODY_ROWS + 1:
@@ -102,10 +102,10 @@ def _count_text(body: bytes) -> None:
 
 
 class NamedAsTheFeed(Columns):
-    """Columns of senders, who cannot say which column is to be read as which: they are named as the feed's."""
+    """Senders cannot configure a mapping of columns: their names are those of the feed."""
 
     def present(self, names: Sequence[str], separator: str | None = None) -> dict[str, str]:
-        """Raises Unreadable when no row can be an event because there is no column for its entity or its time: says what was seen instead."""
+        """Raises Unreadable if no row can be an event because there is no column for its entity or its time; names the columns found instead."""
         missing = [name for name in (ENTITY, TIME) if name not in names]
         if not missing:
             return super().present(names, separator)
@@ -128,7 +128,7 @@ class NamedAsTheFeed(Columns):
 
 
 def _other_separator(names: Sequence[str], separator: str | None) -> str | None:
-    """What separates a header that was read as a single name."""
+    """The separator of a header that was read as a single name."""
     if separator is None or len(names) != 1:
         return None
     return max((one for one in SEPARATORS if one in names[0]), key=names[0].count, default=None)

@@ -45,7 +45,7 @@ class Lost(RuntimeError):
 
 
 def feed_repair(*, feed: Feed, give_up: bool = False) -> list[Repaired]:
-    """Repairs the feed's log and lets the feed go on; returns what was done, file by file. Rows that are lost unprocessed are counted.
+    """Repairs the feed's log and lets the feed continue; returns what was done, file by file. Rows that are lost unprocessed are counted.
 
     Files of a store may have copies there: what they held is given up only with `give_up`, else raises Lost.
     """
@@ -74,7 +74,7 @@ def _mended(feed: Feed, reach: Reach, give_up: bool) -> list[Repaired]:
 
 
 def _verified(log: SharedLog) -> list[Repaired]:
-    """Raises Lost unless the log is whole (again): what a store lost, the store's own copies bring back."""
+    """Raises Lost unless the log is complete (again): files that a store lost are restored from its copies."""
     for segment in log.segments():
         try:
             segment.verify()

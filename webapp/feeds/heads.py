@@ -61,18 +61,18 @@ def feed_head_follow_team(feed: Feed) -> None:
 
 
 def feed_event_add(feed: Feed, kind: JobEvent.Kind | str, text: Message) -> None:
-    """Records what happened to one feed, for users: on its page and on its job's."""
+    """Records an event of one feed, for users: on its page and on its job's."""
     JobEvent.objects.create(job=feed_head_ensure(feed).job, feed=feed, kind=kind, text=text)
 
 
 def feed_status(*, feed_id: int) -> dict[str, Any]:
-    """How the processing of a feed stands: what the feeds page shows and the `status` frames carry."""
+    """The state of a feed's processing, for the feeds page and the `status` frames."""
     head = FeedHead.objects.select_related("job").filter(feed_id=feed_id).first()
     return _status(head) if head is not None else dict(_NONE)
 
 
 def outbox_numbers(*, user: AnyUser) -> dict[str, int]:
-    """The number of the newest change, by name of the feed that the user may see: what a page that reads the rest by API resumes after."""
+    """The number of the newest change, by name of visible feed: a page that reads the rest by API resumes after it."""
     heads = FeedHead.objects.filter(feed__in=Feed.objects.visible_to(user))
     return dict(heads.values_list("feed__name", "outbox_seq"))
 

@@ -16,7 +16,7 @@ SILENT_MS = 1_000
 UNDER_WAY_MS = 2_000
 """A heartbeat carries the time of this long ago: rows that take up to this to arrive are not made late by a pause before them."""
 LONGEST_PAUSE_MS = 5_000
-"""Heartbeats of a feed that stays silent come ever slower, up to this: a log that nothing happens in should hardly grow."""
+"""Heartbeats of a silent feed become rarer, up to this interval: an idle log should hardly grow."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Where everything was during a span of the past, thinned out for the screen: what the live page plays back."""
+"""Positions during a span of the past, thinned out for the screen: the live page plays them back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from webapp.feeds.recent import acceptance, accepted, log_of
 GONE_PERIODS = 48
 """After this many usual intervals without a report an entity has faded from the map, as in the front end (data/silence.ts)."""
 BEFORE_ROWS = 200_000
-"""Rows before the span in which earlier samples are looked for of what is on the map at its beginning."""
+"""Rows before the span that are searched for earlier samples of entities on the map at its beginning."""
 BEFORE_STEP = 65_536
 """At least this many are always read: they show how often entities report, and give more than one position of those that report rarely."""
 BEFORE_SAMPLES = 4
@@ -135,7 +135,7 @@ def _nothing(from_t: int, to_t: int, begin: int | None) -> Movements:
 
 
 def _sampled(feed: Feed, rows: pa.Table, from_t: int, to_t: int, step: int, begin: int | None) -> Movements:
-    """Numbers alone are filtered and sorted: names of 300,000 rows cost as much again as everything else."""
+    """Only numbers are filtered and sorted: names of 300,000 rows cost as much again as everything else."""
     names = _numbered(rows.column("entity"))
     placed = pc.and_(pc.is_valid(rows.column("x")), pc.is_valid(rows.column("entity")))
     kept = np.flatnonzero(pc.and_(pc.and_(acceptance(feed, rows), placed), pc.less(rows.column("t"), to_t)).to_numpy())

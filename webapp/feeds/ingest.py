@@ -207,7 +207,7 @@ def _receipt_of(feed: Feed, delivery: Delivery) -> Receipt | None:
 
 
 def _note(delivery: Delivery) -> dict[str, Any]:
-    """What the log remembers of a delivery beside its rows."""
+    """The record of a delivery that the log keeps beside its rows."""
     letters = [_letter_of(letter) for letter in delivery.dead[:KEPT]]
     more = Counter(str(letter.reason) for letter in delivery.dead[KEPT:])
     letters += [

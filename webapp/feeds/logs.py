@@ -1,4 +1,4 @@
-"""Where a feed's event log and its states are: the one place that knows whether they lie in folders of this machine or on shared storage."""
+"""Where a feed's event log and its states are: the only place that knows whether they are in local folders or on shared storage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _logs_lock = threading.Lock()
 
 
 def is_shared() -> bool:
-    """Whether logs lie on shared storage."""
+    """Whether logs are on shared storage."""
     return bool(settings.VEDETTE_LOG_STORE)
 
 
@@ -41,7 +41,7 @@ def _event_log(store: str, root: Path, feed_name: str, pid: int) -> EventLog:
 
 
 def states_of(feed_name: str) -> Files:
-    """Where the snapshots of a feed's states lie: beside its log if that is on shared storage."""
+    """Where the snapshots of a feed's states are: beside its log if that is on shared storage."""
     root = files_of(settings.VEDETTE_LOG_STORE if is_shared() else settings.CHECKPOINT_ROOT)
     return root.within(f"{feed_name}/{STATE}")
 

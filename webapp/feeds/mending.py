@@ -133,7 +133,7 @@ def _send(feed: Feed, rows: Sequence[tuple[DeadLetter, dict[str, Any]]], how: st
 
 
 def _faults(feed: Feed, rows: Sequence[Row]) -> dict[int, events.DeadLetter]:
-    """What is wrong with rows, by their position."""
+    """The faults of rows, by their index."""
     return {(one.line or 1) - 1: one for one in read_body(_lines(rows), NDJSON, feed.engine_feed()).dead()}
 
 

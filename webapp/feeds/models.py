@@ -101,7 +101,7 @@ class UploadState(models.TextChoices):
 
 
 class Upload(Owned):
-    """A file that someone sends to make a feed of it, and how far that has come.
+    """An uploaded file that becomes a feed, and its progress.
 
     The file lies in `<var>/uploads/<id>/`; its size there is how much of it has come. Rows before `position` are in the feed's log, those up to
     `sending` were being appended: under the same idempotency key they are appended again, once (`uploads/loading.py`).
@@ -141,7 +141,7 @@ class Upload(Owned):
 
 
 class ConnectorState(models.TextChoices):
-    """What a connector does."""
+    """The state of a connector."""
 
     STOPPED = "stopped"
     STARTING = "starting"

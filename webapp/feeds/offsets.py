@@ -12,7 +12,7 @@ from webapp.feeds.models import Connector, Feed
 
 
 def reached(connector: Connector, batch: Batch) -> dict[str, Any]:
-    """What the log stores with the rows of a batch."""
+    """The record that the log stores with the rows of a batch."""
     return {
         "connector": connector.pk,
         "revision": connector.revision,

@@ -65,7 +65,7 @@ class Move:
 
 @dataclass
 class Progress:
-    """How far a run has come: rows before `begin` are stored; `[begin, end)` were being sent; `move` says what becomes of their times.
+    """The progress of a run: rows before `begin` are stored; `[begin, end)` were being sent; `move` describes how times are shifted.
 
     Of the stored rows `late` came too late, `dead` are dead letters, for the `reasons` counted; all others were accepted.
     """
@@ -98,7 +98,7 @@ class Progress:
         return self.begin - self.late - self.dead
 
     def count(self, receipt: Mapping[str, Any]) -> None:
-        """Adds what became of the rows of a receipt."""
+        """Adds the counts of a receipt."""
         self.late += receipt["late"]
         self.dead += receipt["dead"]
         for letter in receipt["dead_letters"]:
@@ -127,7 +127,7 @@ class Recording:
 
     @property
     def identity(self) -> str:
-        """Names the recording, the feed and the reading of it: what a run that is resumed must have in common."""
+        """Identifies the recording, the feed and the mapping, which must be the same when a run is resumed."""
         files = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in find_files(self.path)]
         return hashlib.sha256(json.dumps([self.feed.name, sorted(self.renamed.items()), files]).encode()).hexdigest()[:24]
 
@@ -172,7 +172,7 @@ class Player:
             while progress.begin < position:
                 rest = rows.slice(progress.begin - first)
                 if restarts and progress.end <= progress.begin and now_ms is not None:
-                    # The clock has gone on since the run was interrupted. What was being sent then is repeated as it was.
+                    # The clock has advanced since the run was interrupted. Rows that were being sent then are repeated unchanged.
                     progress.move, restarts = replace(progress.move, since=rest.column(TIME)[0].as_py(), to=now_ms), False
                 began = began or (self.clock(), pc.min(rest.column(TIME)).as_py())
                 self._send(progress, rest, began)

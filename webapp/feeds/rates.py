@@ -28,7 +28,7 @@ PERIODS = {"s": 1, "sec": 1, "min": 60, "m": 60, "hour": 3600, "h": 3600, "d": 8
 
 @dataclass(frozen=True)
 class Limit:
-    """What one counter allows: `rate` a second of what `what` says, for those who share `key`."""
+    """The limit of one counter: `rate` per second of what `what` says, for those who share `key`."""
 
     key: tuple[str, int]
     what: str

@@ -64,12 +64,12 @@ def newest_rows(feed: Feed, count: int, columns: Sequence[str]) -> pa.Table:
 
 
 def accepted(feed: Feed, rows: pa.Table) -> pa.Table:
-    """`rows` without heartbeats and without those that came too late."""
+    """`rows` without heartbeats and without late ones."""
     return rows.filter(acceptance(feed, rows))
 
 
 def acceptance(feed: Feed, rows: pa.Table) -> pa.ChunkedArray:
-    """Of each row whether it is no heartbeat and did not come too late."""
+    """For each row whether it is neither a heartbeat nor late."""
     keep = pc.not_equal(rows.column("event"), HEARTBEAT)
     return pc.and_(keep, in_time(rows, feed.lateness))
 

@@ -37,7 +37,7 @@ VALUES = 1_500_000
 """Numbers and texts of all regions together: a corner has two."""
 ARCHIVE_FILES = 100
 ARCHIVE_BYTES = 100_000_000
-"""What the files of an archive may unpack to together."""
+"""The maximum decompressed size of all files of an archive."""
 ARCHIVE_RATIO = 200
 """How many times as large as it is packed a file of an archive may be."""
 DATABASE_STEPS = 20_000_000
@@ -396,7 +396,7 @@ _ENVELOPES = (0, 32, 48, 48, 64)
 
 
 def _geopackage(data: bytes) -> Shapes:
-    """Rows of plain tables: what a view, a trigger or a virtual table of the file says is never run."""
+    """Rows of plain tables: views, triggers and virtual tables of the file are never executed."""
     try:
         with closing(sqlite3.connect(":memory:")) as database:
             database.deserialize(data)

@@ -43,7 +43,7 @@ def feed_damage(feed: Feed) -> str | None:
 
 
 def feed_events(feed: Feed, limit: int = 20) -> list[dict[str, Any]]:
-    """What happened to the feed, newest first."""
+    """The events of the feed, newest first."""
     return [{"at": event.at, "kind": event.kind, "text": translated(event.text)} for event in feed.events.order_by("-id")[:limit]]
 
 

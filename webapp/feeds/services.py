@@ -49,7 +49,7 @@ def feed_create(*, owner: User, name: str, title: str, crs: str, job: Any = None
 
 @transaction.atomic
 def feed_update(*, feed: Feed, job: Any = None, **changes: Any) -> Feed:
-    """Changes what is given. Raises Refused; the schema and the clock stay once rows have been received, but for columns that are added."""
+    """Changes the given fields. Raises Refused; the schema and the clock are fixed once rows have been received, but columns can be added."""
     received = IngestCounter.objects.filter(feed=feed, received__gt=0).exists()
     added = _added_columns(feed, changes.get("columns"))
     if added:
@@ -142,7 +142,7 @@ def trimmed_tags(tags: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import stored, or would store, and what it refused: (row in the file, name, faults)."""
+    """What an import stored, or would store, and its refusals: (row in the file, name, faults)."""
 
     regions: list[Region]
     refused: list[tuple[int, str, list[Fault]]]

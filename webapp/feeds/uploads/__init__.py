@@ -1,1 +1,1 @@
-"""Feeds from files: an upload that can be resumed, what the file probably is, and its way into the log."""
+"""Feeds from files: a resumable upload, guesses about the file, and its loading into the log."""

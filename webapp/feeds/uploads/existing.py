@@ -28,7 +28,7 @@ UNFINISHED = (UploadState.READING, UploadState.SENDING, UploadState.PAUSED)
 
 
 def inspect_for(feed: Feed, path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """What the file holds for the feed: as `inspect` says, and under `into` what the feed has beside it. Raises Refused."""
+    """The content of the file for the feed: as from `inspect`, and under `into` the settings of the feed. Raises Refused."""
     before = _last_reading(feed)
     found = inspect(path, name, {**chosen, **_fixed(feed)})
     if before:
@@ -40,7 +40,7 @@ def inspect_for(feed: Feed, path: Path, name: str, chosen: Mapping[str, Any]) ->
 
 
 def _last_reading(feed: Feed) -> dict[str, Any]:
-    """How the newest file that was loaded into the feed was read; empty where there was none."""
+    """The mapping of the newest file loaded into the feed; empty if there was none."""
     last = feed.uploads.exclude(reading={}).order_by("-created_at").first()
     return dict(last.reading) if last is not None else {}
 

@@ -28,7 +28,7 @@ class Extent:
         self._high: list[float] = [-math.inf, -math.inf]
 
     def add(self, rows: pa.Table) -> None:
-        """The places of `rows`; rows without one say nothing."""
+        """The positions of `rows`; rows without one are ignored."""
         for axis, name in enumerate((X, Y)):
             low, high = pc.tdigest(rows.column(name), [MARGIN, 1 - MARGIN]).to_pylist()
             if low is not None:

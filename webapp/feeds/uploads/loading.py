@@ -55,7 +55,7 @@ MOST_HOURS = 24 * 3660
 SLACK_MS = 1_000
 
 Steps = Iterator[float]
-"""The work on one upload, in steps; each says how many seconds the next may wait."""
+"""The work on one upload, in steps; each returns how many seconds the next may wait."""
 
 
 class Loads:

@@ -54,7 +54,7 @@ def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
 
 
 _open: tuple[Any, int, Iterator[Chunk]] | None = None
-"""What is being read, the number of the next piece, and the rest of the pieces."""
+"""The source being read, the number of the next piece, and the remaining pieces."""
 
 
 def _piece(path: Path, reading: Reading, number: int) -> dict[str, Any]:

@@ -32,13 +32,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         with single_service(Path(settings.VAR), "ingest", self.stdout.write) as end:
-            # Users' files are read in a thread of their own: heartbeats must not wait for them.
+            # Users' files are read in a separate thread: heartbeats must not wait for them.
             threading.Thread(target=Loads().serve, args=(end,), name="uploads", daemon=True).start()
             Service().serve()
 
 
 class Service:
-    """The rounds of the process; each kind of work has its own pace."""
+    """The rounds of the process; each kind of work has its own interval."""
 
     def __init__(self) -> None:
         self.inbox, self.heartbeats = Inbox(Path(settings.VAR) / "inbox"), Heartbeats()

@@ -46,7 +46,7 @@ class Size(Enum):
 
 
 class Layer(Enum):
-    """What a time holds: arrays in a kernel; Arrow rows to answers in one process; the same in a Spark job."""
+    """What a time includes: arrays in a kernel; Arrow rows to answers in one process; the same in a Spark job."""
 
     KERNEL = "kernel"
     ENGINE = "engine"
@@ -55,7 +55,7 @@ class Layer(Enum):
 
 @dataclass(frozen=True)
 class Row:
-    """One workload: our value, those of the baselines in the same unit, and what we promise about them.
+    """One workload: our value, those of the baselines in the same unit, and our targets.
 
     `less_is_better`: times and bytes; else rates. A baseline's ratio is how many times better we are. `at_least`: the ratio promised
     against a baseline; `limit`: the worst value of ours that is still as promised. A row is a point at `x` of the plot `figure`;
@@ -86,7 +86,7 @@ class Row:
 
     @property
     def missed(self) -> list[str]:
-        """What is promised and not so, in words."""
+        """The missed targets, as text."""
         found = [f"{self.ratio(name):.3g}x of {least:g}x {name}" for name, least in self.at_least.items() if self.ratio(name) < least]
         if self.limit is not None and (self.ours > self.limit if self.less_is_better else self.ours < self.limit):
             found.append(f"{self.ours:.3g} of {self.limit:g} {self.unit}")

@@ -102,7 +102,7 @@ def _family(name: str) -> str:
 
 
 def line(row: Row, *, with_targets: bool = True) -> str:
-    """The row as one line of the table: our value, each baseline with its ratio, facts and, if `with_targets`, what is missed."""
+    """The row as one line of the table: our value, each baseline with its ratio, facts and, if `with_targets`, the missed targets."""
     words = [f"{row.workload:<46} {row.layer.value:<6} {row.ours:>12,.4g} {row.unit:<12}"]
     words += [f"{name} {value:,.4g} ({row.ratio(name):.3g}x)" for name, value in row.baselines.items()]
     words += [f"{name} {value if isinstance(value, str) else format(value, ',.4g')}" for name, value in row.facts.items()]
@@ -122,7 +122,7 @@ def _write(path: Path, family: str, size: Size, rows: Sequence[Row], seconds: fl
 
 
 def as_json(row: Row) -> dict[str, object]:
-    """The row's fields with the ratios and what is missed."""
+    """The row's fields with the ratios and the missed targets."""
     fields = {name: value for name, value in vars(row).items() if value is not None}
     return fields | {
         "layer": row.layer.value,

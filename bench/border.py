@@ -1,4 +1,4 @@
-"""BMQ-Processor and RTMQ against what they are compared with: figures 10 to 19 of [BMQ] with its parameters, and our own targets.
+"""BMQ-Processor and RTMQ beside their baselines: figures 10 to 19 of [BMQ] with its parameters, and our own targets.
 
 Processor times of one thread in nanoseconds a tuple. Kernel rows measure the index alone, engine rows the whole way from Arrow rows to answer
 rows. Baselines (`border_baselines.py`): DiffRMQ over cells (CEI, CES), the paper's own walk, a compiled loop over all queries, and shapely's
@@ -71,7 +71,7 @@ def rows(size: Size) -> Iterator[Row]:
 
 
 def spark_rows(size: Size) -> Iterator[Row]:
-    """The same in a streaming job of Spark's without its store: against real time and what Spark delivers to an operator that does nothing."""
+    """The same in a Spark streaming job without its store: compared with real time and with an operator that does nothing."""
     from bench.spark_overhead import BATCH_ROWS
     from bench.spark_overhead import measured as delivered
 
@@ -408,7 +408,7 @@ def _garages(vehicles: int, garages: int, *, promised: bool) -> Row:
 
 
 def engine(quick: bool) -> Iterator[Row]:
-    """Rows of 10,000 entities against 1,000 regions: the operator alone, and the evaluator with its gate."""
+    """Rows of 10,000 entities and 1,000 regions: the operator without the gate, and the evaluator with it."""
     count, entities = (20_000, 1000) if quick else (2_000_000, 10_000)
     regions = (100,) if quick else (1000, 0)
     batches = stream_batches(entities, count, count if quick else 100_000, np.random.default_rng(7))
@@ -431,7 +431,7 @@ def streams(quick: bool) -> Iterator[Row]:
         for table in log.read():
             begin = time.thread_time()
             answer_count += running.process(table).changes.num_rows
-            # The first round makes the dictionary and the state; what comes after it is the running of the feed.
+            # The first round creates the dictionary and the state; later rounds measure the running feed.
             seconds, rows = (seconds + time.thread_time() - begin, rows + table.num_rows) if running.position >= world.entities else (0.0, 0)
     facts: dict[str, float | str] = {"answers": answer_count, "state bytes a stream": round(_state_bytes(running) / world.entities, 1)}
     title = f"RTMQ {world.entities} vehicles, 1000 garages (evaluator)"
@@ -439,7 +439,7 @@ def streams(quick: bool) -> Iterator[Row]:
 
 
 def _state_bytes(running: Any) -> int:
-    """Bytes of an evaluator's dictionary and of what it keeps of streams, room for more of them included."""
+    """The memory of an evaluator's dictionary and stream state, including spare capacity."""
     (part,) = running._keyed
     state = part.states["border"]
     kept = [part.dictionary, *(own.last for own in state.classes), state.waiting]
@@ -475,7 +475,7 @@ def _evaluator(batches: list[Any], queries: list[Any]) -> Row:
 
 
 def registration(quick: bool) -> Iterator[Row]:
-    """Queries that come and go in a running evaluator: the whole list again is the baseline; answers are those of the tests' state machine."""
+    """Queries registered and removed in a running evaluator: the baseline compiles the whole list again; answers are checked as in the tests."""
     from engine.runtime.evaluator import Evaluator
 
     n = 2000 if quick else 100_000

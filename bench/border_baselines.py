@@ -1,4 +1,4 @@
-"""What BMQ-Processor is compared with, each compiled or vectorised as well as its idea allows. All give `border.Answers`."""
+"""The baselines of BMQ-Processor, each compiled or vectorised as well as its idea allows. All give `border.Answers`."""
 
 from __future__ import annotations
 

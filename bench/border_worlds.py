@@ -170,7 +170,7 @@ def rectangles() -> list[RegisteredQuery]:
 
 
 def garages() -> list[RegisteredQuery]:
-    """1,000 garages of 30 m ([BMQ] 6.4): who comes or goes, and returns within 3 minutes or not."""
+    """1,000 garages of 30 m ([BMQ] 6.4): who enters or leaves, and returns within 3 minutes or not."""
     random = np.random.default_rng(6)
     return [_query(i, *random.uniform(0, 30_000, 2), 30.0, 30.0, family="transition", within="PT3M") for i in range(1000)]
 

@@ -100,7 +100,7 @@ SEGMENT_ROWS = 200_000
 
 
 class Recognition:
-    """A query over rows that have all arrived: what deciding its windows takes, reading and indexing left out."""
+    """The time to decide the windows of a query over rows that have all arrived, without reading and indexing."""
 
     def __init__(self, document: Mapping[str, Any], feed: Feed, stamped: pa.Table) -> None:
         operator = CalculusOperator()
@@ -282,7 +282,7 @@ def caviar_crowd(casts: int, until: int) -> tuple[Feed, dict[str, Any], pa.Table
 
 
 def _read_activities() -> pa.Table:
-    """What the rules read of the recording."""
+    """The part of the recording that the rules read."""
     table = _activities().select(["event", "entity", "t", "x", "y"])
     return table.filter(pc.invert(pc.is_in(table["event"], pa.array(["orientation", "appearance"]))))
 

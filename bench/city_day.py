@@ -1,4 +1,4 @@
-"""A day of the demo city as the product would have stored it: all reports in the feed's log, and what the demo's queries answer, with their alerts.
+"""A day of the demo city as the product would have stored it: all reports in the log, and the answers of the demo's queries, with their alerts.
 
 The reports are the simulation's own: 2,000 cars, each every two to five seconds. The job's own processor evaluates them and stores the answers, in
 this process and as fast as it can. A run that was interrupted goes on where it was.
@@ -56,7 +56,7 @@ def city_day(folder: Path, hours: float, password: str) -> Day:
 
 
 def _report(folder: Path, end: int) -> None:
-    """Appends what the log in `folder` lacks up to `end`, and compacts it as upkeep would."""
+    """Appends the missing reports up to `end` to the log in `folder`, and compacts it as upkeep would."""
     from engine.model.events import check_rows
     from engine.sources.eventlog import EventLog
     from webapp.demo.simulation.scenarios import read_scenario
@@ -73,7 +73,7 @@ def _report(folder: Path, end: int) -> None:
 
 
 def _evaluate(log: EventLog, feed: Feed, folder: Path, reports: BaseProcess) -> None:
-    """Has the processor take all that comes until `reports` has ended."""
+    """Has the processor process all rows until `reports` has ended."""
     from engine.runtime.processor import FeedProcessor
     from engine.runtime.snapshots import Snapshots
     from engine.sources.store import files_of

@@ -124,7 +124,7 @@ def rows(size: Size) -> Iterator[Row]:
 
 @lru_cache(maxsize=1)
 def _compiled(queries: int, level: int, cells: Cells, shape: Shape) -> CompositeIndex:
-    """The same for each rate of events: compiling takes longer than what is measured."""
+    """The same for each rate of events: compiling takes longer than the measurement."""
     return OPERATOR.compile(trees(np.random.default_rng(1), queries, level, cells, shape), FEED)
 
 

@@ -49,7 +49,7 @@ HOT, SPARSE = Cells("hot", 100, 100), Cells("sparse", 1000, 1000)
 
 @dataclass(frozen=True)
 class Shape:
-    """How often each operator stands in a tree, in eighths."""
+    """The frequency of each operator in a tree, in eighths."""
 
     name: str
     sequence: int

@@ -183,7 +183,7 @@ def _forms(title: str, documents: list[dict[str, Any]], stream: pa.Table, figure
 
 
 def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
-    """Processor seconds of one run, and what it gives."""
+    """Processor seconds of one run, and its result."""
     began = time.thread_time()
     found = run()
     return time.thread_time() - began, found

@@ -1,4 +1,4 @@
-"""What constraint queries are compared with: the paper's domain solver in plain Python, and compiled loops over all events of the window: by brute
+"""The baselines of constraint queries: the paper's domain solver in plain Python, and compiled loops over all events of the window: by brute
 force, with the windows of each pair of variables that the closed graph implies, and with these behind the query index; the last two are ours.
 
 All stop at the first solution an event completes, as the paper's solver does, and give (query, number of the completing event).
@@ -168,14 +168,14 @@ def _asked(columns: Columns, names: Sequence[str], plan: Plan) -> tuple[Floats, 
 
 
 def all_located(ranges: Ranges, n: int) -> npt.NDArray[np.bool_]:
-    """What is asked of events besides ranges of numbers: here only that they have a place."""
+    """The conditions on events besides ranges of numbers: here only that they have a position."""
     assert {kind for kind, _ in ranges.ready} <= {"located"}
     return np.ones((len(ranges.ready), n), np.bool_)
 
 
 @njit(inline="always")
 def _passes(filters: Any, row: int, j: int) -> bool:
-    """Whether V_j takes the event: its value lies in V_j's range."""
+    """Whether V_j accepts the event: its value is in V_j's range."""
     values, column, low, high = filters
     return bool(low[j] <= values[column[j], row] <= high[j])
 

@@ -136,7 +136,7 @@ def calibrated(found: Sequence[Shape], verbosity: float, sample: pa.Table, feed:
 
 
 class Kernel:
-    """What the operator's two stages do with a batch, from columns to solutions as arrays: the same functions without Arrow."""
+    """The work of the operator's two stages on a batch, from columns to solutions as arrays: the same functions without Arrow."""
 
     def __init__(self, documents: Sequence[Mapping[str, Any]], feed: Feed) -> None:
         self.index = compiled(documents, feed)

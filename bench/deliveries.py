@@ -40,7 +40,7 @@ Arrivals = dict[int, float]
 
 @dataclass
 class Receivers:
-    """What came where."""
+    """What arrived where."""
 
     came: dict[str, Arrivals] = field(default_factory=lambda: {"mailbox": {}, "push": {}, "webhook": {}})
 

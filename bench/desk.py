@@ -1,4 +1,4 @@
-"""The desk in a real browser with many open alerts while more come.
+"""The desk in a real browser with many open alerts while more arrive.
 
     . var/environment
     python -m bench.desk --password ... [--url http://127.0.0.1:8000] [--user analyst] [--alerts 100000] [--rate 50] [--seconds 120]
@@ -168,7 +168,7 @@ def _browse(given: argparse.Namespace, world: World) -> None:
     from tests.browser.conftest import ARGUMENTS, PROGRAMS
 
     program = next(found for found in map(shutil.which, PROGRAMS) if found)
-    # Playwright's own loop runs in this thread, which Django takes for an asynchronous caller of its ORM.
+    # Playwright's event loop runs in this thread, which Django takes for an asynchronous caller of its ORM.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)

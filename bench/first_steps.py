@@ -1,4 +1,4 @@
-"""Three recordings become feeds with a first query, by mouse alone, in a browser before a running installation.
+"""Three recordings become feeds with a first query, using only the mouse, in a browser with a running installation.
 
     python -m bench.first_steps --url http://127.0.0.1:8000 --password ... --data FOLDER [--pictures FOLDER]
 
@@ -30,7 +30,7 @@ LONGEST_S = 180.0
 
 
 class Pictures:
-    """What the page looks like after each step, where a folder for that is named."""
+    """Screenshots after each step, if a folder for them is set."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder

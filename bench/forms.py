@@ -1,4 +1,4 @@
-"""Sums in conditions, what must not come, and answers as events: each beside one compiled program written for the one question.
+"""Sums in conditions, negated events, and answers as events: each beside a compiled program written for the one question.
 
 Objects report at times of their own, no two at one. All methods begin with the same Arrow rows and end with sorted answers, which are compared before
 a time is printed. Times are processor times of all threads, medians of runs that take turns. Ours alone judges lateness and duplicates, keeps
@@ -97,7 +97,7 @@ def _row(workload: str, times: dict[str, Times], count: int) -> Row:
 
 
 def _answered(documents: dict[str, Any], batches: list[pa.Table]) -> Ints:
-    """(entities..., start, end) of what the last query states."""
+    """(entities..., start, end) of the last query's answers."""
     queries = [RegisteredQuery(name, 1, check(document, FEED), sources_of(document)) for name, document in documents.items()]
     evaluator = GraphEvaluator.local(FEED, queries)
     changes = pa.concat_tables([ANSWERS.empty_table(), *(evaluator.process(batch).changes for batch in batches), evaluator.finish().changes])
@@ -202,7 +202,7 @@ def _short(entity: Ints, t: Ints, x: Floats, y: Floats, low: float, high: float,
         if there and since[who] == OUTSIDE:
             since[who] = t[i]
         elif there and since[who] == UNSEEN:
-            # Who is inside from the first did not come in.
+            # Entities inside from the first did not enter.
             since[who] = INSIDE
         elif not there:
             if since[who] >= 0 and t[i] - since[who] <= short:

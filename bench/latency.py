@@ -183,7 +183,7 @@ async def _page(url: str, cookies: str, feed: str, queries: list[int], opened: a
         subscribe = json.dumps({"type": "subscribe", "feed": feed, "queries": queries, "bbox": everywhere, "since": None, "from": begin})
         await socket.send(subscribe)
         async for text in socket:
-            # Positions need no answer, and are most of what comes.
+            # Positions need no answer, and are most of the frames.
             if '"changes"' in text[:40]:
                 await socket.send(json.dumps({"type": "ack", "feed": feed, "seq": json.loads(text)["seq"]}))
             elif '"resync"' in text[:40]:
@@ -197,7 +197,7 @@ def _cookies(client: Client) -> str:
 
 
 def memory(port: int) -> dict[str, float]:
-    """Megabytes of the process that listens there: all that is resident, and what is its own."""
+    """Megabytes of the process that listens there: resident, and private."""
     holder = next(one.pid for one in psutil.net_connections("tcp") if one.status == psutil.CONN_LISTEN and one.laddr.port == port)
     found = psutil.Process(holder).memory_full_info()
     return {"resident": found.rss / 1e6, "own": found.uss / 1e6}

@@ -90,7 +90,7 @@ def rows(size: Size) -> Iterator[Row]:
 
 
 def spark_rows(size: Size) -> Iterator[Row]:
-    """Ten binary queries in a streaming job of Spark's without its store, against what Spark delivers to an operator that does nothing."""
+    """Ten binary queries in a Spark streaming job without its store, compared with an operator that does nothing."""
     from bench.border_worlds import World
     from bench.spark_overhead import BATCH_ROWS
     from bench.spark_overhead import measured as delivered
@@ -358,7 +358,7 @@ class Kernel:
             structure.advance(newest, len(self.rank), self.rank)
 
     def answer(self, queries: int) -> list[set[int]]:
-        """Who matches now; of a ranked query, the only partition's candidates are the matches."""
+        """Current matches; of a ranked query, the only partition's candidates are the matches."""
         query, entity = (np.concatenate(columns) for columns in zip(*(one.held() for one in self.structures), strict=True))
         return [set(entity[query == q].tolist()) for q in range(queries)]
 
@@ -405,7 +405,7 @@ def measured(objects: int, documents: list[dict[str, Any]], shuffled: bool = Fal
 
 
 def passed(run: Callable[[], T]) -> tuple[float, T]:
-    """Milliseconds of processor time, and what came of it."""
+    """Milliseconds of processor time, and the result."""
     begin = time.thread_time()
     found = run()
     return 1000 * (time.thread_time() - begin), found

@@ -1,4 +1,4 @@
-"""Who meets whom, how many are there, who is about to arrive, and time added up: each beside what computes it again.
+"""Encounters, occupancy, arrivals and accumulated time: each beside a program that recomputes it.
 
 A plane of square kilometres on which objects move straight at up to 20 m/s and report once in ten seconds, each at its own offset.
 - `encounter`: pairs within 100 m every ten seconds, beside a KD-tree (scipy) over all places at each instant, its pairs compared with those before.
@@ -41,7 +41,7 @@ Floats = npt.NDArray[np.float64]
 EVERY = 10_000
 DISTANCE = 100.0
 PER_SQUARE_KM = 15.0
-"""Objects: 150,000 lie on a hundred kilometres by a hundred."""
+"""Objects: 150,000 are on a hundred by a hundred kilometres."""
 TIMES_REAL = 10.0
 PLANE = Feed("plane", Crs.PLANAR, TimeUnit.MS)
 EARTH = Feed("earth", Crs.GEOGRAPHIC, TimeUnit.MS)
@@ -51,7 +51,7 @@ OPEN = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class World:
-    """Rows in order of time; `tick[i]` is the number of the ten seconds that row i lies in."""
+    """Rows in order of time; `tick[i]` is the number of the ten seconds of row i."""
 
     entity: Ints
     t: Ints
@@ -158,7 +158,7 @@ def answered(document: dict[str, Any], feed: Feed, batches: list[pa.Table]) -> p
 
 
 def intervals(changes: pa.Table, entities: int) -> Ints:
-    """What is left of changes: (entities..., start, end), sorted; OPEN for an end that has not come."""
+    """The sum of changes: (entities..., start, end), sorted; OPEN for an open end."""
     flat = changes.column("entities").combine_chunks().flatten()
     codes = np.array([int(name[1:]) for name in flat.to_pylist()], np.int64).reshape(changes.num_rows, entities)
     end = changes.column("end").fill_null(OPEN).to_numpy()

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 PASSWORD = "plays the whole day back"
 STARTED_S = 300
 JUMP_MS, COUNTS_MS = 300, 200
-"""What is wanted, and counted when it is missed."""
+"""The target, counted when it is missed."""
 JUMP = """async (text) => {
   const field = document.querySelector(".when");
   const before = document.querySelector("[data-shown]")?.dataset.shown;

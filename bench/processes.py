@@ -1,4 +1,4 @@
-"""The processes of a running system, found by the port of its web server: what they cost is measured from outside."""
+"""The processes of a running system, found by the port of its web server: their cost is measured from outside."""
 
 from __future__ import annotations
 

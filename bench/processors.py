@@ -1,4 +1,4 @@
-"""Which processes of a running system spend how much processor time: where a row's way costs what."""
+"""Which processes of a running system spend how much processor time, to see where a row's way costs what."""
 
 from __future__ import annotations
 

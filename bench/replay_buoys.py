@@ -45,7 +45,7 @@ def facts_of(rows: Sequence[Mapping[str, Any]], names: Mapping[int, str] | None 
 
 
 def backtested(rows: pa.Table, documents: Sequence[Document], folder: Path) -> Facts:
-    """What the command finds in the same rows."""
+    """The answers of the command on the same rows."""
     return facts_of(answers_in(FEED.to_json(), rows, documents, folder, ["query", "entities", "start", "end", "evidence"]))
 
 

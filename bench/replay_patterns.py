@@ -49,7 +49,7 @@ def facts_of(rows: Sequence[dict[str, Any]], names: dict[int, str] | None = None
 
 
 def backtested(readings: Readings, rows: pa.Table, patterns: Sequence[Document], folder: Path) -> Facts:
-    """What the command finds in the same rows."""
+    """The answers of the command on the same rows."""
     return facts_of(answers_in(readings.feed, rows, patterns, folder, ["query", "entities", "start", "end"]))
 
 

@@ -57,7 +57,7 @@ def post(client: Client, name: str, token: str, rows: pa.Table, key: str) -> Non
 
 
 def backtested(name: str, rows: pa.Table, query: dict[str, Any], folder: Path) -> set[Fact]:
-    """What the command finds in the same rows."""
+    """The answers of the command on the same rows."""
     (folder / "feed.json").write_text(json.dumps(feed(name)))
     (folder / "query.json").write_text(json.dumps(query))
     pq.write_table(rows, folder / "rows.parquet")

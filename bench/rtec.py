@@ -33,14 +33,14 @@ class NotRun(Exception):
 
 @dataclass(frozen=True)
 class Recognised:
-    """What RTEC said: processor milliseconds of each window's recognition, in order, and the facts of all windows."""
+    """RTEC's output: processor milliseconds of each window's recognition, in order, and the facts of all windows."""
 
     times: list[float]
     facts: set[Fact]
 
 
 def caviar(window: int, step: int, *, read_only: bool = False) -> Recognised | None:
-    """RTEC's own CAVIAR example over windows of these milliseconds; null where RTEC_HOME is not set.
+    """RTEC's CAVIAR example over windows of these milliseconds; null if RTEC_HOME is not set.
 
     `read_only`: it is given only the rows its rules read, without orientation and appearance, which are half of the stream. Raises NotRun
     where RTEC_HOME is set and RTEC or SWI-Prolog is not there, or RTEC did not say what it should.

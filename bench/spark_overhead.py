@@ -41,7 +41,7 @@ BATCH_ROWS = 1_000_000
 
 
 class Memory:
-    """A store that keeps the head and counts; committing costs nothing, so that the two runs differ in their operators alone."""
+    """A store that keeps the head and counts; committing costs nothing, so that the two runs differ only in their operators."""
 
     def __init__(self, queries: Sequence[RegisteredQuery]) -> None:
         self.head, self.wanted, self.answers = Head(1), list(queries), 0

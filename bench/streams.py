@@ -60,7 +60,7 @@ def ais(rate: int, count: int) -> Iterator[Way]:
 
 @contextmanager
 def mqtt(quality: int, count: int) -> Iterator[Way]:
-    """We write packets of MQTT 3.1.1 ourselves: a client library would cost more than what is measured."""
+    """We write packets of MQTT 3.1.1 ourselves: a client library would cost more than the measured work."""
     messages = [_publish(n, quality) for n in range(count)]
     with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as server:
 
@@ -86,7 +86,7 @@ WAYS = {"ais": ais, "mqtt-0": lambda rate, count: mqtt(0, count), "mqtt-1": lamb
 
 
 def send(peer: socket.socket, messages: Sequence[bytes], rate: int, count: int) -> float:
-    """Sends `count` messages at the pace of `rate`; how long that took. What comes back is read and dropped."""
+    """Sends `count` messages at the pace of `rate`; returns how long that took. Replies are read and dropped."""
 
     def drain() -> None:
         try:
@@ -106,7 +106,7 @@ def send(peer: socket.socket, messages: Sequence[bytes], rate: int, count: int) 
 
 
 def measure(client: Client, protocol: str, rate: int, seconds: int) -> str:
-    """One protocol on a feed of its own, which is removed again."""
+    """One protocol on a separate feed, which is removed again."""
     count, name = rate * seconds, f"bench-{protocol}-{time.time():.0f}"
     feed = {"name": name, "title": name, "crs": "geographic", "time": "ms", "columns": {"speed": "float"}, "ahead": None}
     client.call("POST", "feeds/", feed)
@@ -122,7 +122,7 @@ def measure(client: Client, protocol: str, rate: int, seconds: int) -> str:
                 begun = time.monotonic()
                 status = _until(client, address, lambda status: status["messages"] >= count, "all has come", rows=True)
                 later, spent = time.monotonic() - begun, cpu_seconds(process) - before
-                # Whether something comes twice is seen a little later.
+                # Duplicates would show a little later.
                 time.sleep(3)
                 status = client.call("GET", address)
         finally:

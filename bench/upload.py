@@ -42,7 +42,7 @@ THINGS, LOOK_S, TIMEOUT_S = 1_000, 0.5, 3_600.0
 PIECE = 500_000
 BEGIN_MS, STEP_MS = 1_767_348_000_000, 1_000
 BOUND = [f"{part}{measure}" for part in ("page", "web", "ingest") for measure in ("", ", resident")]
-"""What may not grow by more than MOST_BYTES."""
+"""The processes that may not grow by more than MOST_BYTES."""
 
 
 SCHEMA = pa.schema([("ship", pa.string()), ("time", pa.timestamp("ms")), ("lon", pa.float64()), ("lat", pa.float64()), ("speed", pa.float64())])
@@ -88,7 +88,7 @@ def write_fleet(path: Path, rows: int, *, shuffled: bool) -> None:
 
 @dataclass
 class Memory:
-    """What each part had at first, and at most."""
+    """The memory of each part at first, and at most."""
 
     parts: dict[str, list[psutil.Process]]
     session: CDPSession

@@ -51,7 +51,7 @@ CLOSING = "closing"
 
 @dataclass(frozen=True)
 class Tolerant(Recording):
-    """A recording on a feed that lets rows come late."""
+    """A recording on a feed that accepts late rows."""
 
     title: str = ""
     lateness: int = 0
@@ -85,7 +85,7 @@ FORMATS: dict[str, tuple[str, Callable[[pa.Table], bytes]]] = {
 
 
 def rounds(rows: pa.Table, senders: int) -> list[list[pa.Table]]:
-    """What each sender posts, round after round: its own taxis' rows of the same stretch of time."""
+    """The rows of each sender, round after round: those of its own taxis in the same stretch of time."""
     whole = [rows.slice(first, senders * ROWS_A_REQUEST) for first in range(0, rows.num_rows, senders * ROWS_A_REQUEST)]
     shares = [part.column("entity").to_numpy() % senders for part in whole]
     return [[part.filter(pa.array(share == sender)) for sender in range(senders)] for part, share in zip(whole, shares, strict=True)]

@@ -64,9 +64,14 @@ function literals(node, say) {
 const nameOf = (called) => (ts.isIdentifier(called) ? called.text : ts.isPropertyAccessExpression(called) ? called.name.text : "");
 const isMark = (node) => ts.isCallExpression(node) && ["t", "tn", "tc"].includes(nameOf(node.expression));
 /** Classes, styles, keys of what is kept in the browser, selectors, ends of file names. */
-const MACHINE = /^pm:|^\/|\bT\)|At\(|spatial\(|var\(--|\d(px|%)|…px|^vedette\.|\b(button|badge|state|page|overlay)-[a-z]|^[.:#[]/;
+const MACHINE = /^pm:|^EPSG:|^\/|\bT\)|At\(|spatial\(|var\(--|\d(px|%)|…px|^vedette\.|\b(button|badge|state|page|overlay)-[a-z]|^[.:#[]/;
 /** Begins like a sentence or has several words. */
-const PROSE = [/^\P{L}*\p{Lu}\p{Ll}+/u, /\p{L}[\s,.:…]+\p{L}/u, /\p{L}{2}\s…|…\s\p{L}{2}/u, /^[\s,;(]\P{L}*\p{L}|\p{L}\P{L}*\s$/u];
+const PROSE = [
+  /^\P{L}*\p{Lu}\p{Ll}+/u,
+  /\p{L}[\s,.:…]+[\p{L}\p{N}]|[\p{L}\p{N}][\s,.:…]+\p{L}/u,
+  /\p{L}{2}\s…|…\s\p{L}{2}/u,
+  /^[\s,;(]\P{L}*\p{L}|\p{L}\P{L}*\s$/u,
+];
 const isProse = (text) => !MACHINE.test(text) && PROSE.some((form) => form.test(text));
 
 /** The text of a literal, `…` for what is put in; null of any other node. */

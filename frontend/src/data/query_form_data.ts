@@ -14,12 +14,18 @@ export const OPERATORS = ["=", "!=", "<", "<=", ">", ">=", "in"] as const;
 export const SPAN_UNITS = { s: 1000, min: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 export type SpanUnit = keyof typeof SPAN_UNITS | "ticks";
 
-const UNIT_NAMES: Record<SpanUnit, string> = { s: "second", min: "minute", h: "hour", d: "day", ticks: "tick" };
+const UNIT_NAMES: Record<SpanUnit, readonly [string, string]> = {
+  s: [t("second"), t("seconds")],
+  min: [t("minute"), t("minutes")],
+  h: [t("hour"), t("hours")],
+  d: [t("day"), t("days")],
+  ticks: [t("tick"), t("ticks")],
+};
 
 /** The unit after an amount: "minute" after 1 and −1, else "minutes". */
 export function unitName(unit: SpanUnit, amount: string): string {
   const value = amount.trim() === "" ? NaN : Number(amount.trim().replace(",", "."));
-  return `${UNIT_NAMES[unit]}${Math.abs(value) === 1 ? "" : "s"}`;
+  return UNIT_NAMES[unit][Math.abs(value) === 1 ? 0 : 1];
 }
 
 export interface ConditionEntry {

@@ -15,10 +15,10 @@ import { t, tn } from "../../lib/texts";
 const QUERY = "preview";
 /** Minutes, and their label. */
 const SPANS: readonly (readonly [number, string])[] = [
-  [10, "last 10 min"],
-  [30, "last 30 min"],
+  [10, t("last 10 min")],
+  [30, t("last 30 min")],
   [60, t("last hour")],
-  [360, "last 6 hours"],
+  [360, t("last 6 hours")],
   [1440, t("last day")],
 ];
 /** Answers of an unregistered query have no query name. */

@@ -68,6 +68,24 @@ export const JOB_STATES: Record<string, string> = {
   backoff: t("Waiting to start again"),
   crash_loop: t("Keeps failing"),
 };
+/** What happens to jobs and their feeds (webapp/jobs/models.py, JobEvent). */
+export const JOB_EVENTS: Record<string, string> = {
+  started: t("Started"),
+  ready: t("Ready"),
+  adopted: t("Adopted"),
+  stopped: t("Stopped"),
+  crashed: t("Crashed"),
+  killed: t("Ended by force"),
+  orphan: t("Leftover process ended"),
+  crash_loop: t("Keeps failing"),
+  rebuilt: t("Rebuilt from the log"),
+  requested: t("Requested"),
+  query: t("Query stopped"),
+  damaged: t("Log damaged"),
+  repaired: t("Log repaired"),
+  stalled: t("Stalled"),
+  resumed: t("Resumed"),
+};
 
 export function familyName(family: string): string {
   return familyOf(family)?.name ?? kindName(family);

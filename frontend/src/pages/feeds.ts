@@ -5,7 +5,7 @@ import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { onThemeChange, token } from "../lib/colours";
 import { feedMeasures, feedStatus, job as jobParser, type FeedStatus, type Happened, type Job } from "../lib/shapes";
 import { formatAgo, formatClock, formatNumber, formatSpan } from "../lib/time";
-import { JOB_STATES, kindName } from "../lib/words";
+import { JOB_EVENTS, JOB_STATES, kindName } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";
 import { showDeadLetters } from "../views/dead_letters_view";
 import { showFaults } from "../views/faults_view";
@@ -55,7 +55,7 @@ function eventList(events: readonly Happened[]): HTMLElement {
         "li",
         {},
         h("span", { class: "faint num" }, formatAgo(event.at, Date.now())),
-        h("span", { class: "badge" }, kindName(event.kind)),
+        h("span", { class: "badge" }, JOB_EVENTS[event.kind] ?? kindName(event.kind)),
         h("span", { class: "grow" }, event.text),
       ),
     ),
@@ -338,7 +338,7 @@ function feedCard(first: FeedStatus): FeedCard {
     h("div", { class: "panel-body stack-lg" }, happenings, facts, charts),
   );
   const plots = {
-    rate: chart(charts, t("Rate"), "events/s", "--accent"),
+    rate: chart(charts, t("Rate"), t("events/s"), "--accent"),
     lag: chart(charts, t("Watermark lag"), first.time === "ms" ? "s" : "ticks", "--accent"),
     batch: chart(charts, t("Batch"), "ms", "--accent"),
   };

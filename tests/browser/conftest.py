@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +19,6 @@ import pytest
 from webapp.platform.folders import ROOT, next_free_port
 
 if TYPE_CHECKING:
-    import subprocess
-
     from playwright.sync_api import Browser, Page, Playwright
 
     from tests.crash.world import World
@@ -54,17 +55,74 @@ def browser() -> Iterator[Browser]:
             del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
-class Site:
-    """A world (one planar feed, two queries), the processes that serve it, and one page of one reader."""
+class Servers:
+    """Web server and publisher, which all tests share. `folder` holds the data of one test; the next one begins with an empty folder."""
 
-    def __init__(self, world: World, browser: Browser) -> None:
-        self.world = world
+    def __init__(self, base: Path) -> None:
+        self.folder, self.log = base / "var", base / "servers.log"
         # Test runs side by side on one machine look for a port in different places.
         reservation = next_free_port(8900 + os.getpid() % 400)
         self.port = reservation.port
         reservation.release()
-        self.address = f"http://127.0.0.1:{self.port}"
-        self.web: subprocess.Popen[bytes] | None = None
+        web = ("-m", "daphne", "-b", "127.0.0.1", "-p", str(self.port), "webapp.config.asgi:application")
+        self._commands = {"web": web, "publisher": ("manage.py", "publish")}
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._environment: dict[str, str] = {}
+
+    def empty_folder(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(exist_ok=True)
+        # Shown when a test waits in vain.
+        (self.folder / self.log.name).symlink_to(self.log)
+
+    def start(self, world: World) -> None:
+        """Those that do not run start, in the environment of the test's world; in another one than before all start again."""
+        environment = {name: value for name, value in world.environment().items() if name != "PYTEST_CURRENT_TEST"}
+        if environment != self._environment:
+            self.stop()
+            self._environment = environment
+        for name, command in self._commands.items():
+            if name not in self._running:
+                self._running[name] = self._started(command)
+        world.wait(self._answers, 60, "the web server answers")
+
+    def _started(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, *command], cwd=ROOT, env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=2) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def kill(self, name: str) -> None:
+        child = self._running.pop(name)
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+    def stop(self) -> None:
+        for name in list(self._running):
+            self.kill(name)
+
+    def ended(self) -> list[str]:
+        """Those that ended though nobody killed them; they start again with the next test."""
+        found = [name for name, child in self._running.items() if child.poll() is not None]
+        for name in found:
+            self.kill(name)
+        return found
+
+
+class Site:
+    """A world (one planar feed, two queries), the processes that serve it, and one page of one reader."""
+
+    def __init__(self, world: World, servers: Servers, browser: Browser) -> None:
+        self.world, self.servers = world, servers
+        self.address = f"http://127.0.0.1:{servers.port}"
         self.faults: list[str] = []
         self.context = browser.new_context(viewport={"width": 1280, "height": 860}, reduced_motion="reduce")
         self.context.set_default_timeout(TIMEOUT_MS)
@@ -79,22 +137,10 @@ class Site:
             self.faults.append(f"{message.text} {message.location.get('url', '')}".strip())
 
     def start_web(self) -> None:
-        self.web = self.world.start(
-            sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(self.port), "webapp.config.asgi:application", name="web"
-        )
-        self.world.wait(self._answers, 60, "the web server answers")
-
-    def _answers(self) -> bool:
-        try:
-            with urllib.request.urlopen(self.address + "/healthz", timeout=2) as answer:
-                return bool(answer.status == 200)
-        except (urllib.error.URLError, OSError):
-            return False
+        self.servers.start(self.world)
 
     def kill_web(self) -> None:
-        assert self.web is not None
-        self.web.kill()
-        self.web.wait()
+        self.servers.kill("web")
 
     def log_in(self) -> None:
         self.page.goto(self.address + "/login/")
@@ -107,8 +153,15 @@ class Site:
         self.context.close()
 
 
+@pytest.fixture(scope="session")
+def servers(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    found = Servers(tmp_path_factory.mktemp("servers"))
+    yield found
+    found.stop()
+
+
 @pytest.fixture
-def site(transactional_db: None, tmp_path: Path, settings: Any, redis_url: str, browser: Browser) -> Iterator[Site]:
+def site(transactional_db: None, servers: Servers, settings: Any, redis_url: str, browser: Browser) -> Iterator[Site]:
     """Web server and publisher run; no job yet."""
     from tests.crash.world import World
     from webapp.accounts.models import Membership, Role, Team
@@ -116,20 +169,21 @@ def site(transactional_db: None, tmp_path: Path, settings: Any, redis_url: str, 
     before = os.environ["VEDETTE_VAR"]
     for name in ("VAR", "VEDETTE_LOG_STORE", "EVENT_LOG_ROOT", "CHECKPOINT_ROOT"):
         setattr(settings, name, getattr(settings, name))
-    world = World(tmp_path, redis_url=redis_url)
+    servers.empty_folder()
+    world = World(servers.folder, redis_url=redis_url)
     reader = world.feed.owner
     reader.set_password(PASSWORD)
     reader.save()
     # Who is in no team makes nothing.
     Membership.objects.create(user=reader, team=Team.objects.create(name="watch"), role=Role.OPERATOR)
-    made = Site(world, browser)
+    made = Site(world, servers, browser)
     try:
-        world.start(sys.executable, "manage.py", "publish", name="publisher")
         made.start_web()
         yield made
+        assert servers.ended() == []
     finally:
         made.close()
         world.close()
         if made.faults:
-            print(*(tmp_path / "web.log").read_text().splitlines()[-200:], sep="\n")
+            print(*servers.log.read_text().splitlines()[-200:], sep="\n")
         os.environ["VEDETTE_VAR"] = before

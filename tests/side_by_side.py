@@ -1,7 +1,7 @@
 """Runs all tests in two pytest processes at the same time: `python -m tests.side_by_side`, which is what `make test` does.
 
-Tests of whole processes (crashes, pages in a browser, the platform) mostly wait, the others compute: side by side they take
-two cores hardly more time than the longer half. Each half has services, ports, Spark and folders of its own (see
+Tests of whole processes (crashes, pages in a browser, the platform, Spark, live sources) wait much, the others compute: side by side they
+take two cores hardly more time than the longer half. Each half has services, ports, Spark and folders of its own (see
 conftest.py). One half is everything that the other does not name, so no folder of tests is in both or in neither.
 
 A few failures may come from the load alone: up to `REPEATED` tests of a half run once more, alone, when both halves have
@@ -24,7 +24,7 @@ from pathlib import Path
 from webapp.platform.folders import ROOT
 from webapp.platform.processes import tied_to_parent
 
-PROCESSES = ("tests/browser", "tests/crash", "tests/platform")
+PROCESSES = ("tests/browser", "tests/crash", "tests/platform", "tests/engine/runtime", "tests/engine/sources")
 HALVES = {"processes": PROCESSES, "computing": ("tests", *(f"--ignore={folder}" for folder in PROCESSES))}
 GIVEN = ("DATABASE_URL", "REDIS_URL")
 """Services that are given are not the halves' own: then one half runs after the other."""

@@ -5,6 +5,7 @@ that uses it. Settings name no Redis: broker, cache and channel layer stay in me
 A run of `tests/engine` alone neither loads Django nor starts anything.
 """
 
+import gc
 import os
 import shutil
 import tempfile
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 os.environ["VEDETTE_TESTING"] = "1"
 # The tests' JVMs live for seconds: Java's second compiler would take half of their processor time and never earn it.
 os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1"
+# Migrations make models by the thousand and drop them: each time Python would look through all that lives, a quarter of a second a look.
+gc.set_threshold(10_000, 10, 20)
 
 WITHOUT_DJANGO = ("engine", "platform", "oracles")
 """Folders of tests whose runs load no settings."""

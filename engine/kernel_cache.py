@@ -2,6 +2,9 @@
 
 numba itself compares only the file that a kernel stands in. A kernel has the functions that it calls compiled into it, so one whose callee
 changed in another file would be loaded stale, and crash. `engine` names these locators to numba before it is loaded.
+
+numba also compares only after it has read the whole index of a kernel, which fails if the kernel took a class that is no more. Such an index is
+of another release, and counts as none.
 """
 
 from __future__ import annotations
@@ -9,8 +12,9 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from numba.core.caching import InTreeCacheLocator, UserProvidedCacheLocator, UserWideCacheLocator
+from numba.core.caching import IndexDataCacheFile, InTreeCacheLocator, UserProvidedCacheLocator, UserWideCacheLocator
 
 ENGINE = Path(__file__).parent
 
@@ -45,3 +49,17 @@ class InHome(UserWideCacheLocator):
 
     def get_source_stamp(self) -> str:
         return kernels_stamp()
+
+
+_load_index: Any = IndexDataCacheFile._load_index
+
+
+def _readable_index(file: Any) -> Any:
+    """As numba's, but empty where it names what is no more."""
+    try:
+        return _load_index(file)
+    except (AttributeError, ImportError):
+        return {}
+
+
+IndexDataCacheFile._load_index = _readable_index  # type: ignore[method-assign]

@@ -47,3 +47,16 @@ def test_a_kernel_is_compiled_again_when_a_function_it_calls_has_changed_in_anot
         (package / "callee.py").write_text(CALLEE.format(added))
         answers.append(run(tmp_path, RUN))
     assert answers == [["2", "0"], ["2", "1"], ["3", "0"]]
+
+
+def test_a_kernel_is_compiled_again_when_a_class_that_it_took_is_no_more(tmp_path: Path) -> None:
+    package = package_in(tmp_path)
+    answers = []
+    for name in ("Point", "Place"):
+        (package / "places.py").write_text(f"from typing import NamedTuple\n\nclass {name}(NamedTuple):\n    x: int\n")
+        (package / "kernel.py").write_text("from numba import njit\n\n@njit(cache=True)\ndef kernel(place):\n    return place.x + 1\n")
+        source = (
+            f"from engine.kernel import kernel; from engine.places import {name}; print(kernel({name}(1)), sum(kernel.stats.cache_hits.values()))"
+        )
+        answers += [run(tmp_path, source) for _ in range(2)]
+    assert answers == [["2", "0"], ["2", "1"]] * 2

@@ -37,8 +37,7 @@ def compile_for(name: str) -> None:
 
 
 def forget(folder: Path) -> None:
-    """Removes compiled kernels below a folder. Those of another release are not only unused: numba fails to read the list of a kernel that
-    names a class which is no more."""
+    """Removes compiled kernels below a folder: those of another release are not used any more."""
     for pattern in ("*.nbi", "*.nbc"):
         for path in folder.rglob(pattern):
             path.unlink(missing_ok=True)

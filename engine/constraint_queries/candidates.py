@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from engine.constraint_queries.compiled import bare, inlined
-from engine.constraint_queries.lanes import LANES, in_reach
 from engine.constraint_queries.pairs import Events, Floats, Graphs, Ints, Question, go_together
 from engine.constraint_queries.pool import RING, Newcomer, Pool
 from engine.constraint_queries.rings import BITS, EVENT, UNTIL, Rings, T, bucket, cell
@@ -36,30 +35,28 @@ def passed(ring: Ints, low: int, high: int, time: int) -> Any:
 
 
 @inlined
-def masked(
-    ring: Ints, place: Floats, low: int, high: int, x: float, y: float, z: float, reach: float, near: float, apart: float, mortal: bool, now: int
-) -> Any:  # fmt: skip
+def masked(rings: Rings, low: int, high: int, asked: Question, new: Newcomer, mortal: bool) -> Any:
     """Bit by bit which events of a short stretch are within reach, and which of them numbers alone do not decide."""
     mask, sure = np.int64(0), np.int64(0)
-    for k in range(0, high - low, LANES):
-        reached, surely = in_reach(place, low + k, x, y, z, reach, near, apart)
-        mask |= reached << k
-        sure |= surely << k
-    mask &= (np.int64(1) << (high - low)) - 1
+    place, first = rings.place, np.uint64(low)
+    for k in range(np.uint64(high - low)):
+        across, along, up = place[0, first + k] - new.x, place[1, first + k] - new.y, place[2, first + k] - new.z
+        chord = across * across + along * along + up * up
+        mask |= np.int64(chord <= asked.reach) << np.int64(k)
+        sure |= np.int64((chord <= asked.near) & (chord > asked.apart)) << np.int64(k)
     if mortal:
         for k in range(high - low):
-            mask &= ~(np.int64(ring[UNTIL, low + k] < now) << k)
+            mask &= ~(np.int64(rings.whole[UNTIL, low + k] < new.t) << k)
     return mask, mask & ~sure
 
 
 @inlined
-def near_any(
-    ring: Ints, place: Floats, low: int, high: int, x: float, y: float, z: float, reach: float, near: float, apart: float, mortal: bool, now: int
-) -> Any:  # fmt: skip
+def near_any(rings: Rings, low: int, high: int, asked: Question, new: Newcomer, mortal: bool) -> Any:
     """Whether some event of the stretch is within reach, and whether one surely is a candidate.
 
     Both are counted over a stretch at a time, newest first, without a branch: that runs on eight numbers at once.
     """
+    ring, place, x, y, z, reach, near, apart = rings.whole, rings.place, new.x, new.y, new.z, asked.reach, asked.near, asked.apart
     some = np.int64(0)
     while high > low:
         begin = max(low, high - _STRETCH)
@@ -68,7 +65,7 @@ def near_any(
             for k in range(np.uint64(begin), np.uint64(high)):
                 across, along, up = place[0, k] - x, place[1, k] - y, place[2, k] - z
                 chord = across * across + along * along + up * up
-                there = ring[UNTIL, k] >= now
+                there = ring[UNTIL, k] >= new.t
                 some += np.int64((chord <= reach) & there)
                 sure += np.int64((chord <= near) & (chord > apart) & there)
         else:
@@ -84,22 +81,21 @@ def near_any(
 
 
 @inlined
-def within(place: Floats, low: int, high: int, x: float, y: float, z: float, reach: float, pooled: Ints, top: int) -> Any:
+def within(place: Floats, low: int, high: int, asked: Question, new: Newcomer, pooled: Ints, top: int) -> Any:
     """Places of the events of a stretch that are within reach, put into the pool from `top` on. Gives its new top."""
     for k in range(low, high):
-        across, along, up = place[0, k] - x, place[1, k] - y, place[2, k] - z
+        across, along, up = place[0, k] - new.x, place[1, k] - new.y, place[2, k] - new.z
         # Written always, counted when it is one: no branch to guess.
         pooled[RING, top] = k
-        top += 1 if across * across + along * along + up * up <= reach else 0
+        top += 1 if across * across + along * along + up * up <= asked.reach else 0
     return top
 
 
 @bare
-def from_cells(
-    place: Floats, previous: Ints, buckets: Ints, first: int, last: int, low: int, high: int, x: float, y: float, z: float, reach: float, side: float,
-    pooled: Ints, top: int,
-) -> Any:  # fmt: skip
-    """The same in order, looked up in the cells, whose buckets are `first` to `last`."""
+def from_cells(rings: Rings, v: int, low: int, high: int, side: float, asked: Question, new: Newcomer, pooled: Ints, top: int) -> Any:
+    """The same of variable v in order, looked up in the cells."""
+    place, first, last = rings.place, rings.corners[v], rings.corners[v + 1]
+    x, y, z, reach = new.x, new.y, new.z, asked.reach
     radius = math.sqrt(reach) * (1.0 + 1e-9)
     begin = top
     cx = cell(x - radius, side)
@@ -108,7 +104,7 @@ def from_cells(
         while cy <= cell(y + radius, side):
             cz = cell(z - radius, side)
             while cz <= cell(z + radius, side):
-                k = buckets[first + bucket(cx, cy, cz, last - first)]
+                k = rings.buckets[first + bucket(cx, cy, cz, last - first)]
                 while k >= low:
                     across, along, up = place[0, k] - x, place[1, k] - y, place[2, k] - z
                     reached = k < high and across * across + along * along + up * up <= reach
@@ -116,7 +112,7 @@ def from_cells(
                     if reached and cell(place[0, k], side) == cx and cell(place[1, k], side) == cy and cell(place[2, k], side) == cz:
                         pooled[RING, top] = k
                         top += 1
-                    k = previous[k]
+                    k = rings.previous[k]
                 cz += 1.0
             cy += 1.0
         cx += 1.0

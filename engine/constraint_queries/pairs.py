@@ -125,27 +125,16 @@ def _measured(geodesic: bool, x0: float, y0: float, x1: float, y1: float) -> Any
     return metres  # noqa: RET504 (numba returns nothing from inside the block)
 
 
-@inlined
+@bare
 def go_together(graphs: Graphs, events: Events, pair: int, named_first: bool, one: int, other: int) -> Any:
     """Whether the pair's variables may be events `one` and `other` by their distance and comparisons; times and order are not asked.
 
     `named_first`: the pair's first variable is named before the second.
     """
-    return _consistent(
-        graphs.exact, graphs.limits[pair, REACH], graphs.compared, graphs.comparisons, graphs.geodesic,
-        events.x, events.y, events.place, events.ints, events.floats, pair, named_first, one, other,
-    )  # fmt: skip
-
-
-@bare
-def _consistent(
-    exact: Floats, reach: float, compared: Ints, comparisons: Ints, geodesic: bool, x: Floats, y: Floats, place: Floats, ints: Ints, floats: Floats,
-    pair: int, named_first: bool, one: int, other: int,
-) -> Any:  # fmt: skip
-    """The same with the arrays that it reads: a function that is called takes a few arrays sooner than all of them."""
-    if not _close(exact, reach, geodesic, x, y, place, pair, named_first, one, other):
+    if not _close(graphs, events, pair, named_first, one, other):
         return False
-    for c in range(compared[pair], compared[pair + 1]):
+    comparisons, ints, floats = graphs.comparisons, events.ints, events.floats
+    for c in range(graphs.compared[pair], graphs.compared[pair + 1]):
         left, right = comparisons[c, LEFT], comparisons[c, RIGHT]
         if left >= 0 and right >= 0:
             sign = sign_of(ints[left, one], ints[right, other])
@@ -160,10 +149,9 @@ def _consistent(
     return True
 
 
-@bare
-def _close(
-    exact: Floats, reach: float, geodesic: bool, x: Floats, y: Floats, place: Floats, pair: int, named_first: bool, one: int, other: int
-) -> Any:
+@inlined
+def _close(graphs: Graphs, events: Events, pair: int, named_first: bool, one: int, other: int) -> Any:
+    exact, place, reach = graphs.exact, events.place, graphs.limits[pair, REACH]
     greatest, least = exact[pair, GREATEST], exact[pair, LEAST]
     limited, kept_apart = greatest < np.inf, least >= 0.0
     if reach == np.inf and not limited and not kept_apart:
@@ -182,7 +170,7 @@ def _close(
         return True
     # Measured from the variable named first, so that rounding cannot depend on the order of search.
     begin, end = (one, other) if named_first else (other, one)
-    metres = _measured(geodesic, x[begin], y[begin], x[end], y[end])
+    metres = _measured(graphs.geodesic, events.x[begin], events.y[begin], events.x[end], events.y[end])
     if undecided_most and not (metres < greatest or (metres == greatest and exact[pair, OPEN] == 0.0)):
         return False
     return not undecided_least or metres > least or (metres == least and exact[pair, LEAST_OPEN] == 0.0)

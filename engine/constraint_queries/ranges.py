@@ -17,7 +17,6 @@ import numpy.typing as npt
 from numba import njit
 
 from engine.constraint_queries.compiled import inlined
-from engine.constraint_queries.lanes import LANES, in_range
 from engine.constraint_queries.pairs import Floats, Ints
 from engine.index.bits import lowest_bit
 from engine.model.conditions import Condition
@@ -187,13 +186,9 @@ def _accepting_variables(bits: Ints, passed: Ints, k: int) -> Any:
 def _in_range(values: Floats, column: int, begin: int, size: int, low: float, high: float) -> Any:
     """Bit by bit which of up to 64 values from `begin` on are from `low` to `high`."""
     word = np.int64(0)
-    if size == _WORD:
-        for k in range(0, _WORD, LANES):
-            word |= in_range(values, column, begin + k, low, high) << k
-    else:
-        for k in range(size):
-            value = values[column, begin + k]
-            word |= np.int64((value >= low) & (value <= high)) << k
+    for k in range(np.uint64(size)):
+        value = values[column, np.uint64(begin) + k]
+        word |= np.int64((value >= low) & (value <= high)) << np.int64(k)
     return word
 
 

@@ -15,7 +15,6 @@ from numba import njit
 
 from engine.constraint_queries.compiled import inlined
 from engine.constraint_queries.expiration import NEVER
-from engine.constraint_queries.lanes import LANES
 from engine.constraint_queries.pairs import Floats, Ints
 
 LEAST_LONG = 2_048
@@ -52,7 +51,7 @@ def empty_rings(rooms: Ints, corners: Ints) -> Rings:
     ends = np.cumsum(rooms)
     begins = ends - rooms
     previous, buckets = np.empty(total if corners[-1] else 0, np.int64), np.full(int(corners[-1]), -1, np.int64)
-    return Rings(np.empty((4, total), np.int64), np.empty((3, total + LANES)), begins, begins.copy(), begins.copy(), ends, previous, buckets, corners)
+    return Rings(np.empty((4, total), np.int64), np.empty((3, total)), begins, begins.copy(), begins.copy(), ends, previous, buckets, corners)
 
 
 @inlined
@@ -97,28 +96,22 @@ def alive(whole: Ints, heads: Ints, tails: Ints, now: int, used: Any) -> Any:
     return counts
 
 
+@njit(cache=True, nogil=True)
 def moved(old: Rings, now: int, numbers: Ints, new: Rings, side: Floats) -> None:
     """Takes over what is useful at `now` or later; `numbers` are the events' new ones."""
-    _moved(*old[:2], old.heads, old.tails, now, numbers, *new[:2], new.begins, new.tails, new.previous, new.buckets, new.corners, side)
-
-
-@njit(cache=True, nogil=True)
-def _moved(
-    old: Ints, old_place: Floats, heads: Ints, tails: Ints, now: int, numbers: Ints,
-    new: Ints, place: Floats, begins: Ints, new_tails: Ints, previous: Ints, buckets: Ints, corners: Ints, side: Floats,
-) -> None:  # fmt: skip
-    for v in range(len(heads)):
-        to = begins[v]
-        for k in range(heads[v], tails[v]):
-            if old[UNTIL, k] >= now:
-                new[EVENT, to] = numbers[old[EVENT, k]]
-                new[T, to], new[UNTIL, to], new[BITS, to] = old[T, k], old[UNTIL, k], old[BITS, k]
+    before, whole, old_place, place, corners = old.whole, new.whole, old.place, new.place, new.corners
+    for v in range(len(old.heads)):
+        to = new.begins[v]
+        for k in range(old.heads[v], old.tails[v]):
+            if before[UNTIL, k] >= now:
+                whole[EVENT, to] = numbers[before[EVENT, k]]
+                whole[T, to], whole[UNTIL, to], whole[BITS, to] = before[T, k], before[UNTIL, k], before[BITS, k]
                 place[0, to], place[1, to], place[2, to] = old_place[0, k], old_place[1, k], old_place[2, k]
                 to += 1
-        new_tails[v] = to
+        new.tails[v] = to
         if corners[v] < corners[v + 1]:
-            for k in range(begins[v], to):
-                chain(place, previous, buckets, corners[v], corners[v + 1] - corners[v], k, side[v])
+            for k in range(new.begins[v], to):
+                chain(place, new.previous, new.buckets, corners[v], corners[v + 1] - corners[v], k, side[v])
 
 
 def corners_of(rings: Rings, rooms: Ints, counts: Ints, side: Floats) -> Ints:

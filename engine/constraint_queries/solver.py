@@ -280,12 +280,10 @@ def _look_at(
     else:
         cells = b - a >= LEAST_LONG and rings.corners[v] < rings.corners[v + 1] and asked.reach < np.inf
         if not cells:
-            some, sure = near_any(
-                rings.whole, rings.place, a, b, new.x, new.y, new.z, asked.reach, asked.near, asked.apart, mortal, new.t
-            )  # fmt: skip
+            some, sure = near_any(rings, a, b, asked, new, mortal)
         if some and not sure:
             # Long domains with cells, and pairs that numbers alone do not decide.
-            top = _list(graphs, events, rings, pool, v, i, j, asked, new, look.top, mortal, cells)
+            top = _list(graphs, events, rings, pool, query, i, j, new, look.top, mortal, cells)
             some = look.top < top
             listed |= one
     empty, useful = look.empty, look.useful
@@ -298,7 +296,7 @@ def _look_at(
 @inlined
 def _mask(graphs: Graphs, events: Events, rings: Rings, asked: Question, new: Newcomer, a: int, b: int, mortal: bool) -> Any:
     """Which events of a short window go with the new one, as bits."""
-    mask, unsure = masked(rings.whole, rings.place, a, b, new.x, new.y, new.z, asked.reach, asked.near, asked.apart, mortal, new.t)
+    mask, unsure = masked(rings, a, b, asked, new, mortal)
     while unsure != 0:
         k = lowest_bit(unsure)
         unsure &= unsure - 1
@@ -309,18 +307,13 @@ def _mask(graphs: Graphs, events: Events, rings: Rings, asked: Question, new: Ne
 
 @inlined
 def _list(
-    graphs: Graphs, events: Events, rings: Rings, pool: Pool, v: int, i: int, j: int, asked: Question, new: Newcomer, top: int, mortal: bool, cells:
-    bool,
-) -> Any:  # fmt: skip
+    graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, j: int, new: Newcomer, top: int, mortal: bool, cells: bool
+) -> Any:
     """Puts what of V_i's window of V_j's domain goes with the event into the pool from `top` on, and takes its domains. Gives the pool's new top."""
+    v, asked = query.first + j, question(graphs, query.pairs + i * query.m + j, i < j)
     a, b = pool.windows[0, i, j], pool.windows[1, i, j]
-    if cells:
-        end = from_cells(
-            rings.place, rings.previous, rings.buckets, rings.corners[v], rings.corners[v + 1], a, b, new.x, new.y, new.z, asked.reach,
-            graphs.side[v], pool.whole, top,
-        )  # fmt: skip
-    else:
-        end = within(rings.place, a, b, new.x, new.y, new.z, asked.reach, pool.whole, top)
+    pooled, side = pool.whole, graphs.side[v]
+    end = from_cells(rings, v, a, b, side, asked, new, pooled, top) if cells else within(rings.place, a, b, asked, new, pooled, top)
     end = fitting(graphs, events, rings, pool, asked, new, top, end, mortal)
     pool.domains[BEGIN, j], pool.domains[END, j] = top, end
     return end
@@ -336,8 +329,7 @@ def _list_rest(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: 
             continue
         mortal = _is_renewed(graphs, query, j)
         if everything or (renewing and mortal and not (look.masked >> j) & 1):
-            asked = question(graphs, query.pairs + i * query.m + j, i < j)
-            top = _list(graphs, events, rings, pool, query.first + j, i, j, asked, new, top, mortal, False)
+            top = _list(graphs, events, rings, pool, query, i, j, new, top, mortal, False)
             listed |= np.int64(1) << j
     return Look(look.empty, look.masked, listed, top, look.few, look.useful)
 

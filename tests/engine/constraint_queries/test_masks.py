@@ -1,4 +1,4 @@
-"""Answers as the bits of a number, eight events at a time, against numpy: around the ends of words, and with values that are no number."""
+"""Answers as the bits of a number, against numpy: around the ends of words, and with values that are no number."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from engine.constraint_queries.candidates import masked
-from engine.constraint_queries.lanes import LANES
+from engine.constraint_queries.pairs import Question
+from engine.constraint_queries.pool import Newcomer
 from engine.constraint_queries.ranges import passing
-from engine.constraint_queries.rings import UNTIL
+from engine.constraint_queries.rings import UNTIL, empty_rings
 
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, np.nextafter(1.0, 2.0))
 
@@ -43,14 +44,15 @@ def test_rows_that_pass_are_those_of_numpy(n: int) -> None:
 def test_the_events_of_a_window_within_reach_are_those_of_numpy(mortal: bool) -> None:
     chance = np.random.default_rng(1)
     count = 90
-    place = chance.integers(0, 4, (3, count + LANES)).astype(np.float64)
-    place[:, count:] = chance.choice(SPECIAL, (3, LANES))
-    ring = np.zeros((4, count), np.int64)
+    rings = empty_rings(np.array([count]), np.zeros(2, np.int64))
+    place, ring = rings.place, rings.whole
+    place[:] = chance.integers(0, 4, (3, count))
     ring[UNTIL] = chance.integers(0, 3, count)
     for low in (0, 5, 27):
         for length in (1, 7, 8, 9, 16, 62, 63):
             reach, near, apart = 6.0, 5.0, 1.0
-            mask, unsure = masked(ring, place, low, low + length, 1.0, 2.0, 0.0, reach, near, apart, mortal, 1)
+            asked, new = Question(0, True, 0, 0, 0, reach, near, apart), Newcomer(0, 1, 1, 1.0, 2.0, 0.0)
+            mask, unsure = masked(rings, low, low + length, asked, new, mortal)
             own = place[:, low : low + length] - np.array([[1.0], [2.0], [0.0]])
             chord = (own * own).sum(axis=0)
             there = (chord <= reach) & ((ring[UNTIL, low : low + length] >= 1) | (not mortal))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.encounter.meetings import MOST_PAIRS, meetings
-from engine.encounter.places import FIRST_ROLE, OUTSIDE, SECOND_ROLE, WAITING, Last, Places, decided_places, no_tuples
+from engine.encounter.places import FIRST_ROLE, OUTSIDE, SECOND_ROLE, WAITING, Asked, Last, Places, Tuples, decided_places, no_tuples
 from engine.encounter.runs import Runs, no_runs, runs_of, taken_on
 from engine.encounter.specification import EncounterSpecification
 from engine.model.arrays import pack_arrays, unpack_arrays
@@ -63,10 +63,9 @@ class PlaceStage(Stage[EncounterIndex, PlaceState]):
             rows = np.flatnonzero(specification.where.mask(batch) & ~np.isnan(batch.x))
             state.queries[q] = last = _reserved(state.queries[q], int(batch.entity.max(initial=-1)) + 1)
             bits = _roles(specification, batch)[rows]
-            places = Places(*decided_places(
-                batch.entity[rows], batch.t[rows], batch.seq[rows], batch.x[rows], batch.y[rows], bits, last,
-                specification.every, specification.gap, specification.interpolated, index.geographic, watermark,
-            ))  # fmt: skip
+            tuples = Tuples(batch.entity[rows], batch.t[rows], batch.seq[rows], batch.x[rows], batch.y[rows], bits)
+            asked = Asked(specification.every, specification.gap, specification.interpolated, index.geographic)
+            places = Places(*decided_places(tuples, last, asked, watermark))
             state.tuples += len(rows)
             state.places += len(places.at)
             if len(places.at):

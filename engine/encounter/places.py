@@ -37,6 +37,26 @@ def no_tuples(room: int) -> Last:
     return Last(np.zeros(room, np.int64), np.full(room, -1, np.int64), np.zeros(room), np.zeros(room), bits, np.zeros(room, np.int64), waiting)
 
 
+class Tuples(NamedTuple):
+    """What comes in, by (t, seq); `bits` as in `Places`."""
+
+    entity: npt.NDArray[np.int32]
+    t: Ints
+    seq: Ints
+    x: Floats
+    y: Floats
+    bits: npt.NDArray[np.int8]
+
+
+class Asked(NamedTuple):
+    """Places at the multiples of `every`, of tuples not older than `gap`; `interpolated`: on the straight move to the next tuple."""
+
+    every: int
+    gap: int
+    interpolated: bool
+    geographic: bool
+
+
 class Places(NamedTuple):
     """Places in the order in which they were decided (`decided`: at which time): of `entity`, at `at`, of the tuple (`t`, `seq`, `x`, `y`)."""
 
@@ -54,25 +74,17 @@ class Places(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _room(n: int) -> Any:
-    return (
+    return Places(
         np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int8), np.empty(n), np.empty(n),
         np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n),
     )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
-def _wider(found: Any) -> Any:
-    wider = _room(2 * len(found[0]))
-    wider[0][: len(found[0])] = found[0]
-    wider[1][: len(found[0])] = found[1]
-    wider[2][: len(found[0])] = found[2]
-    wider[3][: len(found[0])] = found[3]
-    wider[4][: len(found[0])] = found[4]
-    wider[5][: len(found[0])] = found[5]
-    wider[6][: len(found[0])] = found[6]
-    wider[7][: len(found[0])] = found[7]
-    wider[8][: len(found[0])] = found[8]
-    wider[9][: len(found[0])] = found[9]
+def _wider(found: Places) -> Any:
+    wider, n = _room(2 * len(found.at)), len(found.at)
+    wider.decided[:n], wider.at[:n], wider.entity[:n], wider.bits[:n], wider.px[:n] = found.decided, found.at, found.entity, found.bits, found.px
+    wider.py[:n], wider.t[:n], wider.seq[:n], wider.x[:n], wider.y[:n] = found.py, found.t, found.seq, found.x, found.y
     return wider
 
 
@@ -89,37 +101,34 @@ def _between(x0: float, y0: float, x1: float, y1: float, share: float, geographi
 
 
 @njit(cache=True, nogil=True)
-def _emit(
-    found: Any, n: int, last: Last, e: int, every: int, gap: int, until: int, straight: bool, nt: int, nx: float, ny: float, geographic: bool
-) -> Any:
+def _emit(found: Places, n: int, last: Last, e: int, asked: Asked, until: int, straight: bool, nt: int, nx: float, ny: float) -> Any:
     """The entity's places from `next_t` to before `until`. `straight`: T after the tuple lie on the move to the next one, known at `nt`; otherwise
     `nt` is when a place after the tuple is decided."""
     at = last.next_t[e]
-    while at < until and at - last.t[e] < gap:
-        if n == len(found[0]):
+    while at < until and at - last.t[e] < asked.gap:
+        if n == len(found.at):
             found = _wider(found)
         px, py, decided = last.x[e], last.y[e], at
         if at > last.t[e] and nt != NOW:
             decided = nt
             if straight:
-                px, py = _between(px, py, nx, ny, (at - last.t[e]) / (nt - last.t[e]), geographic)
-        found[0][n], found[1][n], found[2][n], found[3][n], found[4][n], found[5][n] = decided, at, e, last.bits[e], px, py
-        found[6][n], found[7][n], found[8][n], found[9][n] = last.t[e], last.seq[e], last.x[e], last.y[e]
+                px, py = _between(px, py, nx, ny, (at - last.t[e]) / (nt - last.t[e]), asked.geographic)
+        found.decided[n], found.at[n], found.entity[n], found.bits[n], found.px[n], found.py[n] = decided, at, e, last.bits[e], px, py
+        found.t[n], found.seq[n], found.x[n], found.y[n] = last.t[e], last.seq[e], last.x[e], last.y[e]
         n += 1
-        at += every
+        at += asked.every
     last.next_t[e] = at
     return found, n
 
 
 @njit(cache=True, nogil=True)
-def decided_places(
-    entity: Any, t: Ints, seq: Ints, x: Floats, y: Floats, bits: Any, last: Last, every: int, gap: int, interpolated: bool, geographic: bool,
-    watermark: int,
-) -> Any:  # fmt: skip
-    """What is decided by tuples in (t, seq) and by the watermark: Places as a tuple of columns, those that wait with the bit WAITING.
+def decided_places(tuples: Tuples, last: Last, asked: Asked, watermark: int) -> Any:
+    """What is decided by `tuples` and by the watermark: columns of Places, those that wait with the bit WAITING.
 
     An entity whose tuple fits no role has no place: nothing is emitted of it.
     """
+    entity, t, seq, x, y, bits = tuples
+    every, gap, interpolated = asked.every, asked.gap, asked.interpolated
     found, n = _room(max(64, 2 * len(last.t))), 0
     for r in range(len(t)):
         e = entity[r]
@@ -130,7 +139,7 @@ def decided_places(
                 if interpolated:
                     straight = t[r] - last.t[e] <= gap
                     known = t[r] if straight else last.t[e] + gap
-                found, n = _emit(found, n, last, e, every, gap, t[r], straight, known, x[r], y[r], geographic)
+                found, n = _emit(found, n, last, e, asked, t[r], straight, known, x[r], y[r])
             last.next_t[e] = -(-t[r] // every) * every
         elif last.seq[e] < 0:
             last.next_t[e] = -(-t[r] // every) * every
@@ -139,20 +148,20 @@ def decided_places(
         if last.seq[e] < 0 or last.bits[e] == 0 or last.next_t[e] >= watermark or last.next_t[e] - last.t[e] >= gap:
             continue
         if not interpolated:
-            found, n = _emit(found, n, last, e, every, gap, watermark, False, NOW, 0.0, 0.0, geographic)
+            found, n = _emit(found, n, last, e, asked, watermark, False, NOW, 0.0, 0.0)
         elif last.t[e] + gap < watermark:
-            found, n = _emit(found, n, last, e, every, gap, watermark, False, last.t[e] + gap, 0.0, 0.0, geographic)
+            found, n = _emit(found, n, last, e, asked, watermark, False, last.t[e] + gap, 0.0, 0.0)
         else:
             if last.next_t[e] == last.t[e]:
-                found, n = _emit(found, n, last, e, every, gap, last.t[e] + 1, False, NOW, 0.0, 0.0, geographic)
+                found, n = _emit(found, n, last, e, asked, last.t[e] + 1, False, NOW, 0.0, 0.0)
             if not last.waiting[e] and last.next_t[e] < watermark and last.next_t[e] - last.t[e] < gap:
-                if n == len(found[0]):
+                if n == len(found.at):
                     found = _wider(found)
-                found[0][n], found[1][n], found[2][n], found[3][n] = last.next_t[e], last.next_t[e], e, last.bits[e] | WAITING
-                found[4][n], found[5][n], found[6][n], found[7][n] = np.nan, np.nan, last.t[e], last.seq[e]
-                found[8][n], found[9][n] = np.nan, np.nan
+                found.decided[n], found.at[n], found.entity[n], found.bits[n] = last.next_t[e], last.next_t[e], e, last.bits[e] | WAITING
+                found.px[n], found.py[n], found.t[n], found.seq[n], found.x[n], found.y[n] = np.nan, np.nan, last.t[e], last.seq[e], np.nan, np.nan
                 last.waiting[e] = True
                 n += 1
     return (
-        found[0][:n], found[1][:n], found[2][:n], found[3][:n], found[4][:n], found[5][:n], found[6][:n], found[7][:n], found[8][:n], found[9][:n],
+        found.decided[:n], found.at[:n], found.entity[:n], found.bits[:n], found.px[:n], found.py[:n],
+        found.t[:n], found.seq[:n], found.x[:n], found.y[:n],
     )  # fmt: skip

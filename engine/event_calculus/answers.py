@@ -57,14 +57,13 @@ def revised(
     stays = before.lists
     if retracted is not None:
         stays = subtract(stays, gather(retracted.lists, find_rows(retracted.keys, before.keys), NEVER))
-    keys, ptr, s, e, changed, cs, ce, weight = _revised(before.keys, *before.lists, *stays, now.keys, *now.lists, low, first)
+    keys, ptr, s, e, changed, cs, ce, weight = _revised(before.keys, before.lists, stays, now.keys, now.lists, low, first)
     return FluentTable(keys, Intervals(ptr, s, e)), [Change(name, changed, cs, ce, weight)] if len(cs) else []
 
 
 @jit
-def _revised(
-    bk: Ints, bp: Ints, bs: Ints, be: Ints, sp: Ints, ss: Ints, se: Ints, nk: Ints, np_: Ints, ns: Ints, ne: Ints, low: int, first: int
-) -> Any:
+def _revised(bk: Ints, before: Intervals, stays: Intervals, nk: Ints, now: Intervals, low: int, first: int) -> Any:
+    (sp, ss, se), (np_, ns, ne) = stays, now
     width, old, new = bk.shape[0], bk.shape[1], nk.shape[1]
     at = find_rows(nk, bk)
     partner = np.full(new, -1, np.int64)
@@ -99,13 +98,14 @@ def _revised(
                 s[m], e[m] = kept_s[j], kept_e[j]
                 m += 1
             ptr[at[i] + 1] = m
-    changed, cs, ce, weight = _difference(bk, bp, bs, be, at, keys, ptr, s, e, low)
+    changed, cs, ce, weight = _difference(bk, before, at, keys, ptr, s, e, low)
     return keys, ptr, s[:m].copy(), e[:m].copy(), changed, cs, ce, weight
 
 
 @jit
-def _difference(bk: Ints, bp: Ints, bs: Ints, be: Ints, at: Ints, keys: Ints, ptr: Ints, s: Ints, e: Ints, low: int) -> Any:
+def _difference(bk: Ints, before: Intervals, at: Ints, keys: Ints, ptr: Ints, s: Ints, e: Ints, low: int) -> Any:
     """Intervals retracted and asserted; list i became list at[i] (-1: it is gone). What ended at `low` or before is neither."""
+    bp, bs, be = before
     width = bk.shape[0]
     total = ptr[-1]
     come = np.ones(total, np.bool_)

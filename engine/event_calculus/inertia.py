@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,13 +18,35 @@ INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY = 0, 1, 2, 3
 """The kinds of points: initiates the value of one grounding; of open ones; terminates the value, or any value."""
 
 
+class InertiaInput(NamedTuple):
+    """What decides one fluent up to `query_time`, and the state of its groundings after all points <= `snapshot`.
+
+    `points` (3 + arguments, points): time, kind, value, arguments (ANY_ARGUMENT: any grounding), in `parts` that leave the same arguments open.
+    The carry is the state after all earlier points, by grounding (`keys`): the value that runs (-1: none), its `start`, and when each deadline fires
+    (`due`; INF: not set). `deadlines` is (3, rules): value before, value after, 1 if a new initiation extends; `delay` (groundings of `begun`, rules)
+    is their duration, 0 where they are not of the grounding. `limit`: the most pairs of point and grounding.
+    """
+
+    points: Ints
+    parts: Ints
+    keys: Ints
+    value: Ints
+    start: Ints
+    due: Ints
+    deadlines: Ints
+    delay: Ints
+    tick: int
+    query_time: int
+    snapshot: int
+    limit: int
+
+
 @jit
-def _inertia(
-    ptr: Ints, t: Ints, code: Ints, run_value: Ints, run_start: Ints, run_due: Ints,
-    before: Ints, after: Ints, extends: Ints, delay: Ints, tick: int, query_time: int, snapshot: int, capacity: int,
-) -> Any:  # fmt: skip
+def _inertia(inputs: InertiaInput, ptr: Ints, t: Ints, code: Ints, run_value: Ints, run_start: Ints, run_due: Ints, capacity: int) -> Any:
     """`simple_fluent`'s runs and the deadlines that fire as far as `capacity` reaches, and how many there are: arrays that grow in the loop make it
     far slower."""
+    before, after, extends, delay = inputs.deadlines[0], inputs.deadlines[1], inputs.deadlines[2], inputs.delay
+    tick, query_time, snapshot = inputs.tick, inputs.query_time, inputs.snapshot
     n, rules = len(ptr) - 1, len(before)
     out_group, out_value = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     out_s, out_e = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
@@ -247,25 +269,22 @@ def _asserted(keys: Ints, group: Ints, value: Ints, s: Ints, e: Ints) -> Any:
 
 
 @jit
-def _evolved(
-    points: Ints, parts: Ints, carry_keys: Ints, carry_value: Ints, carry_start: Ints, carry_due: Ints, deadlines: Ints, delay: Ints, tick: int,
-    query_time: int, snapshot: int, limit: int,
-) -> Any:  # fmt: skip
+def _evolved(inputs: InertiaInput) -> Any:
     """Whether the points are within the limit; the groundings, their points, and the resulting runs."""
-    rules = deadlines.shape[1]
-    keys = begun(points, carry_keys)
+    rules = inputs.deadlines.shape[1]
+    keys = begun(inputs.points, inputs.keys)
     n = keys.shape[1]
-    fits, ptr, t, code = _applied(points, parts, keys, limit)
+    fits, ptr, t, code = _applied(inputs.points, inputs.parts, keys, inputs.limit)
     value, start, due = np.full(n, -1, np.int64), np.zeros(n, np.int64), np.full((n, rules), INF, np.int64)
-    at = find_rows(keys, carry_keys)
+    at = find_rows(keys, inputs.keys)
     for i in range(len(at)):
-        value[at[i]], start[at[i]] = carry_value[i], carry_start[i]
-        due[at[i]] = carry_due[i]
+        value[at[i]], start[at[i]] = inputs.value[i], inputs.start[i]
+        due[at[i]] = inputs.due[i]
     if not fits:
         ptr, t, code = np.zeros(n + 1, np.int64), t[:0], t[:0]
     capacity = len(t) + n
     while True:
-        runs = _inertia(ptr, t, code, value, start, due, deadlines[0], deadlines[1], deadlines[2], delay, tick, query_time, snapshot, capacity)
+        runs = _inertia(inputs, ptr, t, code, value, start, due, capacity)
         if runs[0] <= capacity and runs[8] <= capacity:
             break
         # Deadlines made more runs than there are points, or more of them fired.
@@ -274,29 +293,21 @@ def _evolved(
 
 
 @jit
-def simple_fluent(
-    points: Ints, parts: Ints, carry_keys: Ints, carry_value: Ints, carry_start: Ints, carry_due: Ints, deadlines: Ints, delay: Ints, tick: int,
-    query_time: int, snapshot: int, limit: int,
-) -> Any:  # fmt: skip
+def simple_fluent(inputs: InertiaInput) -> Any:
     """Lists of one fluent up to `query_time` and the state of its groundings after all points <= `snapshot`.
 
-    `points` (3 + arguments, points): time, kind, value, arguments (ANY_ARGUMENT: any grounding), in parts that leave the same arguments open.
     INITIATE opens a grounding; the other kinds apply to groundings that are open. An initiation at T holds from T + tick, a termination at T
-    ends it at T + tick; values exclude each other; initiation and termination at one T leave nothing new. `deadlines` is (3, rules): value before,
-    value after, 1 if a new initiation extends; `delay` (groundings of `begun`, rules) is their duration, 0 where they are not of the grounding. The
-    carry is the state after all earlier points: value that runs (-1: none), its start, and when each deadline fires (INF: not set).
+    ends it at T + tick; values exclude each other; initiation and termination at one T leave nothing new.
 
     Returns false for more than `limit` pairs of point and grounding, else true, keys (arguments and value), ptr, s, e, and the new carry.
 
     References: specification 5.6; CAVIAR definitions 1, rules 4, 5, 12. An initiation whose value is broken at the same moment
     still sets its deadline (rule 12, read literally).
     """
-    fits, keys, _, _, _, runs = _evolved(
-        points, parts, carry_keys, carry_value, carry_start, carry_due, deadlines, delay, tick, query_time, snapshot, limit
-    )
+    fits, keys, _, _, _, runs = _evolved(inputs)
     _, group, held, s, e, value, start, due, _, _, _, _ = runs
     out, out_ptr, out_s, out_e = _asserted(keys, group, held, s, e)
-    n, rules = keys.shape[1], deadlines.shape[1]
+    n, rules = keys.shape[1], inputs.deadlines.shape[1]
     alive = np.empty(n, np.int64)
     m = 0
     for i in range(n):
@@ -311,14 +322,9 @@ def simple_fluent(
 
 
 @jit
-def initiations(
-    points: Ints, parts: Ints, carry_keys: Ints, carry_value: Ints, carry_start: Ints, carry_due: Ints, deadlines: Ints, delay: Ints, tick: int,
-    query_time: int, snapshot: int, limit: int, begin: int,
-) -> Any:  # fmt: skip
+def initiations(inputs: InertiaInput, begin: int) -> Any:
     """The moments >= `begin` at which values are initiated, by rules or deadlines: keys (arguments and value) and times, some of them twice."""
-    _, keys, ptr, t, code, runs = _evolved(
-        points, parts, carry_keys, carry_value, carry_start, carry_due, deadlines, delay, tick, query_time, snapshot, limit
-    )
+    _, keys, ptr, t, code, runs = _evolved(inputs)
     _, _, _, _, _, _, _, _, fired, group, value, moment = runs
     width = keys.shape[0]
     out, times = np.empty((width + 1, len(t) + fired), np.int64), np.empty(len(t) + fired, np.int64)

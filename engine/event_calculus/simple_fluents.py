@@ -13,7 +13,17 @@ import numpy as np
 
 from engine.event_calculus.conditions import LimitExceeded, named, satisfy
 from engine.event_calculus.context import WindowContext
-from engine.event_calculus.inertia import ANY_ARGUMENT, INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY, begun, initiations, simple_fluent
+from engine.event_calculus.inertia import (
+    ANY_ARGUMENT,
+    INITIATE,
+    OPEN_INITIATE,
+    TERMINATE,
+    TERMINATE_ANY,
+    InertiaInput,
+    begun,
+    initiations,
+    simple_fluent,
+)
 from engine.event_calculus.intervals import Intervals, Ints
 from engine.event_calculus.keys import find_rows, take_rows
 from engine.event_calculus.levels import Node
@@ -97,17 +107,17 @@ class Points:
         if not len(carry.value) and not (points[1] == INITIATE).any():
             return no_fluent(width + 1), carry
         deadlines = context.plan.deadlines.get(self.node, ())
-        given = (
+        inputs = InertiaInput(
             points, parts, carry.keys, carry.value, carry.start, carry.due if len(carry.value) else np.empty((0, len(deadlines)), np.int64),
             self._table(deadlines), self._delays(deadlines, points, carry), world.tick, bounds.query_time, bounds.next_low, MAX_PAIRS,
         )  # fmt: skip
-        fits, keys, ptr, s, e, *kept = simple_fluent(*given)
+        fits, keys, ptr, s, e, *kept = simple_fluent(inputs)
         if not fits:
             raise LimitExceeded(
                 Message("conditions of {name} would apply to more than {most:,} pairs of a time and a grounding", name=self.node.name, most=MAX_PAIRS)
             )
         if self.node in context.plan.asked:
-            rows, t = initiations(*given, bounds.begin)
+            rows, t = initiations(inputs, bounds.begin)
             self.initiated = Table(tuple(rows), (SYMBOL,) * (width + 1), len(t), t)
         table = FluentTable(keys, Intervals(ptr, s, e))
         return context.groundings.of_table("=" + self.node.name, table), SimpleCarry(*kept)

@@ -74,9 +74,10 @@ FEW = 16
 
 
 @jit
-def _sparse(entity: Ints, slot: Ints, x: Floats, y: Floats, group: Ints, meet: Bools, reach_x: float, reach_y: float) -> Any:
+def _sparse(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y: float) -> Any:
     """`_contacts` where no slot has more than FEW samples, else nothing (-1 tested). Counting first, then writing: arrays that grow in the loop
     make it five times slower (measured)."""
+    (entity, _, x, y), (group, meet) = samples, sides
     n = len(slot)
     tests = near = begin = most = 0
     for i in range(n):
@@ -102,24 +103,13 @@ def _sparse(entity: Ints, slot: Ints, x: Floats, y: Floats, group: Ints, meet: B
 
 
 @jit
-def _contacts(
-    entity: Ints,
-    slot: Ints,
-    x: Floats,
-    y: Floats,
-    group: Ints,
-    meet: Bools,
-    cell_x: float,
-    cell_y: float,
-    reach_x: float,
-    reach_y: float,
-    left: Ints,
-    right: Ints,
-) -> tuple[int, int]:
+def _contacts(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y: float, left: Ints, right: Ints) -> tuple[int, int]:
     """Pairs of samples of one slot, of different entities and of groups that meet, with |dx| <= reach_x and |dy| <= reach_y. Samples sorted by slot.
 
     Written to `left` and `right` as far as they reach; gives how many there are, and how many were tested.
     """
+    (entity, _, x, y), (group, meet) = samples, sides
+    cell_x, cell_y = reach_x * 1.000001, reach_y * 1.000001
     n = len(slot)
     k = examined = i = 0
     while i < n:
@@ -167,10 +157,9 @@ def _contacts(
 
 def _crowded(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y: float) -> tuple[Ints, Ints, int]:
     n = max(64, 2 * len(slot))
-    cells = (reach_x * 1.000001, reach_y * 1.000001)
     while True:
         left, right = np.empty(n, np.int64), np.empty(n, np.int64)
-        found, examined = _contacts(samples.entity, slot, samples.x, samples.y, *sides, *cells, reach_x, reach_y, left, right)
+        found, examined = _contacts(samples, slot, sides, reach_x, reach_y, left, right)
         if found <= n:
             return left[:found], right[:found], examined
         n = found
@@ -191,7 +180,7 @@ def _near(samples: Positions, slot: Ints, sides: Sides, reach: float, geographic
     """Samples of one slot, of different entities, that may be within reach, with their distances; sorted by slot."""
     x, y = samples.x, samples.y
     reach_x, reach_y = _reach(y, reach) if geographic else (reach, reach)
-    left, right, examined = _sparse(samples.entity, slot, x, y, *sides, reach_x, reach_y)
+    left, right, examined = _sparse(samples, slot, sides, reach_x, reach_y)
     if examined < 0:
         left, right, examined = _crowded(samples, slot, sides, reach_x, reach_y)
     # hypot is exact where coordinates are whole numbers and the distance is one (3-4-5), so a border is hit.

@@ -12,7 +12,7 @@ import numpy as np
 from engine.complex_events.bitmaps import note
 from engine.complex_events.fragments import LAST_NODE, TRIGGER_NODE
 from engine.complex_events.history import History
-from engine.complex_events.lists import ARRIVAL, ASK, ENTRY, FROM, ROOM, TOO_LONG, UNSURE, UNTIL, E, S, fill, trace
+from engine.complex_events.lists import ARRIVAL, ASK, ENTRY, FROM, ROOM, TOO_LONG, UNSURE, UNTIL, E, Portion, S, Tree, fill, trace
 from engine.complex_events.plan import Tables
 from engine.complex_events.search import BEGIN, END, FAR, KIND, LAST, LAST_TRIGGER, NODE, TRIGGER, Ints, T, Whole, kernel, memory
 from engine.complex_events.searching import (
@@ -132,11 +132,10 @@ def _by_lists(tables: Tables, history: History, work: Scratch, out: Found, query
     root, within, waiting = tables.root[query], tables.within[query], work.waiting
     count, first, last = waiting.queries[query, COUNT], waiting.queries[query, OLDEST], waiting.queries[query, NEWEST]
     begin, begin_seq, end = waiting.candidates[first, C_TIME], waiting.candidates[first, C_SEQ], waiting.candidates[last, C_TIME]
-    nodes, asks, items, own = memory(tables.nodes), memory(tables.asks), memory(work.lists.items), memory(work.lists.ends)
+    tree = Tree(memory(tables.nodes), memory(tables.asks), memory(work.lists.items), memory(work.lists.ends), root)
+    portion = Portion(memory(history.slots), memory(history.pool), begin, end, within, work.since[query], work.since_seq[query])
     room = min(ROOM, (tables.nodes[root, LAST] - root + 1) * (_NODE_ROOM + _CANDIDATE_ROOM * count))
-    entries = fill(
-        nodes, asks, memory(history.slots), memory(history.pool), items, own, root, begin, end, within, work.since[query], work.since_seq[query], room
-    )
+    entries, items, own = fill(tree, portion, room), tree.items, tree.own
     counters[LISTED] += 1
     if entries <= 0:
         return bool(entries != TOO_LONG)
@@ -145,7 +144,7 @@ def _by_lists(tables: Tables, history: History, work: Scratch, out: Found, query
         start, now, seq = items[at * ENTRY + S], items[at * ENTRY + E], items[at * ENTRY + ARRIVAL]
         if now - start > within or now < begin or (now == begin and seq < begin_seq):
             continue
-        picked = trace(nodes, asks, items, own, memory(work.lists.wanted), memory(work.picked), root, start, now, seq)
+        picked = trace(tree, memory(work.lists.wanted), memory(work.picked), start, now, seq)
         if picked == UNSURE:
             work.env[TRIGGER], work.env[LAST_TRIGGER] = 0, FAR
             search_past(tables, history, work, out, query, now, seq, counters)

@@ -31,7 +31,6 @@ from engine.complex_events.search import (
     KIND,
     LAST,
     LOW,
-    MEMORY,
     NODE,
     NONE,
     OP,
@@ -39,7 +38,6 @@ from engine.complex_events.search import (
     SECOND,
     SEQ,
     SEQUENCE,
-    WHOLE,
     Ints,
     Memory,
     T,
@@ -77,17 +75,49 @@ class Lists(NamedTuple):
     wanted: Ints
 
 
+class Tree(NamedTuple):
+    """A query's pattern from node `root` on, and the lists of its nodes: `items` and `own`, the `ends` of Lists."""
+
+    nodes: Memory
+    asks: Memory
+    items: Memory
+    own: Memory
+    root: Whole
+
+
+class Portion(NamedTuple):
+    """What lists are made of: the stored events (`slots` of classes), for ends of the pattern in [begin, last], not longer than `within`; of these
+    events those that are younger than (`since`, `since_seq`)."""
+
+    slots: Memory
+    pool: Memory
+    begin: Whole
+    last: Whole
+    within: Whole
+    since: Whole
+    since_seq: Whole
+
+
+class Ending(NamedTuple):
+    """How an occurrence ends that is looked for: in [earliest, latest], by the event (now, arrival), or (exact) with it."""
+
+    exact: Whole
+    earliest: Whole
+    latest: Whole
+    now: Whole
+    arrival: Whole
+
+
 def lists(most_nodes: int) -> Lists:
     """Room for one query after the other."""
     return Lists(np.zeros((ROOM, ENTRY), np.int64), np.zeros((most_nodes, LIST), np.int64), np.zeros((most_nodes, WANT), np.int64))
 
 
 @kernel(inline=True)
-def _gather(
-    items: Memory, own: Memory, i: Whole, top: Whole, room: Whole, slots: Memory, pool: Memory, kind: Whole, earliest: Whole, last: Whole,
-    since: Whole, since_seq: Whole
-) -> Whole:  # fmt: skip
-    """Writes the events of a class with earliest <= t <= last, younger than the query; gives the end of the list."""
+def _gather(tree: Tree, portion: Portion, i: Whole, top: Whole, room: Whole) -> Whole:
+    """Writes the events of node i's class that may be asked for; gives the end of the list."""
+    items, own, slots, pool, since, since_seq = tree.items, tree.own, portion.slots, portion.pool, portion.since, portion.since_seq
+    kind, earliest, last = tree.nodes[(tree.root + i) * NODE + KIND], portion.begin - tree.asks[(tree.root + i) * ASK + BACK], portion.last
     begin = slots[kind * 4 + BEGIN]
     end = last_at(pool, begin, slots[kind * 4 + END], last) + 1
     at = end
@@ -279,23 +309,17 @@ def _both_every(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, 
     return top
 
 
-@kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE))
-def fill(
-    nodes: Memory, asks: Memory, slots: Memory, pool: Memory, items: Memory, own: Memory, root: Whole, begin: Whole, last: Whole, within: Whole,
-    since: Whole, since_seq: Whole, room: Whole
-) -> Whole:  # fmt: skip
-    """Makes the lists of all nodes, for ends of the pattern in [begin, last]. Gives the number of all entries, 0 if the root has none, or TOO_LONG.
-
-    `since`, `since_seq`: younger events only. `slots`: of classes. `room`: for entries.
-    """
-    top = np.int64(0)
+@kernel()
+def fill(tree: Tree, portion: Portion, room: Whole) -> Whole:
+    """Makes the lists of all nodes, with `room` for entries. Gives the number of all entries, 0 if the root has none, or TOO_LONG."""
+    nodes, asks, items, own, root = tree
+    within, top = portion.within, np.int64(0)
     for place in range(root, nodes[root * NODE + LAST] + 1):
         i, start = asks[place * ASK + ORDER], top
         node = root + i
         op, every = nodes[node * NODE + OP], asks[node * ASK + EVERY]
         if op == PRIMITIVE:
-            earliest = begin - asks[node * ASK + BACK]
-            top = _gather(items, own, i, top, room, slots, pool, nodes[node * NODE + KIND], earliest, last, since, since_seq)
+            top = _gather(tree, portion, i, top, room)
         else:
             first, second, high = (nodes[node * NODE + FIRST] - root) * LIST, (nodes[node * NODE + SECOND] - root) * LIST, nodes[node * NODE + HIGH]
             p, p_end, q, q_end = own[first + FROM], own[first + UNTIL], own[second + FROM], own[second + UNTIL]
@@ -320,8 +344,9 @@ def fill(
 
 
 @kernel(inline=True)
-def _last_seen(items: Memory, own: Memory, i: Whole, latest: Whole, now: Whole, arrival: Whole) -> Whole:
-    """The last entry of a node's list that ends by `latest`, at most `now`, and by the event (now, arrival); one before the first if none does."""
+def _last_seen(tree: Tree, i: Whole, latest: Whole, now: Whole, arrival: Whole) -> Whole:
+    """The last entry of node i's list that ends by `latest`, at most `now`, and by the event (now, arrival); one before the first if none does."""
+    items, own = tree.items, tree.own
     at = own[i * LIST + UNTIL] - 1
     while at >= own[i * LIST + FROM] and (items[at * ENTRY + E] > latest or (items[at * ENTRY + E] == now and items[at * ENTRY + ARRIVAL] > arrival)):
         at -= 1
@@ -329,12 +354,11 @@ def _last_seen(items: Memory, own: Memory, i: Whole, latest: Whole, now: Whole, 
 
 
 @kernel(inline=True)
-def _greatest(
-    items: Memory, own: Memory, i: Whole, exact: Whole, earliest: Whole, latest: Whole, below: Whole, now: Whole, arrival: Whole
-) -> Whole:  # fmt: skip
-    """The greatest start below `below` of what ends in [earliest, latest], by the event (now, arrival), or (exact) with it; else NONE."""
+def _greatest(tree: Tree, i: Whole, ending: Ending, below: Whole) -> Whole:
+    """The greatest start below `below` of what node i has with that ending; else NONE."""
+    items, own, (exact, earliest, latest, now, arrival) = tree.items, tree.own, ending
     best, floor = np.int64(NONE), now if exact else earliest
-    at = _last_seen(items, own, i, now if exact else latest, now, arrival)
+    at = _last_seen(tree, i, now if exact else latest, now, arrival)
     while at >= own[i * LIST + FROM] and items[at * ENTRY + E] >= max(floor, best):
         if exact and items[at * ENTRY + ARRIVAL] != arrival:
             break
@@ -346,13 +370,11 @@ def _greatest(
 
 
 @kernel(inline=True)
-def _has(
-    nodes: Memory, asks: Memory, items: Memory, own: Memory, root: Whole, node: Whole, exact: Whole, earliest: Whole, latest: Whole, s: Whole,
-    now: Whole, arrival: Whole
-) -> Whole:  # fmt: skip
-    """Whether an occurrence of a node that starts at `s` ends as for `_greatest`: 1, 0, or UNSURE."""
+def _has(tree: Tree, node: Whole, ending: Ending, s: Whole) -> Whole:
+    """Whether an occurrence of a node that starts at `s` has that ending: 1, 0, or UNSURE."""
+    (nodes, asks, items, own, root), (exact, earliest, latest, now, arrival) = tree, ending
     i, later, floor = node - root, False, now if exact else earliest
-    at = _last_seen(items, own, i, now if exact else latest, now, arrival)
+    at = _last_seen(tree, i, now if exact else latest, now, arrival)
     while at >= own[i * LIST + FROM] and items[at * ENTRY + E] >= max(floor, s):
         if exact and items[at * ENTRY + ARRIVAL] != arrival:
             break
@@ -380,19 +402,17 @@ def _want(wanted: Memory, i: Whole, exact: Whole, earliest: Whole, latest: Whole
 
 
 @kernel(inline=True)
-def _want_sequence(
-    nodes: Memory, asks: Memory, items: Memory, own: Memory, wanted: Memory, root: Whole, node: Whole, exact: Whole, earliest: Whole, latest: Whole,
-    s: Whole, now: Whole, arrival: Whole
-) -> Whole:  # fmt: skip
+def _want_sequence(tree: Tree, wanted: Memory, node: Whole, ending: Ending, s: Whole) -> Whole:
     """The latest start of the second part before which the first one starts at `s`: 1 or UNSURE."""
+    nodes, root, (exact, earliest, latest, now, arrival) = tree.nodes, tree.root, ending
     first, second, none = nodes[node * NODE + FIRST], nodes[node * NODE + SECOND], np.int64(0)
     start = np.int64(FAR)
     while True:
-        start = _greatest(items, own, second - root, exact, earliest, latest, start, now, arrival)
+        start = _greatest(tree, second - root, ending, start)
         if start == NONE:
             return UNSURE
         after, end = start - nodes[node * NODE + HIGH], start - nodes[node * NODE + LOW]
-        has = _has(nodes, asks, items, own, root, first, none, after, end, s, now, arrival)
+        has = _has(tree, first, Ending(none, after, end, now, arrival), s)
         if has == UNSURE:
             return UNSURE
         if has:
@@ -402,11 +422,9 @@ def _want_sequence(
 
 
 @kernel(inline=True)
-def _want_both(
-    nodes: Memory, asks: Memory, items: Memory, own: Memory, wanted: Memory, root: Whole, node: Whole, exact: Whole, earliest: Whole, latest: Whole,
-    s: Whole, now: Whole, arrival: Whole
-) -> Whole:  # fmt: skip
+def _want_both(tree: Tree, wanted: Memory, node: Whole, ending: Ending, s: Whole) -> Whole:
     """Which part ends as asked, and which starts at `s`, in the order of `pick`: 1 or UNSURE."""
+    nodes, root, (exact, earliest, latest, now, arrival) = tree.nodes, tree.root, ending
     never = np.int64(NONE)
     end = latest if nodes[node * NODE + HIGH] == FAR else min(latest, s + nodes[node * NODE + HIGH])
     for choice in range(4):
@@ -414,10 +432,10 @@ def _want_both(
         part, other = nodes[node * NODE + FIRST + limited], nodes[node * NODE + FIRST + 1 - limited]
         exact_part, from_part = (exact, earliest) if which == limited else (np.int64(0), never)
         exact_other, from_other = (exact, earliest) if which != limited else (np.int64(0), never)
-        greatest = _greatest(items, own, other - root, exact_other, from_other, end, np.int64(FAR), now, arrival)
+        greatest = _greatest(tree, other - root, Ending(exact_other, from_other, end, now, arrival), np.int64(FAR))
         if greatest < s:
             continue
-        has = _has(nodes, asks, items, own, root, part, exact_part, from_part, end, s, now, arrival)
+        has = _has(tree, part, Ending(exact_part, from_part, end, now, arrival), s)
         if has == UNSURE:
             return UNSURE
         if has:
@@ -427,11 +445,10 @@ def _want_both(
     return UNSURE
 
 
-@kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE))
-def trace(
-    nodes: Memory, asks: Memory, items: Memory, own: Memory, wanted: Memory, picked: Memory, root: Whole, start: Whole, now: Whole, arrival: Whole
-) -> Whole:  # fmt: skip
+@kernel()
+def trace(tree: Tree, wanted: Memory, picked: Memory, start: Whole, now: Whole, arrival: Whole) -> Whole:
     """Writes the events of the occurrence that `search.pick` chooses, as it does; gives their number, or UNSURE."""
+    nodes, own, root = tree.nodes, tree.own, tree.root
     count, last = np.int64(0), nodes[root * NODE + LAST]
     for i in range(last - root + 1):
         wanted[i * WANT + EXACT] = NOTHING
@@ -439,21 +456,21 @@ def trace(
     for node in range(root, last + 1):
         i, op = node - root, nodes[node * NODE + OP]
         exact, earliest, latest, s = wanted[i * WANT + EXACT], wanted[i * WANT + EARLIEST], wanted[i * WANT + LATEST], wanted[i * WANT + START]
-        found = np.int64(1)
+        found, ending = np.int64(1), Ending(exact, earliest, latest, now, arrival)
         if exact == NOTHING:
             continue
         if op == PRIMITIVE:
-            at = _last_seen(items, own, i, s, now, arrival)
+            at = _last_seen(tree, i, s, now, arrival)
             picked[count * 2], picked[count * 2 + 1] = node, own[i * LIST + POSITION] + at - own[i * LIST + FROM]
             count += 1
         elif op == EITHER:
             first, second = nodes[node * NODE + FIRST], nodes[node * NODE + SECOND]
-            found = _has(nodes, asks, items, own, root, first, exact, earliest, latest, s, now, arrival)
+            found = _has(tree, first, ending, s)
             _want(wanted, (first if found else second) - root, exact, earliest, latest, s)
         elif op == SEQUENCE:
-            found = _want_sequence(nodes, asks, items, own, wanted, root, node, exact, earliest, latest, s, now, arrival)
+            found = _want_sequence(tree, wanted, node, ending, s)
         else:
-            found = _want_both(nodes, asks, items, own, wanted, root, node, exact, earliest, latest, s, now, arrival)
+            found = _want_both(tree, wanted, node, ending, s)
         if found == UNSURE:
             return UNSURE
     return count

@@ -29,7 +29,7 @@ from engine.operator import RegisteredQuery
 from engine.runtime import steps
 from engine.runtime.container import table_from
 from engine.runtime.evaluator import ROUTES, Evaluator, Outcome, same_homes
-from engine.runtime.executors_tasks import INLINE_BYTES, Message, Work, has_relational, keyed, pieces_of, raise_fault, relational, unfiled
+from engine.runtime.executors_tasks import INLINE_BYTES, Message, Work, has_relational, keyed, pieces_of, raise_fault, relational, read_spilled
 from engine.runtime.partitions import KeyedPartition, RelationalPartition, plan_of
 from engine.runtime.placement import placed
 from engine.runtime.processor import FeedProcessor
@@ -194,11 +194,11 @@ class ExecutorsEvaluator:
         A task costs some 10 ms of processor time, mostly of JVMs, however little it has to do.
         """
         if not self._places:
-            return unfiled(self.states.files, self.tasks.run(act, [(None, [one]) for one in given]))
+            return read_spilled(self.states.files, self.tasks.run(act, [(None, [one]) for one in given]))
         together: dict[str, list[Any]] = {}
         for p, one in enumerate(given):
             together.setdefault(self._places[p], []).append(one)
-        return unfiled(self.states.files, self.tasks.run(act, list(together.items())))
+        return read_spilled(self.states.files, self.tasks.run(act, list(together.items())))
 
     def _outcome(self, messages: Sequence[Message], span: Span) -> tuple[Outcome, int | None]:
         """What the tasks say, and `last_t` after it. Raises QueryStopped, OperatorFailed."""
@@ -256,8 +256,8 @@ class ExecutorsEvaluator:
         """The whole of it in this process."""
         if self._since:
             self._snapshot()
-        with ThreadPoolExecutor(AT_ONCE) as hands:
-            data = dict(zip(self._wanted(), hands.map(lambda name: self.states.files.read(self.snapshot[name]), self._wanted()), strict=True))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            data = dict(zip(self._wanted(), pool.map(lambda name: self.states.files.read(self.snapshot[name]), self._wanted()), strict=True))
         stages = [KeyedPartition.load(self.feed, self._plan, data[f"keyed-{p}"]) for p in range(self.partitions)]
         if has_relational(self._plan):
             others = [RelationalPartition.load(self._plan, data[f"relational-{p}"]) for p in range(self.partitions)]
@@ -274,8 +274,8 @@ class ExecutorsEvaluator:
         if has_relational(self._plan):
             parts |= {f"relational-{p}": part for p, part in enumerate(local._relational)}
         names = {name: self.states.named(f"{self.state}.{name}") for name in parts}
-        with ThreadPoolExecutor(AT_ONCE) as hands:
-            list(hands.map(lambda name: self.states.files.put_with_retries(names[name], parts[name].dump()), parts))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda name: self.states.files.put_with_retries(names[name], parts[name].dump()), parts))
         self.snapshot, self._since = names, []
         self.position, self.last_t, self._reached = local.position, local.last_t, local._reached
 

@@ -41,9 +41,9 @@ the tasks' messages."""
 Message = tuple[str, str, bytes]
 """What a task says: a kind (changes and late rows as Arrow streams, counts as JSON, emitted, dumped, missed, stopped, failed), a name, the rest.
 
-A large one lies in a file: its kind is FILED, its name the file's, and the rest says which kind and name it has.
+A large one is spilled to a file: its kind is SPILLED, its name that of the file, and the rest is its kind and name as JSON.
 """
-FILED = "filed"
+SPILLED = "spilled"
 Queries = Broadcast[Any]
 """A broadcast of (a name for them, feed, queries, partitions)."""
 _Emitted = Mapping[int, Mapping[str, Sequence[pa.RecordBatch]]]
@@ -107,7 +107,7 @@ def keyed(queries: Queries, work: Work, tasks: Iterable[Sequence[int]]) -> Itera
     """The keyed stage of the partitions that one executor has; with one partition in all the relational stage too."""
     for mine in tasks:
         try:
-            yield from _filed(work, _keyed(queries, work, mine))
+            yield from _spilled(work, _keyed(queries, work, mine))
         except (QueryStopped, OperatorFailed) as fault:
             yield _fault(fault)
 
@@ -117,27 +117,27 @@ def relational(queries: Queries, work: Work, tasks: Iterable[Sequence[tuple[int,
     for mine in tasks:
         try:
             for p, pieces in mine:
-                yield from _filed(work, _relational(queries, work, p, pieces))
+                yield from _spilled(work, _relational(queries, work, p, pieces))
         except (QueryStopped, OperatorFailed) as fault:
             yield _fault(fault)
 
 
-def _filed(work: Work, messages: Iterable[Message]) -> Iterator[Message]:
-    """Large messages in files: two JVMs would take longer over them than the evaluation."""
+def _spilled(work: Work, messages: Iterable[Message]) -> Iterator[Message]:
+    """Large messages are spilled to files: two JVMs would take longer to pass them on than the evaluation takes."""
     for kind, name, payload in messages:
         if len(payload) <= work.inline_bytes:
             yield (kind, name, payload)
             continue
         file = _name(work, kind)
         work.files.put_with_retries(file, payload, lasting=False)
-        yield (FILED, file, json.dumps([kind, name]).encode())
+        yield (SPILLED, file, json.dumps([kind, name]).encode())
 
 
-def unfiled(files: Files, messages: Iterable[Message]) -> list[Message]:
-    """The messages, those in files too; the files are removed. Raises OSError."""
+def read_spilled(files: Files, messages: Iterable[Message]) -> list[Message]:
+    """The messages, those that were spilled read from their files, which are removed. Raises OSError."""
     messages = list(messages)
-    found = [(*json.loads(payload), files.read(name)) if kind == FILED else (kind, name, payload) for kind, name, payload in messages]
-    files.remove_all([name for kind, name, _ in messages if kind == FILED])
+    found = [(*json.loads(payload), files.read(name)) if kind == SPILLED else (kind, name, payload) for kind, name, payload in messages]
+    files.remove_all([name for kind, name, _ in messages if kind == SPILLED])
     return found
 
 
@@ -268,8 +268,8 @@ def _fetched(work: Work, pieces: Sequence[Piece]) -> list[bytes]:
     """The bytes of each piece."""
     if not any(piece.file for piece in pieces):
         return [piece.data for piece in pieces]
-    with ThreadPoolExecutor(AT_ONCE) as hands:
-        return list(hands.map(lambda one: work.files.read(one.file, one.offset, one.size) if one.file else one.data, pieces))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda one: work.files.read(one.file, one.offset, one.size) if one.file else one.data, pieces))
 
 
 def _stepped_relational(queries: Queries, work: Work, p: int, emitted: _Emitted) -> Iterator[Message]:

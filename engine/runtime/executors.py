@@ -29,7 +29,7 @@ from engine.operator import RegisteredQuery
 from engine.runtime import steps
 from engine.runtime.container import table_from
 from engine.runtime.evaluator import ROUTES, Evaluator, Outcome, same_homes
-from engine.runtime.executors_tasks import INLINE_BYTES, Message, Work, has_relational, keyed, pieces_of, raise_fault, relational, read_spilled
+from engine.runtime.executors_tasks import INLINE_BYTES, Message, Work, has_relational, keyed, pieces_of, raise_fault, read_spilled, relational
 from engine.runtime.partitions import KeyedPartition, RelationalPartition, plan_of
 from engine.runtime.placement import placed
 from engine.runtime.processor import FeedProcessor

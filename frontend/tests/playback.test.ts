@@ -55,13 +55,16 @@ const settled = async (): Promise<void> => {
   for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** Of everybody the way that the map draws, and where it heads. */
+/**
+ * Of each entity the trail that the map draws, and its heading. Not whether it counts as silent: the usual interval between
+ * reports is learned from all that are put, and a jump puts them again.
+ */
 const ways = (entities: EntitiesData): Record<string, unknown> =>
   Object.fromEntries(
     entities.ids.map((id, i) => {
       const points: number[] = [];
       entities.eachTrailPoint(i, (x) => points.push(x));
-      return [id, { points, heading: entities.heading[i], presence: entities.presence(i), isMoving: entities.isMoving(i) }];
+      return [id, { points, heading: entities.heading[i], isMoving: entities.isMoving(i) }];
     }),
   );
 

@@ -35,6 +35,8 @@ def _choose(site: Site) -> None:
     page.get_by_label("Rules of the program").get_by_text("intDurGreater(In, 1000, I)").wait_for()
     page.get_by_label("Rules of the program").get_by_text("proximity(position, 2, 1000)").wait_for()
     page.locator(".sentence-text", has_text="meeting").wait_for()
+    assert page.locator(".placement").count() == 0
+    page.get_by_label("Several executors share its work").check()
     page.locator(".placement", has_text="meeting and near by pair").wait_for()
     page.get_by_role("button", name="Go on with these rules").click()
     assert page.get_by_label("Column of argument 1 in position").input_value() == "entity"

@@ -98,8 +98,8 @@ class CalculusEditor {
 
   /** A template's specification replaces the document; keys that the form does not show are kept. */
   private take(specification: Record<string, unknown>, sentence: string): void {
-    const { others } = this.entries;
-    this.entries = fromCalculus({ ...others, ...specification }, this.context.feed);
+    const { others, distributed } = this.entries;
+    this.entries = fromCalculus({ ...others, distributed, ...specification }, this.context.feed);
     this.rules.setText(this.entries.program);
     replace(this.sentence, icon("layers"), ` ${sentence}`);
     this.sentence.hidden = false;

@@ -28,7 +28,7 @@ from bench.border_worlds import FEED, WORLDS, World, write_log
 from engine.model.columns import CLOCK, SEQ
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
-from engine.runtime.processor import BATCH_ROWS, FeedProcessor
+from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
 from engine.sources.store import files_of
@@ -142,7 +142,7 @@ def _row(
 def _workloads(size: Size) -> Iterator[Workload]:
     quick = size is Size.QUICK
     for name, world in WORLDS.items():
-        yield Workload(name, FEED, world.queries, _of_world(world), 300_000 if quick else 3_200_000)
+        yield Workload(name, FEED, world.queries, _of_world(world), 300_000 if quick else 9_600_000)
     if not quick:
         yield _motion()
         yield _composite()
@@ -158,7 +158,7 @@ def _motion() -> Workload:
     from bench.motion import MINUTE_MS, SIDE, _spark_queries
 
     world = World(20_000, SIDE, 1.0, 1.0, MINUTE_MS, _spark_queries)
-    return Workload("motion, ten", FEED, _spark_queries, _of_world(world), 3_200_000)
+    return Workload("motion, ten", FEED, _spark_queries, _of_world(world), 9_600_000)
 
 
 def _composite() -> Workload:
@@ -173,7 +173,7 @@ def _composite() -> Workload:
         for first in range(0, given.num_rows, rate):
             log.append(pa.Table.from_batches([logged(given.slice(first, rate))]))
 
-    return Workload("composite, 30,000", READS, lambda: list(trees(np.random.default_rng(1), MANY, 3, HOT, MIXED)), write, 1_600_000)
+    return Workload("composite, 30,000", READS, lambda: list(trees(np.random.default_rng(1), MANY, 3, HOT, MIXED)), write, 2_400_000)
 
 
 def _constraint() -> Workload:
@@ -190,7 +190,7 @@ def _constraint() -> Workload:
         for begin in range(0, len(stream), 50_000):
             log.append(_as_rows(stream.slice(begin, 50_000)))
 
-    return Workload("constraint, 100", SEA, queries, write, 900_000)
+    return Workload("constraint, 100", SEA, queries, write, 2_400_000)
 
 
 def _caviar() -> Iterator[Workload]:
@@ -204,11 +204,11 @@ def _caviar() -> Iterator[Workload]:
     query = RegisteredQuery("caviar", 1, check(_document("caviar", "rtec_2025_allpairs", window=10_000, step=10_000), feed))
 
     def write(log: EventLog, rows: int) -> None:
-        table = _frames(20, 600_000).drop_columns([SEQ, CLOCK]).slice(0, rows)
+        table = _frames(20, 1_000_000).drop_columns([SEQ, CLOCK]).slice(0, rows)
         for first in range(0, len(table), 100_000):
             log.append(table.slice(first, 100_000))
 
-    yield Workload("CAVIAR enlarged", feed, lambda: [query], write, 3_200_000)
+    yield Workload("CAVIAR enlarged", feed, lambda: [query], write, 6_400_000)
 
 
 @contextmanager
@@ -240,8 +240,8 @@ def _spread(workload: Workload, log: EventLog, spark: object, partitions: int, b
 
 
 def _batch(workload: Workload) -> int:
-    """For each executor so much as in the product, or a second's work if that is less; with two executors there are four batches at least."""
-    return min(BATCH_ROWS, workload.rows // 8)
+    """For each executor a fifth of a second's work or more; with two executors there are four batches."""
+    return workload.rows // 8
 
 
 def _measured(log: EventLog, make: Callable[[object, Snapshots], FeedProcessor], workload: Workload) -> Cost:
@@ -297,7 +297,7 @@ def simulated(costs: Costs, batch_rows: int, executors: int, *, spread: float = 
     """Rows a second with so many executors of a core each and one partition each, which part of the time is the driver's, and the limit for ever
     more executors. Assumptions:
 
-    - a batch has `batch_rows` for each executor, as in the product;
+    - a batch has `batch_rows` for each executor;
     - what an executor does for its part of a batch has a part that stays and one that grows with the executors (it opens and checks every segment),
       a line through what was measured with as many partitions as executors; the slowest is `spread` above the mean;
     - what the driver and its JVM do for a batch grows with the executors on a line too, is done on one core, and nothing else goes on beside it;

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -311,12 +312,14 @@ class ExecutorsProcessor(FeedProcessor):
 
     def __init__(self, spark: SparkSession, *arguments: Any, **options: Any) -> None:
         self.spark, self.tasks = spark, Tasks(spark)
+        self._rows_for_answers: float = math.inf
+        """So many rows gave as many answers lately as may be in the driver at once, with room for twice as many."""
         super().__init__(*arguments, **options)
 
     @property
     def _most_rows(self) -> int:
-        """So many for each executor: what a batch costs by itself grows with them too."""
-        return self.batch_rows * max(1, len(self.tasks.executors()))
+        """So many for each executor: what a batch costs by itself grows with them too. Fewer where they give very many answers."""
+        return int(min(self.batch_rows * max(1, len(self.tasks.executors())), self._rows_for_answers))
 
     @cached_property
     def _states(self) -> StateFiles:
@@ -342,6 +345,7 @@ class ExecutorsProcessor(FeedProcessor):
         if span.rows > self._part_rows:
             return super()._evaluate(span)
         outcome = evaluator.take(span, self.log.all_between(span.first, span.stop))
+        self._rows_for_answers = max(span.rows * steps.MOST_ANSWERS // 2 / max(outcome.changes.num_rows, 1), 1)
         if outcome.changes.num_rows <= steps.MOST_ANSWERS:
             return [outcome]
         # The driver decides which query finds too much in one step; otherwise it would depend on the placement (decision 15).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,11 +20,12 @@ import pytest
 
 from engine.model.events import Stamper
 from engine.operator import RegisteredQuery
+from engine.runtime import steps
 from engine.runtime.evaluator import Evaluator
-from engine.runtime.executors import ExecutorsEvaluator
+from engine.runtime.executors import ExecutorsEvaluator, ExecutorsProcessor
 from engine.runtime.placement import placed
 from engine.runtime.snapshots import StateFiles
-from engine.sources.eventlog import EventLog
+from engine.sources.eventlog import EventLog, Span
 from engine.sources.segments import LogDamaged, Segment
 from engine.sources.store import files_of
 from engine.specification import check
@@ -233,3 +236,20 @@ def test_states_stay_at_separate_executors_and_survive_the_kill_of_a_worker_and_
         command = [sys.executable, "-c", SEPARATE, str(tmp_path), server.url]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_batches_are_smaller_where_rows_give_very_many_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the next one is not evaluated in the driver, which takes those that find too much."""
+    monkeypatch.setattr(steps, "MOST_ANSWERS", 1_000)
+    processor: Any = ExecutorsProcessor.__new__(ExecutorsProcessor)
+    processor.batch_rows, processor._rows_for_answers, processor._part_rows = 400, math.inf, 10_000
+    processor.tasks = SimpleNamespace(executors=lambda: ["a", "b"])
+    processor.log = SimpleNamespace(all_between=lambda first, stop: iter(()))
+    found = pa.table({"answer": range(900)})
+    processor.evaluator = SimpleNamespace(take=lambda span, rows: SimpleNamespace(changes=found))
+    assert processor._most_rows == 800
+    processor._evaluate(Span(0, 800, 5))
+    assert processor._most_rows == 444, "as many as give half of the most answers"
+    found = found.slice(0, 10)
+    processor._evaluate(Span(800, 1_244, 6))
+    assert processor._most_rows == 800

@@ -142,6 +142,11 @@ class Site:
     def kill_web(self) -> None:
         self.servers.kill("web")
 
+    def resize(self, width: int, height: int = 844) -> None:
+        """Waits until the page is laid out anew: until then its boxes are those of the old size."""
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+
     def log_in(self) -> None:
         self.page.goto(self.address + "/login/")
         self.page.fill("#username", "ada")

@@ -153,7 +153,7 @@ def test_the_tabulator_key_reaches_the_map(watched: Watched) -> None:
 
 def test_nothing_overflows_on_a_phone(watched: Watched) -> None:
     page = watched.page
-    page.set_viewport_size({"width": 390, "height": 844})
+    watched.site.resize(390)
     page.evaluate("document.querySelector('.state').innerText = 'No news for 30 seconds'")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 

@@ -71,6 +71,6 @@ def test_an_entity_and_a_region_have_pages(site: Site) -> None:
     page.get_by_text(f"{names[0]} reported again").wait_for()
     page.get_by_role("link", name="Look at it").click()
     page.get_by_text("Reported again at").wait_for()
-    page.set_viewport_size({"width": 390, "height": 844})
+    site.resize(390)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert site.faults == []

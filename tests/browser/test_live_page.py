@@ -107,7 +107,7 @@ def test_messages_do_not_cover_the_buttons_of_an_open_alert(live: Site) -> None:
     alert = Alert.objects.order_by("pk").first()
     assert alert is not None
     for width, height in ((1440, 900), (1000, 700), (390, 844)):
-        page.set_viewport_size({"width": width, "height": height})
+        live.resize(width, height)
         page.goto(f"{live.address}/alerts/{alert.pk}")
         page.locator(".alert-detail .drawer-foot :is(a, button)").first.wait_for()
         assert covered_by_messages(live, ".alert-detail .drawer-foot") == [], f"{width} wide"
@@ -169,16 +169,15 @@ def test_hovering_an_answer_shows_the_entitys_track_and_selecting_it_shows_its_e
         lambda: _numbers(page.locator(EVIDENCE).get_attribute("data-evidence")) == {int(n) for n in shown_numbers}, 20, "the events on the map"
     )
     for width, height in ((1440, 900), (1000, 700), (390, 844)):
-        page.set_viewport_size({"width": width, "height": height})
+        live.resize(width, height)
         assert covered_by_messages(live, ".live-drawer") == [], f"{width} wide"
     # The list of queries too stands over the map where the page is narrow.
     page.locator(".live-body[data-side=open]").wait_for()
     for width in (1180, 1000, 880):
-        page.set_viewport_size({"width": width, "height": 700})
-        page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+        live.resize(width, 700)
         for part in (".live-side .drawer-foot", ".live-drawer .drawer-foot"):
             assert covered_by_messages(live, part) == [], f"{part}, {width} wide"
-    page.set_viewport_size({"width": 1440, "height": 900})
+    live.resize(1440, 900)
     # The other way round: the timeline's own marks answer to the pointer too.
     page.keyboard.press("Escape")
     show_list(live, False)

@@ -9,6 +9,8 @@ randomness, no call back into the runtime; the runtime calls it. It has one or t
 
 The keyed stage sees every row of the entities of its partition (any number of partitions gives the same answer). What needs
 several entities at once goes on as rows with a `route`: a query, a space cell, a pair. A family without that has one stage.
+A query whose rows cost more to send on than to read (`Operator.broadcast`) has both stages in one partition, which sees every
+row of all entities.
 
 **Watermark.** `step(..., watermark)`: every row that is still to come has t >= watermark and, where t is equal, a greater
 seq than all rows given so far. So an ORDERED stage receives rows with t <= watermark sorted by (t, seq), each step after the
@@ -190,6 +192,10 @@ class Operator(ABC, Generic[Index]):
     def spread(self, index: Index, feed: Feed, partitions: int) -> Index:
         """The index for this many partitions: a family may then divide its work between its stages differently. Its answers are the same."""
         return index
+
+    def broadcast(self, query: RegisteredQuery) -> int | None:
+        """Null where the rows that a query needs can be partitioned. Else the route whose partition evaluates it alone: all rows are broadcast to it."""
+        return None
 
     def parts(self, query: RegisteredQuery) -> Mapping[str, Any]:
         """Which parts of a query are evaluated where over several partitions, for `--stats`; empty where a query has no parts."""

@@ -158,7 +158,7 @@ def fragments_of(queries: Sequence[RegisteredQuery], feed: Feed) -> Fragments:
         specification: CompositeSpecification = query.specification
         own = [classes.setdefault(class_of(specification.where, one, feed, demands), len(classes)) for one in specification.primitives]
         one = _Fragment(specification, own)
-        group = 0 if specification.per_entity else query.route % GROUPS
+        group = 0
         facts.add([(int(specification.per_entity), group, one.listed, specification.within, *one.whole, specification.kept)])
         for column, some in zip(columns, one.tables, strict=True):
             column.add(some)

@@ -121,6 +121,9 @@ class ConstraintOperator(Operator[ConstraintIndex]):
     def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> ConstraintIndex:
         return compile_index(queries, feed)
 
+    def broadcast(self, query: RegisteredQuery) -> int | None:
+        return query.route
+
     def refusal(self, query: RegisteredQuery, feed: Feed, recent: Callable[[], pa.Table]) -> Message | None:
         index = compile_index([query], feed)
         if not times_kept(index).any():

@@ -391,6 +391,9 @@ class CalculusOperator(Operator[CalculusIndex]):
         """Distributed programs are cut, and their pairs shared out; the others, and what cannot be spread, are in one partition."""
         return self._index(tuple(_spread(compiled, partitions) for compiled in index.queries), feed)
 
+    def broadcast(self, query: RegisteredQuery) -> int | None:
+        return None if query.specification.distributed else query.route
+
     def parts(self, query: RegisteredQuery) -> Mapping[str, Any]:
         if not query.specification.distributed:
             return {}

@@ -22,19 +22,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.derive import Source, with_answers
-from engine.model.batch import CLOCK, EVENT, SEQ, TIME, Batch
+from engine.model.batch import CLOCK, EVENT, SEQ, TIME, Batch, EntityDictionary
 from engine.model.changes import ANSWERS, DERIVED_SEQ, answers
 from engine.model.events import HEARTBEAT, row_schema, stamped_schema
 from engine.model.feed import Feed
 from engine.operator import Delivery, RegisteredQuery
 from engine.runtime.answer_events import AnswerEvents
+from engine.runtime.broadcast import WholePartition
 from engine.runtime.container import pack, table_bytes, table_from, unpack
 from engine.runtime.evaluator import Evaluator, Outcome, conformed, reached
 from engine.runtime.gate import Gate, empty_batch, int64s, merged, single_batch, widened
-from engine.runtime.partitions import KeyedPartition, RelationalPartition, blamed, plan_of
+from engine.runtime.partitions import plan_of
 from engine.sources.eventlog import Span
 
-_MAGIC = b"vedette-graph-2\n"
+_MAGIC = b"vedette-graph-3\n"
 Ints = npt.NDArray[np.int64]
 
 
@@ -156,7 +157,7 @@ class DerivedQuery:
         self.events = AnswerEvents(self.feed, query.sources, specifications, per_entity=per_entity)
         self.plan = plan_of([query], self.feed, 1)
         ((self.name, self.running),) = self.plan.items()
-        self.keyed, self.relational = KeyedPartition(self.feed, self.plan), RelationalPartition(self.plan)
+        self.stages, self.dictionary = WholePartition(self.plan), EntityDictionary()
         self.schema = row_schema(self.feed).append(pa.field(SEQ, pa.int64()))
         self.count = 0
         self.arrived = 0
@@ -217,40 +218,30 @@ class DerivedQuery:
         return batch.append_column(CLOCK, pa.array(came[order], pa.int64()))
 
     def _evaluated(self, rows: pa.RecordBatch, watermark: int) -> pa.Table:
-        name, running = self.name, self.running
-        with blamed(name):
-            output = running.operator.keyed.step(running.index, self.keyed.states[name], Batch(rows, self.keyed.dictionary), watermark)
-        self.keyed.states[name] = output.state
-        asserted = [output.changes]
-        if running.operator.relational is not None:
-            emitted = [output.emitted] if output.emitted is not None and output.emitted.num_rows else []
-            asserted += self.relational.take({name: emitted}, watermark).values()
-        return pa.concat_tables([ANSWERS.empty_table(), *(answers(one, *running.keys) for one in asserted if one.num_rows)])
+        asserted = self.stages.take({self.running.operator.delivery: Batch(rows, self.dictionary)}, watermark)
+        return pa.concat_tables([ANSWERS.empty_table(), *(answers(one, *self.running.keys) for _, one in asserted if one.num_rows)])
 
     # -- states -------------------------------------------------------------------------------------------------------------------
 
     def dump(self) -> bytes:
-        facts = {"count": self.count, "arrived": self.arrived}
-        return pack(facts, {"events": self.events.dump(), "keyed": self.keyed.dump(), "relational": self.relational.dump()})
+        facts = {"count": self.count, "arrived": self.arrived, "names": self.dictionary.names}
+        return pack(facts, {"events": self.events.dump(), "stages": self.stages.dump()})
 
     def restore(self, data: bytes) -> None:
         """Continues from a dumped state."""
         facts, parts = unpack(data)
         self.events.restore(parts["events"])
         self.count, self.arrived = facts["count"], facts["arrived"]
-        self.keyed = KeyedPartition.load(self.feed, self.plan, parts["keyed"])
-        self.relational = RelationalPartition.load(self.plan, parts["relational"])
+        self.stages, self.dictionary = WholePartition.load(self.plan, parts["stages"]), EntityDictionary(facts["names"])
 
     def counters(self) -> dict[str, Mapping[str, int]]:
-        found = dict(self.keyed.counters())
-        for name, counted in self.relational.counters().items():
-            found[name] = Counter(found.get(name, {})) + Counter(counted)
-        own = {"events_derived": self.count, "events_derived_waiting": len(self.events)}
-        return found | {self.name: {**found.get(self.name, {}), **own}}
+        found = Counter({"events_derived": self.count, "events_derived_waiting": len(self.events)})
+        for counters in self.stages.counters():
+            found.update(counters.get(self.name, {}))
+        return {self.name: found}
 
     def check(self) -> None:
-        self.keyed.check()
-        self.relational.check()
+        self.stages.check()
 
 
 def rows_with_events(feed: Feed, query: RegisteredQuery, above: Sequence[RegisteredQuery], rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -23,13 +23,16 @@ from engine.model.changes import ANSWERS, answers
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.operator import ROUTE, RegisteredQuery, homes
+from engine.runtime.broadcast import Broadcast, JobPlan, WholePartition, job_plan
 from engine.runtime.container import pack, unpack
-from engine.runtime.partitions import KeyedPartition, Name, Plan, RelationalPartition, plan_of
+from engine.runtime.partitions import Admission, KeyedPartition, Name, Plan, RelationalPartition
 from engine.sources.buckets import BUCKETS
 
-STATE_VERSION = 4
-ROUTES = 2
+STATE_VERSION = 5
+ROUTES = 3
 """Which routes the queries of several partitions have; another number for another way to choose them."""
+ADMISSION = "admission"
+"""The state of the gate for the rows of all entities."""
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
@@ -53,27 +56,31 @@ class Evaluator:
     `position` is the seq of the last row taken (-1: none yet); `last_t` the greatest `t` of an accepted event (null before any).
     """
 
-    def __init__(self, feed: Feed, keyed: Sequence[KeyedPartition], relational: Sequence[RelationalPartition]) -> None:
-        self.feed = feed
+    def __init__(
+        self, feed: Feed, plan: JobPlan, keyed: Sequence[KeyedPartition], relational: Sequence[RelationalPartition], broadcast: Broadcast
+    ) -> None:
+        self.feed, self.plan = feed, plan
         self.position = -1
         self.last_t: int | None = None
         self._reached: int | None = None
-        self._keyed, self._relational = list(keyed), list(relational)
+        self._keyed, self._relational, self._broadcast = list(keyed), list(relational), broadcast
 
     @classmethod
     def start(cls, feed: Feed, queries: Sequence[RegisteredQuery], partitions: int = 1) -> Evaluator:
         """An evaluator before any row. `queries` are checked; several queries of one id need different versions."""
-        plan, every = plan_of(queries, feed, partitions), range(partitions)
-        return cls(feed, [KeyedPartition(feed, plan) for _ in every], [RelationalPartition(plan) for _ in every])
+        plan, every = job_plan(queries, feed, partitions), range(partitions)
+        keyed = [KeyedPartition(feed, plan.partitioned) for _ in every]
+        return cls(feed, plan, keyed, [RelationalPartition(plan.partitioned) for _ in every], Broadcast.start(feed, plan.broadcast, every))
 
     def beside(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
         """An evaluator before any row that reads history for `queries`, to be joined to this one by `register`; may run in another thread.
 
         The two share their dictionaries, so that the states of one can be read with those of the other.
         """
-        plan = plan_of(queries, self.feed, len(self._keyed))
-        keyed = [KeyedPartition(self.feed, plan, own.dictionary) for own in self._keyed]
-        return Evaluator(self.feed, keyed, [RelationalPartition(plan, own.dictionary) for own in self._relational])
+        plan = job_plan(queries, self.feed, len(self._keyed))
+        keyed = [KeyedPartition(self.feed, plan.partitioned, own.dictionary) for own in self._keyed]
+        relational = [RelationalPartition(plan.partitioned, own.dictionary) for own in self._relational]
+        return Evaluator(self.feed, plan, keyed, relational, self._broadcast.beside(self.feed, plan.broadcast))
 
     def skip_to(self, position: int) -> None:
         """The rows up to `position` no longer exist: the next row follows it."""
@@ -85,13 +92,9 @@ class Evaluator:
         return None if self._reached is None else self._reached - self.feed.lateness
 
     @property
-    def plan(self) -> Plan:
-        return self._keyed[0].plan
-
-    @property
     def queries(self) -> list[RegisteredQuery]:
         """All that run."""
-        return [query for running in self.plan.values() for query in running.queries]
+        return [query for plan in self.plan.plans for running in plan.values() for query in running.queries]
 
     # -- rows ---------------------------------------------------------------------------------------------------------------------
 
@@ -126,20 +129,20 @@ class Evaluator:
             if accepted.num_rows:
                 newest = pc.max(accepted.column(TIME)).as_py()
                 self.last_t = newest if self.last_t is None else max(self.last_t, newest)
-        asserted = [(name, changes) for output in outputs for name, changes in output.changes.items()]
-        emitted = {name: [output.emitted[name] for output in outputs if name in output.emitted] for name in self.plan}
+        plan = self.plan.partitioned
+        asserted = [_answers(plan, *changed) for output in outputs for changed in output.changes.items()]
+        emitted = {name: [output.emitted[name] for output in outputs if name in output.emitted] for name in plan}
         for part, share in zip(self._relational, self._by_route(emitted), strict=True):
-            asserted += part.take(share, watermark).items()
+            asserted += [_answers(plan, *changed) for changed in part.take(share, watermark).items()]
+        if not self._broadcast.idle:
+            asserted += [_answers(self.plan.broadcast[p], name, changes) for p, name, changes in self._broadcast.take(rows, watermark)]
         return Outcome(
-            pa.concat_tables([ANSWERS.empty_table(), *(self._answers(name, changes) for name, changes in asserted if changes.num_rows)]),
+            pa.concat_tables([ANSWERS.empty_table(), *asserted]),
             pa.concat_tables([output.admitted.late for output in outputs]),
             sum(output.admitted.accepted.num_rows for output in outputs),
             sum(output.admitted.duplicates for output in outputs),
             watermark,
         )
-
-    def _answers(self, name: Name, changes: pa.RecordBatch) -> pa.Table:
-        return answers(changes, *self.plan[name].keys)
 
     def _by_entity(self, rows: pa.Table) -> list[pa.Table]:
         if len(self._keyed) == 1:
@@ -163,6 +166,7 @@ class Evaluator:
         """
         keyed: Sequence[KeyedPartition | None] = [None] * len(self._keyed)
         relational: Sequence[RelationalPartition | None] = [None] * len(self._relational)
+        broadcast: Broadcast | None = None
         if caught_up is not None:
             if caught_up._keyed[0].dictionary is not self._keyed[0].dictionary or caught_up.position != self.position:
                 raise ValueError(f"the evaluator to be joined must be made by beside() and stand at row {self.position}, not {caught_up.position}")
@@ -170,12 +174,13 @@ class Evaluator:
             own_keys = {query.key for query in self.queries}
             if any(query.key in own_keys for query in caught_up.queries):
                 caught_up.register([query for query in caught_up.queries if query.key not in own_keys])
-            keyed, relational = caught_up._keyed, caught_up._relational
-        plan = plan_of(queries, self.feed, len(self._keyed), self.plan)
+            keyed, relational, broadcast = caught_up._keyed, caught_up._relational, caught_up._broadcast
+        self.plan = job_plan(queries, self.feed, len(self._keyed), self.plan)
         for own, other in zip(self._keyed, keyed, strict=True):
-            own.migrate(plan, other)
+            own.migrate(self.plan.partitioned, other)
         for mine, another in zip(self._relational, relational, strict=True):
-            mine.migrate(plan, another)
+            mine.migrate(self.plan.partitioned, another)
+        self._broadcast.migrate(self.plan.broadcast, [part.admission.gate for part in self._keyed], broadcast)
 
     # -- states -------------------------------------------------------------------------------------------------------------------
 
@@ -191,8 +196,14 @@ class Evaluator:
             "buckets": BUCKETS,
             "routes": ROUTES,
         }
-        keyed = {f"keyed {p}": part.dump() for p, part in enumerate(self._keyed)}
-        return pack(facts, keyed | {f"relational {p}": part.dump() for p, part in enumerate(self._relational)})
+        return pack(facts, {name: part.dump() for name, part in self.states().items()})
+
+    def states(self) -> dict[str, KeyedPartition | RelationalPartition | Admission | WholePartition]:
+        """Everything with rows or operators in it, by its name in `state_names`."""
+        relational = {f"relational-{p}": part for p, part in enumerate(self._relational) if part.plan}
+        broadcast = {f"broadcast-{p}": part for p, part in self._broadcast.partitions.items() if part.keyed.plan}
+        admission = {ADMISSION: self._broadcast.admission} if broadcast else {}
+        return {f"keyed-{p}": part for p, part in enumerate(self._keyed)} | relational | admission | broadcast
 
     @classmethod
     def load(cls, feed: Feed, queries: Sequence[RegisteredQuery], data: bytes) -> Evaluator:
@@ -201,20 +212,38 @@ class Evaluator:
         if facts["version"] != STATE_VERSION:
             raise ValueError(f"the state has version {facts['version']}, this program reads {STATE_VERSION}")
         same_homes(facts)
-        plan, every = plan_of(queries, feed, facts["partitions"]), range(facts["partitions"])
+        plan = job_plan(queries, feed, facts["partitions"])
         if facts["queries"] != _digests(plan):
             raise ValueError("the state is that of other queries")
-        keyed = [KeyedPartition.load(feed, plan, parts[f"keyed {p}"]) for p in every]
-        evaluator = cls(feed, keyed, [RelationalPartition.load(plan, parts[f"relational {p}"]) for p in every])
-        evaluator.position, evaluator.last_t, evaluator._reached = facts["position"], facts["last_t"], facts["reached"]
+        evaluator = cls.of_states(feed, plan, facts["partitions"], parts)
+        evaluator.stand(facts["position"], facts["last_t"], facts["reached"])
         return evaluator
+
+    @classmethod
+    def of_states(cls, feed: Feed, plan: JobPlan, partitions: int, states: Mapping[str, bytes]) -> Evaluator:
+        """From the dumped `states()`, before it stands anywhere."""
+        every, shared = range(partitions), plan.partitioned
+        keyed = [KeyedPartition.load(feed, shared, states[f"keyed-{p}"]) for p in every]
+        relational = [
+            RelationalPartition.load(shared, states[name]) if (name := f"relational-{p}") in states else RelationalPartition(shared) for p in every
+        ]
+        broadcast = Broadcast.start(feed, {}, every)
+        if plan.broadcast:
+            broadcast.admission = Admission.load(feed, states[ADMISSION])
+            broadcast.partitions |= {p: WholePartition.load(own, states[f"broadcast-{p}"]) for p, own in plan.broadcast.items()}
+        return cls(feed, plan, keyed, relational, broadcast)
+
+    def stand(self, position: int, last_t: int | None, reached: int | None) -> None:
+        """Sets where it is in the log, and its clock there."""
+        self.position, self.last_t, self._reached = position, last_t, reached
 
     # -- watching -----------------------------------------------------------------------------------------------------------------
 
     def counters(self) -> dict[Name, dict[str, int]]:
         """For each operator, by its first family, its work so far summed over the partitions."""
-        found: dict[Name, Counter[str]] = {name: Counter() for name in self.plan}
-        for counters in [*(part.counters() for part in self._keyed), *(part.counters() for part in self._relational)]:
+        found: dict[Name, Counter[str]] = {name: Counter() for plan in self.plan.plans for name in plan}
+        broadcast = [counters for part in self._broadcast.partitions.values() for counters in part.counters()]
+        for counters in [*(part.counters() for part in self._keyed), *(part.counters() for part in self._relational), *broadcast]:
             for name, counted in counters.items():
                 found[name].update(counted)
         return {name: dict(total) for name, total in found.items()}
@@ -222,7 +251,7 @@ class Evaluator:
     @property
     def rows_kept(self) -> int:
         """Rows and fingerprints that the gates hold."""
-        return sum(part.gate.rows_kept for part in self._keyed)
+        return sum(part.admission.gate.rows_kept for part in self._keyed)
 
     def check(self) -> None:
         """Asserts the invariants of all states; for tests."""
@@ -230,6 +259,14 @@ class Evaluator:
             keyed.check()
         for relational in self._relational:
             relational.check()
+        self._broadcast.check()
+
+
+def state_names(plan: JobPlan, partitions: int) -> list[str]:
+    """The names of an evaluator's `states()`."""
+    relational = any(run.operator.relational is not None for run in plan.partitioned.values())
+    found = [f"{stage}-{p}" for stage in ("keyed", "relational")[: 1 + relational] for p in range(partitions)]
+    return [*found, ADMISSION, *(f"broadcast-{p}" for p in plan.broadcast)] if plan.broadcast else found
 
 
 def reached(stamped: pa.Table, before: int | None) -> int:
@@ -289,8 +326,12 @@ def same_homes(facts: Mapping[str, Any]) -> None:
         raise ValueError("entities or routes had other partitions when the state was written")
 
 
-def _digests(plan: Plan) -> list[str]:
-    return [running.digest for running in plan.values()]
+def _digests(plan: JobPlan) -> list[str]:
+    return [running.digest for own in plan.plans for running in own.values()]
+
+
+def _answers(plan: Plan, name: Name, changes: pa.RecordBatch) -> pa.Table:
+    return answers(changes, *plan[name].keys) if changes.num_rows else ANSWERS.empty_table()
 
 
 def conformed(rows: pa.Table, feed: Feed) -> pa.Table:

@@ -28,10 +28,21 @@ from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime import steps
+from engine.runtime.broadcast import job_plan
 from engine.runtime.container import table_from
-from engine.runtime.evaluator import ROUTES, Evaluator, Outcome, same_homes
-from engine.runtime.executors_tasks import INLINE_BYTES, Message, Work, has_relational, keyed, pieces_of, raise_fault, read_spilled, relational
-from engine.runtime.partitions import KeyedPartition, RelationalPartition, plan_of
+from engine.runtime.evaluator import ROUTES, Evaluator, Outcome, same_homes, state_names
+from engine.runtime.executors_tasks import (
+    INLINE_BYTES,
+    Message,
+    Work,
+    first_stage,
+    has_relational,
+    pieces_of,
+    plan_named,
+    raise_fault,
+    read_spilled,
+    relational,
+)
 from engine.runtime.placement import placed
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import StateFiles
@@ -96,7 +107,7 @@ class ExecutorsEvaluator:
         evaluator.state, evaluator.snapshot = uuid.uuid4().hex, facts["files"]
         states.adopt(evaluator.parts)
         there = set(states.files.names())
-        for name in evaluator._wanted():
+        for name in state_names(evaluator._plan, evaluator.partitions):
             if facts["files"].get(name) not in there:
                 raise ValueError(f"the state of {name} is missing")
         evaluator._keep()
@@ -173,10 +184,10 @@ class ExecutorsEvaluator:
 
     def _stages(self, work: Work) -> list[Message]:
         try:
-            found = self._tasks(partial(keyed, self._broadcast, work), list(range(self.partitions)))
+            found = self._tasks(partial(first_stage, self._broadcast, work), list(range(self.partitions)))
             for message in found:
                 raise_fault(*message)
-            if self.partitions == 1 or not has_relational(self._plan):
+            if self.partitions == 1 or not has_relational(self._plan.partitioned):
                 return found
             pieces = [piece for kind, _, payload in found if kind == "emitted" for piece in pieces_of(payload)]
             homes = [(p, [piece for piece in pieces if piece.home == p]) for p in range(self.partitions)]
@@ -210,7 +221,8 @@ class ExecutorsEvaluator:
             raise_fault(kind, name, payload)
             if kind == "changes":
                 batch = table_from(payload).combine_chunks().to_batches()[0]
-                changes.append(answers(batch, *plan[name].keys))
+                own, operator = plan_named(plan, name)
+                changes.append(answers(batch, *own[operator].keys))
             elif kind == "late":
                 late.append(table_from(payload))
             elif kind == "counts":
@@ -241,39 +253,28 @@ class ExecutorsEvaluator:
 
     def _set_queries(self, queries: Sequence[RegisteredQuery]) -> None:
         self._queries = list(queries)
-        self._plan = plan_of(self._queries, self.feed, self.partitions)
+        self._plan = job_plan(self._queries, self.feed, self.partitions)
         if self._broadcast is not None:
             self._broadcast.unpersist()
         self._broadcast = self.spark.sparkContext.broadcast((uuid.uuid4().hex, self.feed, self._queries, self.partitions))
 
     # -- states -------------------------------------------------------------------------------------------------------------------
 
-    def _wanted(self) -> list[str]:
-        """All stages and partitions."""
-        stages = ("keyed", "relational") if has_relational(self._plan) else ("keyed",)
-        return [f"{stage}-{p}" for stage in stages for p in range(self.partitions)]
-
     def local(self) -> Evaluator:
         """The whole of it in this process."""
         if self._since:
             self._snapshot()
+        names = state_names(self._plan, self.partitions)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            data = dict(zip(self._wanted(), pool.map(lambda name: self.states.files.read(self.snapshot[name]), self._wanted()), strict=True))
-        stages = [KeyedPartition.load(self.feed, self._plan, data[f"keyed-{p}"]) for p in range(self.partitions)]
-        if has_relational(self._plan):
-            others = [RelationalPartition.load(self._plan, data[f"relational-{p}"]) for p in range(self.partitions)]
-        else:
-            others = [RelationalPartition(self._plan) for _ in range(self.partitions)]
-        local = Evaluator(self.feed, stages, others)
-        local.position, local.last_t, local._reached = self.position, self.last_t, self._reached
+            data = dict(zip(names, pool.map(lambda name: self.states.files.read(self.snapshot[name]), names), strict=True))
+        local = Evaluator.of_states(self.feed, self._plan, self.partitions, data)
+        local.stand(self.position, self.last_t, self._reached)
         return local
 
     def _store(self, local: Evaluator) -> None:
         """Goes on from `local`: tasks find its states in files."""
         self.state = uuid.uuid4().hex
-        parts: dict[str, KeyedPartition | RelationalPartition] = {f"keyed-{p}": part for p, part in enumerate(local._keyed)}
-        if has_relational(self._plan):
-            parts |= {f"relational-{p}": part for p, part in enumerate(local._relational)}
+        parts = local.states()
         names = {name: self.states.named(f"{self.state}.{name}") for name in parts}
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(lambda name: self.states.files.put_with_retries(names[name], parts[name].dump()), parts))

@@ -1,6 +1,7 @@
 """What Spark's workers do with one batch of a feed: each task reads its part of the rows from the log and steps the state that it holds.
 
-    keyed task --rows emitted, by the partition of their route--> relational task
+    first task: keyed partitions --rows emitted, by the partition of their route--> second task: relational partitions
+                broadcast partitions, which read all rows
 
 A state stays in the Python process that made it, under a name that no other has: the last row in it, and which attempt made it. A task that has
 another state than the one it is asked to go on from, or none (its process is new, was killed, or an attempt before it had begun already),
@@ -13,23 +14,24 @@ from __future__ import annotations
 import gc
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import Broadcast
+import pyspark
 
 from engine.failpoints import failpoint
 from engine.model.batch import ENTITY, TIME
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.operator import OperatorFailed, QueryStopped
+from engine.runtime.broadcast import Broadcast, JobPlan, WholePartition, job_plan
 from engine.runtime.container import pack, table_bytes, table_from, unpack
-from engine.runtime.evaluator import conformed, divided, entity_partitions, route_partitions
-from engine.runtime.partitions import KeyedOutput, KeyedPartition, Plan, RelationalPartition, plan_of
+from engine.runtime.evaluator import ADMISSION, conformed, divided, entity_partitions, route_partitions
+from engine.runtime.partitions import Admission, KeyedOutput, KeyedPartition, Plan, RelationalPartition
 from engine.sources.buckets import BUCKETS, buckets_of_partition
 from engine.sources.eventlog import Address, EventLog, Span
 from engine.sources.store import AT_ONCE, Files
@@ -44,7 +46,7 @@ Message = tuple[str, str, bytes]
 A large one is spilled to a file: its kind is SPILLED, its name that of the file, and the rest is its kind and name as JSON.
 """
 SPILLED = "spilled"
-Queries = Broadcast[Any]
+Queries = pyspark.Broadcast[Any]
 """A broadcast of (a name for them, feed, queries, partitions)."""
 _Emitted = Mapping[int, Mapping[str, Sequence[pa.RecordBatch]]]
 """Rows that keyed partitions emitted, by the number of the step and the operator."""
@@ -97,17 +99,18 @@ class _Resident:
     """The states that this process holds, by (place, stage, partition), each with its name; and the plans, by place."""
 
     states: dict[tuple[str, str, int], tuple[str, Any]] = field(default_factory=dict)
-    plans: dict[str, tuple[str, Plan]] = field(default_factory=dict)
+    plans: dict[str, tuple[str, JobPlan]] = field(default_factory=dict)
 
 
 _HERE = _Resident()
 
 
-def keyed(queries: Queries, work: Work, tasks: Iterable[Sequence[int]]) -> Iterator[Message]:
-    """The keyed stage of the partitions that one executor has; with one partition in all the relational stage too."""
+def first_stage(queries: Queries, work: Work, tasks: Iterable[Sequence[int]]) -> Iterator[Message]:
+    """The keyed stage of the partitions that one executor has, and the queries that they evaluate over all rows; with one partition in all the
+    relational stage too."""
     for mine in tasks:
         try:
-            yield from _spilled(work, _keyed(queries, work, mine))
+            yield from _spilled(work, _first_stage(queries, work, mine))
         except (QueryStopped, OperatorFailed) as fault:
             yield _fault(fault)
 
@@ -141,47 +144,90 @@ def read_spilled(files: Files, messages: Iterable[Message]) -> list[Message]:
     return found
 
 
-def _keyed(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[Message]:
+def _first_stage(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[Message]:
     feed, plan = _planned(queries, work)
     found = {p: _taken((work.place, "keyed", p), work) for p in mine}
     lost = [p for p in mine if found[p] is None]
-    parts = {p: KeyedPartition.load(feed, plan, _snapshot(work, "keyed", p)) if p in lost else found[p] for p in mine}
-    yield from [("loaded", "", b"")] * len(lost)
+    parts = {p: KeyedPartition.load(feed, plan.partitioned, _snapshot(work, f"keyed-{p}")) if p in lost else found[p] for p in mine}
+    whole = _whole(work, feed, plan, mine)
+    yield from [("loaded", "", b"")] * (len(lost) + whole.lost)
     # What a step emitted is numbered from the first new one: replayed steps are before 0, and most do not need what comes of them.
     outputs: list[tuple[int, KeyedOutput]] = []
+    asserted: list[dict[str, pa.RecordBatch]] = []
     for step, span in enumerate((*work.since, *work.fresh), -len(work.since)):
-        stepped = mine if step >= 0 else lost
-        if not stepped:
+        stepped, all_rows = (mine, not whole.state.idle) if step >= 0 else (lost, whole.lost)
+        if not stepped and not all_rows:
             continue
-        for p, rows in zip(stepped, shares(work.log.open(), feed, span, stepped, work.partitions), strict=True):
-            output = parts[p].take(rows, span.max_t - feed.lateness)
+        rows, own = shares(work.log.open(), feed, span, stepped, work.partitions, all_rows=all_rows)
+        watermark = span.max_t - feed.lateness
+        for p, share in zip(stepped, own, strict=True):
+            output = parts[p].take(share, watermark)
             if step >= 0 or work.rewind:
                 outputs.append((step, output))
+        changes = [{f"{p}/{name}": batch} for p, name, batch in whole.state.take(rows, watermark)] if all_rows else []
+        asserted += changes if step >= 0 else []
     failpoint("executor.before_state")
-    for p in mine:
-        if work.dump:
-            yield _dumped(work, "keyed", p, parts[p].dump())
-        _HERE.states[work.place, "keyed", p] = (work.after, parts[p])
+    if work.dump:
+        for p in mine:
+            yield _dumped(work, f"keyed-{p}", parts[p].dump())
+        yield from _dumped_whole(work, plan, whole.state)
+    _HERE.states |= {(work.place, "keyed", p): (work.after, parts[p]) for p in mine} | {(work.place, "broadcast", mine[0]): (work.after, whole.state)}
     yield from _found([output for step, output in outputs if step >= 0])
-    if has_relational(plan):
+    yield from _asserted(asserted)
+    if has_relational(plan.partitioned):
         emitted = _by_step(outputs)
         yield from _stepped_relational(queries, work, 0, emitted) if work.partitions == 1 else _emitted(work, emitted)
 
 
-def shares(log: EventLog, feed: Feed, span: Span, mine: Sequence[int], partitions: int) -> list[pa.Table]:
-    """For each of some partitions its rows among those of `span`, in order of seq. Each file is opened once."""
-    found = [[pa.Table.from_batches([], stamped_schema(feed))] for _ in mine]
-    wanted = [range(BUCKETS) if partitions > BUCKETS else buckets_of_partition(p, partitions) for p in mine]
-    for rows, whose in log.parts_between(span.first, span.stop, wanted):
-        for i, share in zip(whose, _divided(conformed(rows, feed), [mine[i] for i in whose], partitions), strict=True):
+class _Whole(NamedTuple):
+    """The partitions that evaluate queries over all rows; `lost`: they are at the snapshot."""
+
+    state: Broadcast
+    lost: bool
+
+
+def _whole(work: Work, feed: Feed, plan: JobPlan, mine: Sequence[int]) -> _Whole:
+    """Those of one executor, as a task must go on from."""
+    wanted = [p for p in mine if p in plan.broadcast]
+    found: Broadcast | None = _taken((work.place, "broadcast", mine[0]), work)
+    if found is not None and list(found.partitions) == wanted:
+        return _Whole(found, False)
+    if not wanted:
+        return _Whole(Broadcast.start(feed, {}, []), False)
+    loaded = {p: WholePartition.load(plan.broadcast[p], _snapshot(work, f"broadcast-{p}")) for p in wanted}
+    return _Whole(Broadcast(Admission.load(feed, _snapshot(work, ADMISSION)), loaded), True)
+
+
+def _dumped_whole(work: Work, plan: JobPlan, state: Broadcast) -> Iterator[Message]:
+    """Its states; the gate's and the dictionary's, the same in every process, come from the one with the first partition."""
+    for p, part in state.partitions.items():
+        yield _dumped(work, f"broadcast-{p}", part.dump())
+        if p == next(iter(plan.broadcast)):
+            yield _dumped(work, ADMISSION, state.admission.dump())
+
+
+def shares(log: EventLog, feed: Feed, span: Span, mine: Sequence[int], partitions: int, *, all_rows: bool = False) -> tuple[pa.Table, list[pa.Table]]:
+    """All rows of `span` (none unless asked for), and for each of some partitions its own, in order of seq. Each file is opened once."""
+    nothing = pa.Table.from_batches([], stamped_schema(feed))
+    every, found = [nothing], [[nothing] for _ in mine]
+    if all_rows or partitions > BUCKETS:
+        wanted: list[Collection[int]] = [range(BUCKETS)]
+    else:
+        wanted = [buckets_of_partition(p, partitions) for p in mine]
+    for stamped, whose in log.parts_between(span.first, span.stop, wanted):
+        rows = conformed(stamped, feed)
+        if all_rows:
+            every.append(rows)
+        own = range(len(mine)) if len(wanted) < len(mine) or all_rows else whose
+        for i, share in zip(own, _divided(rows, [mine[i] for i in own], partitions), strict=True):
             found[i].append(share)
-    return [pa.concat_tables(tables) for tables in found]
+    return pa.concat_tables(every), [pa.concat_tables(tables) for tables in found]
 
 
 def _divided(rows: pa.Table, mine: Sequence[int], partitions: int) -> list[pa.Table]:
     """For each of some partitions its rows, in their order."""
-    if partitions == 1:
-        return [rows]
+    if partitions == 1 or not mine:
+        return [rows] * len(mine)
     homes = entity_partitions(rows.column(ENTITY), partitions)
     if len(mine) == 1 and bool((homes == mine[0]).all()):
         # What was read is one partition's: large segments are grouped for it.
@@ -281,7 +327,7 @@ def _stepped_relational(queries: Queries, work: Work, p: int, emitted: _Emitted)
         if work.since and not work.rewind:
             yield ("missed", "", b"")
             return
-        part = RelationalPartition.load(plan, _snapshot(work, "relational", p))
+        part = RelationalPartition.load(plan.partitioned, _snapshot(work, f"relational-{p}"))
         yield ("loaded", "", b"")
     asserted = []
     for step, span in enumerate((*replayed, *work.fresh), -len(replayed)):
@@ -290,7 +336,7 @@ def _stepped_relational(queries: Queries, work: Work, p: int, emitted: _Emitted)
             asserted.append(changes)
     yield from _asserted(asserted)
     if work.dump:
-        yield _dumped(work, "relational", p, part.dump())
+        yield _dumped(work, f"relational-{p}", part.dump())
     _HERE.states[key] = (work.after, part)
 
 
@@ -300,26 +346,26 @@ def _taken(key: tuple[str, str, int], work: Work) -> Any:
     return part if name == work.before and not work.rewind else None
 
 
-def _planned(queries: Queries, work: Work) -> tuple[Feed, Plan]:
+def _planned(queries: Queries, work: Work) -> tuple[Feed, JobPlan]:
     """Compiled once in each worker: workers are used again for the batches to come."""
     name, feed, registered, partitions = queries.value
     if _HERE.plans.get(work.place, ("", {}))[0] != name:
-        _HERE.plans[work.place] = (name, plan_of(registered, feed, partitions))
+        _HERE.plans[work.place] = (name, job_plan(registered, feed, partitions))
         # Spark's worker collects garbage after every task: 80 ms with all that is loaded here, 1 ms when that is set aside as permanent.
         gc.collect()
         gc.freeze()
     return feed, _HERE.plans[work.place][1]
 
 
-def _snapshot(work: Work, stage: str, p: int) -> bytes:
-    return work.files.read(work.snapshot[f"{stage}-{p}"])
+def _snapshot(work: Work, name: str) -> bytes:
+    return work.files.read(work.snapshot[name])
 
 
-def _dumped(work: Work, stage: str, p: int, data: bytes) -> Message:
+def _dumped(work: Work, name: str, data: bytes) -> Message:
     """Writes a state. A concurrent attempt elsewhere writes another file."""
-    file = _name(work, f"{stage}-{p}")
+    file = _name(work, name)
     work.files.put_with_retries(file, data)
-    return ("dumped", f"{stage}-{p}", file.encode())
+    return ("dumped", name, file.encode())
 
 
 def _name(work: Work, what: str) -> str:
@@ -329,6 +375,12 @@ def _name(work: Work, what: str) -> str:
 def has_relational(plan: Plan) -> bool:
     """Whether any operator has a relational stage."""
     return any(run.operator.relational is not None for run in plan.values())
+
+
+def plan_named(plan: JobPlan, name: str) -> tuple[Plan, str]:
+    """The plan and the operator whose changes a message with this name carries: the operator's name, after its partition's if all rows go there."""
+    p, _, operator = name.rpartition("/")
+    return (plan.broadcast[int(p)] if p else plan.partitioned), operator
 
 
 def raise_fault(kind: str, name: str, payload: bytes) -> None:

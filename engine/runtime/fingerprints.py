@@ -171,6 +171,16 @@ class SeenRows:
             seen._rebuild(arrays["first"], arrays["second"], arrays["t"])
         return seen
 
+    @classmethod
+    def union(cls, parts: Sequence[SeenRows]) -> SeenRows:
+        """The rows of all `parts`, of which no two have the same."""
+        seen = cls()
+        entries = [part._entries() for part in parts]
+        if entries:
+            first, second, t = (np.concatenate(columns) for columns in zip(*entries, strict=True))
+            seen._rebuild(first, second, t)
+        return seen
+
     def with_nulls(self, columns: int) -> SeenRows:
         """The same rows as if they had so many more columns behind the others, all of them null."""
         first, second, t = self._entries()

@@ -8,6 +8,7 @@ one is late.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,6 +89,15 @@ class Gate:
             gate._seen = gate._seen.with_nulls(added)
         return gate
 
+    @classmethod
+    def union(cls, feed: Feed, gates: Sequence[Gate]) -> Gate:
+        """The gate of all entities, from gates that have some of them each, at the same row."""
+        gate = cls(feed)
+        waiting = [run for one in gates for run in one._waiting.runs]
+        gate._seen = SeenRows.union([one._seen for one in gates])
+        gate._waiting = Reorderer(feed, [merged(waiting)] if waiting else [])
+        return gate
+
     @property
     def rows_kept(self) -> int:
         """Rows that wait and rows remembered to know their duplicates."""
@@ -107,50 +117,47 @@ class Reorderer:
 
     MAX_RUNS = 32
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: Feed, runs: Sequence[pa.RecordBatch] = ()) -> None:
         self.feed = feed
-        self._runs: list[pa.RecordBatch] = []
+        self.runs = list(runs)
 
     def __len__(self) -> int:
-        return sum(run.num_rows for run in self._runs)
+        return sum(run.num_rows for run in self.runs)
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Takes accepted rows sorted by seq, all later in arrival than those before."""
         if rows.num_rows:
-            self._runs.append(sorted_by_time(rows))
-            if len(self._runs) > self.MAX_RUNS:
+            self.runs.append(sorted_by_time(rows))
+            if len(self.runs) > self.MAX_RUNS:
                 self._merge_smallest()
 
     def release(self, watermark: int) -> pa.RecordBatch:
         """All waiting rows with t <= watermark, sorted by (t, seq)."""
         ready, waiting = [], []
-        for run in self._runs:
+        for run in self.runs:
             count = int(np.searchsorted(int64s(run, TIME), watermark, side="right"))
             if count:
                 ready.append(run.slice(0, count))
             if count < run.num_rows:
                 waiting.append(run.slice(count))
-        self._runs = waiting
+        self.runs = waiting
         return merged(ready) if ready else empty_batch(self.feed)
 
     def _merge_smallest(self) -> None:
-        sizes = [(run.num_rows, position) for position, run in enumerate(self._runs)]
+        sizes = [(run.num_rows, position) for position, run in enumerate(self.runs)]
         chosen = {position for _, position in heapq.nsmallest(self.MAX_RUNS // 2, sizes)}
-        small = [run for position, run in enumerate(self._runs) if position in chosen]
-        self._runs = [run for position, run in enumerate(self._runs) if position not in chosen] + [merged(small)]
+        small = [run for position, run in enumerate(self.runs) if position in chosen]
+        self.runs = [run for position, run in enumerate(self.runs) if position not in chosen] + [merged(small)]
 
     def dump(self) -> bytes:
-        return table_bytes(pa.Table.from_batches([merged(self._runs)] if self._runs else [], empty_batch(self.feed).schema))
+        return table_bytes(pa.Table.from_batches([merged(self.runs)] if self.runs else [], empty_batch(self.feed).schema))
 
     @classmethod
     def load(cls, feed: Feed, rows: pa.RecordBatch) -> Reorderer:
-        reorderer = cls(feed)
-        if rows.num_rows:
-            reorderer._runs = [widened(rows, feed)]
-        return reorderer
+        return cls(feed, [widened(rows, feed)] if rows.num_rows else [])
 
     def check(self) -> None:
-        for run in self._runs:
+        for run in self.runs:
             assert run.num_rows
             keys = list(zip(int64s(run, TIME).tolist(), int64s(run, SEQ).tolist(), strict=True))
             assert keys == sorted(set(keys))

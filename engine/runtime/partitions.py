@@ -72,7 +72,7 @@ def plan_of(queries: Sequence[RegisteredQuery], feed: Feed, partitions: int, bef
 
     Raises OperatorFailed.
     """
-    operators = {kind: _operator_of(one) for kind, one in {type(query.specification): query.specification for query in queries}.items()}
+    operators = {kind: operator_of(one) for kind, one in {type(query.specification): query.specification for query in queries}.items()}
     distinct = {operator.families[0]: operator for operator in operators.values()}
     if len(distinct) < 2:
         own = {name: list(queries) for name in distinct}
@@ -83,7 +83,7 @@ def plan_of(queries: Sequence[RegisteredQuery], feed: Feed, partitions: int, bef
     return {name: _compiled(name, operator, own[name], feed, partitions, (before or {}).get(name)) for name, operator in distinct.items()}
 
 
-def _operator_of(specification: Any) -> Operator[Any]:
+def operator_of(specification: Any) -> Operator[Any]:
     operator: Operator[Any] = family_of(specification).operator()
     return operator
 
@@ -96,6 +96,29 @@ def _compiled(
         return Running(operator, tuple(queries), index if partitions == 1 else operator.spread(index, feed, partitions))
 
 
+class Admission:
+    """The gate of all entities or of some, and their dictionary."""
+
+    def __init__(self, feed: Feed, dictionary: EntityDictionary | None = None) -> None:
+        self.gate = Gate(feed)
+        self.dictionary = dictionary if dictionary is not None else EntityDictionary()
+
+    def take(self, stamped: pa.Table, watermark: int) -> tuple[Admitted, Mapping[Delivery, Batch]]:
+        """Rows in arrival order; `watermark` is the feed's after all partitions' rows."""
+        admitted = self.gate.take(stamped, watermark)
+        return admitted, {Delivery.ARRIVAL: Batch(admitted.accepted, self.dictionary), Delivery.ORDERED: Batch(admitted.ready, self.dictionary)}
+
+    def dump(self) -> bytes:
+        return pack({"names": self.dictionary.names}, {"gate": self.gate.dump()})
+
+    @classmethod
+    def load(cls, feed: Feed, data: bytes) -> Admission:
+        facts, parts = unpack(data)
+        admission = cls(feed, EntityDictionary(facts["names"]))
+        admission.gate = Gate.load(feed, parts["gate"])
+        return admission
+
+
 @dataclass(frozen=True)
 class KeyedOutput:
     """The result of a keyed partition: changes (CHANGES) and emitted rows by operator, and its gate's result."""
@@ -105,6 +128,49 @@ class KeyedOutput:
     admitted: Admitted
 
 
+class KeyedStates:
+    """The keyed state of every operator, over some entities."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.states: dict[Name, Any] = {name: run.operator.keyed.initial(run.index) for name, run in plan.items()}
+
+    def step(self, batches: Mapping[Delivery, Batch], watermark: int) -> tuple[dict[Name, pa.RecordBatch], dict[Name, pa.RecordBatch]]:
+        """Changes and emitted rows."""
+        changes, emitted = {}, {}
+        for name, run in self.plan.items():
+            with blamed(name):
+                result = run.operator.keyed.step(run.index, self.states[name], batches[run.operator.delivery], watermark)
+            self.states[name] = result.state
+            changes[name] = result.changes
+            if result.emitted is not None and result.emitted.num_rows:
+                emitted[name] = result.emitted
+        return changes, emitted
+
+    def migrate(self, plan: Plan, caught_up: KeyedStates | None) -> None:
+        """Switches to `plan`; `caught_up` has the same dictionary and is consumed."""
+        sources = [self] if caught_up is None else [self, caught_up]
+        self.states = {name: _migrated(run.operator.keyed, run, [(part.plan, part.states) for part in sources]) for name, run in plan.items()}
+        self.plan = plan
+
+    def dumps(self) -> dict[Name, bytes]:
+        return {name: run.operator.keyed.dump(run.index, self.states[name]) for name, run in self.plan.items()}
+
+    @classmethod
+    def load(cls, plan: Plan, parts: Mapping[Name, bytes]) -> KeyedStates:
+        loaded = cls({})
+        loaded.plan = plan
+        loaded.states = {name: run.operator.keyed.load(run.index, parts[name]) for name, run in plan.items()}
+        return loaded
+
+    def counters(self) -> dict[Name, Mapping[str, int]]:
+        return {name: run.operator.keyed.counters(run.index, self.states[name]) for name, run in self.plan.items()}
+
+    def check(self) -> None:
+        for name, run in self.plan.items():
+            run.operator.keyed.check(run.index, self.states[name])
+
+
 class KeyedPartition:
     """The gate, the dictionary and the keyed state of every operator for a share of the entities.
 
@@ -112,52 +178,37 @@ class KeyedPartition:
     """
 
     def __init__(self, feed: Feed, plan: Plan, dictionary: EntityDictionary | None = None) -> None:
-        self.feed, self.plan = feed, plan
-        self.gate = Gate(feed)
-        self.dictionary = dictionary if dictionary is not None else EntityDictionary()
-        self.states: dict[Name, Any] = {name: run.operator.keyed.initial(run.index) for name, run in plan.items()}
+        self.admission, self.keyed = Admission(feed, dictionary), KeyedStates(plan)
+
+    @property
+    def dictionary(self) -> EntityDictionary:
+        return self.admission.dictionary
 
     def take(self, stamped: pa.Table, watermark: int) -> KeyedOutput:
         """Rows of this partition in arrival order; `watermark` is the feed's after all partitions' rows."""
-        admitted = self.gate.take(stamped, watermark)
-        arrivals, ordered = Batch(admitted.accepted, self.dictionary), Batch(admitted.ready, self.dictionary)
-        output = KeyedOutput({}, {}, admitted)
-        for name, run in self.plan.items():
-            batch = ordered if run.operator.delivery is Delivery.ORDERED else arrivals
-            with blamed(name):
-                result = run.operator.keyed.step(run.index, self.states[name], batch, watermark)
-            self.states[name] = result.state
-            output.changes[name] = result.changes
-            if result.emitted is not None and result.emitted.num_rows:
-                output.emitted[name] = result.emitted
-        return output
+        admitted, batches = self.admission.take(stamped, watermark)
+        return KeyedOutput(*self.keyed.step(batches, watermark), admitted)
 
     def migrate(self, plan: Plan, caught_up: KeyedPartition | None) -> None:
         """Switches to `plan`; `caught_up` shares the dictionary and is consumed."""
-        sources = [self] if caught_up is None else [self, caught_up]
-        self.states = {name: _migrated(run.operator.keyed, run, [(part.plan, part.states) for part in sources]) for name, run in plan.items()}
-        self.plan = plan
+        self.keyed.migrate(plan, None if caught_up is None else caught_up.keyed)
 
     def dump(self) -> bytes:
-        parts = {name: run.operator.keyed.dump(run.index, self.states[name]) for name, run in self.plan.items()}
-        return pack({"names": self.dictionary.names}, {"$gate": self.gate.dump(), **parts})
+        return pack({}, {"$admission": self.admission.dump(), **self.keyed.dumps()})
 
     @classmethod
     def load(cls, feed: Feed, plan: Plan, data: bytes) -> KeyedPartition:
-        facts, parts = unpack(data)
-        partition = cls(feed, {}, EntityDictionary(facts["names"]))
-        partition.gate = Gate.load(feed, parts.pop("$gate"))
-        partition.plan = plan
-        partition.states = {name: run.operator.keyed.load(run.index, parts[name]) for name, run in plan.items()}
+        _, parts = unpack(data)
+        partition = cls(feed, {})
+        partition.admission, partition.keyed = Admission.load(feed, parts["$admission"]), KeyedStates.load(plan, parts)
         return partition
 
     def counters(self) -> dict[Name, Mapping[str, int]]:
-        return {name: run.operator.keyed.counters(run.index, self.states[name]) for name, run in self.plan.items()}
+        return self.keyed.counters()
 
     def check(self) -> None:
-        self.gate.check()
-        for name, run in self.plan.items():
-            run.operator.keyed.check(run.index, self.states[name])
+        self.admission.gate.check()
+        self.keyed.check()
 
 
 class RelationalPartition:

@@ -101,7 +101,7 @@ def test_many_small_runs_are_merged() -> None:
     for i in range(400):
         waiting.add(rows.slice(i, 1))
         waiting.check()
-    assert len(waiting._runs) <= Reorderer.MAX_RUNS
+    assert len(waiting.runs) <= Reorderer.MAX_RUNS
     released = waiting.release(100)
     order = list(zip(released.column("t").to_pylist(), released.column(SEQ).to_pylist(), strict=True))
     assert order == sorted(order)

@@ -79,7 +79,7 @@ def test_parts_have_all_rows_of_their_partitions_in_order(
     homes = entity_partitions(pa.chunked_array([[row["entity"] for row in rows]], pa.string()), partitions).tolist()
     expected = [[row["seq"] for row, home in zip(rows, homes, strict=True) if home == p] for p in mine]
     for log in logs:
-        parts = shares(log, FEED, Span(first, max(first, stop), 0), mine, partitions)
+        _, parts = shares(log, FEED, Span(first, max(first, stop), 0), mine, partitions)
         assert [part.column("seq").to_pylist() for part in parts] == expected
 
 

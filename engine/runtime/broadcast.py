@@ -1,0 +1,130 @@
+"""Queries that one partition evaluates over the rows of all entities, where sending on the rows they need would cost more than reading all.
+
+    rows --gate of all entities--> both stages of the queries of one partition --changes-->
+
+Every process that has such a partition reads all rows and has a gate for them; its partitions share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from engine.model.batch import Batch, EntityDictionary
+from engine.model.feed import Feed
+from engine.operator import Delivery, RegisteredQuery, homes
+from engine.runtime.container import pack, unpack
+from engine.runtime.gate import Gate
+from engine.runtime.partitions import Admission, KeyedStates, Name, Plan, RelationalPartition, operator_of, plan_of
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """What a job evaluates where: operators whose rows are partitioned, and by partition those to which all rows are broadcast."""
+
+    partitioned: Plan
+    broadcast: Mapping[int, Plan]
+
+    @property
+    def plans(self) -> list[Plan]:
+        return [self.partitioned, *self.broadcast.values()]
+
+
+def job_plan(queries: Sequence[RegisteredQuery], feed: Feed, partitions: int, before: JobPlan | None = None) -> JobPlan:
+    """As `plan_of`. With one partition nothing is broadcast: it has all rows anyway."""
+    partitioned, broadcast = list[RegisteredQuery](), dict[int, list[RegisteredQuery]]()
+    for query in queries:
+        route = operator_of(query.specification).broadcast(query) if partitions > 1 else None
+        if route is None:
+            partitioned.append(query)
+        else:
+            broadcast.setdefault(int(homes(np.array([route]), partitions)[0]), []).append(query)
+    old = before if before is not None else JobPlan({}, {})
+    return JobPlan(
+        plan_of(partitioned, feed, partitions, old.partitioned),
+        {p: plan_of(broadcast[p], feed, 1, old.broadcast.get(p)) for p in sorted(broadcast)},
+    )
+
+
+class WholePartition:
+    """Both stages of queries, over the rows of all entities."""
+
+    def __init__(self, plan: Plan, dictionary: EntityDictionary | None = None) -> None:
+        self.keyed, self.relational = KeyedStates(plan), RelationalPartition(plan, dictionary)
+
+    def take(self, batches: Mapping[Delivery, Batch], watermark: int) -> list[tuple[Name, pa.RecordBatch]]:
+        """Changes from admitted rows and from timers."""
+        changes, emitted = self.keyed.step(batches, watermark)
+        later = self.relational.take({name: [rows] for name, rows in emitted.items()}, watermark)
+        return [*changes.items(), *later.items()]
+
+    def migrate(self, plan: Plan, caught_up: WholePartition | None) -> None:
+        """Switches to `plan`; `caught_up` shares the dictionary and is consumed."""
+        self.keyed.migrate(plan, None if caught_up is None else caught_up.keyed)
+        self.relational.migrate(plan, None if caught_up is None else caught_up.relational)
+
+    def dump(self) -> bytes:
+        keyed = {f"keyed {name}": data for name, data in self.keyed.dumps().items()}
+        return pack({}, keyed | {"relational": self.relational.dump()})
+
+    @classmethod
+    def load(cls, plan: Plan, data: bytes) -> WholePartition:
+        _, parts = unpack(data)
+        partition = cls({})
+        partition.keyed = KeyedStates.load(plan, {name: parts[f"keyed {name}"] for name in plan})
+        partition.relational = RelationalPartition.load(plan, parts["relational"])
+        return partition
+
+    def counters(self) -> list[Mapping[Name, Mapping[str, int]]]:
+        return [self.keyed.counters(), self.relational.counters()]
+
+    def check(self) -> None:
+        self.keyed.check()
+        self.relational.check()
+
+
+class Broadcast:
+    """The partitions of one process, by number, with the gate and the dictionary that they share."""
+
+    def __init__(self, admission: Admission, partitions: Mapping[int, WholePartition]) -> None:
+        self.admission, self.partitions = admission, dict(partitions)
+
+    @classmethod
+    def start(cls, feed: Feed, plans: Mapping[int, Plan], partitions: Iterable[int]) -> Broadcast:
+        """Before any row."""
+        return cls(Admission(feed), {p: WholePartition(plans.get(p, {})) for p in partitions})
+
+    def beside(self, feed: Feed, plans: Mapping[int, Plan]) -> Broadcast:
+        """Before any row, with the dictionaries of this one."""
+        parts = {p: WholePartition(plans.get(p, {}), part.relational.dictionary) for p, part in self.partitions.items()}
+        return Broadcast(Admission(feed, self.admission.dictionary), parts)
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has no queries: then it takes no rows."""
+        return not any(part.keyed.plan for part in self.partitions.values())
+
+    def take(self, stamped: pa.Table, watermark: int) -> Iterator[tuple[int, Name, pa.RecordBatch]]:
+        """Changes, each with its partition and operator. `stamped` are all rows in arrival order."""
+        _, batches = self.admission.take(stamped, watermark)
+        # One process stores the dictionary, others the states with its codes: they are the same whatever columns a partition's queries read.
+        _ = batches[Delivery.ARRIVAL].entity
+        for p, part in self.partitions.items():
+            for name, changes in part.take(batches, watermark):
+                yield p, name, changes
+
+    def migrate(self, plans: Mapping[int, Plan], gates: Sequence[Gate], caught_up: Broadcast | None) -> None:
+        """Switches to `plans`; `caught_up` shares the dictionaries and is consumed. `gates` are those of the keyed partitions."""
+        was_idle = self.idle
+        for p, part in self.partitions.items():
+            part.migrate(plans.get(p, {}), None if caught_up is None else caught_up.partitions[p])
+        if was_idle or self.idle:
+            self.admission.gate = Gate.union(self.admission.gate.feed, [] if self.idle else gates)
+
+    def check(self) -> None:
+        self.admission.gate.check()
+        for part in self.partitions.values():
+            part.check()

@@ -25,7 +25,7 @@ from bench.composite_baseline import EVALUATED_LEAVES, advance_every_leaf, every
 from bench.composite_worlds import BATCH, FEED, HOT, MIXED, OPERATOR, ORDERED, SPARSE, Cells, Shape, Stream, events, prepared, stepped, trees
 from engine.complex_events import history as store
 from engine.complex_events.detection import DONE, advance
-from engine.complex_events.operator import events_of_rows, recent
+from engine.complex_events.operator import recent
 from engine.complex_events.plan import CompositeIndex
 from engine.complex_events.search import NONE, Ints
 from engine.complex_events.searching import (
@@ -213,7 +213,7 @@ def in_form(asserted: Ints) -> Ints:
 
 
 def engine_seconds(stream: Stream, given: pa.RecordBatch) -> float:
-    """Arrow rows through both stages; the first batch, in which kernels and cells get warm, is left out and made up for."""
+    """Arrow rows through the operator; the first batch, in which kernels and cells get warm, is left out and made up for."""
     took = [seconds for _, seconds in stepped(stream.index, given)]
     return sum(took) if len(took) == 1 else sum(took[1:]) * len(took) / (len(took) - 1)
 
@@ -223,8 +223,8 @@ class _Run:
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
-        self.index, self.program = stream.index, stream.index.relational
-        self.batches = [(events_of_rows(batch), watermark) for batch, watermark in stream.batches]
+        self.index, self.program = stream.index, stream.index.programs[1]
+        self.batches = stream.batches
         tables = self.program.tables
         self.leaves = int(np.diff(tables.leaf_ends).max(initial=1))
         most = int(sum(len(one.t) for one, _ in self.batches))

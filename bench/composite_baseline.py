@@ -35,7 +35,7 @@ class EveryLeaf(NamedTuple):
 
 def every_leaf(index: CompositeIndex) -> EveryLeaf:
     """For queries that all have the same `within`."""
-    tables, program = index.relational.tables, index.relational
+    tables, program = index.programs[1].tables, index.programs[1]
     width = width_of(int(tables.within.max(initial=0)))
     of_class: list[list[int]] = [[] for _ in index.classes]
     ends, rows = [0], []

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from engine.complex_events.operator import CompositeOperator
+from engine.complex_events.cells import Cells as ClassesOfCells
+from engine.complex_events.operator import CompositeOperator, events_of
 from engine.complex_events.plan import CompositeIndex
+from engine.complex_events.searching import Events
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 from engine.operator import RegisteredQuery
@@ -110,37 +112,29 @@ def events(rng: np.random.Generator, count: int, rate: int, cells: Cells) -> pa.
 
 @dataclass
 class Stream:
-    """A compiled index and the rows of its relational stage, batch by batch: (batch, the watermark after it)."""
+    """A compiled index and the events of its program over all entities, batch by batch: (events, the watermark after them)."""
 
     index: CompositeIndex
-    batches: list[tuple[Batch, int]]
+    batches: list[tuple[Events, int]]
 
 
 def prepared(index: CompositeIndex, rows: pa.RecordBatch, batch_rows: int) -> Stream:
-    """Classes of all events found: what the relational stage takes."""
-    names = EntityDictionary()
-    state, batches = OPERATOR.keyed.initial(index), []
+    """Classes of all events found: what the program takes."""
+    names, cells, batches = EntityDictionary(), ClassesOfCells(index.classes), []
     for begin in range(0, rows.num_rows, batch_rows):
         batch = Batch(rows.slice(begin, batch_rows), names)
-        watermark = int(batch.t[-1])
-        output = OPERATOR.keyed.step(index, state, batch, watermark)
-        state = output.state
-        if output.emitted is not None:
-            batches.append((Batch(output.emitted, names), watermark))
+        _, given = events_of(index, cells, batch)
+        if len(given.t):
+            batches.append((given, int(batch.t[-1])))
     return Stream(index, batches)
 
 
-def stepped(index: Any, given: pa.RecordBatch) -> Iterator[tuple[pa.Table | None, float]]:
-    """Arrow rows through both stages in batches of BATCH: what each changes, null when nothing reaches the second stage, and processor seconds."""
-    names = EntityDictionary()
-    keyed, relational = OPERATOR.keyed.initial(index), OPERATOR.relational.initial(index)
+def stepped(index: Any, given: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, float]]:
+    """Arrow rows through the operator in batches of BATCH: what each changes, and processor seconds."""
+    names, state = EntityDictionary(), OPERATOR.keyed.initial(index)
     for first in range(0, given.num_rows, BATCH):
         batch = Batch(given.slice(first, BATCH), names)
-        watermark, changes = int(batch.t[-1]), None
         clock = time.thread_time()
-        output = OPERATOR.keyed.step(index, keyed, batch, watermark)
-        keyed = output.state
-        if output.emitted is not None:
-            found = OPERATOR.relational.step(index, relational, Batch(output.emitted, names), watermark)
-            relational, changes = found.state, found.changes
-        yield changes, time.thread_time() - clock
+        output = OPERATOR.keyed.step(index, state, batch, int(batch.t[-1]))
+        state = output.state
+        yield output.changes, time.thread_time() - clock

@@ -179,23 +179,18 @@ def compiled(documents: Sequence[Mapping[str, Any]], feed: Feed) -> ConstraintIn
 
 
 class Search:
-    """Both stages of the operator, from Arrow rows to answers."""
+    """The operator, from Arrow rows to answers."""
 
     def __init__(self, documents: Sequence[Mapping[str, Any]], feed: Feed) -> None:
         self.index = compiled(documents, feed)
-        self.filters = OPERATOR.keyed.initial(self.index)
-        self.state = OPERATOR.relational.initial(self.index)
-        self.sent, self.received = EntityDictionary(), EntityDictionary()
+        self.state, self.dictionary = OPERATOR.keyed.initial(self.index), EntityDictionary()
 
     def take(self, table: pa.Table) -> list[pa.RecordBatch]:
         """The changes after all rows of a stamped table, batch by batch."""
         found = []
         for rows in table.combine_chunks().to_batches(max_chunksize=BATCH):
-            batch = Batch(rows, self.sent)
-            output = OPERATOR.keyed.step(self.index, self.filters, batch, int(batch.t[-1]))
-            if output.emitted is not None:
-                emitted = Batch(output.emitted, self.received)
-                found.append(OPERATOR.relational.step(self.index, self.state, emitted, int(batch.t[-1])).changes)
+            batch = Batch(rows, self.dictionary)
+            found.append(OPERATOR.keyed.step(self.index, self.state, batch, int(batch.t[-1])).changes)
         return found
 
     def completions(self, table: pa.Table) -> list[tuple[int, int]]:
@@ -205,7 +200,7 @@ class Search:
     @property
     def peak(self) -> int:
         """Events stored at most at a time."""
-        return int(OPERATOR.relational.counters(self.index, self.state)["peak_events"])
+        return int(OPERATOR.keyed.counters(self.index, self.state)["peak_events"])
 
 
 def completions(found: Sequence[pa.RecordBatch]) -> list[tuple[int, int]]:

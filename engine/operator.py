@@ -194,7 +194,7 @@ class Operator(ABC, Generic[Index]):
         return index
 
     def broadcast(self, query: RegisteredQuery) -> int | None:
-        """Null where the rows that a query needs can be partitioned. Else the route whose partition evaluates it alone: all rows are broadcast to it."""
+        """Over several partitions, the route of the one that evaluates the query over the rows of all entities; null where rows are partitioned."""
         return None
 
     def parts(self, query: RegisteredQuery) -> Mapping[str, Any]:

@@ -142,27 +142,23 @@ def _stored(
     """Stores the next event once for each of its classes, if there is room for it and for what it may bring about; else what is lacking."""
     at = work.cursor[NEXT]
     t, entity = events.t[at], np.int64(events.entity[at]) if tables.shared[0] == 0 else np.int64(0)
-    needed, asked, before = oldest(work.waiting, t), np.int64(0), np.int64(-1)
+    needed, asked = oldest(work.waiting, t), np.int64(0)
     for k in range(events.ends[at], events.ends[at + 1]):
         instance = events.instances[k]
         kind = tables.kind[instance]
         asked += tables.trigger_ends[instance + 1] - tables.trigger_ends[instance]
-        if kind != before and slot_with_room(history, kind << SHIFT | entity, needed - tables.horizon[kind]) < 0:
+        if slot_with_room(history, kind << SHIFT | entity, needed - tables.horizon[kind]) < 0:
             return POOL_FULL
-        before = kind
     if out.size[0] + asked > len(out.rows) or out.size[1] + asked * most_items > len(out.events):
         return OUTPUT_FULL
     if heap.size[0] + asked > len(heap.due):
         return HEAP_FULL
     if work.waiting.size[2] or (len(work.waiting.candidates) and work.waiting.size[0] + asked > len(work.waiting.candidates)):
         return _CHUNK_FULL
-    before = np.int64(-1)
     for k in range(events.ends[at], events.ends[at + 1]):
         kind = tables.kind[events.instances[k]]
-        if kind != before:
-            _store(history, events, at, find(history, kind << SHIFT | entity))
-            work.last[kind] = t
-        before = kind
+        _store(history, events, at, find(history, kind << SHIFT | entity))
+        work.last[kind] = t
     counters[ACCESSED] += asked
     return DONE
 
@@ -173,10 +169,10 @@ def _ask_all(tables: Tables, history: History, heap: Timers, events: Events, wor
     at = work.cursor[NEXT]
     t, entity = events.t[at], np.int64(events.entity[at]) if tables.shared[0] == 0 else np.int64(0)
     first, end = events.ends[at], events.ends[at + 1]
-    alone = tables.kind[events.instances[first]] == tables.kind[events.instances[end - 1]]  # The instances of a class stand together.
+    alone = first + 1 == end
     k = first
     while k < end:
-        # The triggers of consecutive instances stand together: mostly one stretch for all groups.
+        # The triggers of consecutive instances stand together.
         begin = tables.trigger_ends[events.instances[k]]
         k += 1
         while k < end and events.instances[k] == events.instances[k - 1] + 1:
@@ -260,13 +256,10 @@ def note_slot(tables: Tables, events: Events, work: Scratch) -> None:
     at = work.cursor[AHEAD] if work.cursor[NOTING] and len(tables.bit_rows) else len(events.t)
     slot = events.t[work.cursor[AHEAD]] >> tables.narrowest[0]
     while at < len(events.t) and events.t[at] >> tables.narrowest[0] == slot:
-        before = np.int64(-1)
         for k in range(events.ends[at], events.ends[at + 1]):
             kind = tables.kind[events.instances[k]]
-            if kind != before:
-                for i in range(tables.bit_ends[kind], tables.bit_ends[kind + 1]):
-                    note(work.bits, tables.bit_rows[i, 0], events.t[at] >> tables.bit_rows[i, 1])
-            before = kind
+            for i in range(tables.bit_ends[kind], tables.bit_ends[kind + 1]):
+                note(work.bits, tables.bit_rows[i, 0], events.t[at] >> tables.bit_rows[i, 1])
         at += 1
     work.cursor[AHEAD] = at
     work.cursor[SLOT] += 1

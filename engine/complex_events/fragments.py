@@ -46,9 +46,6 @@ from engine.complex_events.specification import CompositeSpecification
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 
-GROUPS = 4
-"""Groups of queries over all entities: an event is sent on once for each group that asks for it. At most so many partitions share the work."""
-
 SMALL = 2
 """Leaves of patterns that are searched at once: bitmaps would cost as much."""
 
@@ -58,7 +55,7 @@ AT_ONCE = -1
 QUERY, OFFSET, TRIGGER_NODE, LAST_NODE, GUARDS, GUARDS_END, CHECKS, CHECKS_END = TRIGGER_COLUMNS = range(8)
 """Columns of triggers. In a fragment the class stands in the place of the QUERY."""
 
-PER_ENTITY, GROUP, LISTED, WITHIN, WHOLE_BEGIN, WHOLE_END, WHOLE_WIDTH, KEPT = FACTS = range(8)
+PER_ENTITY, LISTED, WITHIN, WHOLE_BEGIN, WHOLE_END, WHOLE_WIDTH, KEPT = FACTS = range(7)
 """Columns of `Fragments.facts`, one row a query. KEPT: for how long its events matter."""
 
 
@@ -158,8 +155,7 @@ def fragments_of(queries: Sequence[RegisteredQuery], feed: Feed) -> Fragments:
         specification: CompositeSpecification = query.specification
         own = [classes.setdefault(class_of(specification.where, one, feed, demands), len(classes)) for one in specification.primitives]
         one = _Fragment(specification, own)
-        group = 0
-        facts.add([(int(specification.per_entity), group, one.listed, specification.within, *one.whole, specification.kept)])
+        facts.add([(int(specification.per_entity), one.listed, specification.within, *one.whole, specification.kept)])
         for column, some in zip(columns, one.tables, strict=True):
             column.add(some)
         names += one.names

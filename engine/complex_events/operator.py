@@ -1,13 +1,13 @@
 """Composite events: one shared history of primitive events, searched where a trigger comes.
 
-The keyed stage finds each event's classes and evaluates the queries that look at single entities; events that queries over all entities ask for go
-on, once for each group of queries, to the relational stage, which evaluates those.
+Two programs search it: that of the queries that look at single entities, for which a partition of the entities suffices, and that of the queries
+over all entities.
 """
 
 from __future__ import annotations
 
 import io
-from abc import abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from engine.complex_events import history as store
 from engine.complex_events.cells import Cells
+from engine.complex_events.classes import Class
 from engine.complex_events.detection import DONE, HEAP_FULL, POOL_FULL, TOO_MUCH_WORK, advance, note_all
 from engine.complex_events.history import SHIFT, History, Stored
 from engine.complex_events.plan import CompositeIndex, Program, compile_index, recompile_index
@@ -46,21 +47,22 @@ from engine.complex_events.searching import (
     scratch,
 )
 from engine.complex_events.timers import WHO_SHIFT, Timers, timers
-from engine.model.batch import ENTITY, SEQ, TIME, Batch, EntityDictionary, X, Y
+from engine.model.batch import Batch, EntityDictionary
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Feed
 from engine.model.messages import Message
-from engine.operator import ROUTE, Operator, Output, QueryStopped, RegisteredQuery, Stage
+from engine.operator import Operator, Output, QueryStopped, RegisteredQuery, Stage
 
-INSTANCE = "instance"
 _ROWS, _ITEMS, _TIMERS = 4_096, 32_768, 1_024
-_LAYOUT = 3
-"""Of the arrays in a snapshot: 3 keeps events once a class, and has counters of lists."""
+_LAYOUT = 4
+"""Of the arrays in a snapshot."""
+MOST_PARTITIONS = 4
+"""So many partitions share the queries over all entities: each of them keeps its own history of the events that they ask for."""
 
 
 @dataclass
 class CompositeState:
-    """State of one partition of a program.
+    """State of one program.
 
     `since`, `since_seq`: the program's query i knows the events after this (t, seq). `reached`: (t, seq) of the last event given; all events and
     timers still to come are at or after `watermark`. `last`, `bits`: of the kept events, see `detection.Scratch`.
@@ -75,8 +77,6 @@ class CompositeState:
     reached: tuple[int, int] = (NONE, -1)
     watermark: int = NONE
     counters: Ints = field(default_factory=lambda: np.zeros(COUNTERS, np.int64))
-    cells: Cells | None = None
-    """Of the keyed stage, made when first needed: it holds nothing of the stream's."""
     work: Scratch | None = None
     """Made when first needed: room for the kernels, over the arrays above."""
 
@@ -173,18 +173,20 @@ def _changes(program: Program, out: Found, dictionary: EntityDictionary) -> pa.R
     )
 
 
-def _reached(state: CompositeState, batch: Batch, watermark: int) -> None:
-    state.watermark = watermark
-    if len(batch):
-        state.reached = max(state.reached, (int(batch.t[-1]), int(batch.seq[-1])))
-
-
 def _expanded(ends: Ints, items: Ints, positions: Ints) -> tuple[Ints, Ints]:
     """For each position its items: the index of the position, and the item."""
     starts, lengths = ends[positions], ends[positions + 1] - ends[positions]
     owner = np.repeat(np.arange(len(positions)), lengths)
     offsets = np.cumsum(lengths) - lengths
     return owner, items[np.repeat(starts - offsets, lengths) + np.arange(len(owner))]
+
+
+def events_of(index: CompositeIndex, cells: Cells, batch: Batch) -> tuple[Events, ...]:
+    """What rows are to each of CompositeIndex.programs."""
+    ends, classes = cells.of(batch)
+    row = np.repeat(np.arange(len(batch)), np.diff(ends))
+    found = [_expanded(*instances, classes) for instances in index.instances]
+    return tuple(_events(batch, row[owner], instances) for owner, instances in found)
 
 
 def _events(batch: Batch, owner: Ints, instances: Ints) -> Events:
@@ -196,99 +198,144 @@ def _events(batch: Batch, owner: Ints, instances: Ints) -> Events:
     )  # fmt: skip
 
 
-# -- stages -----------------------------------------------------------------------------------------------------------------------
+# -- the stage --------------------------------------------------------------------------------------------------------------------
 
 
-class _Searching(Stage[CompositeIndex, CompositeState]):
-    """What both stages share: a program, its history and timers."""
+@dataclass
+class CompositeStates:
+    """The state of each of CompositeIndex.programs."""
 
-    @abstractmethod
-    def program(self, index: CompositeIndex) -> Program:
-        """What this stage looks for."""
+    programs: tuple[CompositeState, ...]
+    cells: Cells | None = None
+    """Made when first needed: it holds nothing of the stream's."""
 
-    def initial(self, index: CompositeIndex) -> CompositeState:
-        return _initial(self.program(index))
 
-    def migrate(self, index: CompositeIndex, parts: Sequence[tuple[CompositeIndex, CompositeState]]) -> CompositeState:
-        program = self.program(index)
-        state = _initial(program)
-        state.reached = max((part.reached for _, part in parts), default=state.reached)
-        state.watermark = max((part.watermark for _, part in parts), default=NONE)
-        state.since[:], state.since_seq[:] = state.reached
-        numbers = {one: number for number, one in enumerate(index.classes) if program.tables.horizon[number] >= 0}
-        queries = {key: number for number, key in enumerate(program.keys)}
-        pieces, due, who = [store.nothing()], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for old_index, part in parts:
-            old = self.program(old_index)
-            state.counters += part.counters
-            moved = np.array([numbers.get(one, -1) for one in old_index.classes], np.int64)
-            pieces.append(_renumbered(store.stored(part.history, old.tables.horizon, state.watermark), moved))
-            # A query's own state comes from the first part that knows it.
-            taken = np.array([queries.pop(key, -1) for key in old.keys], np.int64)
-            own = np.flatnonzero(taken >= 0)
-            state.since[taken[own]], state.since_seq[taken[own]] = part.since[own], part.since_seq[own]
-            n = int(part.timers.size[0])
-            query = taken[part.timers.who[:n] >> WHO_SHIFT] if n else np.zeros(0, np.int64)
-            kept = np.flatnonzero(query >= 0)
-            due.append(part.timers.due[kept])
-            who.append(query[kept] << WHO_SHIFT | part.timers.who[kept] & ((1 << WHO_SHIFT) - 1))
-        events = store.merged(pieces)
-        state.history, state.last, state.bits = _kept(program, events, 0, 0), *recent(program, events)
-        state.timers = timers(np.concatenate(due), np.concatenate(who), _TIMERS)
-        return state
+class DetectionStage(Stage[CompositeIndex, CompositeStates]):
+    """Finds each event's classes; both programs search for what it completes."""
 
-    def dump(self, index: CompositeIndex, state: CompositeState) -> bytes:
-        n = int(state.timers.size[0])
-        columns: dict[str, npt.NDArray[Any]] = {
-            **store.arrays(store.stored(state.history, self.program(index).tables.horizon, state.watermark)),
-            "due": state.timers.due[:n],
-            "who": state.timers.who[:n],
-            "since": state.since,
-            "since_seq": state.since_seq,
-            "reached": np.array([*state.reached, state.watermark], np.int64),
-            "counters": state.counters,
-            "layout": np.array([_LAYOUT]),
-        }
+    def initial(self, index: CompositeIndex) -> CompositeStates:
+        return CompositeStates(tuple(map(_initial, index.programs)))
+
+    def step(self, index: CompositeIndex, state: CompositeStates, batch: Batch, watermark: int) -> Output[CompositeStates]:
+        if state.cells is None:
+            state.cells = Cells(index.classes)
+        asserted = []
+        for program, events, own in zip(index.programs, events_of(index, state.cells, batch), state.programs, strict=True):
+            if program.keys:
+                asserted.append(_detected(program, own, events, watermark, batch.entities))
+            own.watermark = watermark
+            if len(batch):
+                own.reached = max(own.reached, (int(batch.t[-1]), int(batch.seq[-1])))
+        return Output(state, concat(asserted))
+
+    def migrate(self, index: CompositeIndex, parts: Sequence[tuple[CompositeIndex, CompositeStates]]) -> CompositeStates:
+        return CompositeStates(
+            tuple(
+                _migrated(program, index.classes, [(old.programs[k], old.classes, part.programs[k]) for old, part in parts])
+                for k, program in enumerate(index.programs)
+            )
+        )
+
+    def dump(self, index: CompositeIndex, state: CompositeStates) -> bytes:
+        columns = {"layout": np.array([_LAYOUT])}
+        for k, (program, own) in enumerate(zip(index.programs, state.programs, strict=True)):
+            columns |= {f"{k} {name}": column for name, column in _columns(program, own).items()}
         with io.BytesIO() as file:
             np.savez(file, allow_pickle=False, **columns)
             return file.getvalue()
 
-    def load(self, index: CompositeIndex, data: bytes) -> CompositeState:
+    def load(self, index: CompositeIndex, data: bytes) -> CompositeStates:
         with np.load(io.BytesIO(data), allow_pickle=False) as columns:
             if "layout" not in columns or columns["layout"][0] != _LAYOUT:
                 raise ValueError("the state of composite patterns was written by another version of the program")
-            t, seq, watermark = columns["reached"].tolist()
-            kept = store.from_arrays(columns)
-            return CompositeState(
-                _kept(self.program(index), kept, 0, 0), timers(columns["due"], columns["who"], _TIMERS), columns["since"], columns["since_seq"],
-                *recent(self.program(index), kept), (t, seq), watermark, columns["counters"],
-            )  # fmt: skip
+            named = [{name[2:]: columns[name] for name in columns.files if name.startswith(f"{k} ")} for k in range(len(index.programs))]
+        return CompositeStates(tuple(map(_loaded, index.programs, named)))
 
-    def check(self, index: CompositeIndex, state: CompositeState) -> None:
-        program = self.program(index)
-        assert len(state.since) == len(state.since_seq) == len(program.keys)
-        store.check(state.history)
-        n = int(state.timers.size[0])
-        due = state.timers.due[:n]
-        assert (due[(np.arange(1, n) - 1) // 2] <= due[1:]).all()
-        assert ((state.timers.who[:n] >> WHO_SHIFT) < len(program.keys)).all()
-        assert ((state.history.keys[: state.history.used[0]] >> SHIFT) < len(index.classes)).all()
+    def check(self, index: CompositeIndex, state: CompositeStates) -> None:
+        for program, own in zip(index.programs, state.programs, strict=True):
+            _check(program, len(index.classes), own)
 
-    def counters(self, index: CompositeIndex, state: CompositeState) -> Mapping[str, int]:
-        kept = store.stored(state.history, self.program(index).tables.horizon, state.watermark)
-        return {
-            "accessed_queries": int(state.counters[ACCESSED]),
-            "listed_queries": int(state.counters[LISTED]),
-            "searched_queries": int(state.counters[SEARCHED]),
-            "evaluated_triggers": int(state.counters[EVALUATED]),
-            "word_operations": int(state.counters[STEPS]),
-            "operations": int(state.counters[WORK] + state.counters[ENTRIES]),
-            "minimum_condition_checks": int(state.counters[CONDITIONS]),
-            "detections": int(state.counters[DETECTED]),
-            "primitive_events": int(state.counters[EVENTS]),
-            "timers_kept": int(state.timers.size[0]),
-            "events_kept": len(kept.t),
-        }
+    def counters(self, index: CompositeIndex, state: CompositeStates) -> Mapping[str, int]:
+        found = Counter[str]()
+        for program, own in zip(index.programs, state.programs, strict=True):
+            found.update(_counted(program, own))
+        return found
+
+
+def _migrated(program: Program, classes: Sequence[Class], parts: Sequence[tuple[Program, Sequence[Class], CompositeState]]) -> CompositeState:
+    state = _initial(program)
+    state.reached = max((part.reached for _, _, part in parts), default=state.reached)
+    state.watermark = max((part.watermark for _, _, part in parts), default=NONE)
+    state.since[:], state.since_seq[:] = state.reached
+    numbers = {one: number for number, one in enumerate(classes) if program.tables.horizon[number] >= 0}
+    queries = {key: number for number, key in enumerate(program.keys)}
+    pieces, due, who = [store.nothing()], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for old, old_classes, part in parts:
+        state.counters += part.counters
+        moved = np.array([numbers.get(one, -1) for one in old_classes], np.int64)
+        pieces.append(_renumbered(store.stored(part.history, old.tables.horizon, state.watermark), moved))
+        # A query's own state comes from the first part that knows it.
+        taken = np.array([queries.pop(key, -1) for key in old.keys], np.int64)
+        own = np.flatnonzero(taken >= 0)
+        state.since[taken[own]], state.since_seq[taken[own]] = part.since[own], part.since_seq[own]
+        n = int(part.timers.size[0])
+        query = taken[part.timers.who[:n] >> WHO_SHIFT] if n else np.zeros(0, np.int64)
+        kept = np.flatnonzero(query >= 0)
+        due.append(part.timers.due[kept])
+        who.append(query[kept] << WHO_SHIFT | part.timers.who[kept] & ((1 << WHO_SHIFT) - 1))
+    events = store.merged(pieces)
+    state.history, state.last, state.bits = _kept(program, events, 0, 0), *recent(program, events)
+    state.timers = timers(np.concatenate(due), np.concatenate(who), _TIMERS)
+    return state
+
+
+def _columns(program: Program, state: CompositeState) -> dict[str, npt.NDArray[Any]]:
+    n = int(state.timers.size[0])
+    return {
+        **store.arrays(store.stored(state.history, program.tables.horizon, state.watermark)),
+        "due": state.timers.due[:n],
+        "who": state.timers.who[:n],
+        "since": state.since,
+        "since_seq": state.since_seq,
+        "reached": np.array([*state.reached, state.watermark], np.int64),
+        "counters": state.counters,
+    }
+
+
+def _loaded(program: Program, columns: Mapping[str, npt.NDArray[Any]]) -> CompositeState:
+    t, seq, watermark = columns["reached"].tolist()
+    kept = store.from_arrays(columns)
+    return CompositeState(
+        _kept(program, kept, 0, 0), timers(columns["due"], columns["who"], _TIMERS), columns["since"], columns["since_seq"],
+        *recent(program, kept), (t, seq), watermark, columns["counters"],
+    )  # fmt: skip
+
+
+def _check(program: Program, classes: int, state: CompositeState) -> None:
+    assert len(state.since) == len(state.since_seq) == len(program.keys)
+    store.check(state.history)
+    n = int(state.timers.size[0])
+    due = state.timers.due[:n]
+    assert (due[(np.arange(1, n) - 1) // 2] <= due[1:]).all()
+    assert ((state.timers.who[:n] >> WHO_SHIFT) < len(program.keys)).all()
+    assert ((state.history.keys[: state.history.used[0]] >> SHIFT) < classes).all()
+
+
+def _counted(program: Program, state: CompositeState) -> dict[str, int]:
+    kept = store.stored(state.history, program.tables.horizon, state.watermark)
+    return {
+        "accessed_queries": int(state.counters[ACCESSED]),
+        "listed_queries": int(state.counters[LISTED]),
+        "searched_queries": int(state.counters[SEARCHED]),
+        "evaluated_triggers": int(state.counters[EVALUATED]),
+        "word_operations": int(state.counters[STEPS]),
+        "operations": int(state.counters[WORK] + state.counters[ENTRIES]),
+        "minimum_condition_checks": int(state.counters[CONDITIONS]),
+        "detections": int(state.counters[DETECTED]),
+        "primitive_events": int(state.counters[EVENTS]),
+        "timers_kept": int(state.timers.size[0]),
+        "events_kept": len(kept.t),
+    }
 
 
 def _renumbered(events: Stored, moved: Ints) -> Stored:
@@ -299,77 +346,20 @@ def _renumbered(events: Stored, moved: Ints) -> Stored:
     return Stored(key, events.t[kept], events.seq[kept], events.entity[kept], events.x[kept], events.y[kept])
 
 
-class EntityStage(_Searching):
-    """The keyed stage: classes of events, queries that look at single entities."""
-
-    def program(self, index: CompositeIndex) -> Program:
-        return index.keyed
-
-    def step(self, index: CompositeIndex, state: CompositeState, batch: Batch, watermark: int) -> Output[CompositeState]:
-        if state.cells is None:
-            state.cells = Cells(index.classes)
-        ends, classes = state.cells.of(batch)
-        row = np.repeat(np.arange(len(batch)), np.diff(ends))
-        owner, instances = _expanded(index.keyed_ends, index.keyed_instances, classes)
-        asserted = concat([])
-        if index.keyed.keys:
-            asserted = _detected(index.keyed, state, _events(batch, row[owner], instances), watermark, batch.entities)
-        _reached(state, batch, watermark)
-        return Output(state, asserted, _emitted(index, batch, row, classes))
-
-
-def _emitted(index: CompositeIndex, batch: Batch, row: Ints, classes: Ints) -> pa.RecordBatch | None:
-    """Events for the relational stage: once for each of its instances."""
-    owner, instances = _expanded(index.relational_ends, index.relational_instances, classes)
-    if not len(instances):
-        return None
-    at = pa.array(row[owner])
-    columns = {
-        TIME: batch.rows.column(TIME).take(at),
-        SEQ: batch.rows.column(SEQ).take(at),
-        ROUTE: pa.array(index.relational.group_of[instances]),
-        INSTANCE: pa.array(instances),
-        ENTITY: batch.rows.column(ENTITY).take(at),
-        X: batch.column(X).cast(pa.float64()).take(at),
-        Y: batch.column(Y).cast(pa.float64()).take(at),
-    }
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-
-
-def events_of_rows(batch: Batch) -> Events:
-    """The events of rows that the keyed stage emitted: an event's rows, one for each of its instances, stand together; the first stands for it."""
-    instances = np.array(batch.rows.column(INSTANCE)) if len(batch) else np.zeros(0, np.int64)
-    fresh = np.append(True, batch.seq[1:] != batch.seq[:-1]) if len(batch) else np.zeros(0, np.bool_)
-    owner = np.flatnonzero(fresh)[np.cumsum(fresh) - 1] if len(batch) else np.zeros(0, np.int64)
-    return _events(batch, owner, instances)
-
-
-class SharedStage(_Searching):
-    """The relational stage: queries over all entities."""
-
-    def program(self, index: CompositeIndex) -> Program:
-        return index.relational
-
-    def step(self, index: CompositeIndex, state: CompositeState, batch: Batch, watermark: int) -> Output[CompositeState]:
-        if not index.relational.keys:
-            return Output(state)
-        asserted = _detected(index.relational, state, events_of_rows(batch), watermark, batch.entities)
-        _reached(state, batch, watermark)
-        return Output(state, asserted)
-
-
 class CompositeOperator(Operator[CompositeIndex]):
     """Family `composite` ([RFID])."""
 
     families: ClassVar[tuple[str, ...]] = ("composite",)
-    keyed = EntityStage()
-    relational = SharedStage()
+    keyed = DetectionStage()
 
     def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> CompositeIndex:
         return compile_index(queries, feed)
 
     def recompile(self, old: CompositeIndex, queries: Sequence[RegisteredQuery], feed: Feed) -> CompositeIndex:
         return recompile_index(old, queries)
+
+    def broadcast(self, query: RegisteredQuery) -> int | None:
+        return None if query.specification.per_entity else query.route % MOST_PARTITIONS
 
     def horizon(self, query: RegisteredQuery) -> int | None:
         """No occurrence that is completed later holds or excludes anything older, and no timer waits longer."""

@@ -1,8 +1,7 @@
 """The index over all composite queries of a feed: kinds of events asked for once for all queries, pattern trees and triggers as arrays.
 
-A **class** is a set of conditions that some primitive has; primitives with equal conditions share it, and its events are kept once. A program's
-**instance** is a class as one group of queries asks for it: queries that look at single entities are evaluated in the keyed stage and are one group;
-the others are spread over GROUPS groups, each the work of one relational partition.
+A **class** is a set of conditions that some primitive has; primitives with equal conditions share it, and its events are kept once. Queries that
+look at single entities are one **program**, the others another; a program's **instances** are the classes that its queries ask for.
 
 The index is put together from the queries' fragments, in array operations over all of them. When the list of queries changes, fragments are made
 only for those that are new; what is put together is the same as if all had been compiled again.
@@ -24,8 +23,6 @@ from engine.complex_events.classes import Class
 from engine.complex_events.fragments import (
     CHECKS,
     CHECKS_END,
-    GROUP,
-    GROUPS,
     GUARDS,
     GUARDS_END,
     KEPT,
@@ -99,13 +96,12 @@ class Tables(NamedTuple):
 class Program:
     """Queries that are evaluated together: `positions` of them in the index.
 
-    `group_of` each instance. `names`: of the primitive of each leaf node, else empty. `per_entity`: slots are kept for each entity.
+    `names`: of the primitive of each leaf node, else empty. `per_entity`: slots are kept for each entity.
     What follows from these is made once.
     """
 
     positions: tuple[int, ...]
     keys: tuple[tuple[str, int], ...]
-    group_of: Ints
     names: tuple[str, ...]
     tables: Tables
     per_entity: bool
@@ -123,17 +119,13 @@ class Program:
 
 @dataclass(frozen=True)
 class CompositeIndex:
-    """All queries of a feed. `relational_ends`, `relational`: the instances of the relational program for each class, CSR."""
+    """All queries of a feed. `programs`: of those that look at single entities, of the others; `instances`: of each program for each class, CSR."""
 
     feed: Feed
     queries: tuple[RegisteredQuery, ...]
     fragments: Fragments
-    keyed: Program
-    relational: Program
-    keyed_ends: Ints
-    keyed_instances: Ints
-    relational_ends: Ints
-    relational_instances: Ints
+    programs: tuple[Program, Program]
+    instances: tuple[tuple[Ints, Ints], tuple[Ints, Ints]]
 
     @property
     def classes(self) -> tuple[Class, ...]:
@@ -156,19 +148,18 @@ def recompile_index(old: CompositeIndex, queries: Sequence[RegisteredQuery]) -> 
 
 def _indexed(fragments: Fragments, queries: Sequence[RegisteredQuery], feed: Feed) -> CompositeIndex:
     programs = _program(fragments, queries, True), _program(fragments, queries, False)
-    # The instances of a class stand side by side.
-    ends, instances = zip(
-        *((_ends(program.tables.kind, len(fragments.classes)), np.arange(len(program.tables.kind))) for program in programs), strict=True
-    )
-    return CompositeIndex(feed, tuple(queries), fragments, *programs, ends[0], instances[0], ends[1], instances[1])
+    return CompositeIndex(feed, tuple(queries), fragments, programs, (_instances(fragments, programs[0]), _instances(fragments, programs[1])))
+
+
+def _instances(fragments: Fragments, program: Program) -> tuple[Ints, Ints]:
+    return _ends(program.tables.kind, len(fragments.classes)), np.arange(len(program.tables.kind))
 
 
 def _program(all_fragments: Fragments, queries: Sequence[RegisteredQuery], per_entity: bool) -> Program:
     """The program of those queries that look at single entities, or of the others."""
     positions = np.flatnonzero(all_fragments.facts[:, PER_ENTITY] == per_entity)
     one = all_fragments if len(positions) == len(queries) else all_fragments.taken(positions)
-    kinds, group = one.kinds.rows, one.facts[one.kinds.owner, GROUP]
-    instances, instance = np.unique(kinds * GROUPS + group, return_inverse=True)
+    instances, instance = np.unique(one.kinds.rows, return_inverse=True)
     trigger_ends, triggers = _triggers(one, instance.reshape(-1), len(instances))
     nodes, guards = _nodes(one), _of_classes(one, one.guards)
     leaf = nodes[:, OP] == PRIMITIVE
@@ -199,12 +190,12 @@ def _program(all_fragments: Fragments, queries: Sequence[RegisteredQuery], per_e
         bit_ends=bit_ends,
         bit_rows=bit_rows,
         narrowest=np.array([bit_rows[:, 1].min(initial=62)]),
-        kind=instances // GROUPS,
+        kind=instances,
         horizon=_horizon(one),
         shared=np.array([int(not per_entity)]),
     )
     keys = tuple(queries[i].key for i in positions.tolist())
-    return Program(tuple(positions.tolist()), keys, instances % GROUPS, tuple(one.names.rows.tolist()), tables, per_entity)
+    return Program(tuple(positions.tolist()), keys, tuple(one.names.rows.tolist()), tables, per_entity)
 
 
 def _ends(owners: Ints, count: int) -> Ints:

@@ -1,13 +1,12 @@
 """Continuous constraint queries: a filter over all events, then for each query its own domains and search.
 
-The keyed stage keeps nothing. Its rows go to the relational partition of their query, which answers at the event that completes a solution. It
-takes the rows query by query, in (t, arrival) each: so a query's domains stay in the nearest cache.
+A query needs the rows of all entities, and answers at the event that completes a solution. Rows are taken in chunks, query by query, in
+(t, arrival) each: so a query's domains stay in the nearest cache.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -16,12 +15,12 @@ import pyarrow as pa
 
 from engine.constraint_queries.expected import expected_events, times_kept
 from engine.constraint_queries.pairs import Events, Ints
-from engine.constraint_queries.plan import ConstraintIndex, compile_index
+from engine.constraint_queries.plan import ARROW_TYPES, ConstraintIndex, compile_index
 from engine.constraint_queries.pool import Taken
 from engine.constraint_queries.ranges import grouped, wanted
 from engine.constraint_queries.solver import NO_ROOM, TOO_MANY_EVENTS, TOO_MANY_SOLUTIONS, advance
 from engine.constraint_queries.store import Store, joined
-from engine.constraint_queries.unary import QUERY, UNARY, carried, double, emitted_rows, whole
+from engine.constraint_queries.unary import double, passing_rows, whole
 from engine.index.geodesic import earth_centred
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.changes import Evidence, changes, concat
@@ -34,53 +33,19 @@ MOST_EVENTS = 1_000_000
 MOST_SOLUTIONS = 100_000
 """Solutions that one event may complete in one query."""
 MOST_FOUND = 250_000
-"""Solutions of one query among _CHUNK rows: each becomes an answer of half a kilobyte, and all of them are in memory at once."""
-_CHUNK, _ROOM = 65_536, 100_000
-
-
-@dataclass
-class FilterState:
-    """Work done: events seen and rows sent on."""
-
-    events: int = 0
-    rows: int = 0
-
-
-class FilterStage(Stage[ConstraintIndex, FilterState]):
-    """The keyed stage: filters of single variables; rows that no filter accepts are dropped."""
-
-    def initial(self, index: ConstraintIndex) -> FilterState:
-        return FilterState()
-
-    def step(self, index: ConstraintIndex, state: FilterState, batch: Batch, watermark: int) -> Output[FilterState]:
-        if len(batch) == 0:
-            return Output(state)
-        emitted = emitted_rows(index, batch)
-        state.events += len(batch)
-        state.rows += 0 if emitted is None else emitted.num_rows
-        return Output(state, emitted=emitted)
-
-    def migrate(self, index: ConstraintIndex, parts: Sequence[tuple[ConstraintIndex, FilterState]]) -> FilterState:
-        return FilterState(sum(part.events for _, part in parts), sum(part.rows for _, part in parts))
-
-    def dump(self, index: ConstraintIndex, state: FilterState) -> bytes:
-        return np.array([state.events, state.rows], np.int64).tobytes()
-
-    def load(self, index: ConstraintIndex, data: bytes) -> FilterState:
-        return FilterState(*np.frombuffer(data, np.int64).tolist())
-
-    def counters(self, index: ConstraintIndex, state: FilterState) -> Mapping[str, int]:
-        return {"events_filtered": state.events, "rows_searched": state.rows, "events_kept": 0}
+"""Solutions of one query among so many rows as a chunk has: each becomes an answer of half a kilobyte, and all of them are in memory at once."""
+_CHUNK, _ROOM = 16_384, 100_000
 
 
 class SearchStage(Stage[ConstraintIndex, Store]):
-    """The relational stage: domains, forward checking and expiration of all queries of a partition; those of others stay empty."""
+    """Filters of single variables, then domains, forward checking and expiration of each query."""
 
     def initial(self, index: ConstraintIndex) -> Store:
         return Store(index.graphs, index.slots)
 
     def step(self, index: ConstraintIndex, state: Store, batch: Batch, watermark: int) -> Output[Store]:
-        asserted = [changes for share in _chunks(batch) for changes in _taken(index, state, share)]
+        chunks = (Batch(batch.rows.slice(begin, _CHUNK), batch.entities) for begin in range(0, len(batch), _CHUNK))
+        asserted = [changes for chunk in chunks for changes in _taken(index, state, chunk)]
         state.settle(watermark)
         return Output(state, concat(asserted))
 
@@ -107,7 +72,8 @@ class SearchStage(Stage[ConstraintIndex, Store]):
 
     def counters(self, index: ConstraintIndex, state: Store) -> Mapping[str, int]:
         candidates, searches, solutions = state.work.tolist()
-        kept = {"events_kept": state.kept, "peak_events": state.peak}
+        events, rows = state.filtered.tolist()
+        kept = {"events_filtered": events, "rows_searched": rows, "events_kept": state.kept, "peak_events": state.peak}
         return kept | {"candidates": candidates, "searches": searches, "solutions": solutions}
 
 
@@ -115,8 +81,7 @@ class ConstraintOperator(Operator[ConstraintIndex]):
     """Family `constraint` ([CCQ])."""
 
     families: ClassVar[tuple[str, ...]] = ("constraint",)
-    keyed = FilterStage()
-    relational = SearchStage()
+    keyed = SearchStage()
 
     def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> ConstraintIndex:
         return compile_index(queries, feed)
@@ -147,23 +112,16 @@ def _variables(index: ConstraintIndex, queries: Sequence[int]) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *(np.arange(first[q], first[q + 1]) for q in queries)])
 
 
-def _chunks(batch: Batch) -> Iterator[Batch]:
-    """The rows in chunks of about _CHUNK that do not part an event."""
-    begin = 0
-    while begin < len(batch):
-        end = min(begin + _CHUNK, len(batch))
-        if end < len(batch):
-            end = int(np.searchsorted(batch.seq[end - 1 :] != batch.seq[end - 1], True)) + end - 1
-        yield Batch(batch.rows.slice(begin, end - begin), batch.entities)
-        begin = end
-
-
 def _taken(index: ConstraintIndex, store: Store, batch: Batch) -> Iterator[pa.RecordBatch]:
     """Changes of all queries after the rows of `batch`, query by query."""
-    first = np.concatenate([[True], batch.seq[1:] != batch.seq[:-1]])
-    queries, bits = batch.rows.column(QUERY).to_numpy(zero_copy_only=False), batch.rows.column(UNARY).to_numpy(zero_copy_only=False)
-    new = _events(index, store, batch.take(np.flatnonzero(first)))
-    for found, members in searched(index, store, new, np.cumsum(first) - 1, queries, bits):
+    rows, queries, bits = passing_rows(index, batch)
+    store.filtered += np.array([len(batch), len(rows)])
+    if not len(rows):
+        return
+    used = np.zeros(len(batch), np.bool_)
+    used[rows] = True
+    new = _events(index, store, batch, np.flatnonzero(used))
+    for found, members in searched(index, store, new, (np.cumsum(used) - 1)[rows], queries, bits):
         yield _changes(index, store, found, members, batch.entities)
 
 
@@ -209,22 +167,27 @@ def searched(index: ConstraintIndex, store: Store, new: Events, row: Ints, queri
     store.counted(heads, tails)
 
 
-def _events(index: ConstraintIndex, store: Store, batch: Batch) -> Events:
-    """Emitted rows as events, their texts as the store's ranks."""
-    n = len(batch)
+def _events(index: ConstraintIndex, store: Store, batch: Batch, picked: Ints) -> Events:
+    """Some rows as events, their texts as the store's ranks."""
+    n, at = len(picked), pa.array(picked)
+    x, y = batch.x[picked], batch.y[picked]
     place = np.zeros((3, n))
     if index.feed.crs is Crs.GEOGRAPHIC:
-        place[0], place[1], place[2] = earth_centred(batch.x, batch.y)
+        place[0], place[1], place[2] = earth_centred(x, y)
     else:
-        place[0], place[1] = batch.x, batch.y
+        place[0], place[1] = x, y
     # Events without a place are taken by variables only that ask for none; a number keeps their chords comparable.
     place = np.nan_to_num(place, copy=False, nan=0.0)
-    texts = store.ranks([carried(batch, name) for name in index.slots.texts]) if index.slots.texts else []
-    columns = [*texts, *(whole(carried(batch, name)) for name in index.slots.wholes)]
-    doubles = [double(carried(batch, name)) for name in index.slots.doubles]
+
+    def compared(name: str) -> pa.Array:
+        return batch.column(name).cast(ARROW_TYPES[index.feed.types[name]]).take(at)
+
+    texts = store.ranks([compared(name) for name in index.slots.texts]) if index.slots.texts else []
+    columns = [*texts, *(whole(compared(name)) for name in index.slots.wholes)]
+    doubles = [double(compared(name)) for name in index.slots.doubles]
     ints = np.stack(columns) if columns else np.zeros((0, n), np.int64)
     floats = np.stack(doubles) if doubles else np.zeros((0, n))
-    return Events(batch.t, batch.seq, batch.entity, batch.x, batch.y, place, ints, floats)
+    return Events(batch.t[picked], batch.seq[picked], batch.entity[picked], x, y, place, ints, floats)
 
 
 def _changes(index: ConstraintIndex, store: Store, queries: Ints, members: Ints, dictionary: EntityDictionary) -> pa.RecordBatch:

@@ -46,11 +46,10 @@ ARROW_TYPES = {ColumnType.STRING: pa.string(), ColumnType.INT: pa.int64(), Colum
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """One query: filters by variable, and the route of its rows."""
+    """One query, and its filters by variable."""
 
     query: RegisteredQuery
     filters: tuple[Filter, ...]
-    route: int
 
     @property
     def specification(self) -> ConstraintSpecification:
@@ -60,15 +59,14 @@ class QueryPlan:
 
 @dataclass(frozen=True)
 class ConstraintIndex:
-    """All queries. `conditions`, `comparisons` and `regions` are different ones; `ranges` asks them; `columns` is what emitted rows carry for
-    comparisons, in the `slots` of events. `names`: of all variables, in the order of `graphs`."""
+    """All queries. `conditions`, `comparisons` and `regions` are different ones; `ranges` asks them; the columns that are
+    compared are in the `slots` of events. `names`: of all variables, in the order of `graphs`."""
 
     feed: Feed
     plans: tuple[QueryPlan, ...]
     conditions: tuple[Condition, ...]
     comparisons: tuple[Comparison, ...]
     regions: tuple[Region, ...]
-    columns: tuple[str, ...]
     slots: Slots
     graphs: Graphs
     ranges: Ranges
@@ -104,14 +102,14 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> ConstraintI
             )
         for column in sorted({column for one in filters for column in one.columns}):
             columns.number(column)
-        plans.append(QueryPlan(query, tuple(filters), query.route))
+        plans.append(QueryPlan(query, tuple(filters)))
     used: tuple[str, ...] = tuple(columns)  # type: ignore[arg-type]
     slots = _slots(used, feed)
     asked: tuple[Condition, ...] = tuple(one[0] for one in conditions)  # type: ignore[index]
     ranges = ranges_of([plan.filters for plan in plans], asked, feed)
     names = pa.array([variable.name for plan in plans for variable in plan.specification.variables], pa.string())
     others: tuple[Any, Any] = tuple(comparisons), tuple(regions)
-    return ConstraintIndex(feed, tuple(plans), asked, *others, used, slots, _graphs(plans, feed, slots), ranges, names)
+    return ConstraintIndex(feed, tuple(plans), asked, *others, slots, _graphs(plans, feed, slots), ranges, names)
 
 
 def _key(condition: Condition, feed: Feed) -> tuple[Condition, str]:

@@ -20,8 +20,8 @@ from engine.constraint_queries.rings import BITS, EVENT, UNTIL, Rings, alive, co
 
 LEAST_ROOM = 64
 _DOMAIN = ("member", "until", "bits")
-STATE_VERSION = 3
-"""Of the bytes: 1 held a store for each query, 2 events of interchangeable variables that none could follow."""
+STATE_VERSION = 4
+"""Of the bytes."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ class Store:
 
     `texts` are the texts that occur in compared columns, sorted; `events.ints[: len(slots.texts)]` hold their positions. `count`: events in the
     table, of which some may be over. `peak`: the greatest number stored at a time; an event counts once for all queries that share it, and once for
-    each domain of a query of the form `domains`. `kept_at_most` bounds the number now. `work`: totals of candidates, searches and solutions.
+    each domain of a query of the form `domains`. `kept_at_most` bounds the number now. `work`: totals of candidates, searches and solutions;
+    `filtered`: of events, and of those that some variable might take, once for each query.
     """
 
     def __init__(self, graphs: Graphs, slots: Slots) -> None:
@@ -52,7 +53,7 @@ class Store:
         self.texts: list[str] = []
         self.count, self.now = 0, int(NEVER)
         self.peak = self.kept_at_most = 0
-        self.work = np.zeros(3, np.int64)
+        self.work, self.filtered = np.zeros(3, np.int64), np.zeros(2, np.int64)
         self.events = self._table(LEAST_ROOM)
         self.rings = empty_rings(np.zeros(self.variables, np.int64), np.zeros(self.variables + 1, np.int64))
         self._widest = int(np.diff(graphs.variables).max(initial=0))
@@ -161,7 +162,7 @@ class Store:
             **{name: column[..., : self.count] for name, column in self.events._asdict().items()},
             **self.domains(),
             "version": np.array([STATE_VERSION], np.int64),
-            "counted": np.array([self.now, self.peak, self.kept_at_most, *self.work], np.int64),
+            "counted": np.array([self.now, self.peak, self.kept_at_most, *self.filtered, *self.work], np.int64),
             "text_ends": np.cumsum([0, *map(len, encoded)], dtype=np.int64),
             "texts": np.frombuffer(b"".join(encoded), np.uint8),
         }
@@ -183,7 +184,7 @@ class Store:
             columns = {name: arrays[name] for name in arrays.files}
         self.restore(Events._make(columns[name] for name in Events._fields), columns)
         self.now, self.peak, self.kept_at_most = int(columns["counted"][0]), int(columns["counted"][1]), int(columns["counted"][2])
-        self.work[:] = columns["counted"][3:]
+        self.filtered[:], self.work[:] = columns["counted"][3:5], columns["counted"][5:]
         texts, ends = columns["texts"].tobytes(), columns["text_ends"].tolist()
         self.texts = [texts[start:end].decode() for start, end in pairwise(ends)]
 
@@ -224,6 +225,7 @@ def joined(graphs: Graphs, slots: Slots, parts: Sequence[tuple[Store, Ints, Ints
     found = Store(graphs, slots)
     found.now = max([found.now, *(store.now for store in stores)])
     found.work = np.sum([found.work, *(store.work for store in stores)], axis=0)
+    found.filtered = np.sum([found.filtered, *(store.filtered for store in stores)], axis=0)
     found.texts = sorted({text for store in stores for text in store.texts})
     shares = [_share(*part, found.now) for part in parts]
     numbers = _numbers(shares)

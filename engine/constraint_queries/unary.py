@@ -12,40 +12,12 @@ from numba import njit
 
 from engine.constraint_queries.constraints import Comparison
 from engine.constraint_queries.pairs import OPS, Floats, Ints, holds, sign_of, sign_of_mixed
-from engine.constraint_queries.plan import ARROW_TYPES, ConstraintIndex
-from engine.constraint_queries.ranges import grouped, passing
-from engine.model.batch import ENTITY, SEQ, TIME, Batch, X, Y
+from engine.constraint_queries.plan import ConstraintIndex
+from engine.constraint_queries.ranges import passing
+from engine.model.batch import Batch
 from engine.model.conditions import BY_ARROW, Condition
-from engine.operator import ROUTE
 
 Mask = npt.NDArray[np.bool_]
-QUERY, UNARY = "query", "unary"
-_PREFIX = "column "
-
-
-def emitted_rows(index: ConstraintIndex, batch: Batch) -> pa.RecordBatch | None:
-    """The events that some variable may take, once for each query, in (t, seq): `query` is its position, bit i of `unary` says V_i may."""
-    rows, queries, bits = passing_rows(index, batch)
-    if not len(rows):
-        return None
-    order, _ = grouped(rows, len(batch))
-    query = queries[order]
-    at = pa.array(rows[order])
-    routes = np.array([plan.route for plan in index.plans], np.int64)
-    columns = {
-        TIME: batch.rows.column(TIME).take(at),
-        SEQ: batch.rows.column(SEQ).take(at),
-        ROUTE: pa.array(routes[query]),
-        QUERY: pa.array(query),
-        UNARY: pa.array(bits[order]),
-        # Names once, codes for each row.
-        ENTITY: batch.rows.column(ENTITY).dictionary_encode().take(at),
-        X: batch.column(X).cast(pa.float64()).take(at),
-        Y: batch.column(Y).cast(pa.float64()).take(at),
-    }
-    for name in index.columns:
-        columns[_PREFIX + name] = batch.column(name).cast(ARROW_TYPES[index.feed.types[name]]).take(at)
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
 def passing_rows(index: ConstraintIndex, batch: Batch) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Ints]:
@@ -59,11 +31,6 @@ def passing_rows(index: ConstraintIndex, batch: Batch) -> tuple[npt.NDArray[np.i
         ready[k] = _mask(index, batch, kind, which)
     found: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Ints] = passing(*ranges[2:], values, ready, len(batch))
     return found
-
-
-def carried(batch: Batch, name: str) -> pa.Array:
-    """The values of a compared column in emitted rows."""
-    return batch.rows.column(_PREFIX + name)
 
 
 def _mask(index: ConstraintIndex, batch: Batch, kind: str, which: Any) -> Mask:

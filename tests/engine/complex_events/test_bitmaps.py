@@ -25,7 +25,7 @@ Kinds = Mapping[int, set[int]]
 
 def program_of(document: Mapping[str, Any]) -> Program:
     index = CompositeOperator().compile(registered([document], PLANE), PLANE)
-    return index.keyed if document["per"] else index.relational
+    return index.programs[0 if document["per"] else 1]
 
 
 def classes(program: Program, world: Sequence[Row], document: Mapping[str, Any]) -> Kinds:

@@ -28,45 +28,42 @@ OPERATOR = CompositeOperator()
 
 
 class Run:
-    """Batches through both stages; `by_lists`: whether queries may be evaluated by lists."""
+    """Batches through the operator; `by_lists`: whether queries may be evaluated by lists."""
 
     def __init__(self, documents: Sequence[Mapping[str, Any]], by_lists: bool) -> None:
         self.by_lists, self.documents = by_lists, list(documents)
         self.names = EntityDictionary()
         self.index = self.compiled()
-        self.keyed, self.relational = OPERATOR.keyed.initial(self.index), OPERATOR.relational.initial(self.index)
+        self.state = OPERATOR.keyed.initial(self.index)
         self.answers: Counter[Any] = Counter()
 
     def compiled(self) -> CompositeIndex:
         index = OPERATOR.compile(registered(self.documents, PLANE), PLANE)
-        program = index.relational
+        per_entity, program = index.programs
         assert program.tables.listed.all()
         if self.by_lists:
             return index
-        return replace(index, relational=replace(program, tables=program.tables._replace(listed=np.zeros_like(program.tables.listed))))
+        slower = replace(program, tables=program.tables._replace(listed=np.zeros_like(program.tables.listed)))
+        return replace(index, programs=(per_entity, slower))
 
     def register(self, document: Mapping[str, Any]) -> None:
         """One query more, which knows later events only."""
         old = self.index
         self.documents.append(document)
         self.index = self.compiled()
-        self.keyed = OPERATOR.keyed.migrate(self.index, [(old, self.keyed)])
-        self.relational = OPERATOR.relational.migrate(self.index, [(old, self.relational)])
+        self.state = OPERATOR.keyed.migrate(self.index, [(old, self.state)])
 
     def take(self, rows: Sequence[Row]) -> None:
         schema = SCHEMA.append(pa.field("seq", pa.int64()))
         batch = Batch(pa.RecordBatch.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema), self.names)
-        output = OPERATOR.keyed.step(self.index, self.keyed, batch, int(batch.t[-1]))
-        if output.emitted is None:
-            return
-        found = OPERATOR.relational.step(self.index, self.relational, Batch(output.emitted, self.names), int(batch.t[-1]))
-        OPERATOR.relational.check(self.index, self.relational)
+        found = OPERATOR.keyed.step(self.index, self.state, batch, int(batch.t[-1]))
+        OPERATOR.keyed.check(self.index, self.state)
         for row in found.changes.to_pylist():
             evidence = tuple((item["variable"], item["seq"]) for item in row["evidence"])
             self.answers[row["query"], row["start"], row["end"], evidence] += 1
 
     def counted(self, counter: int) -> int:
-        return int(self.relational.counters[counter])
+        return int(self.state.programs[1].counters[counter])
 
 
 def cut(rows: Sequence[Row], chance: random.Random, most: int) -> list[Sequence[Row]]:
@@ -194,7 +191,7 @@ def test_lists_that_get_too_long_are_given_up() -> None:
     run = Run(documents, True)
     for part in cut(stream(chance, 3_000, [0, 1, 1, 2]), random.Random(1), 3):
         run.take(part)
-    assert still_by_lists(run.relational) == [True, False]
+    assert still_by_lists(run.state.programs[1]) == [True, False]
     assert run.counted(SEARCHED) > 100
 
 

@@ -33,6 +33,10 @@ def assert_equal(one: Any, other: Any, at: str = "index") -> None:
     elif hasattr(one, "_fields"):
         for name in one._fields:
             assert_equal(getattr(one, name), getattr(other, name), f"{at}.{name}")
+    elif isinstance(one, tuple):
+        assert len(one) == len(other), at
+        for i, pair in enumerate(zip(one, other, strict=True)):
+            assert_equal(*pair, f"{at}[{i}]")
     else:
         assert one == other, at
 

@@ -43,12 +43,10 @@ def kept_events(document: Any, world: list[Row]) -> dict[int, dict[int, int]]:
     """For each variable the events (seq) that it keeps after all rows of `world`, and the last time at which each is useful."""
     stages, dictionary = ConstraintOperator(), EntityDictionary()
     index = stages.compile(registered([document], PLANE), PLANE)
-    state = stages.relational.initial(index)
+    state = stages.keyed.initial(index)
     for seq, row in enumerate(world):
         table = table_of([row]).append_column("seq", pa.array([seq]))
-        emitted = stages.keyed.step(index, stages.keyed.initial(index), Batch(table.to_batches()[0], dictionary), row["t"]).emitted
-        if emitted is not None:
-            state = stages.relational.step(index, state, Batch(emitted, dictionary), row["t"]).state
+        state = stages.keyed.step(index, state, Batch(table.to_batches()[0], dictionary), row["t"]).state
     domains = state.domains()
     variable = np.repeat(np.arange(len(domains["lengths"])), domains["lengths"]).tolist()
     found: dict[int, dict[int, int]] = {v: {} for v in range(len(domains["lengths"]))}
@@ -62,12 +60,11 @@ def kept_events(document: Any, world: list[Row]) -> dict[int, dict[int, int]]:
 def test_the_papers_example_event_by_event(form: str) -> None:
     stages, dictionary = ConstraintOperator(), EntityDictionary()
     index = stages.compile(registered([{**FIGURE_1B, "expiration": form}], PLANE), PLANE)
-    state = stages.relational.initial(index)
+    state = stages.keyed.initial(index)
     alerts = []
     for seq, (name, t, x) in enumerate(FIGURE_2):
         row = table_of([{"entity": name, "t": t, "x": x, "y": 0.0, "s": name[0].upper()}]).append_column("seq", pa.array([seq]))
-        emitted = stages.keyed.step(index, stages.keyed.initial(index), Batch(row.to_batches()[0], dictionary), t).emitted
-        output = stages.relational.step(index, state, Batch(emitted, dictionary), t)
+        output = stages.keyed.step(index, state, Batch(row.to_batches()[0], dictionary), t)
         alerts += [(name, change["entities"], change["start"], change["end"]) for change in output.changes.to_pylist()]
         store = output.state
         domains = store.domains()
@@ -205,9 +202,9 @@ def test_solutions_leave_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_state_of_another_version_is_refused() -> None:
     stages = ConstraintOperator()
     index = stages.compile(registered([NEAR], PLANE), PLANE)
-    data = stages.relational.dump(index, stages.relational.initial(index))
-    stages.relational.load(index, data)
+    data = stages.keyed.dump(index, stages.keyed.initial(index))
+    stages.keyed.load(index, data)
     with np.load(io.BytesIO(data)) as arrays, io.BytesIO() as older:
         np.savez(older, **{name: arrays[name] for name in arrays.files if name != "version"})
         with pytest.raises(ValueError, match="not of version"):
-            stages.relational.load(index, older.getvalue())
+            stages.keyed.load(index, older.getvalue())

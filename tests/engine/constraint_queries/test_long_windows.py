@@ -42,15 +42,13 @@ def test_pairs_in_long_windows_are_those_of_all_pairs(feed: Feed, form: str) -> 
     }
     stages, dictionary = ConstraintOperator(), EntityDictionary()
     index = stages.compile(registered([document], feed), feed)
-    state, found, celled = stages.relational.initial(index), [], False
+    state, found, celled = stages.keyed.initial(index), [], False
     for begin in range(0, COUNT, BATCH):
         at = np.arange(begin, begin + BATCH)
         rows = {"entity": pa.array(["a"] * BATCH), "t": pa.array(at), "seq": pa.array(at), "x": pa.array(place[at, 0]), "y": pa.array(place[at, 1])}
-        batch = Batch(pa.RecordBatch.from_pydict(rows), dictionary)
-        emitted = stages.keyed.step(index, stages.keyed.initial(index), batch, int(at[-1])).emitted
-        output = stages.relational.step(index, state, Batch(emitted, dictionary), int(at[-1]))
+        output = stages.keyed.step(index, state, Batch(pa.RecordBatch.from_pydict(rows), dictionary), int(at[-1]))
         found += list(zip(output.changes.column("start").to_pylist(), output.changes.column("end").to_pylist(), strict=True))
-        stages.relational.check(index, state)
+        stages.keyed.check(index, state)
         celled = celled or bool(state.rings.corners[-1])
     assert celled, f"domains of {WINDOW} events, {LEAST_LONG} are long"
     assert sorted(found) == all_pairs(feed.name)

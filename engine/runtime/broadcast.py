@@ -7,7 +7,7 @@ Every process that has such a partition reads all rows and has a gate for them; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Feed
 from engine.operator import Delivery, RegisteredQuery, homes
 from engine.runtime.container import pack, unpack
-from engine.runtime.gate import Gate
+from engine.runtime.gate import Admitted
 from engine.runtime.partitions import Admission, KeyedStates, Name, Plan, RelationalPartition, operator_of, plan_of
 
 
@@ -31,6 +31,11 @@ class JobPlan:
     @property
     def plans(self) -> list[Plan]:
         return [self.partitioned, *self.broadcast.values()]
+
+    @property
+    def partitions_rows(self) -> bool:
+        """Whether the keyed partitions take rows: not where all queries have them broadcast. The gate for all entities then counts them."""
+        return bool(self.partitioned) or not self.broadcast
 
 
 def job_plan(queries: Sequence[RegisteredQuery], feed: Feed, partitions: int, before: JobPlan | None = None) -> JobPlan:
@@ -102,27 +107,17 @@ class Broadcast:
         parts = {p: WholePartition(plans.get(p, {}), part.relational.dictionary) for p, part in self.partitions.items()}
         return Broadcast(Admission(feed, self.admission.dictionary), parts)
 
-    @property
-    def idle(self) -> bool:
-        """Whether it has no queries: then it takes no rows."""
-        return not any(part.keyed.plan for part in self.partitions.values())
-
-    def take(self, stamped: pa.Table, watermark: int) -> Iterator[tuple[int, Name, pa.RecordBatch]]:
-        """Changes, each with its partition and operator. `stamped` are all rows in arrival order."""
-        _, batches = self.admission.take(stamped, watermark)
+    def take(self, stamped: pa.Table, watermark: int) -> tuple[Admitted, list[tuple[int, Name, pa.RecordBatch]]]:
+        """What the gate says, and changes, each with its partition and operator. `stamped` are all rows in arrival order."""
+        admitted, batches = self.admission.take(stamped, watermark)
         # One process stores the dictionary, others the states with its codes: they are the same whatever columns a partition's queries read.
         _ = batches[Delivery.ARRIVAL].entity
-        for p, part in self.partitions.items():
-            for name, changes in part.take(batches, watermark):
-                yield p, name, changes
+        return admitted, [(p, *changed) for p, part in self.partitions.items() for changed in part.take(batches, watermark)]
 
-    def migrate(self, plans: Mapping[int, Plan], gates: Sequence[Gate], caught_up: Broadcast | None) -> None:
-        """Switches to `plans`; `caught_up` shares the dictionaries and is consumed. `gates` are those of the keyed partitions."""
-        was_idle = self.idle
+    def migrate(self, plans: Mapping[int, Plan], caught_up: Broadcast | None) -> None:
+        """Switches to `plans`; `caught_up` shares the dictionaries and is consumed."""
         for p, part in self.partitions.items():
             part.migrate(plans.get(p, {}), None if caught_up is None else caught_up.partitions[p])
-        if was_idle or self.idle:
-            self.admission.gate = Gate.union(self.admission.gate.feed, [] if self.idle else gates)
 
     def check(self) -> None:
         self.admission.gate.check()

@@ -25,6 +25,7 @@ from engine.model.feed import Feed
 from engine.operator import ROUTE, RegisteredQuery, homes
 from engine.runtime.broadcast import Broadcast, JobPlan, WholePartition, job_plan
 from engine.runtime.container import pack, unpack
+from engine.runtime.gate import Admitted, Gate
 from engine.runtime.partitions import Admission, KeyedPartition, Name, Plan, RelationalPartition
 from engine.sources.buckets import BUCKETS
 
@@ -123,26 +124,31 @@ class Evaluator:
         return Outcome(pa.concat_tables([released.changes, last.changes]), none, 0, 0, end)
 
     def _step(self, rows: pa.Table, watermark: int) -> Outcome:
-        outputs = [part.take(share, watermark) for part, share in zip(self._keyed, self._by_entity(rows), strict=True)]
-        for output in outputs:
-            accepted = output.admitted.accepted
-            if accepted.num_rows:
-                newest = pc.max(accepted.column(TIME)).as_py()
-                self.last_t = newest if self.last_t is None else max(self.last_t, newest)
+        admitted, asserted = self._partitioned(rows, watermark) if self.plan.partitions_rows else ([], [])
+        if self.plan.broadcast:
+            of_all, changed = self._broadcast.take(rows, watermark)
+            asserted += [_answers(self.plan.broadcast[p], name, changes) for p, name, changes in changed]
+            admitted = admitted or [of_all]
+        for accepted in (one.accepted for one in admitted if one.accepted.num_rows):
+            newest = pc.max(accepted.column(TIME)).as_py()
+            self.last_t = newest if self.last_t is None else max(self.last_t, newest)
+        return Outcome(
+            pa.concat_tables([ANSWERS.empty_table(), *asserted]),
+            pa.concat_tables([one.late for one in admitted]),
+            sum(one.accepted.num_rows for one in admitted),
+            sum(one.duplicates for one in admitted),
+            watermark,
+        )
+
+    def _partitioned(self, rows: pa.Table, watermark: int) -> tuple[list[Admitted], list[pa.Table]]:
+        """What the keyed partitions admit, and the answers of the queries whose rows are partitioned."""
         plan = self.plan.partitioned
+        outputs = [part.take(share, watermark) for part, share in zip(self._keyed, self._by_entity(rows), strict=True)]
         asserted = [_answers(plan, *changed) for output in outputs for changed in output.changes.items()]
         emitted = {name: [output.emitted[name] for output in outputs if name in output.emitted] for name in plan}
         for part, share in zip(self._relational, self._by_route(emitted), strict=True):
             asserted += [_answers(plan, *changed) for changed in part.take(share, watermark).items()]
-        if not self._broadcast.idle:
-            asserted += [_answers(self.plan.broadcast[p], name, changes) for p, name, changes in self._broadcast.take(rows, watermark)]
-        return Outcome(
-            pa.concat_tables([ANSWERS.empty_table(), *asserted]),
-            pa.concat_tables([output.admitted.late for output in outputs]),
-            sum(output.admitted.accepted.num_rows for output in outputs),
-            sum(output.admitted.duplicates for output in outputs),
-            watermark,
-        )
+        return [output.admitted for output in outputs], asserted
 
     def _by_entity(self, rows: pa.Table) -> list[pa.Table]:
         if len(self._keyed) == 1:
@@ -175,12 +181,26 @@ class Evaluator:
             if any(query.key in own_keys for query in caught_up.queries):
                 caught_up.register([query for query in caught_up.queries if query.key not in own_keys])
             keyed, relational, broadcast = caught_up._keyed, caught_up._relational, caught_up._broadcast
-        self.plan = job_plan(queries, self.feed, len(self._keyed), self.plan)
+        before, self.plan = self.plan, job_plan(queries, self.feed, len(self._keyed), self.plan)
+        self._take_over_gates(before)
         for own, other in zip(self._keyed, keyed, strict=True):
             own.migrate(self.plan.partitioned, other)
         for mine, another in zip(self._relational, relational, strict=True):
             mine.migrate(self.plan.partitioned, another)
-        self._broadcast.migrate(self.plan.broadcast, [part.admission.gate for part in self._keyed], broadcast)
+        self._broadcast.migrate(self.plan.broadcast, broadcast)
+
+    def _take_over_gates(self, before: JobPlan) -> None:
+        """Gates that took no rows before and do now begin with what the others know; those that take none any more forget it."""
+        keyed, count = [part.admission for part in self._keyed], len(self._keyed)
+        of_all, after = self._broadcast.admission, self.plan
+        if after.broadcast and not before.broadcast:
+            of_all.gate = Gate.union(self.feed, [one.gate for one in keyed])
+        if before.partitions_rows != after.partitions_rows:
+            gates = of_all.gate.divided(count, lambda names: entity_partitions(pa.chunked_array([names]), count)) if before.broadcast else []
+            for p, one in enumerate(keyed):
+                one.gate = gates[p] if after.partitions_rows else Gate(self.feed)
+        if before.broadcast and not after.broadcast:
+            of_all.gate = Gate(self.feed)
 
     # -- states -------------------------------------------------------------------------------------------------------------------
 
@@ -200,10 +220,11 @@ class Evaluator:
 
     def states(self) -> dict[str, KeyedPartition | RelationalPartition | Admission | WholePartition]:
         """Everything with rows or operators in it, by its name in `state_names`."""
+        keyed = {f"keyed-{p}": part for p, part in enumerate(self._keyed)} if self.plan.partitions_rows else {}
         relational = {f"relational-{p}": part for p, part in enumerate(self._relational) if part.plan}
         broadcast = {f"broadcast-{p}": part for p, part in self._broadcast.partitions.items() if part.keyed.plan}
         admission = {ADMISSION: self._broadcast.admission} if broadcast else {}
-        return {f"keyed-{p}": part for p, part in enumerate(self._keyed)} | relational | admission | broadcast
+        return keyed | relational | admission | broadcast
 
     @classmethod
     def load(cls, feed: Feed, queries: Sequence[RegisteredQuery], data: bytes) -> Evaluator:
@@ -223,7 +244,7 @@ class Evaluator:
     def of_states(cls, feed: Feed, plan: JobPlan, partitions: int, states: Mapping[str, bytes]) -> Evaluator:
         """From the dumped `states()`, before it stands anywhere."""
         every, shared = range(partitions), plan.partitioned
-        keyed = [KeyedPartition.load(feed, shared, states[f"keyed-{p}"]) for p in every]
+        keyed = [KeyedPartition.load(feed, shared, states[f"keyed-{p}"]) if plan.partitions_rows else KeyedPartition(feed, shared) for p in every]
         relational = [
             RelationalPartition.load(shared, states[name]) if (name := f"relational-{p}") in states else RelationalPartition(shared) for p in every
         ]
@@ -251,7 +272,7 @@ class Evaluator:
     @property
     def rows_kept(self) -> int:
         """Rows and fingerprints that the gates hold."""
-        return sum(part.admission.gate.rows_kept for part in self._keyed)
+        return sum(one.gate.rows_kept for one in (self._broadcast.admission, *(part.admission for part in self._keyed)))
 
     def check(self) -> None:
         """Asserts the invariants of all states; for tests."""
@@ -265,7 +286,8 @@ class Evaluator:
 def state_names(plan: JobPlan, partitions: int) -> list[str]:
     """The names of an evaluator's `states()`."""
     relational = any(run.operator.relational is not None for run in plan.partitioned.values())
-    found = [f"{stage}-{p}" for stage in ("keyed", "relational")[: 1 + relational] for p in range(partitions)]
+    stages = ("keyed", "relational")[: 1 + relational] if plan.partitions_rows else ()
+    found = [f"{stage}-{p}" for stage in stages for p in range(partitions)]
     return [*found, ADMISSION, *(f"broadcast-{p}" for p in plan.broadcast)] if plan.broadcast else found
 
 

@@ -184,13 +184,14 @@ class ExecutorsEvaluator:
 
     def _stages(self, work: Work) -> list[Message]:
         try:
-            found = self._tasks(partial(first_stage, self._broadcast, work), list(range(self.partitions)))
+            wanted = list(range(self.partitions)) if self._plan.partitions_rows else list(self._plan.broadcast)
+            found = self._tasks(partial(first_stage, self._broadcast, work), {p: p for p in wanted})
             for message in found:
                 raise_fault(*message)
             if self.partitions == 1 or not has_relational(self._plan.partitioned):
                 return found
             pieces = [piece for kind, _, payload in found if kind == "emitted" for piece in pieces_of(payload)]
-            homes = [(p, [piece for piece in pieces if piece.home == p]) for p in range(self.partitions)]
+            homes = {p: (p, [piece for piece in pieces if piece.home == p]) for p in range(self.partitions)}
             found += self._tasks(partial(relational, self._broadcast, work), homes)
             self.states.remove({piece.file for piece in pieces if piece.file})
             return found
@@ -200,15 +201,15 @@ class ExecutorsEvaluator:
                 self.log.verify(span.first, span.stop)
             raise
 
-    def _tasks(self, act: Callable[[Iterable[Any]], Iterable[Message]], given: Sequence[Any]) -> list[Message]:
-        """The messages of `act` for what is `given` to the partitions: one task per executor for all of its partitions.
+    def _tasks(self, act: Callable[[Iterable[Any]], Iterable[Message]], given: Mapping[int, Any]) -> list[Message]:
+        """The messages of `act` for what is `given` to partitions: one task per executor for all of its partitions.
 
         A task costs some 10 ms of processor time, mostly of JVMs, however little it has to do.
         """
         if not self._places:
-            return read_spilled(self.states.files, self.tasks.run(act, [(None, [one]) for one in given]))
+            return read_spilled(self.states.files, self.tasks.run(act, [(None, [one]) for one in given.values()]))
         together: dict[str, list[Any]] = {}
-        for p, one in enumerate(given):
+        for p, one in given.items():
             together.setdefault(self._places[p], []).append(one)
         return read_spilled(self.states.files, self.tasks.run(act, list(together.items())))
 

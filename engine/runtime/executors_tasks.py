@@ -31,6 +31,7 @@ from engine.operator import OperatorFailed, QueryStopped
 from engine.runtime.broadcast import Broadcast, JobPlan, WholePartition, job_plan
 from engine.runtime.container import pack, table_bytes, table_from, unpack
 from engine.runtime.evaluator import ADMISSION, conformed, divided, entity_partitions, route_partitions
+from engine.runtime.gate import Admitted
 from engine.runtime.partitions import Admission, KeyedOutput, KeyedPartition, Plan, RelationalPartition
 from engine.sources.buckets import BUCKETS, buckets_of_partition
 from engine.sources.eventlog import Address, EventLog, Span
@@ -146,34 +147,43 @@ def read_spilled(files: Files, messages: Iterable[Message]) -> list[Message]:
 
 def _first_stage(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[Message]:
     feed, plan = _planned(queries, work)
-    found = {p: _taken((work.place, "keyed", p), work) for p in mine}
-    lost = [p for p in mine if found[p] is None]
-    parts = {p: KeyedPartition.load(feed, plan.partitioned, _snapshot(work, f"keyed-{p}")) if p in lost else found[p] for p in mine}
+    own = mine if plan.partitions_rows else []
+    found = {p: _taken((work.place, "keyed", p), work) for p in own}
+    lost = [p for p in own if found[p] is None]
+    parts = {p: KeyedPartition.load(feed, plan.partitioned, _snapshot(work, f"keyed-{p}")) if p in lost else found[p] for p in own}
     whole = _whole(work, feed, plan, mine)
+    # All processes admit the same rows to queries that have all of them broadcast; one of them says which.
+    counting = not plan.partitions_rows and _is_first(plan, mine)
     yield from [("loaded", "", b"")] * (len(lost) + whole.lost)
     # What a step emitted is numbered from the first new one: replayed steps are before 0, and most do not need what comes of them.
     outputs: list[tuple[int, KeyedOutput]] = []
+    admitted: list[Admitted] = []
     asserted: list[dict[str, pa.RecordBatch]] = []
     for step, span in enumerate((*work.since, *work.fresh), -len(work.since)):
-        stepped, all_rows = (mine, not whole.state.idle) if step >= 0 else (lost, whole.lost)
+        stepped, all_rows = (own, bool(whole.state.partitions)) if step >= 0 else (lost, whole.lost)
         if not stepped and not all_rows:
             continue
-        rows, own = shares(work.log.open(), feed, span, stepped, work.partitions, all_rows=all_rows)
+        rows, of_stepped = shares(work.log.open(), feed, span, stepped, work.partitions, all_rows=all_rows)
         watermark = span.max_t - feed.lateness
-        for p, share in zip(stepped, own, strict=True):
+        for p, share in zip(stepped, of_stepped, strict=True):
             output = parts[p].take(share, watermark)
             if step >= 0 or work.rewind:
                 outputs.append((step, output))
-        changes = [{f"{p}/{name}": batch} for p, name, batch in whole.state.take(rows, watermark)] if all_rows else []
-        asserted += changes if step >= 0 else []
+        if all_rows:
+            of_all, changed = whole.state.take(rows, watermark)
+            if step >= 0:
+                admitted.append(of_all)
+                asserted += [{f"{p}/{name}": changes} for p, name, changes in changed]
     failpoint("executor.before_state")
     if work.dump:
-        for p in mine:
-            yield _dumped(work, f"keyed-{p}", parts[p].dump())
+        for p, part in parts.items():
+            yield _dumped(work, f"keyed-{p}", part.dump())
         yield from _dumped_whole(work, plan, whole.state)
-    _HERE.states |= {(work.place, "keyed", p): (work.after, parts[p]) for p in mine} | {(work.place, "broadcast", mine[0]): (work.after, whole.state)}
-    yield from _found([output for step, output in outputs if step >= 0])
-    yield from _asserted(asserted)
+    _HERE.states |= {(work.place, "keyed", p): (work.after, part) for p, part in parts.items()}
+    _HERE.states[work.place, "broadcast", mine[0]] = (work.after, whole.state)
+    new = [output for step, output in outputs if step >= 0]
+    yield from _found(admitted if counting else [output.admitted for output in new])
+    yield from _asserted([*(output.changes for output in new), *asserted])
     if has_relational(plan.partitioned):
         emitted = _by_step(outputs)
         yield from _stepped_relational(queries, work, 0, emitted) if work.partitions == 1 else _emitted(work, emitted)
@@ -202,8 +212,13 @@ def _dumped_whole(work: Work, plan: JobPlan, state: Broadcast) -> Iterator[Messa
     """Its states; the gate's and the dictionary's, the same in every process, come from the one with the first partition."""
     for p, part in state.partitions.items():
         yield _dumped(work, f"broadcast-{p}", part.dump())
-        if p == next(iter(plan.broadcast)):
-            yield _dumped(work, ADMISSION, state.admission.dump())
+    if _is_first(plan, list(state.partitions)):
+        yield _dumped(work, ADMISSION, state.admission.dump())
+
+
+def _is_first(plan: JobPlan, mine: Sequence[int]) -> bool:
+    """Whether the first partition with queries over all rows is among some."""
+    return next(iter(plan.broadcast), -1) in mine
 
 
 def shares(log: EventLog, feed: Feed, span: Span, mine: Sequence[int], partitions: int, *, all_rows: bool = False) -> tuple[pa.Table, list[pa.Table]]:
@@ -245,19 +260,18 @@ def _by_step(outputs: Sequence[tuple[int, KeyedOutput]]) -> _Emitted:
     return found
 
 
-def _found(outputs: Sequence[KeyedOutput]) -> Iterator[Message]:
-    accepted = [output.admitted.accepted for output in outputs]
-    late = [output.admitted.late for output in outputs if output.admitted.late.num_rows]
+def _found(admitted: Sequence[Admitted]) -> Iterator[Message]:
+    accepted = [one.accepted for one in admitted]
+    late = [one.late for one in admitted if one.late.num_rows]
     counts = {
         "processed": sum(rows.num_rows for rows in accepted),
-        "duplicates": sum(output.admitted.duplicates for output in outputs),
+        "duplicates": sum(one.duplicates for one in admitted),
         "late": sum(rows.num_rows for rows in late),
         "last_t": max((pc.max(rows.column(TIME)).as_py() for rows in accepted if rows.num_rows), default=None),
     }
     yield ("counts", "", json.dumps(counts).encode())
     if late:
         yield ("late", "", table_bytes(pa.concat_tables(late)))
-    yield from _asserted([output.changes for output in outputs])
 
 
 def _asserted(changes: Iterable[Mapping[str, pa.RecordBatch]]) -> Iterator[Message]:

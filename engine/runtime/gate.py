@@ -8,7 +8,7 @@ one is late.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.model.batch import EVENT, SEQ, TIME
+from engine.model.batch import ENTITY, EVENT, SEQ, TIME
 from engine.model.clock import in_time
 from engine.model.events import HEARTBEAT, row_schema
 from engine.model.feed import Feed
@@ -97,6 +97,16 @@ class Gate:
         gate._seen = SeenRows.union([one._seen for one in gates])
         gate._waiting = Reorderer(feed, [merged(waiting)] if waiting else [])
         return gate
+
+    def divided(self, partitions: int, partition_of: Callable[[pa.Array], Ints]) -> list[Gate]:
+        """Inverse of `union`: `partition_of` says where each entity belongs. Fingerprints do not say whose they are: each gate has all of them."""
+        waiting = merged(self._waiting.runs) if self._waiting.runs else empty_batch(self.feed)
+        home, gates = partition_of(waiting.column(ENTITY)), []
+        for p in range(partitions):
+            gate, own = Gate(self.feed), waiting.filter(pa.array(home == p))
+            gate._seen, gate._waiting = SeenRows.union([self._seen]), Reorderer(self.feed, [own] if own.num_rows else [])
+            gates.append(gate)
+        return gates
 
     @property
     def rows_kept(self) -> int:

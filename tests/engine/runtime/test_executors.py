@@ -29,6 +29,7 @@ from engine.sources.eventlog import EventLog, Span
 from engine.sources.segments import LogDamaged, Segment
 from engine.sources.store import files_of
 from engine.specification import check
+from tests.engine.runtime.test_broadcast import BROADCAST, queries_of
 from tests.engine.runtime.test_processor import FEED, QUERIES, SQUARE, rows_of
 from webapp.platform.folders import ROOT
 from webapp.platform.java import spark_environment
@@ -43,7 +44,8 @@ DOCUMENTS = [
     {"family": "encounter", "version": 1, "distance": 1, "every": 2, "gap": 3},
     {"family": "occupancy", "version": 1, "region": SQUARE, "count": [">=", 2]},
 ]
-TOGETHER = [*QUERIES, *(RegisteredQuery(f"r{i}", 1, check(document, FEED)) for i, document in enumerate(DOCUMENTS))]
+ALL_ROWS = queries_of(BROADCAST, 0)
+TOGETHER = [*QUERIES, *(RegisteredQuery(f"r{i}", 1, check(document, FEED)) for i, document in enumerate(DOCUMENTS)), *ALL_ROWS]
 """With queries that need several entities at once."""
 
 
@@ -84,15 +86,17 @@ def through(evaluator: ExecutorsEvaluator, table: pa.Table) -> Any:
     return evaluator.take(span)
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
-def test_answers_are_those_of_one_evaluator_also_after_a_restart_and_new_queries(spark: SparkSession, tmp_path: Path, partitions: int) -> None:
+@pytest.mark.parametrize(("partitions", "first"), [(1, TOGETHER[:2]), (3, TOGETHER[:2]), (3, ALL_ROWS[:2])])
+def test_answers_are_those_of_one_evaluator_also_after_a_restart_and_new_queries(
+    spark: SparkSession, tmp_path: Path, partitions: int, first: list[RegisteredQuery]
+) -> None:
     tables = batches(6)
-    local, spread = Evaluator.start(FEED, TOGETHER[:2]), started(spark, tmp_path, TOGETHER[:2], partitions)
+    local, spread = Evaluator.start(FEED, first), started(spark, tmp_path, first, partitions)
     expected = [local.process(table) for table in tables[:2]]
     found = [through(spread, table) for table in tables[:2]]
-    spread = ExecutorsEvaluator.load(spark, FEED, spread.log, StateFiles(files_of(tmp_path / "state")), TOGETHER[:2], spread.dump())
+    spread = ExecutorsEvaluator.load(spark, FEED, spread.log, StateFiles(files_of(tmp_path / "state")), first, spread.dump())
     for evaluator in (local, spread):
-        side = evaluator.beside(TOGETHER[2:])
+        side = evaluator.beside([query for query in TOGETHER if query not in first])
         for table in tables[:2]:
             side.process(table)
         evaluator.register(TOGETHER, side)
@@ -117,7 +121,7 @@ def test_a_state_that_is_lost_is_made_again_from_the_snapshot(spark: SparkSessio
     through(spread, tables[4])
     spread.position, spread._since, spread.state, spread.last_t = position, since, state, last_t
     found.append(through(spread, tables[4]))
-    assert spread.loads - before >= 4, "both stages of both partitions"
+    assert spread.loads - before >= 5, "both stages of both partitions, and what has all rows"
     assert answered(found) == answered(expected)
 
 
@@ -215,9 +219,9 @@ def survives(place, states, by_files):
     some(4)
     assert spread.loads > loads, "none after an executor was killed"
     spread.dump()
-    # Of three dumps, each of two stages of four partitions; nothing of what was emitted is left.
+    # Of three dumps, each of all states; nothing of what was emitted is left.
     assert set(spread.parts) <= set(spread.states.files.names()), "the last dump is whole"
-    assert len(spread.states.files.names()) <= 3 * 8, spread.states.files.names()
+    assert len(spread.states.files.names()) <= 3 * len(spread.parts), spread.states.files.names()
     assert answered(found) == answered(expected), "the answers differ"
 
 survives(folder / "folder", str(folder / "state"), by_files=False)

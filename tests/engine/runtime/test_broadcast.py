@@ -1,0 +1,107 @@
+"""Queries over the rows of all entities: where they are evaluated, and which of them come and go, changes no answer."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.model.events import Stamper
+from engine.operator import RegisteredQuery
+from engine.runtime.broadcast import job_plan
+from engine.runtime.evaluator import Evaluator, state_names
+from engine.specification import check
+from tests.engine.runtime.test_processor import FEED, SQUARE, rows_of
+
+CLOSE = [{"between": ["A", "B"], "dt": [0, 4], "distance": {"max": 1}}]
+PROGRAM = """
+initiatedAt(up(E)=true, T) :- happensAt(position(E, X, Y), T), X > Y.
+terminatedAt(up(E)=true, T) :- happensAt(position(E, X, Y), T), X < Y.
+"""
+INPUTS = {"position": {"args": ["entity", "x", "y"]}}
+PARTITIONED: list[dict[str, Any]] = [
+    {"family": "border", "version": 1, "region": SQUARE},
+    {"family": "encounter", "version": 1, "distance": 1, "every": 2, "gap": 3},
+    {"family": "composite", "version": 1, "pattern": "A : B", "primitives": {"A": {}, "B": {}}, "within": 4, "per": "entity"},
+]
+BROADCAST: list[dict[str, Any]] = [
+    {"family": "constraint", "version": 1, "variables": {"A": {}, "B": {}}, "constraints": CLOSE},
+    {"family": "constraint", "version": 1, "variables": {"A": {"where": [["x", ">=", 3]]}, "B": {}}, "constraints": CLOSE},
+    {"family": "composite", "version": 1, "pattern": "A : B", "primitives": {"A": {}, "B": {}}, "within": 2},
+    {"family": "calculus", "version": 1, "program": PROGRAM, "outputs": ["up"], "window": 12, "step": 4, "inputs": INPUTS},
+]
+
+
+def queries_of(documents: list[dict[str, Any]], first: int) -> list[RegisteredQuery]:
+    return [RegisteredQuery(f"q{first + i}", 1, check(document, FEED)) for i, document in enumerate(documents)]
+
+
+QUERIES = [*queries_of(PARTITIONED, 0), *queries_of(BROADCAST, len(PARTITIONED))]
+CHOICES = st.sets(st.integers(0, len(QUERIES) - 1))
+STEPS = st.lists(st.tuples(st.integers(0, 30), st.one_of(st.none(), st.tuples(CHOICES, st.booleans()))), min_size=1, max_size=6)
+
+
+def found(outcomes: list[Any]) -> Counter[str]:
+    """Answers, late rows and counts of all steps together."""
+    total: Counter[str] = Counter()
+    for outcome in outcomes:
+        for row in outcome.changes.to_pylist():
+            total[str({name: value for name, value in row.items() if name != "weight"})] += row["weight"]
+        total.update(f"late {row['seq']}" for row in outcome.late.to_pylist())
+        total.update({"processed": outcome.processed, "duplicates": outcome.duplicates})
+    return Counter({key: count for key, count in total.items() if count})
+
+
+def run(partitions: int, tables: list[pa.Table], changes: list[Any], chosen: set[int], *, restarts: bool) -> Counter[str]:
+    """The job's life: after each batch the queries may change, new ones with or without the past; it may be loaded from its state."""
+    queries = [QUERIES[i] for i in sorted(chosen)]
+    evaluator, outcomes = Evaluator.start(FEED, queries, partitions), []
+    for n, (table, change) in enumerate(zip(tables, changes, strict=True)):
+        outcomes.append(evaluator.process(table))
+        evaluator.check()
+        if change is not None:
+            wanted, caught_up = change
+            fresh = [QUERIES[i] for i in sorted(wanted) if QUERIES[i] not in queries]
+            side = evaluator.beside(fresh) if caught_up else None
+            for earlier in tables[: n + 1] if side is not None else []:
+                side.process(earlier)
+            queries = [QUERIES[i] for i in sorted(wanted)]
+            evaluator.register(queries, side)
+        if restarts:
+            evaluator = Evaluator.load(FEED, queries, evaluator.dump())
+    outcomes.append(evaluator.finish())
+    return found(outcomes)
+
+
+@settings(deadline=None, max_examples=100)
+@given(seed=st.integers(0, 1 << 16), chosen=CHOICES, steps=STEPS, partitions=st.integers(2, 5), restarts=st.booleans())
+def test_the_answers_are_those_of_one_partition(seed: int, chosen: set[int], steps: list[Any], partitions: int, *, restarts: bool) -> None:
+    chance, stamper = random.Random(seed), Stamper()
+    begins = np.cumsum([0, *(count // 2 for count, _ in steps)]).tolist()
+    rows = [rows_of(chance, count, begin) for (count, _), begin in zip(steps, begins, strict=False)]
+    # Some rows come again: at the beginning of the next batch, after which queries may have come, or at the end of their own.
+    befores = [rows[0], *rows]
+    again = [pa.concat_tables([before.slice(max(len(before) - 4, 0)), own, own.slice(0, 3)]) for own, before in zip(rows, befores, strict=False)]
+    tables, changes = [stamper.stamp(one) for one in again], [change for _, change in steps]
+    assert run(partitions, tables, changes, chosen, restarts=restarts) == run(1, tables, changes, chosen, restarts=False)
+
+
+def test_only_queries_over_all_entities_have_all_rows() -> None:
+    plan = job_plan(QUERIES, FEED, 3)
+    assert {query.id for own in plan.partitioned.values() for query in own.queries} == {"q0", "q1", "q2"}
+    assert {query.id for parts in plan.broadcast.values() for own in parts.values() for query in own.queries} == {"q3", "q4", "q5", "q6"}
+    assert job_plan(QUERIES, FEED, 1).broadcast == {}
+
+
+def test_a_job_whose_queries_all_have_all_rows_keeps_no_state_by_entity() -> None:
+    queries = queries_of(BROADCAST, 0)
+    evaluator = Evaluator.start(FEED, queries, 2)
+    assert sorted(evaluator.states()) == sorted(state_names(evaluator.plan, 2))
+    assert not any(name.startswith("keyed") for name in evaluator.states())
+    outcome = evaluator.process(Stamper().stamp(rows_of(random.Random(1), 20, 0)))
+    assert outcome.processed + outcome.duplicates + outcome.late.num_rows == 20

@@ -194,7 +194,8 @@ class Operator(ABC, Generic[Index]):
         return index
 
     def broadcast(self, query: RegisteredQuery) -> int | None:
-        """Over several partitions, the route of the one that evaluates the query over the rows of all entities; null where rows are partitioned."""
+        """A number by which one of several partitions is chosen to evaluate the query over the rows of all entities; null where rows are
+        partitioned. Queries with one number are together: few numbers limit how many partitions read all rows."""
         return None
 
     def parts(self, query: RegisteredQuery) -> Mapping[str, Any]:

@@ -34,7 +34,9 @@ MOST_SOLUTIONS = 100_000
 """Solutions that one event may complete in one query."""
 MOST_FOUND = 250_000
 """Solutions of one query among so many rows as a chunk has: each becomes an answer of half a kilobyte, and all of them are in memory at once."""
-_CHUNK, _ROOM = 16_384, 100_000
+MOST_PARTITIONS = 8
+"""So many partitions share the queries: each of them reads all rows, which more of them would do for little searching."""
+_CHUNK, _ROOM = 65_536, 100_000
 
 
 class SearchStage(Stage[ConstraintIndex, Store]):
@@ -87,7 +89,7 @@ class ConstraintOperator(Operator[ConstraintIndex]):
         return compile_index(queries, feed)
 
     def broadcast(self, query: RegisteredQuery) -> int | None:
-        return query.route
+        return query.route % MOST_PARTITIONS
 
     def refusal(self, query: RegisteredQuery, feed: Feed, recent: Callable[[], pa.Table]) -> Message | None:
         index = compile_index([query], feed)

@@ -7,18 +7,41 @@ Every process that has such a partition reads all rows and has a gate for them; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Feed
-from engine.operator import Delivery, RegisteredQuery, homes
+from engine.operator import Delivery, RegisteredQuery
 from engine.runtime.container import pack, unpack
 from engine.runtime.gate import Admitted
 from engine.runtime.partitions import Admission, KeyedStates, Name, Plan, RelationalPartition, operator_of, plan_of
+
+
+class PlansByPartition(Mapping[int, Plan]):
+    """Of the queries of each partition; compiled when first asked for, because an executor needs only those of its own partitions."""
+
+    def __init__(self, feed: Feed, queries: Mapping[int, Sequence[RegisteredQuery]], before: PlansByPartition | None = None) -> None:
+        self._feed, self._queries = feed, queries
+        self._compiled: dict[int, Plan] = {}
+        self._before = {} if before is None else before._compiled
+
+    def __getitem__(self, p: int) -> Plan:
+        """Raises KeyError where a partition has no queries, OperatorFailed."""
+        if p not in self._compiled:
+            self._compiled[p] = plan_of(self._queries[p], self._feed, 1, self._before.pop(p, None))
+        return self._compiled[p]
+
+    def __contains__(self, p: object) -> bool:
+        return p in self._queries
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._queries)
+
+    def __len__(self) -> int:
+        return len(self._queries)
 
 
 @dataclass(frozen=True)
@@ -26,7 +49,7 @@ class JobPlan:
     """What a job evaluates where: operators whose rows are partitioned, and by partition those to which all rows are broadcast."""
 
     partitioned: Plan
-    broadcast: Mapping[int, Plan]
+    broadcast: PlansByPartition
 
     @property
     def plans(self) -> list[Plan]:
@@ -46,12 +69,11 @@ def job_plan(queries: Sequence[RegisteredQuery], feed: Feed, partitions: int, be
         if route is None:
             partitioned.append(query)
         else:
-            broadcast.setdefault(int(homes(np.array([route]), partitions)[0]), []).append(query)
-    old = before if before is not None else JobPlan({}, {})
-    return JobPlan(
-        plan_of(partitioned, feed, partitions, old.partitioned),
-        {p: plan_of(broadcast[p], feed, 1, old.broadcast.get(p)) for p in sorted(broadcast)},
-    )
+            broadcast.setdefault(route % partitions, []).append(query)
+    by_partition = {p: broadcast[p] for p in sorted(broadcast)}
+    if before is None:
+        return JobPlan(plan_of(partitioned, feed, partitions), PlansByPartition(feed, by_partition))
+    return JobPlan(plan_of(partitioned, feed, partitions, before.partitioned), PlansByPartition(feed, by_partition, before.broadcast))
 
 
 class WholePartition:

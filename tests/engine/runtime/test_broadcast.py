@@ -95,7 +95,7 @@ def test_only_queries_over_all_entities_have_all_rows() -> None:
     plan = job_plan(QUERIES, FEED, 3)
     assert {query.id for own in plan.partitioned.values() for query in own.queries} == {"q0", "q1", "q2"}
     assert {query.id for parts in plan.broadcast.values() for own in parts.values() for query in own.queries} == {"q3", "q4", "q5", "q6"}
-    assert job_plan(QUERIES, FEED, 1).broadcast == {}
+    assert not job_plan(QUERIES, FEED, 1).broadcast
 
 
 def test_a_job_whose_queries_all_have_all_rows_keeps_no_state_by_entity() -> None:

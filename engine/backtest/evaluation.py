@@ -153,7 +153,7 @@ class _Runtime:
         if self.options.runtime == "spark":
             from engine.runtime.spark_backtest import SparkEvaluator
 
-            return SparkEvaluator.start(self.feed, queries, self.options.partitions, batch_rows=batch_rows(self.options))
+            return SparkEvaluator.start(self.feed, queries, self.options.partitions, batch_rows=self.options.batch_rows)
         from engine.runtime.evaluator import Evaluator
 
         return Evaluator.start(self.feed, queries, self.options.partitions)

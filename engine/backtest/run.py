@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from engine.plausibility import Plausibility
 
 BATCH_ROWS = 131_072
-SPARK_BATCH_ROWS = 400_000
-"""A batch on Spark costs about as much however few its rows are."""
 
 
 @dataclass
@@ -43,5 +41,4 @@ class Run:
 
 
 def batch_rows(options: argparse.Namespace) -> int:
-    default = SPARK_BATCH_ROWS if options.runtime == "spark" else BATCH_ROWS
-    return default if options.batch_rows is None else int(options.batch_rows)
+    return BATCH_ROWS if options.batch_rows is None else int(options.batch_rows)

@@ -17,6 +17,7 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator, Outcome, reached
 from engine.runtime.executors import ExecutorsEvaluator
+from engine.runtime.processor import BATCH_ROWS
 from engine.runtime.snapshots import StateFiles
 from engine.runtime.spark import local_cluster, session
 from engine.sources.buckets import write_rows
@@ -46,18 +47,19 @@ class SparkEvaluator:
         queries: Sequence[RegisteredQuery],
         partitions: int = 1,
         *,
-        batch_rows: int,
+        batch_rows: int | None = None,
         spark: SparkSession | None = None,
     ) -> SparkEvaluator:
-        """Over a cluster of its own on this machine, an executor a partition, unless a session is given."""
+        """Over a cluster of its own on this machine, an executor a partition, unless a session is given. Batches are as large as a job's."""
         folder, partitions, own = Path(tempfile.mkdtemp(prefix="vedette-backtest-")), max(partitions, 1), spark is None
+        executors = min(partitions, EXECUTORS)
         if spark is None:
-            master, extra = local_cluster(min(partitions, EXECUTORS), folder / "work")
+            master, extra = local_cluster(executors, folder / "work")
             spark = session("vedette-backtest", cores=1, master=master, extra=extra)
         log = EventLog(folder / "log", "rows")
         log.live.mkdir(parents=True)
         spread = ExecutorsEvaluator.start(spark, feed, log, StateFiles(files_of(folder / "state")), queries, partitions)
-        return cls(spark, feed, folder, spread, batch_rows=batch_rows, own=own)
+        return cls(spark, feed, folder, spread, batch_rows=batch_rows or BATCH_ROWS * executors, own=own)
 
     def process(self, stamped: pa.Table) -> Outcome:
         """Takes the rows; what they led to may be returned by a later call."""

@@ -43,9 +43,24 @@ BETWEEN_S = 2.0
 PARTITIONS = 3
 WRITES_S = 0.2
 SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]]}
+
+
+def _only(entity: str) -> dict[str, Any]:
+    """What rows of one entity satisfy."""
+    return {"where": [["entity", "=", entity]]}
+
+
 QUERIES = [
     {"family": "border", "version": 1, "region": SQUARE},
     {"family": "occupancy", "version": 1, "region": SQUARE, "count": [">=", 3]},
+    # These have all rows broadcast to them.
+    {"family": "composite", "version": 1, "pattern": "A : B", "primitives": {"A": _only("e0-1"), "B": _only("e1-1")}, "within": 90},
+    {
+        "family": "constraint",
+        "version": 1,
+        "variables": {"A": _only("e0-2"), "B": _only("e1-2")},
+        "constraints": [{"between": ["A", "B"], "dt": [0, 90], "distance": {"max": 0.5}}],
+    },
 ]
 PREPARE = f"""
 import django; django.setup()

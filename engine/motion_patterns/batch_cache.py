@@ -1,4 +1,4 @@
-"""What all structures must know of a batch, found once: which of its rows count, and where each region holds them."""
+"""Results about a batch that all structures share, computed once: which rows satisfy the conditions, and which regions contain them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class BatchCache:
-    """A batch and what was found in it so far, by conditions, of which each has at most one grid."""
+    """A batch and the cached results by conditions; conditions have at most one grid."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
@@ -22,11 +22,11 @@ class BatchCache:
 
     @property
     def entities(self) -> int:
-        """How many there are, with those of the batch."""
+        """The number of entities, including those of the batch."""
         return len(self.batch.entities) if len(self.batch.entity) else 0
 
     def places(self, where: Conditions) -> tuple[Floats, Floats]:
-        """(x, y) of all rows; x is NaN of those that do not count."""
+        """(x, y) of all rows; x is NaN for rows that do not satisfy the conditions."""
         if not where:
             return self.batch.x, self.batch.y
         if where not in self._places:
@@ -34,7 +34,7 @@ class BatchCache:
         return self._places[where]
 
     def inside(self, where: Conditions, grid: RegionGrid) -> Inside:
-        """Which rows that count each region of the conditions' grid holds."""
+        """The rows that satisfy the conditions, by the region of their grid that contains them."""
         if where not in self._inside:
             self._inside[where] = grid.inside(*self.places(where))
         return self._inside[where]

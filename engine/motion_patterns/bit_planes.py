@@ -1,9 +1,9 @@
-"""Bit planes: one bit an entity, for each predicate and bucket of time ([CMP] 5.2 with a bitmap for its table of objects).
+"""Bit planes: one bit for each entity, for each predicate and bucket of time ([CMP] 5.2 with a bitmap as its table of objects).
 
-A **bucket** ((b - 1) g, b g] of time that has samples with hits (`sample_store`) is entered into the planes at the first evaluation after its end:
-for each sequence a plane with a bit for each entity that has a hit there. All windows and evaluation times of a group are whole numbers of
-buckets and half-open on the same side, so that "some sample in the window satisfies" is the OR of whole planes: a **series**' words.
-A bucket with few hits of a sequence for its number of entities has the entities themselves in the plane's place, its run-length form.
+A **bucket** ((b - 1) g, b g] of time that has samples with hits (`sample_store`) gets its planes at the first evaluation after its end: for each
+sequence a plane with a bit for each entity that has a hit there. All windows and evaluation times of a group are whole numbers of buckets and
+half-open on the same side, so "some sample in the window satisfies" is the OR of whole planes: the words of a **series**.
+If a bucket has few hits of a sequence relative to the number of entities, it holds a list of the entities instead of a plane.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ Int32s = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 
 _RARE = 4
-"""A bucket with less than a hit for so many words has no plane: setting a bit costs about as much as reading this many words in a row."""
+"""A bucket with less than one hit for this many words has no plane: setting a bit costs about as much as reading this many words in sequence."""
 _BLOCK, _MANY = 1024, 8
-"""Samples that are sorted by their new hits together: they stay in the first cache; from so many hits on it does not matter how many."""
+"""Samples of a block, which fits into the first-level cache, are grouped by their number of new hits; _MANY or more are one group."""
 _AT_ONCE = 5
 
 
 class Planes(NamedTuple):
-    """Buckets with hits are numbered from 0 for ever in order of time; number j has the slot `j % slots`. `bounds`: [buckets made, the first sample
-    that is in none]. `bucket`, `first`, `stop`: its number by time, its first sample and the one past the last.
+    """Buckets with hits are numbered from 0 in order of time, and numbers are never reused; number j has the slot `j % slots`. `bounds`: [number of
+    buckets, the first sample that is in none]. By slot, `bucket`, `first`, `stop`: number by time, first sample, and the one past the last.
 
-    `counts[slot, p]`: hits of sequence p, those one after the other of an entity as one; with `dense[slot, p]` they are the bits `bits[p,
-    slot]`, else this begins with their entities.
-    `latest[slot, e]`: how far the last sample of e that hits is from `first`, if e has one there. `words[s]`: OR over the window of series s, the
-    buckets `left[s]` to `entered[s]`.
+    `counts[slot, p]`: hits of sequence p; consecutive ones of an entity count once. If `dense[slot, p]` they are the bits `bits[p, slot]`, else that
+    array begins with the list of their entities.
+    `latest[slot, e]`: distance from `first` to the last sample of e that hits, if e has one in the bucket. `words[s]`: OR over the window of series
+    s, the buckets `left[s]` to `entered[s]`.
     """
 
     bounds: Ints
@@ -53,7 +53,7 @@ class Planes(NamedTuple):
 
 
 def no_planes(sequences: int, slots: int, series: int, words: int) -> Planes:
-    """Empty planes. Memory of planes that are never written is never taken."""
+    """Empty planes. The operating system allocates no memory for planes that are never written."""
     return Planes(
         np.zeros(2, np.int64), np.zeros(slots, np.int64), np.zeros(slots, np.int64), np.zeros(slots, np.int64),
         np.zeros((slots, sequences), np.int64), np.zeros((slots, sequences), np.bool_),
@@ -75,7 +75,7 @@ def with_words(planes: Planes, words: int) -> Planes:
 
 
 def emptied(planes: Planes, words: int) -> Planes:
-    """The same buckets and windows without their hits, `words` wide: for `fill_again`."""
+    """The same buckets and windows without their hits, `words` wide, to be filled by `fill_again`."""
     sequences, slots, _ = planes.bits.shape
     empty = no_planes(sequences, slots, len(planes.words), words)
     return planes._replace(counts=empty.counts, dense=empty.dense, bits=empty.bits, latest=empty.latest, words=empty.words)
@@ -83,7 +83,7 @@ def emptied(planes: Planes, words: int) -> Planes:
 
 @njit(cache=True, nogil=True)
 def fill(store, planes, width, at, words):  # type: ignore[no-untyped-def]
-    """Buckets for the samples up to time `at`, a bucket's edge, as far as some window may see them."""
+    """Makes the buckets of the samples up to time `at`, the edge of a bucket, if some window may contain them."""
     slots, places = len(planes.bucket), len(store.t) - 1
     number, tail = planes.bounds[1], store.bounds[1]
     while number < tail and store.t[number & places] <= at:
@@ -102,11 +102,11 @@ def fill(store, planes, width, at, words):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, inline="always")
 def _fill_bucket(store, planes, j, words):  # type: ignore[no-untyped-def]
-    """Planes, lists and last samples of bucket j."""
+    """Fills the planes, lists and last samples of bucket j."""
     slots, sequences, most = len(planes.bucket), len(planes.bits), words // _RARE
     slot, before = j % slots, (j - 1) % slots
     first, stop = planes.first[slot], planes.stop[slot]
-    # The state of a sequence in the bucket before predicts that in this one.
+    # Whether a sequence was dense in the bucket before predicts whether it is in this one.
     dense = _RARE * planes.counts[before] >= words
     planes.counts[slot] = 0
     planes.dense[slot] = dense
@@ -122,7 +122,7 @@ def _fill_bucket(store, planes, j, words):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def fill_again(store, planes, sequence, words):  # type: ignore[no-untyped-def]
-    """All buckets that windows see or may yet see, and the words of each series, when the entities of stored samples are called otherwise."""
+    """Fills all buckets that a present or later window contains, and the words of each series, after entities have got other compact ids."""
     made = planes.bounds[0]
     for j in range(max(made - len(planes.bucket), 0), made):
         if planes.first[j % len(planes.bucket)] >= store.bounds[0]:
@@ -141,9 +141,10 @@ def _first_hit(store, number, stop):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _set(store, first, stop, counts, dense, bits, latest, most):  # type: ignore[no-untyped-def]
-    """Hits of the samples `first` to `stop` into the planes `bits[p]` of one bucket. A sequence that is not `dense` gets up to `most` entities.
+    """Writes the hits of the samples `first` to `stop` to the planes `bits[p]` of one bucket. A sequence that is not `dense` gets up to `most`
+    entities.
 
-    Samples are written by how many hits they have: then it can be foretold where each ends.
+    Samples are written grouped by their number of hits, so that the processor can predict the branches.
     """
     who, hits, several = np.empty((_MANY + 1, _BLOCK), np.uint32), np.empty((_MANY + 1, _BLOCK), np.uint64), np.empty(_MANY + 1, np.int64)
     for begin in range(first, stop, _BLOCK):
@@ -154,11 +155,11 @@ def _set(store, first, stop, counts, dense, bits, latest, most):  # type: ignore
 
 @njit(cache=True, nogil=True)
 def _find_new(store, first, begin, stop, latest, who, hits, several):  # type: ignore[no-untyped-def]
-    """Entities and new hits of the samples `begin` to `stop` of the bucket that starts with sample `first`: the `several[n]` samples with n new
-    hits, or for the greatest n with more, are `who[n]`, `hits[n]`. `latest[e]`: the last sample that hits, counted from `first`. Unless the store is
-    linked, each leads back to the one before it in the bucket.
+    """Writes entities and new hits of the samples `begin` to `stop` of the bucket that starts with sample `first`: the `several[n]` samples with n
+    (for the greatest n: n or more) new hits have the entities `who[n]` and `hits[n]`. `latest[e]`: the last sample that hits, counted from `first`.
+    If the store is not linked, `back` links each sample to the entity's sample before it in the bucket.
 
-    Mostly who hits goes on hitting: only what the sample before did not hit is new.
+    An entity mostly hits the same sequences again; only those that its sample before did not hit are new.
     """
     mask, linked = len(store.t) - 1, len(store.head) > 0
     entity, word, back = store.entity, store.word, store.back
@@ -169,7 +170,7 @@ def _find_new(store, first, begin, stop, latest, who, hits, several):  # type: i
             continue
         e = np.uint32(entity[number & mask])
         before, latest[e] = np.int64(latest[e]), number - first
-        # What stood there may be of another bucket that had the slot; mostly it is later, and then not looked at.
+        # The old value may be of an earlier bucket with this slot. Mostly it is not before this sample, and is then ignored.
         earlier = (first + before if before < number - first else number) & mask
         known = (before < number - first) & (entity[earlier] == entity[number & mask]) & (word[earlier] != 0)
         if not linked:
@@ -183,7 +184,7 @@ def _find_new(store, first, begin, stop, latest, who, hits, several):  # type: i
 
 @njit(cache=True, nogil=True)
 def _write(who, hits, counts, dense, bits, most):  # type: ignore[no-untyped-def]
-    """The `hits` of the entities `who` into planes and lists."""
+    """Writes the `hits` of the entities `who` to planes and lists."""
     for i in range(len(who)):
         e, left = who[i], hits[i]
         place, bit = e >> np.uint32(6), np.uint64(1) << np.uint64(e & np.uint32(63))
@@ -199,7 +200,7 @@ def _write(who, hits, counts, dense, bits, most):  # type: ignore[no-untyped-def
 
 @njit(cache=True, nogil=True)
 def _set_plane(store, first, stop, p, plane):  # type: ignore[no-untyped-def]
-    """The bits of sequence p alone."""
+    """Writes the bits of sequence p only."""
     mask, own = len(store.t) - 1, np.uint64(1) << np.uint64(p)
     plane[:] = 0
     for number in range(first, stop):
@@ -210,7 +211,7 @@ def _set_plane(store, first, stop, p, plane):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def pass_buckets(planes, s, p, from_, to, width, at, work):  # type: ignore[no-untyped-def]
-    """The window of series s on sequence p moves to `at` over the buckets that are made: whether a hit entered or left; `work` counts both."""
+    """Moves the window of series s (on sequence p) to `at` over the buckets made. Returns whether a hit entered or left; `work` counts both."""
     slots, made = len(planes.bucket), planes.bounds[0]
     moved = False
     entered, left = planes.entered[s], planes.left[s]
@@ -231,7 +232,7 @@ def pass_buckets(planes, s, p, from_, to, width, at, work):  # type: ignore[no-u
 
 @njit(cache=True, nogil=True)
 def first_with(planes, p, low, high):  # type: ignore[no-untyped-def]
-    """The first of the buckets `low` to `high` with a hit of sequence p, or `high`."""
+    """The first of the buckets `low` to `high` that has a hit of sequence p, or `high`."""
     slots = len(planes.bucket)
     while low < high and planes.counts[low % slots, p] == 0:
         low += 1
@@ -240,7 +241,7 @@ def first_with(planes, p, low, high):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def gather(planes, s, p, words):  # type: ignore[no-untyped-def]
-    """`words[s]` becomes the OR of sequence p over the window's buckets."""
+    """Sets `words[s]` to the OR of sequence p over the window's buckets."""
     slots, bits = len(planes.bucket), planes.bits[p]
     found = planes.words[s]
     several = np.empty(_AT_ONCE, np.int64)
@@ -265,7 +266,7 @@ def gather(planes, s, p, words):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _unite(bits, several, n, found, begun, words):  # type: ignore[no-untyped-def]
-    """`found` becomes the OR of the planes `several[:n]`, and of itself if `begun`; several planes in one pass over memory."""
+    """Sets `found` to the OR of the planes `several[:n]`, and of itself if `begun`; several planes in one pass over memory."""
     if n == 5 and not begun:
         a, b, c, d, e = bits[several[0]], bits[several[1]], bits[several[2]], bits[several[3]], bits[several[4]]
         for w in range(words):
@@ -281,7 +282,7 @@ def _unite(bits, several, n, found, begun, words):  # type: ignore[no-untyped-de
 
 @njit(cache=True, nogil=True)
 def expect_latest(planes, s, p, entities):  # type: ignore[no-untyped-def]
-    """What `latest` reads first is fetched."""
+    """Prefetches the memory that `latest` reads first."""
     if planes.entered[s] == planes.left[s]:
         return
     slot = (planes.entered[s] - 1) % len(planes.bucket)
@@ -294,9 +295,9 @@ def expect_latest(planes, s, p, entities):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def latest(store, planes, s, p, entities, samples):  # type: ignore[no-untyped-def]
-    """`samples[i]`: the latest sample of `entities[i]` (negative: nobody) in the window of series s that hits sequence p, or -1.
+    """Writes to `samples[i]` the latest sample of `entities[i]` (negative: none) in the window of series s that hits sequence p, or -1.
 
-    Many are asked for at a time, each somewhere else in memory: what one needs is fetched while others are looked for.
+    The samples of different entities are far apart in memory, so that of one entity is prefetched while others are searched.
     """
     slots, places, own = len(planes.bucket), len(store.t) - 1, np.uint64(1) << np.uint64(p)
     bits, counts, dense, first, last = planes.bits[p], planes.counts, planes.dense, planes.first, planes.latest
@@ -350,7 +351,7 @@ def _latest_from(store, planes, p, e, newest, oldest):  # type: ignore[no-untype
 
 
 def check(store: Store, planes: Planes) -> None:
-    """Assert that planes are what the stored samples say."""
+    """Assert that planes agree with the stored samples."""
     left, tail = store.bounds
     mask = len(store.t) - 1
     made, slots = int(planes.bounds[0]), len(planes.bucket)
@@ -358,7 +359,7 @@ def check(store: Store, planes: Planes) -> None:
     for j in range(int(planes.left.min(initial=made)), made):
         slot = j % slots
         if planes.first[slot] < left:
-            continue  # Only empty windows still stand there.
+            continue  # Only empty windows still have it.
         assert planes.stop[slot] <= tail
         own = np.arange(planes.first[slot], planes.stop[slot]) & mask
         for p, (plane, who) in enumerate(zip(planes.bits[:, slot], _entering(store.entity[own], store.word[own], len(planes.bits)), strict=True)):
@@ -370,7 +371,7 @@ def check(store: Store, planes: Planes) -> None:
 
 
 def _entering(entity: Int32s, word: Words, sequences: int) -> list[list[int]]:
-    """For each sequence the entities with a hit of it, at each sample that hits it when the entity's hitting sample before did not."""
+    """For each sequence the entity of each sample that hits it, unless the entity's hitting sample before hit it too."""
     found: list[list[int]] = [[] for _ in range(sequences)]
     last: dict[int, int] = {}
     for e, own in zip(entity.tolist(), word.tolist(), strict=True):

@@ -1,7 +1,8 @@
-"""Which boxes hold each sample, for up to 64 boxes along the axes: a word with a bit for each box whose slab holds x, one for y, and their AND.
+"""Which of up to 64 axis-parallel boxes contain each sample: one word has a bit for each box whose slab contains x, one for y; the result is their
+AND.
 
-Each axis is cut into cells, and the cell of a coordinate never falls as the coordinate grows, in spite of rounding. So a box whose lowest and highest
-cell lie on either side of a sample's cell holds it for certain, and only in those two cells ("gray" in [CMP] 5.2) the border itself is looked at.
+Each axis is divided into cells, and the cell number is monotonic in the coordinate, in spite of rounding. So a box certainly contains a sample whose
+cell is between the box's lowest and highest cell. Only in those two cells ("gray" in [CMP] 5.2) the coordinate is compared with the border.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ Words = npt.NDArray[np.uint64]
 
 MOST_BOXES = 64
 _CELLS = 1024
-"""Of an axis: the words of both axes stay in the first cache."""
+"""Cells of an axis: the words of both axes fit into the first-level cache."""
 BLOCK = 16384
-"""Samples that are looked at together: they stay in the second cache, and it is long enough a run through memory for the processor to read ahead."""
+"""Samples of a block: it fits into the second-level cache, and is long enough for the hardware prefetcher."""
 
 
 @dataclass(frozen=True)
 class BoxSlabs:
-    """`words[axis, cell]`: the boxes whose slab meets the cell, `gray[axis, cell]` those of them whose border lies in it; cells 1 to _CELLS lie
+    """`words[axis, cell]`: the boxes whose slab intersects the cell; `gray[axis, cell]`: those of them whose border is in it. Cells 1 to _CELLS are
     between the outermost borders. `boxes`: rows west, south, east, north."""
 
     boxes: Floats
@@ -42,7 +43,7 @@ class BoxSlabs:
         """Slabs of at most MOST_BOXES boxes."""
         corner = (float(boxes[:, 0].min()), float(boxes[:, 1].min()))
         sides = np.maximum(boxes[:, 2:].max(axis=0) - corner, 1e-300)
-        # The last border is in the last cell but one: what lies beyond is not in its cell.
+        # The last border is in the last cell but one, so coordinates beyond it are never in its cell.
         scale = (float((_CELLS - 1) / sides[0]), float((_CELLS - 1) / sides[1]))
         words, gray = np.zeros((2, _CELLS + 2), np.uint64), np.zeros((2, _CELLS + 2), np.uint64)
         ends = np.empty((2, len(boxes)), np.int32)
@@ -57,20 +58,20 @@ class BoxSlabs:
 
     @property
     def arrays(self) -> tuple[float, float, float, float, Words, Words, Floats]:
-        """As `take` wants them."""
+        """The fields as the argument `slabs` of `take`."""
         return (*self.corner, *self.scale, self.words, self.gray, self.boxes)
 
 
 @njit(cache=True, nogil=True)
 def _cell(value, low, scale):  # type: ignore[no-untyped-def]
-    """The cell of a coordinate, 0 for NaN; without branches, so that several are done at a time."""
+    """The cell of a coordinate, 0 for NaN; without branches, so that the loop is vectorized."""
     u = (value - low) * scale + 1.0
     return np.int32(min(max(u, 0.0), np.float64(_CELLS + 1)) if u >= 0.0 else 0.0)
 
 
 @njit(cache=True, nogil=True)
 def _cells(x, y, west, south, across, up, cells):  # type: ignore[no-untyped-def]
-    """Both cells of each sample, packed: the lower 16 bits are that of x."""
+    """Writes both cells of each sample, packed: the lower 16 bits are that of x."""
     for i in range(len(x)):
         cells[i] = _cell(x[i], west, across) | _cell(y[i], south, up) << np.int32(16)
 
@@ -84,7 +85,7 @@ def _either(cells, i):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _find(cells, words, near):  # type: ignore[no-untyped-def]
-    """The samples that may be in a box, into `near`: how many. Most are in none, so their words are not kept."""
+    """Writes the samples that may be in a box to `near`. Returns their number. Most are in none, so their words are not kept."""
     n, x, y = 0, words[0], words[1]
     for i in range(len(cells)):
         column, level = _either(cells, i)
@@ -95,8 +96,8 @@ def _find(cells, words, near):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _gray(cells, words, gray, near, hit, word, doubtful):  # type: ignore[no-untyped-def]
-    """The words of the samples `near[:hit]`, into `word`, and the places in `near` of those with gray bits, into `doubtful`: (how many, how many bits
-    all words have)."""
+    """Writes the words of the samples `near[:hit]` to `word`, and the positions in `near` of those with gray bits to `doubtful`. Returns (number of
+    doubtful samples, number of bits in all words)."""
     n, bits, x, y, gray_x, gray_y = 0, np.uint64(0), words[0], words[1], gray[0], gray[1]
     for k in range(hit):
         column, level = _either(cells, np.uint32(near[k]))
@@ -110,7 +111,7 @@ def _gray(cells, words, gray, near, hit, word, doubtful):  # type: ignore[no-unt
 
 @njit(cache=True, nogil=True)
 def _decide(x, y, cells, gray, boxes, near, word, doubtful, count):  # type: ignore[no-untyped-def]
-    """Gray bits of the samples at the places `doubtful[:count]` are decided: (how many bits go, whether some word has none left)."""
+    """Decides the gray bits of the samples at the positions `doubtful[:count]`. Returns (number of bits removed, whether some word becomes 0)."""
     gone, empty = np.uint64(0), False
     for d in range(count):
         k = np.uint32(doubtful[d])
@@ -120,7 +121,7 @@ def _decide(x, y, cells, gray, boxes, near, word, doubtful, count):  # type: ign
         asked = left & (gray[0, column] | gray[1, level])
         while asked:
             r = lowest_bit(asked)
-            # Half of them are outside, none can tell which: so no branch.
+            # About half of them are outside, which cannot be predicted: so no branch.
             outside = np.uint64(1) - np.uint64((boxes[r, 0] <= px) & (px <= boxes[r, 2]) & (boxes[r, 1] <= py) & (py <= boxes[r, 3]))
             left ^= outside << r
             gone += outside
@@ -132,7 +133,7 @@ def _decide(x, y, cells, gray, boxes, near, word, doubtful, count):  # type: ign
 
 @njit(cache=True, nogil=True)
 def _still(word, near, hit):  # type: ignore[no-untyped-def]
-    """Which of the samples `near[:hit]` have a bit yet, with their words to the front: how many."""
+    """Moves the samples `near[:hit]` that still have a bit, and their words, to the front. Returns their number."""
     n = 0
     for k in range(hit):
         own = word[k]
@@ -143,7 +144,7 @@ def _still(word, near, hit):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _expect(store, entity, near, hit):  # type: ignore[no-untyped-def]
-    """What keeping the samples `near[:hit]` will read and write is fetched."""
+    """Prefetches the memory that storing the samples `near[:hit]` reads and writes."""
     for k in range(0, hit, sample_store.IN_A_LINE):
         sample_store.expect(store, k)
     for k in range(hit):
@@ -152,14 +153,14 @@ def _expect(store, entity, near, hit):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def take(begin, rows, slabs, store):  # type: ignore[no-untyped-def]
-    """Of `rows`, columns (x, y, t, seq, entity), those from `begin` on that lie in some box go to the store, each with the word of its boxes: the
-    first row that is not done, for want of room, and how many bits the words have.
+    """Stores those of `rows`, columns (x, y, t, seq, entity), from `begin` on that are in some box, each with the word of its boxes. Returns (the
+    first row that is not processed because the store is full, number of bits in the words).
 
-    Memory takes as long as the work: so what a block's samples will need in the store is fetched while their borders are looked at.
+    Memory access takes as long as the computation. So the memory that a block's samples need in the store is prefetched while borders are compared.
     """
     x, y, t, seq, entity = rows
     west, south, across, up, words, gray, boxes = slabs
-    # What is not looked for is written too, and overwritten: the last one's place is past them all.
+    # Samples that are not wanted are written too, and overwritten; so there is room for one more.
     most = min(BLOCK, len(x) - begin)
     near, doubtful = np.empty(most + 1, np.int32), np.empty(most + 1, np.int32)
     cells, word = np.empty(most, np.int32), np.empty(most + 1, np.uint64)

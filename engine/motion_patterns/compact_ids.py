@@ -1,9 +1,9 @@
-"""Compact ids: the numbers that entities go by in a group's planes.
+"""Compact ids: the numbers of entities in a group's planes.
 
-An entity's **compact id** is its bit in planes and its place in what is kept beside them. Ids are taken in turn, at the first
-sample that hits: so planes are as wide as there were entities in some region, not as there are entities. When most entities with an id
-have not hit for long, those that have are **renumbered**, in the order of their numbers: rows that come in this order run through memory,
-foreseen by the processor.
+An entity's **compact id** is the index of its bit in planes and of its entry in the arrays beside them. Entities get ids in sequence, at their first
+sample that hits. So the width of planes is the number of entities that were in some region, not the number of all entities. When most entities with
+an id have no stored sample, the others are **renumbered** in the order of their entity numbers: rows that arrive in this order access memory
+sequentially, which the processor prefetches.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Int32s = npt.NDArray[np.int32]
 
 
 class CompactIds(NamedTuple):
-    """`of[entity]`: the entity's compact id, -1 if it has none. `entity[id]`: the entity of each of the `taken[0]` first ids; all others are free."""
+    """`of[entity]`: the entity's compact id, -1 if it has none. `entity[id]`: the entity of each of the first `taken[0]` ids; all others are free."""
 
     of: Int32s
     entity: Int32s
@@ -34,7 +34,7 @@ def no_ids() -> CompactIds:
 
 
 def with_entities(compact_ids: CompactIds, entities: int) -> CompactIds:
-    """The same compact ids with room for entities numbered below `entities`; doubled when there is too little."""
+    """The same compact ids with room for entities numbered below `entities`; the room grows by doubling."""
     if entities <= len(compact_ids.of):
         return compact_ids
     more = max(entities, 2 * len(compact_ids.of)) - len(compact_ids.of)
@@ -45,8 +45,8 @@ def with_entities(compact_ids: CompactIds, entities: int) -> CompactIds:
 
 @njit(cache=True, nogil=True)
 def assign(compact_ids, entity, first, stop, mask):  # type: ignore[no-untyped-def]
-    """The entities in the places `number & mask` for the numbers `first` to `stop` are replaced by their compact ids; one that has none
-    takes the next."""
+    """Replaces the entities at the indexes `number & mask`, for the numbers `first` to `stop`, by their compact ids. An entity without one gets the
+    next."""
     of, who, taken = compact_ids.of, compact_ids.entity, compact_ids.taken[0]
     for number in range(first, stop):
         e = np.uint32(entity[number & mask])
@@ -61,14 +61,14 @@ def assign(compact_ids, entity, first, stop, mask):  # type: ignore[no-untyped-d
 
 
 def with_samples(compact_ids: CompactIds, store: Store) -> npt.NDArray[np.bool_]:
-    """By compact id, whether its entity has a stored sample."""
+    """For each compact id, whether its entity has a stored sample."""
     found = np.zeros(int(compact_ids.taken[0]), np.bool_)
     found[store.entity[np.arange(*store.bounds) & (len(store.t) - 1)]] = True
     return found
 
 
 def renumbered(compact_ids: CompactIds, there: npt.NDArray[np.bool_]) -> tuple[CompactIds, Int32s]:
-    """Ids of the entities that are `there` alone, in the order of their numbers, and the new id of each old one, -1 for the others."""
+    """(Ids for only the entities marked in `there`, in the order of their numbers; the new id of each old one, -1 for the others)."""
     who = np.flatnonzero(there)
     order = who[np.argsort(compact_ids.entity[who])]
     moved = np.full(len(there), -1, np.int32)
@@ -81,7 +81,7 @@ def renumbered(compact_ids: CompactIds, there: npt.NDArray[np.bool_]) -> tuple[C
 
 @njit(cache=True, nogil=True)
 def change(store, moved):  # type: ignore[no-untyped-def]
-    """Stored samples get the compact ids `moved[compact_id]`."""
+    """Changes the compact ids of stored samples to `moved[compact_id]`."""
     left, tail = store.bounds
     mask, entity = len(store.t) - 1, store.entity
     for number in range(left, tail):

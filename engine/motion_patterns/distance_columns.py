@@ -1,10 +1,10 @@
 """Columns of distances, time-major: for each (distance predicate, bucket, entity) the extremum of the bucket, for each window that of its buckets.
 
-The columns hold squares as float32: they only show who may have one of the best scores (the lower bounds of [CMP] 5.3, table LBT); the exact score of
-those few is computed from their stored samples (the raw trajectories of table AST). What a column says of a score is right within `slack`.
+The columns hold squares as float32. They only show which entities may have one of the best scores (the lower bounds of [CMP] 5.3, table LBT); the
+exact score of these few is computed from their stored samples (the raw trajectories of table AST). Scores from columns are right within the slack.
 
-A window slides by two stacks in place: of its buckets, those up to `split` hold the extremum from there to `split`, the later ones their own, whose
-extremum together is `back`. So each bucket is touched three times, however long the window. "Greatest" columns hold negative squares.
+A window slides by two stacks in place: a bucket up to `split` holds the extremum from there to `split`, a later one its own; `back` is the extremum
+of the later ones. So each bucket is accessed three times, for any length of the window. "Greatest" columns hold negative squares.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ NOTHING = np.float32(np.inf)
 """No sample."""
 _GREATEST = np.float32(1e36)
 FAR = 1e17
-"""Distances from here on (less than the root of _GREATEST) are only known to be at least so great."""
+"""Distances from here on (less than the root of _GREATEST) are only known to be at least this great."""
 RELATIVE_SLACK = 1e-6
 ABSOLUTE_SLACK = 1e-18
-"""Of a sum of column values: many times the rounding of float32 squares, and of squares that vanish in float32."""
+"""The absolute error of a sum of column values is far less: the rounding of float32 squares, and squares that are 0 in float32."""
 _NONE = np.iinfo(np.int64).min
 
 
@@ -65,7 +65,7 @@ def no_columns(measures: int, slots: int, entities: int) -> Columns:
 
 
 def with_entities(columns: Columns, entities: int) -> Columns:
-    """The same columns for `entities`."""
+    """The same columns for so many `entities`."""
     had = columns.back.shape[1]
     wide = no_columns(columns.rows.shape[0], columns.rows.shape[1], entities)
     for name in ("rows", "back", "extremum"):
@@ -76,10 +76,10 @@ def with_entities(columns: Columns, entities: int) -> Columns:
 
 @njit(cache=True, nogil=True)
 def _take_bucket(store, measures, m, low, high, row):  # type: ignore[no-untyped-def]
-    """Extrema of the samples `low` to `high` into the column `row`."""
+    """Writes the extrema of the samples `low` to `high` to the column `row`."""
     size = len(store.t)
     while low < high:
-        # The ring in pieces without a fold.
+        # The ring in pieces that do not wrap around.
         first = low & (size - 1)
         last = min(first + high - low, size)
         entity = store.entity[first:last]
@@ -117,7 +117,7 @@ def _lower(row, other, entities):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def slide(store, measures, columns, m, width, at, entities):  # type: ignore[no-untyped-def]
-    """Window m moves to evaluation time `at`; the samples that it takes begin at `columns.entered[m]`, which moves too."""
+    """Moves window m to evaluation time `at`; the samples that enter begin at `columns.entered[m]`, which moves too."""
     slots = (measures.start[m] - measures.end[m]) // width
     rows, back = columns.rows[m], columns.back[m]
     low, high = (at - measures.start[m]) // width + 1, (at - measures.end[m]) // width
@@ -149,7 +149,7 @@ def slide(store, measures, columns, m, width, at, entities):  # type: ignore[no-
 
 @njit(cache=True, nogil=True)
 def add_distances(measures, columns, m, entities, total):  # type: ignore[no-untyped-def]
-    """`total[e]` grows by what the window's column says of the distance; infinite without a sample."""
+    """Adds the distance in the window's column to `total[e]`; infinite without a sample."""
     extremum, radius = columns.extremum[m], np.float32(measures.radius[m])
     for e in range(entities):
         total[e] += max(np.sqrt(abs(extremum[e])) - radius, np.float32(0.0))

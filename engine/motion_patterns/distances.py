@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def distances_to(target: Region | Place, x: Floats, y: Floats, border: GeodesicBorder | None) -> Floats:
-    """Distance of each position from the target; 0 inside a region. `border` is given for polygons on a geographic feed."""
+    """Distance of each position from the target; 0 inside a region. `border`: for polygons on a geographic feed, else null."""
     if isinstance(target, Place):
         return _from_point(target.x, target.y, target.geodesic, x, y)
     if isinstance(target, CircleRegion):

@@ -1,9 +1,8 @@
-"""The continuous phase: evaluation time moves on, index points enter and leave, and only what they touch is evaluated.
+"""The continuous phase: evaluation time advances, index points enter and leave, and only the entities and queries they affect are evaluated.
 
-Evaluation goes from one multiple of `every` at which some point enters or leaves to the next; in between no answer can change, whatever the length
-of the gap.
+Evaluation skips to the next multiple of `every` at which some point enters or leaves. No answer can change in between, however long that is.
 
-References: [CMP] 5.2 (the counter of covered predicates is replaced by one look at the series' heads), 5.3 (Θ), 5.4 (order).
+References: [CMP] 5.2 (the series' heads are read instead of a counter of covered predicates), 5.3 (Θ), 5.4 (order).
 """
 
 from __future__ import annotations
@@ -22,14 +21,15 @@ Floats = npt.NDArray[np.float64]
 
 NEVER = np.iinfo(np.int64).max
 UNSOLVED = np.iinfo(np.int64).min
-"""Before all evaluation numbers, those of times before 0 too."""
+"""Less than all evaluation numbers, also those of negative times."""
 START, END, CANDIDATE, RETRACTED = 1, -1, 2, -2
-"""What happens to (query, entity) at T: matches from T on, no more; for ranked queries: is among the partition's best with this score, no more."""
+"""What changes for (query, entity) at T: a match begins, ends; for ranked queries: becomes one of the partition's best with this score, ceases to
+be."""
 
 
 class Status(NamedTuple):
-    """What was found so far. `holds[q, e]`: matches (ranked: was last reported a candidate); `chain_until[q, e]`: evaluation number up to which
-    (exclusive) the chain is known to be satisfied; `score[r, e]`: of ranked query r, NaN when e does not qualify."""
+    """The results so far. `holds[q, e]`: e matches (ranked: was last reported as a candidate); `chain_until[q, e]`: evaluation number up to which
+    (exclusive) the chain is known to be satisfied; `score[r, e]`: the score for ranked query r, NaN if e does not qualify."""
 
     holds: npt.NDArray[np.bool_]
     chain_until: Ints
@@ -37,7 +37,7 @@ class Status(NamedTuple):
 
 
 class Events(NamedTuple):
-    """What happened, in order: `what` is START ... RETRACTED; witnesses of predicate j in column j (seq -1: none)."""
+    """Changes in order: `what` is START ... RETRACTED; witnesses of predicate j in column j (seq -1: none)."""
 
     query: Ints
     entity: Ints
@@ -104,9 +104,10 @@ def _due(plan, points, p):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _solve(plan, points, q, e, pick):  # type: ignore[no-untyped-def]
-    """Latest index points of chain q at increasing times: into `pick` (by node); gives the evaluation number at which the first leaves, or UNSOLVED.
+    """Writes the latest index points of chain q at increasing times to `pick` (by node). Returns the number of the evaluation at which the first of
+    them leaves its window, or UNSOLVED.
 
-    From the last node backwards each takes its latest point before all that must follow it; if that fails nothing else succeeds.
+    From the last node backwards, each takes its latest point before those of its followers. If this fails, there is no chain.
     """
     until = NEVER
     first = plan.chain_first[q]
@@ -138,7 +139,7 @@ def _note(events, n, plan, points, q, e, at, what, score, pick):  # type: ignore
     if what < 0:
         return
     if plan.chain_first[q] < plan.chain_first[q + 1]:
-        # Afresh: the kept solution may be an older one, and the witness must not depend on when it was found.
+        # Solved again: the cached solution may be an older one, and the witness must not depend on when it was found.
         _solve(plan, points, q, e, pick)
     first = plan.witness_first[q]
     for j in range(plan.witness_first[q + 1] - first):
@@ -152,7 +153,7 @@ def _note(events, n, plan, points, q, e, at, what, score, pick):  # type: ignore
         else:
             number = whole(points, p, points.head[p, e])
         if number < 0:
-            # A total may be reached without a sample in its window.
+            # A total may reach its bound without a sample in its window.
             continue
         i = place(points, p, number)
         events.t[n, j] = points.t[i]
@@ -184,7 +185,7 @@ def _sift(heap, heap_score, n, rank):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def best(score, ranks, k, rank, chosen):  # type: ignore[no-untyped-def]
-    """Marks in `chosen` the entities that Θ takes (ranks: RANK_); NaN scores are no candidates; `rank` orders entities by id."""
+    """Marks in `chosen` the entities that Θ selects (`ranks`: RANK_...); entities with score NaN are not candidates; `rank` orders entities by id."""
     chosen[:] = False
     if ranks in (RANK_LEAST, RANK_GREATEST):
         sign = 1.0 if ranks == RANK_LEAST else -1.0
@@ -205,7 +206,7 @@ def best(score, ranks, k, rank, chosen):  # type: ignore[no-untyped-def]
             continue
         s = sign * score[e]
         if n < room:
-            # Rises from the bottom.
+            # Sift up from the bottom.
             i = n
             n += 1
             while i > 0 and _worse(s, rank[e], heap_score[(i - 1) // 2], rank[heap[(i - 1) // 2]]):
@@ -221,9 +222,8 @@ def best(score, ranks, k, rank, chosen):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _move(plan, points, series, due, k, touched_series, touched_entity, work):  # type: ignore[no-untyped-def]
-    """Points of the `series` that are due enter and leave at evaluation k: (touched pairs, how many), in arrays that may be replaced by longer ones.
-
-    `due[s]` moves on; `work` counts points [entered, left].
+    """Lets the points of the `series` that are due enter and leave at evaluation k. Returns (arrays of affected pairs (series, entity), their
+    number); the arrays may be replaced by longer ones. Updates `due[s]`; `work` counts points [entered, left].
     """
     touched = 0
     for s in range(len(series)):
@@ -247,7 +247,7 @@ def _move(plan, points, series, due, k, touched_series, touched_entity, work):  
 
 @njit(cache=True, nogil=True)
 def _rank(plan, points, status, q, at, entities, rank, marked, events, n, pick):  # type: ignore[no-untyped-def]
-    """The best of ranked query q, of which the `marked` entities were looked at, are asserted from event n on: (events, n)."""
+    """Asserts the best of ranked query q, after its `marked` entities were evaluated, as events from n on. Returns (events, n)."""
     scores, holds, chosen = status.score[plan.ranking[q]], status.holds[q], np.empty(entities, np.bool_)
     best(scores[:entities], plan.ranks[q], plan.k[q], rank, chosen)
     for e in range(entities):
@@ -264,11 +264,10 @@ def _rank(plan, points, status, q, at, entities, rank, marked, events, n, pick):
 
 @njit(cache=True, nogil=True)
 def advance(plan, points, status, series, queries, every, last, forced, entities, rank, width, switches, on):  # type: ignore[no-untyped-def]
-    """Evaluate one clock at all multiples of `every` up to `last`: gives (events, points entered, points left, evaluations).
+    """Evaluates one clock at all multiples of `every` up to `last`. Returns (events, points entered, points left, evaluations).
 
     `series`, `queries`: those of the clock. `forced`: a time; at the first multiple after it everything is evaluated (NEVER: not). `entities`: codes
-    in use; `rank` orders them by id (used by top k only).
-    `switches` of the clock's totals, by time, and what is `on[total, e]` before them.
+    in use; `rank` orders them by id (used by top k only). `switches`: those of the clock's totals, by time; `on[total, e]`: the state before them.
     """
     events = no_events(64, width)
     n = 0
@@ -281,7 +280,7 @@ def advance(plan, points, status, series, queries, every, last, forced, entities
     pick = np.empty(width, np.int64)
     rankings = status.score.shape[0]
     moved, marked = np.zeros(rankings, np.bool_), np.zeros((rankings, entities), np.bool_)
-    # Names for what the loop over pairs reads: taking an array out of a tuple each time costs more than reading it.
+    # Local names for the arrays of the loop over pairs: reading a field of a tuple each time costs more than reading the array.
     head, extremum, measure_of = points.head, points.extremum, plan.measure
     users_first, users_of = plan.users_first, plan.users
     needs_first, needs, bars_first, bars, sums_first, sums = plan.needs_first, plan.needs, plan.bars_first, plan.bars, plan.sums_first, plan.sums
@@ -310,7 +309,7 @@ def advance(plan, points, status, series, queries, every, last, forced, entities
             touched_series[touched], touched_entity[touched] = ~total, e
             touched += 1
             switched += 1
-        # Where most pairs are touched, several times over, each is looked at once and in order.
+        # If most pairs are affected, several times each, each is evaluated once and in order.
         everything = k == forced_k or touched > len(queries) * entities
         if k == forced_k:
             forced_k = NEVER

@@ -1,14 +1,15 @@
-"""Index points of all series: kept from their arrival until they leave their window, entered and left as evaluation time moves on.
+"""Index points of all series: each is kept from its arrival until it leaves its window, as evaluation time advances.
 
     append            enter: t + end <= T          leave: t + start <= T
       |---- waiting -----|------- in the window --------|  (memory is free again)
 
-Points of one series lie in a ring in order of (t, arrival), so both moves are cursors: the positive and negative updates of [CMP] 4. Points are
-numbered from 0 in each series for ever; a number lives in ring place `number & mask`. Within a series the points of one entity that are in the
-window are linked: `head[p, e]` is the latest (its low 31 bits; -1: none), `back` the distance in numbers to the one before (0: none).
+The points of a series are in a ring in order of (t, arrival), so entering and leaving are cursors: the positive and negative updates of [CMP] 4.
+Points are numbered from 0 in each series, and numbers are never reused; a number is at ring index `number & mask`. Within a series the points of one
+entity that are in the window are linked: `head[p, e]` is the latest (its low 31 bits; -1: none), `back` the distance in numbers to the one before (0:
+none).
 
-In a distance series only points that can still become the extremum stay linked: from the front on values get worse. So `front[m, e]` is the extremum,
-`ahead` leads from it to the next, and `extremum[m, e]` repeats its value (NaN: none).
+In a distance series only points that can still become the extremum stay linked, so values get worse from the front on. `front[m, e]` is the extremum,
+`ahead` links it to the next point, and `extremum[m, e]` repeats its value (NaN: none).
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _ALWAYS = np.iinfo(np.int64).max
 
 
 class Points(NamedTuple):
-    """Rings of all series in one pool. Of series p: ring `first[p]` to `first[p] + mask[p]`; numbers below `left[p]` are gone, below `entered[p]` in
-    the window, below `tail[p]` waiting."""
+    """Rings of all series in one pool. Series p has the ring `first[p]` to `first[p] + mask[p]`; numbers below `left[p]` have left, those below
+    `entered[p]` are in the window, those below `tail[p]` waiting."""
 
     first: Ints
     mask: Ints
@@ -51,7 +52,7 @@ class Points(NamedTuple):
 
 
 COLUMNS = ("t", "seq", "x", "y", "value", "entity")
-"""What a point is; the rest is how it is linked."""
+"""The contents of a point; the other columns are links."""
 
 
 def no_points(series: int, measures: int) -> Points:
@@ -97,7 +98,7 @@ def with_entities(points: Points, entities: int) -> Points:
 
 
 def with_room(points: Points, counts: Ints) -> Points:
-    """The same points with room for `counts` more in each series. Rings that are more than half full grow too: rarely is anything moved."""
+    """The same points with room for `counts` more in each series. Rings that are more than half full grow too, so that points are rarely moved."""
     kept = points.tail - points.left
     rooms = points.mask + 1
     if (kept + counts <= rooms).all():
@@ -127,7 +128,7 @@ def _move(points, to):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def append(points, series, row, value, t, seq, x, y, entity):  # type: ignore[no-untyped-def]
-    """New points: `row[i]` of the batch's columns for `series[i]`; rows of a series in order. There must be room."""
+    """Appends points: `row[i]` of the batch's columns to `series[i]`; the rows of a series are in order. There must be room."""
     for i in range(len(series)):
         p = series[i]
         r = row[i]
@@ -143,7 +144,7 @@ def append(points, series, row, value, t, seq, x, y, entity):  # type: ignore[no
 
 @njit(cache=True, nogil=True)
 def place(points, p, number):  # type: ignore[no-untyped-def]
-    """Where in the pool a point lies."""
+    """The index of a point in the pool."""
     return points.first[p] + (number & points.mask[p])
 
 
@@ -166,10 +167,10 @@ def before(points, p, number):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def enter(points, p, at, limit, end, measure, sign, eager, series, entities, n):  # type: ignore[no-untyped-def]
-    """Waiting points of series p with t + end <= at come into the window, up to number `limit`.
+    """Lets waiting points of series p with t + end <= at enter the window, up to number `limit`.
 
-    Where the series' view of an entity changed (`eager`: for every point) its pair goes to `series[n]`, `entities[n]`, ...; gives the new n. Stops
-    early when those are full. One call moves many points: each call counts references of all arrays.
+    If the result of the series for an entity changed (`eager`: for every point) its pair is written to `series[n]`, `entities[n]`, ... Returns the
+    new n. Stops early if these arrays are full. One call moves many points, because each call counts references of all arrays.
     """
     first, mask, t, entity, value = points.first[p], points.mask[p], points.t, points.entity, points.value
     back, ahead, head, front, extremum = points.back, points.ahead, points.head, points.front, points.extremum
@@ -183,7 +184,7 @@ def enter(points, p, at, limit, end, measure, sign, eager, series, entities, n):
         last = np.int64(-1) if low < 0 else left + ((np.int64(low) - left) & LOW_BITS)
         changed = last < 0
         if measure >= 0:
-            # Of equal values the later stays: it is as good and lasts longer.
+            # Of equal values the later one is kept: it leaves later.
             while last >= 0 and sign * value[i] <= sign * value[first + (last & mask)]:
                 distance = back[first + (last & mask)]
                 last = last - distance if distance > 0 and last - distance >= left else np.int64(-1)
@@ -206,7 +207,7 @@ def enter(points, p, at, limit, end, measure, sign, eager, series, entities, n):
 
 @njit(cache=True, nogil=True)
 def leave(points, p, at, start, measure, eager, series, entities, n):  # type: ignore[no-untyped-def]
-    """Points of series p in the window with t + start <= at leave it; otherwise as `enter`."""
+    """Lets points of series p in the window with t + start <= at leave it; otherwise like `enter`."""
     first, mask, t, entity, value = points.first[p], points.mask[p], points.t, points.entity, points.value
     ahead, head, front, extremum = points.ahead, points.head, points.front, points.extremum
     number, limit = points.left[p], points.entered[p]
@@ -238,7 +239,7 @@ def leave(points, p, at, start, measure, eager, series, entities, n):  # type: i
 
 
 def live(points: Points) -> tuple[Ints, dict[str, npt.NDArray[np.generic]]]:
-    """All points by series, then in order: (how many of each series, their COLUMNS)."""
+    """All points by series, then in order: (number of points of each series, their COLUMNS)."""
     counts = points.tail - points.left
     series = np.repeat(np.arange(len(counts)), counts)
     number = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts - points.left, counts)
@@ -247,7 +248,7 @@ def live(points: Points) -> tuple[Ints, dict[str, npt.NDArray[np.generic]]]:
 
 
 def rebuilt(counts: Ints, entered: Ints, columns: dict[str, npt.NDArray[np.generic]], measure: Ints, sign: Ints, entities: int) -> Points:
-    """Points as `live` gave them, of which the first `entered` of each series are in their windows; numbered again."""
+    """Rings of the points that `live` returned, numbered again; the first `entered` of each series are in their windows."""
     points = _with_rings(2 * counts, int(measure.max(initial=-1)) + 1, entities)
     t, seq, x, y, value, entity = (columns[name] for name in COLUMNS)
     _fill(points, counts, entered, t, seq, x, y, value, entity, measure, sign)

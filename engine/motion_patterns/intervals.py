@@ -1,4 +1,4 @@
-"""From starts and ends to signed changes: maximal intervals, open ones asserted at once, retracted and restated closed."""
+"""From starts and ends to signed changes: maximal intervals. An open one is asserted at once; at its end it is retracted and asserted closed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KIND = pa.array(["match"])
 
 @dataclass
 class OpenMatches:
-    """Matches that still hold, sorted by (query, entity), each once: as they began, with the score and witnesses of then."""
+    """The matches that still hold, sorted by (query, entity), each once: their START events, with score and witnesses of that time."""
 
     began: Events
 
@@ -56,7 +56,7 @@ def joined(parts: list[Events]) -> Events:
 
 
 def widened(events: Events, width: int) -> Events:
-    """The same events with columns for `width` witnesses; what is cut off or added is none."""
+    """The same events with columns for `width` witnesses; added columns are empty, as are those cut off."""
     had = events.seq.shape[1]
     if had == width:
         return events
@@ -70,10 +70,10 @@ def widened(events: Events, width: int) -> Events:
 
 
 def state_changes(open_matches: OpenMatches, events: Events, dictionary: EntityDictionary) -> tuple[OpenMatches, pa.RecordBatch]:
-    """The open matches after `events` (STARTs and ENDs; those of one pair alternate in order of time) and what is to be asserted."""
+    """The open matches after `events` (STARTs and ENDs; those of one pair alternate in order of time), and the changes."""
     if len(events.query) == 0:
         return open_matches, NO_CHANGES
-    # Most matches go on: only those that something happens to are looked at.
+    # Most matches continue: only those with an event are processed.
     keys, wanted = open_matches.keys, keys_of(events)
     touched = np.zeros(len(keys), np.bool_)
     at = np.searchsorted(keys, wanted)
@@ -105,7 +105,7 @@ def state_changes(open_matches: OpenMatches, events: Events, dictionary: EntityD
 
 @njit(cache=True, nogil=True)
 def _merged(keys, began, gone, fresh_keys, fresh):  # type: ignore[no-untyped-def]
-    """`began` without those that are `gone`, and `fresh`, by (query, entity): `keys` and `fresh_keys`, both rising."""
+    """`began` without the rows marked in `gone`, merged with `fresh`, by (query, entity): `keys` and `fresh_keys`, both ascending."""
     merged = no_events(len(keys) - gone.sum() + len(fresh_keys), fresh.seq.shape[1])
     i = n = 0
     for j in range(len(fresh_keys) + 1):
@@ -129,7 +129,7 @@ def _copy(events, i, to, n):  # type: ignore[no-untyped-def]
 
 
 def match_changes(matches: Events, end: pa.Array, weight: npt.NDArray[np.int8], dictionary: EntityDictionary) -> pa.RecordBatch:
-    """Answer rows; one evidence item for each predicate, in their order."""
+    """CHANGES rows; one evidence item for each predicate, in their order."""
     if len(matches.query) == 0:
         return NO_CHANGES
     there = matches.seq >= 0

@@ -1,4 +1,4 @@
-"""Continuous motion patterns: all motion queries of a feed, by planes or by index points."""
+"""Continuous motion patterns: all motion queries of a feed, evaluated by planes or by index points."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from engine.operator import Operator, Output, RegisteredQuery, Stage
 Ints = npt.NDArray[np.int64]
 
 STATE_VERSION = 6
-"""Of what `dump` writes: a state of another version is refused and made again from the log."""
+"""Version of the form that `dump` writes; a state of another version is refused and made again from the log."""
 
 
 @dataclass
 class MotionState:
-    """State of one partition. `points` (null when no query keeps any) and `planes` (one for each group) hold the samples and who matches. `done`:
-    every evaluation time up to it is evaluated (null: none is). `open` are the matches that hold; those of ranked queries the relational stage keeps,
-    and `sent` is what was last sent to it of its candidates here. `rank[e]` orders entities by id."""
+    """State of one partition. `points` (null if no query keeps any) and `planes` (one for each group) hold the samples and the matches. `done`: every
+    evaluation time up to it is evaluated (null: none is). `open` are the matches that hold. Matches of ranked queries are in the relational stage,
+    and `sent` holds this partition's candidates as last sent to it. `rank[e]` orders entities by id."""
 
     points: PointSeries | None
     planes: list[PlaneSweep]
@@ -57,7 +57,7 @@ class MotionState:
 
 
 class MotionStage(Stage[MotionIndex, MotionState]):
-    """The keyed stage: an entity's samples in; its matches, or its scores for the ranking, out."""
+    """The keyed stage: its input is an entity's samples, its output the matches, or the scores for the ranking."""
 
     def initial(self, index: MotionIndex) -> MotionState:
         none = none_of(index.widest)
@@ -170,7 +170,7 @@ def _evaluated(index: MotionIndex, state: MotionState, last: int, dictionary: En
 
 
 def _rank(index: MotionIndex, state: MotionState, dictionary: EntityDictionary) -> Ints:
-    """Order of the entities by id, as far as a query asks for it."""
+    """The order of the entities by id, if a query needs it."""
     entities = len(dictionary)
     if index.names_matter and len(state.rank) < entities:
         order = pc.sort_indices(pa.array(dictionary.names[:entities], pa.string())).to_numpy()
@@ -180,7 +180,7 @@ def _rank(index: MotionIndex, state: MotionState, dictionary: EntityDictionary) 
 
 
 def _pairs(state: MotionState, width: int) -> Events:
-    """The pairs (query, entity) that hold, as events without content."""
+    """The pairs (query, entity) that match, as events without content."""
     query, entity = state.held()
     nothing, no_witness = np.zeros(len(query), np.int64), np.full((len(query), width), -1, np.int64)
     nowhere = no_witness.astype(np.float64)

@@ -1,13 +1,13 @@
-"""The shared index of all motion queries of a feed: what is equal in them is kept and evaluated once.
+"""The shared index of all motion queries of a feed: equal parts are kept and evaluated once.
 
-Every spatial predicate comes down to **index points** ([CMP] 4): the samples that satisfy it, each from the time when it enters the predicate's
+Every spatial predicate is reduced to **index points** ([CMP] 4): the samples that satisfy it, each from the time when it enters the predicate's
 relative window (t + to) until it leaves it (t + from). A **series** holds the index points of all entities for one (conditions, test, window, every):
 
 - *exists*: the series of the samples that satisfy has a point in its window;
 - *forall*: the series of all samples has one, the series of those that do not satisfy has none;
 - a distance: a series of all samples with their distance as value, of which the extremum is kept;
-- predicates in order: a **chain** of series; one index point of each, at increasing times. A *forall* neighbour of a predicate without a window
-  only narrows that predicate's own window: after it means t > T - to, before it t <= T - from (a sample past a window's last lies past the window).
+- predicates in order: a **chain** of series; one index point of each, at increasing times. A *forall* neighbour of a predicate without a window only
+  narrows that predicate's own window: after it means t > T - to, before it t <= T - from (a sample after a window's last one is after the window).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from engine.operator import RegisteredQuery
 
 @dataclass(frozen=True)
 class SampleClass:
-    """Series over the same samples, by what must be known of a sample: nothing (`every_sample`), its distance from a target, or whether region r of
-    `grid` holds it (`tested[r]`: series of those inside, series of those outside)."""
+    """The series with equal conditions, by the test of a sample: none (`every_sample`), its distance from a target, or whether region r of `grid`
+    contains it (`tested[r]`: series of those inside, series of those outside)."""
 
     where: Conditions
     every_sample: tuple[int, ...]
@@ -54,8 +54,8 @@ class SampleClass:
 
 @dataclass(frozen=True)
 class MotionIndex:
-    """Immutable index over `queries`; see the module's text. `groups`: the queries that go by planes; of the others `point_classes` and, by distinct
-    `every` in `clocks`, `clock_queries`, `clock_series` and `clock_totals`. `borders` of polygons whose distance is asked, on a geographic feed."""
+    """Immutable index over `queries`; see the module's text. `groups`: the queries with planes. For the others, `point_classes` and, by distinct
+    `every` in `clocks`, `clock_queries`, `clock_series` and `clock_totals`. `borders`: those of polygons with distances, on a geographic feed."""
 
     queries: tuple[RegisteredQuery, ...]
     feed: Feed
@@ -75,7 +75,7 @@ class MotionIndex:
     borders: Mapping[Region, GeodesicBorder]
 
     def border(self, target: Region | Place) -> GeodesicBorder | None:
-        """The border of a polygon on a geographic feed whose distance is asked."""
+        """The border of a polygon with a distance predicate on a geographic feed."""
         return self.borders.get(target) if isinstance(target, PolygonRegion) else None
 
     @cached_property
@@ -320,7 +320,7 @@ def _plan(
 
 
 def rank_of(specification: MotionSpecification) -> int:
-    """RANK_ of a ranked query's theta; -1 for others."""
+    """The RANK_... constant of a ranked query's theta; -1 for others."""
     theta = specification.theta
     if theta is None or not theta.ranks:
         return -1

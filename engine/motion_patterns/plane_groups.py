@@ -1,9 +1,10 @@
-"""Which queries go by planes, and what they share: a **group** is queries with equal conditions, `every` and bucket width, as many as have no more
-than 64 sequences together, so that a word says which of them a sample hits.
+"""The queries with planes, in groups: a **group** is queries with equal conditions, `every` and bucket width, and at most 64 sequences together, so
+that the bits of one word show which of them a sample hits.
 
-A query goes by planes when its windows are few buckets long; the bucket is the greatest span of which `every` and all the query's windows are whole
-multiples. A predicate without a window has that of the horizon: planes say who satisfies each predicate of an order, `chains` who does in order. All
-other queries (windows of very many buckets) keep index points. The choice depends on the query alone, so it never changes when others come and go.
+A query has planes if its windows are few buckets long; the bucket is the greatest span of which `every` and all the query's windows are whole
+multiples. A predicate without a window has the horizon as its window: planes show which entities satisfy each predicate of an order, `chains` which
+do so in order. All other queries (windows of very many buckets) keep index points. The choice depends on the query alone, so adding or removing
+others never changes it.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 MOST_SEQUENCES = 64
-"""Of a group."""
+"""The greatest number of sequences of a group."""
 _MOST_SLABBED = 16
-"""Groups of boxes with equal conditions that look at each row for themselves; when there are more they share a grid."""
+"""The greatest number of groups of boxes with equal conditions that each test all rows; more of them share a grid."""
 MOST_BUCKETS = 128
-"""Of a window: so many planes are combined at each evaluation, and kept."""
+"""The greatest number of buckets of a window: this many planes are kept, and combined at each evaluation."""
 
 SequenceKey = tuple[str, Region | Place | None]
 GroupKey = tuple[Conditions, int, int]
@@ -42,7 +43,7 @@ GroupKey = tuple[Conditions, int, int]
 
 @dataclass(frozen=True)
 class Bits:
-    """What bits the word of a sample has: `always` those, of a sample in region `regions[i]` of the conditions' grid also `holds[i]`, but not
+    """The bits of a sample's word: `always` those; if the sample is in region `regions[i]` of the conditions' grid, with `holds[i]` and without
     `misses[i]`."""
 
     always: np.uint64
@@ -53,9 +54,9 @@ class Bits:
 
 @dataclass(frozen=True)
 class PlaneGroup:
-    """`queries`: positions in the index. `sequences`: (test, target) of each, the bits of words. `measured`: targets whose distances are
-    kept with the samples, because no kernel measures them. `keeps_all`: every sample is stored, not only those that hit. `slabs`: given
-    when only samples in some of few boxes are, box r for sequence r; else `bits`, and `grid`, which groups of equal conditions share."""
+    """`queries`: positions in the index. `sequences`: (test, target) of each bit of the words. `measured`: targets whose distances are stored with
+    the samples, because no kernel computes them. `keeps_all`: every sample is stored, not only those that hit. `slabs`: if only samples in a few
+    boxes are stored, box r for sequence r; else null, and `bits` and `grid` decide; groups with equal conditions share the grid."""
 
     where: Conditions
     every: int
@@ -76,17 +77,17 @@ class PlaneGroup:
 
     @property
     def slots(self) -> int:
-        """Buckets that some window sees, or has yet to see: one that *forall* neighbours leave nothing of ends before it begins."""
+        """Number of buckets that a present or later window contains. A window that *forall* neighbours make empty ends before it begins."""
         return int(max(self.sweep.start.max(initial=0), self.sweep.end.max(initial=0))) // self.width
 
     @property
     def reach(self) -> int:
-        """How far back a sample matters, in the unit of t."""
+        """How long a sample is needed, in the unit of t."""
         return max(self.slots * self.width, int(self.measures.start.max(initial=0)))
 
     @property
     def linked(self) -> bool:
-        """Whether samples of an entity are looked for over several buckets: exact scores are."""
+        """Whether the samples of an entity are linked over several buckets; exact scores need this."""
         return len(self.measures.start) > 0
 
     @property
@@ -95,7 +96,7 @@ class PlaneGroup:
 
 
 def bucket_width(specification: MotionSpecification) -> int | None:
-    """Width of the query's buckets in the unit of t, or null when it keeps index points.
+    """Width of the query's buckets in the unit of t, or null if it keeps index points.
 
         >>> from engine.motion_patterns.series import Plan, SeriesKey
     from engine.motion_patterns.specification import Predicate
@@ -106,7 +107,7 @@ def bucket_width(specification: MotionSpecification) -> int | None:
     if any(predicate.total is not None for predicate in specification.predicates):
         return None
     windows = [predicate.window or (specification.horizon or 0, 0) for predicate in specification.predicates]
-    # A query of nothing but foralls has a sequence more than predicates.
+    # A query of only foralls has one more sequence than predicates.
     if len(windows) >= MOST_SEQUENCES:
         return None
     spans = [span for window in windows for span in window]
@@ -115,7 +116,7 @@ def bucket_width(specification: MotionSpecification) -> int | None:
 
 
 def plane_groups(queries: Sequence[RegisteredQuery], series: Sequence[SeriesKey], plan: Plan) -> tuple[PlaneGroup, ...]:
-    """The groups of all queries that go by planes. `series`, `plan`: those of all `queries`."""
+    """The groups of all queries with planes. `series`, `plan`: those of all `queries`."""
     members: dict[tuple[GroupKey, bool], list[int]] = {}
     for q, query in enumerate(queries):
         specification: MotionSpecification = query.specification
@@ -133,12 +134,12 @@ def plane_groups(queries: Sequence[RegisteredQuery], series: Sequence[SeriesKey]
 
 
 def _asks_all(specification: MotionSpecification) -> bool:
-    """Whether samples in none of the query's regions matter to it."""
+    """Whether the query needs samples that are in none of its regions."""
     return any(predicate.numerical or predicate.forall or predicate.sense == "outside" for predicate in specification.predicates)
 
 
 def _parts(series: Sequence[SeriesKey], plan: Plan, queries: Sequence[int]) -> list[list[int]]:
-    """The queries in parts of at most MOST_SEQUENCES sequences, those with sequences in common together where that is possible."""
+    """The queries in parts of at most MOST_SEQUENCES sequences; queries with common sequences are in one part if possible."""
     parts: list[list[int]] = []
     sequences: list[set[SequenceKey]] = []
     seen: dict[SequenceKey, int] = {}
@@ -185,7 +186,7 @@ class _Group:
         return self.series.setdefault(p, len(self.series))
 
     def compiled(self, grid: RegionGrid | None) -> PlaneGroup:
-        """The group with the grid of its regions; without one when it looks for its boxes itself."""
+        """The group with the grid of its regions; `grid` is null if the group tests its boxes by slabs."""
         where, every, width = self.key
         return PlaneGroup(
             where=where,
@@ -264,7 +265,7 @@ class _Group:
         )
 
     def _chains(self) -> dict[str, npt.NDArray[Any]]:
-        """What Sweep says of members of chains."""
+        """The fields of Sweep about members of chains."""
         plan, keys = self.plan, self.keys
         members = [range(int(plan.chain_first[q]), int(plan.chain_first[q + 1])) for q in self.queries]
         series = [int(plan.chain[n]) for row in members for n in row]

@@ -1,6 +1,6 @@
-"""The queries of one group by planes: stored samples, planes and columns (see `plane_groups`, `sweep`).
+"""The queries of one group with planes: stored samples, planes and columns (see `plane_groups`, `sweep`).
 
-Only samples, which know what they hit, and who matches are state; planes, columns and cursors follow from them and are made again after a restart.
+Only samples (with the sequences that they hit) and matches are state. Planes, columns and cursors are derived and made again after a restart.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ Words = npt.NDArray[np.uint64]
 
 _WORD = 64
 _FEW = 4096
-"""So many compact ids stay in the caches."""
+"""The arrays of this many compact ids fit into the caches."""
 _REST = 4
-"""Between two looks at the compact ids there come so many times the samples that are kept. To change compact ids takes a seventh of the
-time these take."""
+"""Renumbering is considered again after this many times as many new samples as are stored. Renumbering takes a seventh of the time that these
+take."""
 _VACANT = 4
-"""Times as many compact ids as those with samples take: then there are too many vacant ones."""
+"""Entities are renumbered if there are more than this many times as many compact ids as entities with samples."""
 
 
 class PlaneSweep(Structure):
-    """One group's samples and answers. `holds[q, word]`: who matches, by the group's numbers of its queries.
+    """One group's samples and answers. `holds[q, word]`: a bit for each entity that matches, by the group's numbers of its queries.
 
-    In all of these entities go by their `compact_ids`, outside of them by their numbers; where every sample is kept everyone goes by his
-    number (null). Once sample number `looks_at` has come it is looked whether other compact ids would be better.
+    All these arrays are indexed by `compact_ids`. If every sample is stored, `compact_ids` is null and they are indexed by the entities' numbers.
+    Renumbering is considered when sample number `looks_at` has come.
     """
 
     def __init__(self, index: MotionIndex, group: PlaneGroup) -> None:
@@ -69,7 +69,7 @@ class PlaneSweep(Structure):
             self._consider_renumbering(self.compact_ids)
 
     def _take_boxes(self, slabs: BoxSlabs, cache: BatchCache) -> None:
-        """As `take` where only samples in some of few boxes are kept."""
+        """`take` if only samples in a few boxes are stored."""
         batch = cache.batch
         x, y = cache.places(self.group.where)
         rows = (x, y, batch.t, batch.seq, batch.entity)
@@ -81,7 +81,7 @@ class PlaneSweep(Structure):
             self.work.index_points += hits
 
     def _take_regions(self, cache: BatchCache) -> None:
-        """As `take` by the grid."""
+        """`take` by the grid."""
         group, batch = self.group, cache.batch
         x, y = cache.places(group.where)
         word = np.full(len(x), group.bits.always, np.uint64)
@@ -95,14 +95,14 @@ class PlaneSweep(Structure):
         self.work.index_points += int(_count(word, rows)) + len(rows) * len(group.measures.start)
 
     def _measure(self, numbers: Ints) -> None:
-        """Distances of stored samples from the targets that no kernel measures."""
+        """Writes the distances of stored samples from the targets that no kernel computes."""
         place = numbers & (len(self.store.t) - 1)
         for column, target in enumerate(self.group.measured):
             border = self.index.border(target)
             self.store.measured[column, place] = distances_to(target, self.store.x[place], self.store.y[place], border)
 
     def _make_room(self, entities: int) -> None:
-        """For entities numbered below `entities`."""
+        """Makes room for entities numbered below `entities`."""
         if self.compact_ids is not None:
             self.compact_ids = compact_ids.with_entities(self.compact_ids, entities)
         elif entities > self._room:
@@ -110,11 +110,11 @@ class PlaneSweep(Structure):
 
     @property
     def _room(self) -> int:
-        """Entities that have a bit."""
+        """The number of entities that have room for a bit."""
         return self.holds.shape[1] * _WORD
 
     def _widen(self, entities: int) -> None:
-        """Bits for so many entities at least; twice as many as there were."""
+        """Makes room for the bits of at least `entities` entities; the room grows by doubling."""
         words = max(2 * self.holds.shape[1], -(-entities // _WORD))
         if self.group.linked:
             self.store = sample_store.with_entities(self.store, words * _WORD)
@@ -124,18 +124,18 @@ class PlaneSweep(Structure):
         self.holds = np.hstack([self.holds, np.zeros((len(self.holds), words - self.holds.shape[1]), np.uint64)])
 
     def _number_samples(self, first: int) -> None:
-        """The entities of samples from number `first` on, stored by number, take compact ids."""
+        """Replaces the entity numbers of the stored samples from number `first` on by compact ids."""
         self._assign(self.store.entity, first, int(self.store.bounds[1]), len(self.store.t) - 1)
 
     def _assign(self, entity: npt.NDArray[np.int32], first: int, stop: int, mask: int) -> None:
-        """Entities in the places `number & mask` give way to their compact ids."""
+        """Replaces the entities at the indexes `number & mask` by their compact ids."""
         if self.compact_ids is not None:
             compact_ids.assign(self.compact_ids, entity, first, stop, mask)
             if self.compact_ids.taken[0] > self._room:
                 self._widen(int(self.compact_ids.taken[0]))
 
     def _consider_renumbering(self, now: CompactIds) -> None:
-        """Entities are renumbered if it pays."""
+        """Renumbers entities if too many compact ids have no samples."""
         left, tail = self.store.bounds.tolist()
         self.looks_at = tail + _REST * (tail - left)
         if now.taken[0] < _FEW:
@@ -145,7 +145,7 @@ class PlaneSweep(Structure):
             self._renumber(now, there)
 
     def _renumber(self, now: CompactIds, there: npt.NDArray[np.bool_]) -> None:
-        """Only entities that are `there` get ids; what is indexed by id is made again."""
+        """Gives new ids to the entities marked in `there` only; arrays indexed by id are made again."""
         query, entity = self.held()
         self.compact_ids, moved = compact_ids.renumbered(now, there)
         compact_ids.change(self.store, moved)
@@ -205,17 +205,17 @@ class PlaneSweep(Structure):
 
     @property
     def _numbered(self) -> int:
-        """Entities have numbers below this."""
+        """Upper bound (exclusive) of the entity numbers."""
         return self._room if self.compact_ids is None else len(self.compact_ids.of)
 
     def _samples(self) -> Arrays:
-        """Stored samples, by entity."""
+        """The stored samples, with entity numbers."""
         columns = sample_store.live(self.store)
         return columns | {"entity": self._entities_of(columns["entity"]).astype(np.int32)}
 
     @classmethod
     def load(cls, index: MotionIndex, group: PlaneGroup, arrays: Arrays, done: int | None) -> PlaneSweep:
-        """What was dumped under an equal index when every evaluation time up to `done` was evaluated."""
+        """The inverse of `dump`, for an equal index with every evaluation time up to `done` evaluated."""
         found = cls(index, group)
         found._make_room(int(arrays["entities"][0]))
         found._restore({name: arrays[f"sample_{name}"] for name in sample_store.COLUMNS}, done)
@@ -225,7 +225,7 @@ class PlaneSweep(Structure):
 
     @classmethod
     def merged(cls, index: MotionIndex, group: PlaneGroup, parts: Sequence[PlaneSweep], done: int | None) -> PlaneSweep:
-        """The samples of all `parts`, which are of groups with an equal key, as far as the group needs them; nothing is held."""
+        """The samples of all `parts` that the group needs; `parts` are of groups with an equal key. No query matches yet."""
         found = cls(index, group)
         found._make_room(max((part._numbered for part in parts), default=0))
         lives = [part._samples() for part in parts]
@@ -238,7 +238,7 @@ class PlaneSweep(Structure):
         return found
 
     def _restore(self, columns: Arrays, done: int | None) -> None:
-        """Samples numbered from 0; windows stand where the last evaluation up to `done` left them."""
+        """Restores the samples, numbered from 0, and the windows as of the last evaluation up to `done`."""
         count = len(columns["t"])
         self.store = sample_store.with_room(self.store, count)
         sample_store.append(self.store, np.arange(count, dtype=np.int32), *(columns[name] for name in sample_store.COLUMNS))
@@ -263,12 +263,12 @@ class PlaneSweep(Structure):
             assert (self.compact_ids.of[self.compact_ids.entity[: self.compact_ids.taken[0]]] == np.arange(self.compact_ids.taken[0])).all()
             assert np.count_nonzero(self.compact_ids.of >= 0) == self.compact_ids.taken[0] <= self._room
         if done is not None and self.kept():
-            # Memory is bounded by the longest window: a sample goes at the first evaluation after it left.
+            # Memory is bounded by the longest window: a sample is removed at the first evaluation after it has left.
             assert int(columns["t"][0]) + self.group.reach > done - self.group.every
 
 
 def _translated(word: npt.NDArray[Any], sequences: Sequence[SequenceKey], wanted: Sequence[SequenceKey]) -> Words:
-    """Words by `sequences` as words by the `wanted` sequences."""
+    """Words with the bits of `sequences`, translated to the bits of the `wanted` sequences."""
     place = {key: p for p, key in enumerate(wanted)}
     found = np.zeros(len(word), np.uint64)
     for p, key in enumerate(sequences):
@@ -290,7 +290,7 @@ def _united(lives: Sequence[Arrays], words: Sequence[Words]) -> Arrays:
 
 @njit(cache=True, nogil=True)
 def _mark(word, first, at, rows, regions, holds, misses):  # type: ignore[no-untyped-def]
-    """The words of rows in `regions` (by region as in `Inside`) get the bits `holds` and lose the bits `misses`."""
+    """Sets the bits `holds` and clears the bits `misses` in the words of rows in `regions` (by region as in `Inside`)."""
     for i in range(len(regions)):
         for k in range(first[regions[i]], first[regions[i] + 1]):
             r = rows[at[k]]
@@ -299,7 +299,7 @@ def _mark(word, first, at, rows, regions, holds, misses):  # type: ignore[no-unt
 
 @njit(cache=True, nogil=True)
 def _count(word, rows):  # type: ignore[no-untyped-def]
-    """Bits of the rows' words."""
+    """The number of bits in the rows' words."""
     bits = np.uint64(0)
     for r in rows:
         bits += how_many(word[r])

@@ -1,4 +1,4 @@
-"""The queries that keep index points: rings of points for each series, only what a point touches is evaluated (see `index_points`, `evaluation`)."""
+"""The queries that keep index points: a ring of points for each series; only the pairs that a point affects are evaluated."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Ints = npt.NDArray[np.int64]
 
 
 class PointSeries(Structure):
-    """Series of index points, and what stands of their queries. `forced[c]`: the first evaluation of clock c after that time looks at everything
-    (NEVER: not)."""
+    """Series of index points, and the status of their queries (see `index_points`, `evaluation`). `forced[c]`: the first evaluation of clock c after
+    that time evaluates everything (NEVER: not)."""
 
     def __init__(self, index: MotionIndex) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class PointSeries(Structure):
 
     @classmethod
     def load(cls, index: MotionIndex, arrays: Arrays) -> PointSeries:
-        """What was dumped under an equal index."""
+        """The inverse of `dump`, for an equal index."""
         found, entities = cls(index), int(arrays["entities"][0])
         columns = {name: arrays[f"point_{name}"] for name in COLUMNS}
         found.points = rebuilt(arrays["counts"], arrays["entered"], columns, index.plan.measure, index.plan.sign, entities)
@@ -112,7 +112,7 @@ class PointSeries(Structure):
 
     @classmethod
     def merged(cls, index: MotionIndex, parts: Sequence[PointSeries]) -> PointSeries:
-        """The points of the index's series, each from the first part that keeps it; nothing is held."""
+        """The points of the index's series, each series from the first part that has it. No query matches yet."""
         found, entities = cls(index), max((part.points.head.shape[1] for part in parts), default=0)
         source: dict[SeriesKey, tuple[int, int]] = {}
         lives = [live(part.points) for part in parts]
@@ -150,12 +150,12 @@ class PointSeries(Structure):
         for p, key in enumerate(self.index.series):
             if done is not None and points.left[p] < points.tail[p]:
                 oldest = points.t[points.first[p] + (points.left[p] & points.mask[p])]
-                # Memory is bounded by the longest window: a point goes at the first evaluation after it left.
+                # Memory is bounded by the longest window: a point is removed at the first evaluation after it has left.
                 assert oldest + max(key.start, key.end) > done - key.every
 
 
 def _together(switches: Sequence[Switches]) -> Switches:
-    """All in order of time."""
+    """All switches in order of time."""
     none = np.empty(0, np.int64)
     joined = Switches._make(np.concatenate(columns) for columns in zip(Switches(none, none, none, none.astype(np.bool_)), *switches, strict=True))
     order = np.argsort(joined.k, kind="stable")

@@ -1,9 +1,9 @@
-"""How far each entity is with a motion pattern at one evaluation time: which of its steps hold, with a witness of each.
+"""The progress of each entity with a motion pattern at one evaluation time: which of its steps are done, with a witness of each.
 
-A step is done when it, together with all steps that the order puts before it, is satisfied at T in the windows that the whole pattern gives them. So
-an entity that satisfies every predicate has done every step, and a pattern that is half finished shows which steps are there.
+A step is done if it, together with all steps before it in the order, is satisfied at T within the windows of the whole pattern. So an entity that
+satisfies every predicate has done every step, and an incomplete pattern shows which steps are done.
 
-References: [CMP] 3 and 5.4 (order). Partial satisfaction is ours; the paper knows matches only.
+References: [CMP] 3 and 5.4 (order). Partial satisfaction is ours; the paper has only matches.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Bools = npt.NDArray[np.bool_]
 class Progress:
     """Shapes (entities, predicates) by entity code and predicate, or (entities,).
 
-    `done`: the step holds; `row`: its witness's row in the batch (-1: not done), of several the latest ones in the order of the pattern's own
-    evidence; `distance` of numerical steps (else NaN). `score`: their sum where all steps are done (NaN: none). `matches`: every step is done and
-    Θ takes the entity.
+    `done`: the step holds; `row`: its witness's row in the batch (-1: not done), the latest possible one as in the pattern's evidence; `distance` of
+    numerical steps (else NaN). `score`: the sum of the distances if all steps are done (else NaN). `matches`: every step is done and Θ selects the
+    entity.
     """
 
     done: Bools
@@ -45,9 +45,9 @@ class Progress:
 
 
 def reach(index: MotionIndex, query: int) -> int:
-    """How far back from T the query's windows look, in the unit of t: rows with t <= T - reach cannot matter."""
+    """How far the query's windows extend back from T, in the unit of t: rows with t <= T - reach have no effect."""
     totals = [index.totals[number] for number in _totals(index, query)]
-    # A position that is held for ever may come from any time: one window more is taken for it.
+    # A position that is held without a limit may be of any age; one more window is read for it.
     held = [key.start + (key.start if key.gap == FOR_EVER else key.gap) for key in totals]
     return int(max([*index.plan.start[list(_series(index, query))].tolist(), *held]))
 
@@ -55,7 +55,7 @@ def reach(index: MotionIndex, query: int) -> int:
 def progress(index: MotionIndex, query: int, batch: Batch, at: int) -> Progress:
     """The progress of all entities of `batch` at evaluation time `at`.
 
-    `batch`: the accepted rows with at - reach < t <= at at least, sorted by (t, seq). `query`: position in the index.
+    `batch`: at least the accepted rows with at - reach < t <= at, sorted by (t, seq). `query`: position in the index.
     """
     windows = _windows(index, query, batch, at)
     predicates = _span(index.plan.witness_first, query)
@@ -102,7 +102,7 @@ def _windows(index: MotionIndex, query: int, batch: Batch, at: int) -> Mapping[i
 
 
 def _reached(index: MotionIndex, query: int, batch: Batch, at: int) -> Iterator[Bools]:
-    """Of each total in order, for which entities its bound is as asked."""
+    """For each total in order: the entities for which its bound is reached (`at_most`: not reached), as the query requires."""
     plan, entities = index.plan, len(batch.entities)
     for i in _span(plan.totals_first, query):
         totals = Totals([index.totals[plan.totals[i]]])
@@ -113,7 +113,7 @@ def _reached(index: MotionIndex, query: int, batch: Batch, at: int) -> Iterator[
 
 
 def _single_steps(index: MotionIndex, query: int, batch: Batch, at: int, windows: Mapping[int, _Window], found: Progress) -> None:
-    """The steps that are in no order: an *exists* or *forall* with a window, a distance."""
+    """The steps outside the order: an *exists* or *forall* with a window, a distance."""
     plan, entity = index.plan, batch.entity
     totals = _reached(index, query, batch, at)
     bars = iter([int(plan.bars[i]) for i in _span(plan.bars_first, query)])
@@ -129,7 +129,7 @@ def _single_steps(index: MotionIndex, query: int, batch: Batch, at: int, windows
             extremum = _extrema(entity[window.row], window.value, len(found.done), int(plan.sign[plan.witness[w]]))
             found.distance[:, j] = extremum
             window = _Window(window.row[window.value == extremum[entity[window.row]]], window.value)
-        # Of an entity's rows the last assigned stays: the latest.
+        # The last assignment of an entity's rows wins: the latest.
         found.row[entity[window.row], j] = window.row
         if index.series[plan.witness[w]].test == "any":
             found.row[entity[windows[next(bars)].row], j] = -1
@@ -149,7 +149,7 @@ def _extrema(entity: npt.NDArray[np.int32], value: Floats, entities: int, sign: 
 
 
 def _ordered_steps(index: MotionIndex, query: int, batch: Batch, windows: Mapping[int, _Window], found: Progress) -> None:
-    """The steps in order: forwards at the earliest times to see which can be done, then back at the latest times for their witnesses."""
+    """The steps in order: forwards at the earliest times to find which are done, then backwards at the latest times for their witnesses."""
     plan, entity, t = index.plan, batch.entity, batch.t
     nodes = _span(plan.chain_first, query)
     predicate = {int(plan.witness_node[w]): j for j, w in enumerate(_span(plan.witness_first, query))}
@@ -190,7 +190,7 @@ def _decide(index: MotionIndex, query: int, batch: Batch, found: Progress) -> No
 
 
 def _by_id(names: Sequence[str]) -> Ints:
-    """Place of each entity code in the order of ids."""
+    """The rank of each entity code in the order of ids."""
     rank = np.empty(len(names), np.int64)
     rank[pc.sort_indices(pa.array(names, pa.string())).to_numpy()] = np.arange(len(names))
     return rank

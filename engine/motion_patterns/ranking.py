@@ -1,6 +1,6 @@
 """The relational stage: Θ over the entities of all partitions (min, max, top k).
 
-Each partition sends its own best entities, a superset of what it contributes to the answer; the route is the query.
+Each partition sends its own best entities, a superset of its part of the answer; the route is the query.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass
 class RankingState:
-    """`candidates`: best entities of the partitions now, as last sent, sorted by (query, entity); `open` are the matches among them."""
+    """`candidates`: the present best entities of the partitions, as last sent, sorted by (query, entity); `open`: the matches among them."""
 
     candidates: Events
     open: OpenMatches
@@ -35,7 +35,7 @@ class RankingState:
 
 
 class RankingStage(Stage[MotionIndex, RankingState]):
-    """Candidates in, matches out."""
+    """The relational stage: its input is the partitions' candidates, its output the matches."""
 
     def initial(self, index: MotionIndex) -> RankingState:
         return RankingState(none_of(index.widest), OpenMatches(none_of(index.widest)))
@@ -117,7 +117,7 @@ def emitted_rows(events: Events, routes: Ints, dictionary: EntityDictionary) -> 
 
 
 def unsent(sent: Events, events: Events) -> tuple[Events, Events]:
-    """(what was last sent to the stage of each candidate after `events`, those of `events` with something new).
+    """(the event last sent for each candidate, after `events`; those of `events` that change something).
 
     `events`: CANDIDATE and RETRACTED, those of a pair in order of time. `sent`: CANDIDATE, sorted by (query, entity).
     """
@@ -159,7 +159,7 @@ def _received(batch: Batch, width: int) -> Events:
 
 
 def rank_of_names(dictionary: EntityDictionary, codes: Ints) -> Ints:
-    """For each code its place among the names of all of them (equal codes: equal names)."""
+    """The rank of each code by name among all `codes` (equal codes: equal names)."""
     distinct, inverse = np.unique(codes, return_inverse=True)
     rank = np.empty(len(distinct), np.int64)
     rank[pc.sort_indices(dictionary.decode(distinct)).to_numpy()] = np.arange(len(distinct))
@@ -167,7 +167,7 @@ def rank_of_names(dictionary: EntityDictionary, codes: Ints) -> Ints:
 
 
 def renumbered(parts: list[tuple[MotionIndex, Events]], index: MotionIndex) -> Events:
-    """Events by pair of all parts' queries that live on, sorted by (query, entity); a query's are those of the first part that knows it."""
+    """Events by pair of the parts' queries that are in `index`, sorted by (query, entity); those of a query come from the first part that has it."""
     owner: dict[tuple[str, int], int] = {}
     for number, (old, _) in enumerate(parts):
         for query in old.queries:
@@ -184,10 +184,10 @@ def renumbered(parts: list[tuple[MotionIndex, Events]], index: MotionIndex) -> E
 
 @njit(cache=True, nogil=True)
 def _decide(pair, offset, at, what, score, query, latest, holds, rank, ranks, k):  # type: ignore[no-untyped-def]
-    """Go through the sent rows (from `offset` on, in order of time): gives (row, time, START or END) of every pair that begins or ceases to match;
-    an END names any row of its pair.
+    """Processes the sent rows (from `offset` on, in order of time). Returns (row, time, START or END) of every pair that begins or ceases to match;
+    an END has any row of its pair.
 
-    Pairs are numbered in order of (query, entity), so those of one query lie together; `latest[pair]` is its present row or -1.
+    Pairs are numbered in order of (query, entity), so those of one query are contiguous; `latest[pair]` is its present row or -1.
     """
     n = len(latest)
     refs, times, kinds = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)

@@ -1,6 +1,6 @@
-"""Which regions hold each sample: a uniform grid over all regions ([CMP] 4), cells wholly inside a region decided without looking at its border.
+"""Which regions contain each sample: a uniform grid over all regions ([CMP] 4); in cells wholly inside a region its border is not tested.
 
-Cells that a border passes ("gray" in [CMP] 5.2) are decided exactly: small polygons and circles of the plane in the kernel, all others by
+In cells that a border crosses ("gray" in [CMP] 5.2) the test is exact: small polygons and circles of the plane in the kernel, all others by
 `Region.contains` in bulk.
 """
 
@@ -24,17 +24,17 @@ Floats = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]
 
 _CELLS = 128
-"""Cells of a side; measured at 5 to 500 regions: 64 tests more borders, 256 misses the caches."""
+"""Cells of a side; measured at 5 to 500 regions: with 64 more borders are tested, with 256 the arrays exceed the caches."""
 _SIZES = (_CELLS, 32, 8, 2, 1)
-"""Blocks of so many cells a side are looked at one after the other: only what a border passes is divided further."""
+"""Sides of blocks in cells: a block is divided into the next smaller ones only if a border crosses it."""
 _FEW_EDGES = 64
 _WHOLE, _POLYGON, _CIRCLE, _BULK = range(4)
 _BLOCK = 2048
-"""Samples whose cells are computed together: they stay in the first cache."""
+"""Samples of a block, which fits into the first-level cache."""
 
 
 class Pairs(NamedTuple):
-    """Sample `rows[at[i]]` lies in `region[i]`, `at` ascending; `rows`: samples near some region, ascending."""
+    """Sample `rows[at[i]]` is in `region[i]`, `at` ascending; `rows`: samples near some region, ascending."""
 
     region: Int32s
     at: Int32s
@@ -42,7 +42,7 @@ class Pairs(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """Region r holds the samples `rows[at[first[r]:first[r + 1]]]`, ascending; `rows`: all samples near some region, ascending."""
+    """Region r contains the samples `rows[at[first[r]:first[r + 1]]]`, ascending; `rows`: all samples near some region, ascending."""
 
     first: Ints
     at: Int32s
@@ -62,7 +62,7 @@ class _Grid(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """The samples of a block that are near some region: place i, cell `cells[i]`, for i in `near[:hit]`; `kept` are before them in all."""
+    """The samples of a block that are near some region: index i, cell `cells[i]`, for i in `near[:hit]`; `kept`: their number in earlier blocks."""
 
     x: Floats
     y: Floats
@@ -74,10 +74,10 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class RegionGrid:
-    """Cell c lists the regions `region[first[c]]` to `region[first[c + 1]]` that meet it and how each is decided there (`way`).
+    """Cell c lists the regions `region[first[c]]` to `region[first[c + 1]]` that intersect it, and the test of each (`way`).
 
     `edges[edge_first[r]:edge_first[r + 1]]` are rows ax, ay, bx, by of small polygons, `circles` rows x, y, radius, `boxes` rows west, south, east,
-    north. The cell past the last lists nothing: it stands for all places outside the grid.
+    north. The cell after the last has no regions and stands for all points outside the grid.
     """
 
     regions: tuple[Region, ...]
@@ -122,7 +122,7 @@ class RegionGrid:
         )
 
     def pairs(self, x: Floats, y: Floats) -> Pairs:
-        """Which regions hold each sample; NaN lies nowhere."""
+        """The regions that contain each sample; NaN is in none."""
         grid = _Grid(self.first, self.region, self.way, self.edge_first, self.edges, self.circles, self.boxes)
         region, at, undecided, rows = _pairs(x, y, (*self.corner, *self.scale), grid, self.boxes_only)
         if len(undecided):
@@ -135,14 +135,15 @@ class RegionGrid:
         return Pairs(region, at, rows)
 
     def inside(self, x: Floats, y: Floats) -> Inside:
-        """Which samples each region holds; NaN lies nowhere."""
+        """The samples in each region; NaN is in none."""
         region, at, rows = self.pairs(x, y)
         first, ordered = _by_region(region, at, len(self.regions))
         return Inside(first, ordered, rows)
 
 
 def _cells_of(region: Region, box: Floats, corner: tuple[float, float], side: Floats) -> tuple[Ints, npt.NDArray[np.int8]]:
-    """Cells that meet the region, and the way to decide there. Cells count as a little larger: a sample on their edge may be rounded into either."""
+    """The cells that intersect the region, and the test in each. Cells are taken slightly larger, as a sample on an edge may be rounded into
+    either."""
     low = np.clip(np.floor((box[:2] - corner) / side - 1e-6), 0, _CELLS - 1).astype(np.int64)
     high = np.clip(np.floor((box[2:] - corner) / side + 1e-6), 0, _CELLS - 1).astype(np.int64)
     columns = rows = np.zeros(1, np.int64)
@@ -169,7 +170,7 @@ def _cells_of(region: Region, box: Floats, corner: tuple[float, float], side: Fl
 
 
 def _split(columns: Ints, rows: Ints, larger: int, size: int, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """Blocks of `larger` cells a side cut into blocks of `size`, those that hold a cell from `low` to `high`; a block is named by its first cell."""
+    """Divides blocks of `larger` cells a side into blocks of `size`: those with a cell from `low` to `high`; a block is named by its first cell."""
     parts = np.arange(0, larger, size)
     split_columns = np.broadcast_to(columns[:, None, None] + parts, (len(columns), len(parts), len(parts))).reshape(-1)
     split_rows = np.broadcast_to(rows[:, None, None] + parts[:, None], (len(rows), len(parts), len(parts))).reshape(-1)
@@ -178,7 +179,7 @@ def _split(columns: Ints, rows: Ints, larger: int, size: int, low: Ints, high: I
 
 
 def _edges_of(region: Region) -> Floats:
-    """Edges of a small polygon; none of others."""
+    """The edges of a small polygon; empty for other regions."""
     if not isinstance(region, PolygonRegion) or shapely.get_num_coordinates(region.geometry) > _FEW_EDGES:
         return np.empty((0, 4))
     rings = [shapely.get_coordinates(ring) for ring in shapely.get_rings(shapely.get_parts(region.geometry))]
@@ -186,12 +187,12 @@ def _edges_of(region: Region) -> Floats:
 
 
 def all_boxes(regions: Sequence[Region]) -> bool:
-    """Whether all are rectangles along the axes."""
+    """Whether all regions are axis-parallel rectangles."""
     return all(isinstance(region, PolygonRegion) and _is_box(region) for region in regions)
 
 
 def _is_box(region: PolygonRegion) -> bool:
-    """Whether it is a rectangle along the axes: its bounds decide it."""
+    """Whether the polygon is an axis-parallel rectangle, equal to its bounds."""
     ring = shapely.get_coordinates(region.geometry)
     west, south, east, north = region.bounds
     corners = {(west, south), (east, south), (east, north), (west, north)}
@@ -205,7 +206,7 @@ def _circle_of(region: Region) -> tuple[float, float, float]:
 
 @njit(cache=True, nogil=True)
 def _cells(x, y, west, south, across, up, cells):  # type: ignore[no-untyped-def]
-    """The cell of each sample; without branches, so that several samples are done at a time."""
+    """Writes the cell of each sample; without branches, so that the loop is vectorized."""
     outside = np.int32(_CELLS * _CELLS)
     most = np.float64(_CELLS - 1)
     for i in range(len(x)):
@@ -219,7 +220,7 @@ def _cells(x, y, west, south, across, up, cells):  # type: ignore[no-untyped-def
 
 @njit(cache=True, nogil=True)
 def _near(cells, size, first, near):  # type: ignore[no-untyped-def]
-    """Which of the `size` cells list a region, into `near`: (how many, how many pairs they list)."""
+    """Writes the indexes of those of the `size` cells that list a region to `near`. Returns (their number, number of pairs they list)."""
     hit, pairs = 0, 0
     for i in range(size):
         listed = first[np.uint32(cells[i]) + 1] - first[np.uint32(cells[i])]
@@ -231,10 +232,10 @@ def _near(cells, size, first, near):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _pairs(x, y, frame, grid, boxes_only):  # type: ignore[no-untyped-def]
-    """(regions, `at`, numbers of pairs to ask `contains` about, `rows`): sample `rows[at[i]]` lies in `region[i]`.
+    """(regions, `at`, numbers of pairs that `contains` must decide, `rows`): sample `rows[at[i]]` is in `region[i]`.
 
-    Arrays grow as needed, for fresh memory costs more than moving what is in it, and only between two blocks: a loop in which arrays are replaced
-    counts their references at every turn.
+    Arrays grow as needed, because fresh memory costs more than copying. They grow only between two blocks, because a loop in which arrays are
+    replaced counts their references in each iteration.
     """
     west, south, across, up = frame
     found, at = np.empty(2 * _BLOCK, np.int32), np.empty(2 * _BLOCK, np.int32)
@@ -266,7 +267,7 @@ def _pairs(x, y, frame, grid, boxes_only):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _decide_boxes(block, grid, found, at, n):  # type: ignore[no-untyped-def]
-    """As `_decide` where all regions are boxes: without a branch, for which cells are whole cannot be foretold. Gives how many pairs there are."""
+    """Like `_decide` if all regions are boxes: without a branch, because it would be unpredictable. Returns the number of pairs."""
     x, y, cells, near, hit, kept = block
     first, region, way, _, _, _, boxes = grid
     for k in range(hit):
@@ -283,7 +284,7 @@ def _decide_boxes(block, grid, found, at, n):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _decide(block, grid, found, at, n, undecided, asked):  # type: ignore[no-untyped-def]
-    """Pairs of a block's samples, `at` from `kept` on, appended to what `_pairs` gives: (how many pairs, how many undecided)."""
+    """Appends the pairs of a block's samples to the arrays of `_pairs`, `at` from `kept` on. Returns (number of pairs, number of undecided ones)."""
     x, y, cells, near, hit, kept = block
     first, region, way, edge_first, edges, circles, _ = grid
     for k in range(hit):

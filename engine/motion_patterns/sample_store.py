@@ -1,9 +1,9 @@
-"""Samples of all entities that some predicate still needs, each kept once: a ring in order of (t, arrival), linked by entity.
+"""The samples of all entities that some predicate still needs, each stored once: a ring in order of (t, arrival), linked by entity.
 
-Samples are numbered from 0 for ever; number n lies in ring place `n & (size - 1)`. `head[e]` is the latest sample of entity e, `back` the distance in
-numbers to the entity's sample before (0: none), `word` has a bit for each sequence that the sample **hits**: a sequence is a predicate
-without its window. Numbers below `left` are gone: a link that leads there leads nowhere. A store without heads is not **linked**: its
-`back` is for planes to write, and its entities may be called by their `compact_ids`.
+Samples are numbered from 0, and numbers are never reused; number n is at ring index `n & (size - 1)`. `head[e]` is the latest sample of entity e,
+`back` the distance in numbers to the entity's sample before (0: none). `word` has a bit for each sequence that the sample **hits**: a sequence is a
+predicate without its window. Samples with numbers below `left` are removed, and links to them are void. A store without heads is not **linked**:
+planes write its `back`, and its entities may be compact ids.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
 
 COLUMNS = ("t", "seq", "x", "y", "entity", "word")
-"""What a sample is; links, and `measured`, follow from it."""
+"""The contents of a sample; links and `measured` are derived."""
 _LEAST_RING = 1024
 IN_A_LINE = 8
-"""So many samples have their times, numbers, coordinates or words in one cache line."""
+"""The number of samples whose times (or other columns of 8 bytes) are in one cache line."""
 
 
 class Store(NamedTuple):
-    """`bounds`: [left, tail]. `measured[c, place]`: distance of the sample from target c of those that no kernel can measure."""
+    """`bounds`: [left, tail]. `measured[c, index]`: distance of the sample from target c, for targets whose distances no kernel computes."""
 
     bounds: Ints
     t: Ints
@@ -47,7 +47,7 @@ class Store(NamedTuple):
 def no_samples(measured: int, entities: int, size: int = 0) -> Store:
     """An empty store with room for `size` samples and `measured` distances each.
 
-    Memory is filled so that it is there: taken page by page when samples come, it doubles the time of `append`.
+    The arrays are filled so that their memory is allocated at once: allocated page by page when samples come, it doubles the time of `append`.
     """
     room = _LEAST_RING
     while room < size:
@@ -81,9 +81,9 @@ def with_entities(store: Store, entities: int) -> Store:
 
 @njit(cache=True, nogil=True)
 def append(store, rows, t, seq, x, y, entity, word):  # type: ignore[no-untyped-def]
-    """Keep the batch's `rows`, in order, with a `word` for each; there must be room. Their numbers follow each other from the old tail on.
+    """Appends the batch's `rows`, in order, with a `word` for each; there must be room. They get consecutive numbers from the old tail on.
 
-    Rows of the batch are in order of (t, seq): at one time, and with as many numbers as rows, they are numbered without a gap and need not be read.
+    Rows of the batch are in order of (t, seq). If all have one t, and the range of seq equals the number of rows, seq has no gaps and is not read.
     """
     size = len(store.t)
     mask = size - 1
@@ -111,7 +111,7 @@ def append(store, rows, t, seq, x, y, entity, word):  # type: ignore[no-untyped-
 
 @njit(cache=True, nogil=True)
 def _put(column, i, value, linked):  # type: ignore[no-untyped-def]
-    """Unless scores are made of it, what is in the column is read for witnesses alone: of few samples, much later."""
+    """Writes past the caches unless the store is linked: without scores the column is read only for witnesses, of few samples and much later."""
     if linked:
         column[i] = value
     else:
@@ -120,7 +120,7 @@ def _put(column, i, value, linked):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def expect(store, ahead):  # type: ignore[no-untyped-def]
-    """The lines are fetched to which the sample `ahead` places after the next one will go; of a store that is not linked."""
+    """Prefetches the cache lines of the sample `ahead` positions after the next one; for a store that is not linked."""
     place = (store.bounds[1] + ahead) & (len(store.t) - 1)
     prefetch_to_write(store.entity, place)
     prefetch_to_write(store.back, place)
@@ -129,7 +129,7 @@ def expect(store, ahead):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def first_after(store, low, high, t):  # type: ignore[no-untyped-def]
-    """The first number in [low, high) whose sample is later than t, or `high`; quick when it is near `low`."""
+    """The first number in [low, high) whose sample is later than t, or `high`; fast if it is near `low`."""
     mask = len(store.t) - 1
     times = store.t
     step = 1
@@ -148,7 +148,8 @@ def first_after(store, low, high, t):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def trail_of(store, e, since, trail):  # type: ignore[no-untyped-def]
-    """Numbers of entity e's samples later than `since`, the latest first, into `trail`, which may be replaced by a longer one: (trail, how many)."""
+    """Writes the numbers of entity e's samples later than `since`, latest first, to `trail`. Returns (trail, their number); trail may be a longer
+    array."""
     mask = len(store.t) - 1
     left = store.bounds[0]
     n = 0
@@ -166,6 +167,6 @@ def trail_of(store, e, since, trail):  # type: ignore[no-untyped-def]
 
 
 def live(store: Store) -> dict[str, npt.NDArray[np.generic]]:
-    """The kept samples' COLUMNS, in order."""
+    """The stored samples' COLUMNS, in order."""
     place = np.arange(*store.bounds) & (len(store.t) - 1)
     return {name: getattr(store, name)[place] for name in COLUMNS}

@@ -26,7 +26,7 @@ class Hits:
 
 
 def hits(index: MotionIndex, classes: Sequence[SampleClass], batch: Batch) -> Hits:
-    """The index points that the rows of `batch` make in the series of `classes`. A row without a position makes none."""
+    """The index points of the rows of `batch` in the series of `classes`. A row without a position has none."""
     located = ~(np.isnan(batch.x) | np.isnan(batch.y))
     rows: list[Ints] = [np.empty(0, np.int64)] * len(index.series)
     values: dict[int, Floats] = {}
@@ -49,7 +49,7 @@ def hits(index: MotionIndex, classes: Sequence[SampleClass], batch: Batch) -> Hi
 
 
 def _tested(one: SampleClass, own: Ints, x: Floats, y: Floats, rows: list[Ints]) -> None:
-    """Rows of the series that test regions; `own` are the class's samples."""
+    """Sets the `rows` of the series that test regions; `own` are the class's samples."""
     if one.grid is None:
         return
     first, at, near = one.grid.inside(x, y)

@@ -1,5 +1,5 @@
-"""Scores of a group's numerical queries: bounds of all entities from the columns first, exact scores from stored samples of those alone whose bounds
-leave a doubt ([CMP] 5.3: LBT and AST)."""
+"""Scores of a group's numerical queries: first bounds for all entities from the columns, then exact scores from stored samples for those entities
+that the bounds do not decide ([CMP] 5.3: LBT and AST)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def _distance(store, measures, m, number):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def exact_score(sweep, measures, store, q, e, at, trail, pick):  # type: ignore[no-untyped-def]
-    """The exact score of e (NaN: q has none), the latest samples at the extrema into `pick`: (score, trail, samples read)."""
+    """Computes the exact score of e, and writes the latest samples at the extrema to `pick`. Returns (score (NaN: q has none), trail, samples
+    read)."""
     if sweep.sums_first[q] == sweep.sums_first[q + 1]:
         return np.nan, trail, 0
     mask = len(store.t) - 1
@@ -54,19 +55,20 @@ def exact_score(sweep, measures, store, q, e, at, trail, pick):  # type: ignore[
 
 @njit(cache=True, nogil=True)
 def _low(approximate, radii):  # type: ignore[no-untyped-def]
-    """A score is not less than this."""
+    """Lower bound of a score."""
     return min(approximate, FAR) - RELATIVE_SLACK * (min(approximate, FAR) + radii) - ABSOLUTE_SLACK
 
 
 @njit(cache=True, nogil=True)
 def _high(approximate, radii):  # type: ignore[no-untyped-def]
-    """A score is not more than this."""
+    """Upper bound of a score."""
     return np.inf if approximate >= FAR else approximate + RELATIVE_SLACK * (approximate + radii) + ABSOLUTE_SLACK
 
 
 @njit(cache=True, nogil=True)
 def approximate(sweep, measures, columns, q, binary, entities, total):  # type: ignore[no-untyped-def]
-    """What the columns say of q's scores, into `total`; infinite for those that do not satisfy its binary predicates or have no score."""
+    """Writes the approximate scores for q from the columns to `total`; infinite for entities that do not satisfy its binary predicates or have
+    none."""
     total[:entities] = 0.0
     for i in range(sweep.sums_first[q], sweep.sums_first[q + 1]):
         add_distances(measures, columns, sweep.sums[i], entities, total)
@@ -78,7 +80,8 @@ def approximate(sweep, measures, columns, q, binary, entities, total):  # type: 
 
 @njit(cache=True, nogil=True)
 def within(sweep, measures, store, q, entities, at, total, found, trail, pick):  # type: ignore[no-untyped-def]
-    """Bits of the entities whose score satisfies the comparison, into `found`: (trail, samples read). Only doubtful scores are computed."""
+    """Writes the bits of the entities whose score satisfies the comparison to `found`. Returns (trail, samples read). Only scores that the bounds do
+    not decide are computed."""
     at_most, bound, radii = sweep.decides[q] == LOCAL_AT_MOST, sweep.bound[q], sweep.radii[q]
     found[:] = 0
     reads = 0
@@ -99,9 +102,9 @@ def within(sweep, measures, store, q, entities, at, total, found, trail, pick): 
 
 @njit(cache=True, nogil=True)
 def contenders(sweep, measures, store, q, entities, at, total, trail, pick):  # type: ignore[no-untyped-def]
-    """The entities that may be among those Θ takes, with their exact scores: (entities, scores, trail, samples read).
+    """The entities that Θ may select, with their exact scores: (entities, scores, trail, samples read).
 
-    Those with the best k bounds are computed first; only who may be as good as the worst of them can be taken.
+    Scores of the entities with the best k bounds are computed first. Only entities that may be as good as the worst of these can be selected.
     """
     descending = sweep.ranks[q] == RANK_GREATEST or sweep.ranks[q] == RANK_LAST_K
     sign = -1.0 if descending else 1.0
@@ -139,7 +142,7 @@ def contenders(sweep, measures, store, q, entities, at, total, trail, pick):  # 
 
 @njit(cache=True, nogil=True)
 def choose(sweep, q, who, scores, rank, found):  # type: ignore[no-untyped-def]
-    """Bits of those of the contenders that Θ takes, into `found`."""
+    """Writes the bits of the contenders that Θ selects to `found`."""
     chosen = np.zeros(len(who), np.bool_)
     best(scores, sweep.ranks[q], sweep.k[q], rank[who] if sweep.k[q] > 0 else who, chosen)
     found[:] = 0
@@ -150,7 +153,7 @@ def choose(sweep, q, who, scores, rank, found):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _worst_of_best(total, entities, wanted, sign):  # type: ignore[no-untyped-def]
-    """The `wanted`-th least of `sign * total` (infinite ones do not count); infinite when there are no more than that."""
+    """The `wanted`-th least of `sign * total` (infinite values do not count); infinite if there are no more than that."""
     heap = np.empty(min(wanted, entities))
     n = 0
     more = False

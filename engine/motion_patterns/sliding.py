@@ -1,6 +1,6 @@
-"""ORs of long windows, kept up from one evaluation to the next: what enters is added, what leaves taken out unless another bucket has it too.
+"""ORs of long windows, updated incrementally: bits of entering buckets are set, bits of leaving buckets are cleared unless another bucket has them.
 
-Things move on slowly, so that the bucket after the one that leaves excludes nearly all of its bits; the others are read only where that fails.
+Entities change slowly, so the bucket after the one that leaves has nearly all of its bits; other buckets are read only for the remaining bits.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from engine.motion_patterns.bit_planes import Planes
 
 @njit(cache=True, nogil=True)
 def is_cheaper(planes, s, left):  # type: ignore[no-untyped-def]
-    """Whether taking out the buckets from `left` on that left the window of series s reads less than the OR of all that are in it."""
+    """Whether removing the buckets from `left` on that left the window of series s reads less memory than the OR of all buckets in it."""
     return 3 * (planes.left[s] - left) + 2 < planes.entered[s] - planes.left[s]
 
 
 @njit(cache=True, nogil=True)
 def take_out(planes, s, p, low, words):  # type: ignore[no-untyped-def]
-    """`words[s]` loses what only the buckets from `low` up to the window of series s have of sequence p; what the window has else stays."""
+    """Clears the bits of sequence p in `words[s]` that are in the buckets from `low` up to the window of series s, and in no bucket of the window."""
     slots, bits, found = len(planes.bucket), planes.bits[p], planes.words[s]
     high, made = planes.left[s], planes.entered[s]
     kept = np.empty(made - high, np.int64)
@@ -56,7 +56,7 @@ def _take_out_plane(bits, slot, kept, found, words):  # type: ignore[no-untyped-
 
 @njit(cache=True, nogil=True)
 def _take_out_word(bits, kept, found, w, gone):  # type: ignore[no-untyped-def]
-    """`found[w]` loses the bits `gone` that none of the planes `kept` has."""
+    """Clears the bits `gone` in `found[w]` that none of the planes `kept` has."""
     for slot in kept:
         gone &= ~bits[slot, w]
         if gone == 0:
@@ -73,7 +73,7 @@ def _put_in_list(planes, p, slot, found):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def put_in(planes, s, p, low, words):  # type: ignore[no-untyped-def]
-    """`words[s]` gets what the buckets of the window of series s from `low` on have of sequence p."""
+    """Sets the bits of sequence p in `words[s]` that are in the buckets of the window of series s from `low` on."""
     slots, bits, found = len(planes.bucket), planes.bits[p], planes.words[s]
     for j in range(max(low, planes.left[s]), planes.entered[s]):
         slot = j % slots

@@ -32,7 +32,7 @@ class Place:
 @dataclass(frozen=True)
 class Total:
     """The quantifier `total`: the time is at least `span` (`at_most`: at most); a position is held until the next sample, at most for `gap` (null:
-    for ever)."""
+    without limit)."""
 
     span: int
     at_most: bool
@@ -59,7 +59,7 @@ class Predicate:
 
     @property
     def in_order(self) -> bool:
-        """Whether it takes part in the order, or would without a window."""
+        """Whether the predicate is in the order, or would be without a window."""
         return not self.numerical and self.total is None
 
 
@@ -91,7 +91,7 @@ class MotionSpecification:
 
 
 def check(document: Mapping[str, Any], context: Context) -> MotionSpecification:
-    """The specification of a document. What is wrong is noted in `context`; the result is then of no use."""
+    """The specification of a document. Faults are noted in `context`; the result is then invalid."""
     context.object(document, required=("family", "predicates", "every"), optional=(*COMMON_KEYS, "theta", "horizon"))
     where = context.at("where").where(document.get("where", []))
     here = context.at("predicates")
@@ -194,7 +194,7 @@ def _place(value: Any, context: Context) -> Place | None:
         context.fault(Message("must be a point [x, y] of two numbers"))
         return None
     try:
-        # A circle's centre obeys the same rules: finite, on the globe, its longitude brought into [-180, 180].
+        # A point obeys the same rules as a circle's centre: finite, on the globe, longitude normalized to [-180, 180].
         circle = read_region({"center": list(value), "radius": 1.0}, context.feed.crs)
     except Refused as refused:
         for fault in refused.faults:

@@ -40,26 +40,26 @@ class Structure(ABC):
 
     @abstractmethod
     def take(self, cache: BatchCache) -> None:
-        """Keep what the queries need of the batch's rows, which are sorted by (t, seq) and later than those before."""
+        """Stores the batch's rows that the queries need. Rows are sorted by (t, seq) and come after those of earlier batches."""
 
     @abstractmethod
     def advance(self, last: int, entities: int, rank: Ints) -> Events:
         """Evaluate all times up to `last`; events of each (query, entity) in order of time.
 
-        `entities`: codes in use; `rank` orders them by id (asked by top k only).
+        `entities`: codes in use; `rank` orders them by id (used by top k only).
         """
 
     @abstractmethod
     def force(self, after: int) -> None:
-        """Queries were added: the first evaluation after that time evaluates everything."""
+        """Makes the first evaluation after that time evaluate everything, because queries were added."""
 
     @abstractmethod
     def held(self) -> tuple[Ints, Ints]:
-        """(query, entity) of the pairs that match now (ranked: are candidates); queries by their position in the index."""
+        """(query, entity) of the pairs that match now (ranked: are candidates); queries by position in the index."""
 
     @abstractmethod
     def hold(self, query: Ints, entity: Ints) -> None:
-        """Those of the pairs whose queries are its own match now (ranked: are candidates)."""
+        """Sets the pairs that match now (ranked: are candidates); pairs of other structures' queries are ignored."""
 
     @abstractmethod
     def dump(self) -> Arrays:
@@ -67,8 +67,8 @@ class Structure(ABC):
 
     @abstractmethod
     def kept(self) -> int:
-        """Samples or index points in memory."""
+        """The number of samples or index points in memory."""
 
     @abstractmethod
     def check(self, done: int | None) -> None:
-        """Assert the invariants when every evaluation time up to `done` is evaluated; used by tests."""
+        """Asserts the invariants, with every evaluation time up to `done` evaluated; used by tests."""

@@ -1,5 +1,5 @@
-"""Evaluation by planes and columns: at each multiple of `every` at which some window changed, whole planes are combined, and only entities whose
-answer changed, or whose score may be among the best, are looked at one by one.
+"""Evaluation by planes and columns: at each multiple of `every` at which some window changed, whole planes are combined. Only entities whose answer
+changed, or whose score may be among the best, are evaluated one by one.
 
 References: [CMP] 5.2 (candidates, positive and negative updates), 5.3 (lower bounds first, actual scores of the best from raw trajectories).
 """
@@ -22,7 +22,7 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @njit(cache=True, nogil=True)
 def _prove(t, seq, x, y, store, samples, reads):  # type: ignore[no-untyped-def]
-    """One predicate's witnesses into columns of events: the stored `samples` (negative: leave as it is); counts `reads` on."""
+    """Writes one predicate's witnesses, the stored `samples` (negative: unchanged), to columns of events. Returns `reads`, increased."""
     mask, from_t, from_seq, from_x, from_y = len(store.t) - 1, store.t, store.seq, store.x, store.y
     for i in range(len(samples)):
         if samples[i] < 0:
@@ -38,7 +38,7 @@ def _prove(t, seq, x, y, store, samples, reads):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _prove_one(events, k, j, store, number):  # type: ignore[no-untyped-def]
-    """Sample `number` is the witness of predicate j in event k; leaves it as it is if negative."""
+    """Writes sample `number` as the witness of predicate j to event k; unchanged if negative."""
     if number < 0:
         return
     place = number & (len(store.t) - 1)
@@ -50,7 +50,8 @@ def _prove_one(events, k, j, store, number):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _witnesses(sweep, measures, store, planes, q, at, events, low, high, trail, pick):  # type: ignore[no-untyped-def]
-    """Scores and the latest witness of each predicate of q into those of the events `low` to `high` that begin something: (trail, samples read)."""
+    """Writes scores and the latest witness of each predicate of q to the START and CANDIDATE events from `low` to `high`. Returns (trail, samples
+    read)."""
     first, reads = sweep.witness_first[q], 0
     who = np.where(events.what[low:high] > 0, events.entity[low:high], -1)
     events.score[low:high] = np.nan
@@ -69,7 +70,7 @@ def _witnesses(sweep, measures, store, planes, q, at, events, low, high, trail, 
         for i in range(len(who)):
             if who[i] < 0:
                 continue
-            # Afresh: the chain that holds may be an older one, and the witness must not depend on when it was found.
+            # Solved again: the cached chain may be an older one, and the witness must not depend on when it was found.
             _, n = solve(sweep, store, planes, q, who[i], pick, np.empty_like(pick))
             reads += n
             for j in range(sweep.witness_first[q + 1] - first):
@@ -91,7 +92,7 @@ def _witnesses(sweep, measures, store, planes, q, at, events, low, high, trail, 
 
 @njit(cache=True, nogil=True)
 def _binary(sweep, words, q, count, found):  # type: ignore[no-untyped-def]
-    """All words of the entities that satisfy q's binary predicates, into `found`."""
+    """Writes the bits of the entities that satisfy q's binary predicates to `found`."""
     found[:count] = _ALL
     for i in range(sweep.needs_first[q], sweep.needs_first[q + 1]):
         need = words[sweep.needs[i]]
@@ -105,7 +106,7 @@ def _binary(sweep, words, q, count, found):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _changed(ranked, words, matching, held):  # type: ignore[no-untyped-def]
-    """The entities whose bits in `held` and `matching` differ (ranked: are set in either), e when it is in `matching`, else ~e; `held` is brought to
+    """The entities whose bits in `held` and `matching` differ (ranked: are set in either): e if its bit in `matching` is set, else ~e. Sets `held` to
     `matching`."""
     count = np.int64(0)
     for w in range(words):
@@ -127,7 +128,7 @@ def _changed(ranked, words, matching, held):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _append_events(query, begins, ends, at, who, events, n):  # type: ignore[no-untyped-def]
-    """Events from n on for `who`, as `_changed` gives it; there must be room."""
+    """Writes events from n on for `who`, a result of `_changed`; there must be room."""
     for i in range(len(who)):
         there = who[i] >= 0
         events.query[n + i] = query
@@ -149,10 +150,11 @@ def _touched(sweep, q, moved, measure_moved):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def advance(sweep, measures, store, planes, columns, chains, holds, query_of, last, forced, entities, rank, width):  # type: ignore[no-untyped-def]
-    """Evaluate a group at all multiples of `every` up to `last`: (events, [entered, left, evaluations, samples read]).
+    """Evaluates a group at all multiples of `every` up to `last`. Returns (events, [entered, left, evaluations, samples read]).
 
-    `holds[q, word]`: who matches (ranked: is among the best). `query_of[q]`: what a query is called in events. `forced`: a time; at the first
-    multiple after it everything is evaluated (NEVER: not). Ranked queries state all their best at each evaluation. `width`: witnesses of an event.
+    `holds[q, word]`: the entities that match (ranked: are among the best). `query_of[q]`: number of the query in events. `forced`: a time; at the
+    first multiple after it everything is evaluated (NEVER: not). Ranked queries assert all their best at each evaluation. `width`: witnesses of an
+    event.
     """
     every, words = sweep.clock[0], (entities + 63) >> 6
     events, n = no_events(64, width), 0

@@ -1,8 +1,8 @@
-"""Accumulated time: for how long an entity's held position was inside, or outside, of a region within a window that moves on.
+"""Accumulated time: for how long an entity's held position was inside (or outside) a region within a sliding window.
 
-A position is held from a sample until the next one, at most for `gap`. The total at T is a sum of overlaps of the window (T - from, T - to] with the
-stretches of time that count, so it is linear in T between the times at which an end of the window meets an end of a stretch. Whether it reaches a
-bound therefore changes at most once between two such times, and only the *switches* are sent to the evaluation.
+A position is held from a sample until the next one, at most for `gap`. The total at T is the sum of the overlaps of the window (T - from, T - to]
+with the intervals in which the position counts. So it is linear in T between the times at which an end of the window meets an end of an interval.
+Whether it reaches a bound changes at most once between two such times, and only these *switches* are sent to the evaluation.
 
 `at_most` D is "not at least D + 1": times are whole numbers, and so are totals.
 
@@ -31,7 +31,8 @@ _NONE = -(2**62)
 
 @dataclass(frozen=True)
 class TotalKey:
-    """The identity of a total: the time in `target` (`outside`: out of it) within the window reaches `bound`, asked at multiples of `every`."""
+    """The identity of a total: whether the time inside `target` (`outside`: outside it) within the window reaches `bound`, at multiples of
+    `every`."""
 
     where: Conditions
     target: Region
@@ -44,7 +45,7 @@ class TotalKey:
 
 
 class Switches(NamedTuple):
-    """At evaluation number `k` the `total` of `entity` reaches its bound (`on`) or does no longer; by k."""
+    """At evaluation number `k` the `total` of `entity` begins (`on`) or ceases to reach its bound; sorted by k."""
 
     k: Ints
     total: Ints
@@ -53,7 +54,7 @@ class Switches(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """By entity code: the time of its last sample, whether that counts, and since when positions that count have been held without a break."""
+    """By entity code: the time of its last sample, whether that sample counts, and since when counting positions have been held without a break."""
 
     t: Ints
     counts: Bools
@@ -63,7 +64,7 @@ class _Held(NamedTuple):
 
 @dataclass
 class _Stretches:
-    """Stretches [begin, end) of one total that are over, by entity and time, and what is held now.
+    """The ended intervals [begin, end) of one total, by entity and time, and the positions held now.
 
     `on`: the bound is reached at the last evaluation.
     """
@@ -94,7 +95,7 @@ def _nothing_held(room: int) -> _Held:
 
 
 class Totals:
-    """The totals of a partition. `done`: they are sent up to there (None: not at all). Work so far: stretches that `ended`, `switches` sent."""
+    """The totals of a partition. `done`: switches are sent up to this time (None: none). Work so far: `ended` intervals, `switches` sent."""
 
     def __init__(self, keys: Sequence[TotalKey]) -> None:
         self.keys = tuple(keys)
@@ -103,7 +104,7 @@ class Totals:
         self.ended, self.switches = 0, 0
 
     def take(self, batch: Batch, entities: int) -> None:
-        """The batch's samples; room for so many entities."""
+        """Adds the batch's samples, and makes room for `entities`."""
         located = ~(np.isnan(batch.x) | np.isnan(batch.y))
         for key, own in zip(self.keys, self.stretches, strict=True):
             own.reserve(entities)
@@ -132,7 +133,7 @@ class Totals:
         return found
 
     def on(self, entities: int) -> Bools:
-        """Which totals (rows) reach their bounds for which entities."""
+        """Whether each total (row) reaches its bound for each entity (column)."""
         found = np.zeros((len(self.keys), entities), np.bool_)
         for row, own in zip(found, self.stretches, strict=True):
             row[: min(len(own.on), entities)] = own.on[:entities]
@@ -152,7 +153,7 @@ class Totals:
     def load(cls, keys: Sequence[TotalKey], arrays: dict[str, npt.NDArray[Any]]) -> Totals:
         found = cls(keys)
         found.done = int(arrays["totals_done"][0]) if len(arrays["totals_done"]) else None
-        # States that were dumped before the work was counted have none.
+        # States of an older version have no work counters.
         found.ended, found.switches = arrays.get("totals_work", np.zeros(2, np.int64)).tolist()
         for n in range(len(keys)):
             columns = {name: arrays[f"total{n}_{name}"] for name in ("entity", "begin", "end", "on")}
@@ -162,7 +163,7 @@ class Totals:
 
     @classmethod
     def merged(cls, keys: Sequence[TotalKey], parts: Sequence[Totals]) -> Totals:
-        """Each total from the first part that keeps it."""
+        """Each total from the first part that has it."""
         found = cls(keys)
         known = {key: own for part in reversed(parts) for key, own in zip(part.keys, part.stretches, strict=True)}
         found.stretches = [known.get(key) or _Stretches.none() for key in found.keys]
@@ -171,7 +172,7 @@ class Totals:
         return found
 
     def counters(self) -> dict[str, int]:
-        """Empty where no query adds up time."""
+        """The work counters; empty if no query has a total."""
         if not self.keys:
             return {}
         return {"total_stretches": self.ended, "total_stretches_kept": self.kept(), "total_switches": self.switches}
@@ -187,7 +188,7 @@ class Totals:
 
 @njit(cache=True, nogil=True)
 def _ended(entity: Any, t: Ints, counts: Bools, gap: int, held: _Held) -> Any:
-    """Stretches that end by samples in (t, seq): (entity, begin, end)."""
+    """The intervals that end with the samples, which are in (t, seq): (entity, begin, end)."""
     who, begin, end = np.empty(len(t), np.int64), np.empty(len(t), np.int64), np.empty(len(t), np.int64)
     n = 0
     for r in range(len(t)):
@@ -211,7 +212,7 @@ def _overlap(begin: int, end: int, low: int, high: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _edge(begin: Ints, end: Ints, i: int, n: int, at: int) -> Any:
-    """From the i-th of n stretches on: (the first that ends after `at`, 1 if `at` lies in it, the next time at which that changes)."""
+    """From the i-th of n intervals on: (the first that ends after `at`, 1 if it contains `at`, the next time at which that changes)."""
     while i < n and end[i] <= at:
         i += 1
     if i == n:
@@ -223,7 +224,7 @@ def _edge(begin: Ints, end: Ints, i: int, n: int, at: int) -> Any:
 def _switched(
     first: Ints, begins: Ints, ends: Ints, held: _Held, on: Bools, gap: int, start: int, stop: int, bound: int, every: int, done: int, last: int
 ) -> Any:
-    """(k, entity, on) of what changes at the multiples of `every` in (done, last]; `on` is brought there."""
+    """(k, entity, on) of the switches at the multiples of `every` in (done, last]. Updates `on`."""
     room, found = 64, 0
     ks, who, what = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.bool_)
     for e in range(len(on)):
@@ -258,7 +259,7 @@ def _switched(
                         ks, who, what = np.append(ks, ks), np.append(who, who), np.append(what, what)
                     ks[found - 1], who[found - 1], what[found - 1] = low, e, now
                 if (total + slope * (high * every - at) >= bound) != now:
-                    # It switches once on the way: the first T at which a rising total reaches the bound, or a falling one is below it.
+                    # It switches once in between: at the first T at which a rising total reaches the bound, or a falling one is below it.
                     when = at + bound - total if slope > 0 else at + total - bound + 1
                     found += 1
                     on[e] = not now

@@ -1,4 +1,4 @@
-"""The windows of a group's queries over its planes and columns, and how they move from one evaluation to the next ([CMP] 4, figure 3)."""
+"""The windows of a group's queries over its planes and columns, and their moves from one evaluation to the next ([CMP] 4, figure 3)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Floats = npt.NDArray[np.float64]
 class Sweep(NamedTuple):
     """A group's queries as arrays; `x_first[i]` to `x_first[i + 1]` are the entries of i.
 
-    `clock`: [every, bucket width]. Series s is `sequence[s]` seen through the window `start[s]`, `end[s]`.
-    Queries by their number in the group: `needs` and `bars` (series with and without a bit), `sums` (measures), `decides` ... `k` as in Plan, for
-    each predicate the `witness`: a series, or if `witness_measured` a measure, and its member of the chain, `witness_node` (or -1); `since`: its
-    longest start; `radii`: sum of its measures' radii. Member n of a chain is of series `chain[n]`, the members `chain_after[n]` (or -1) follow it,
-    and `chain_opens[n]` says whether its samples may complete a chain (`chains`).
+    `clock`: [every, bucket width]. Series s is `sequence[s]` in the window `start[s]`, `end[s]`. Queries by their number in the group: `needs` and
+    `bars` (series that must, and must not, have a bit), `sums` (measures), `decides` ... `k` as in Plan; for each predicate the `witness`: a series,
+    or if `witness_measured` a measure, and its member of the chain, `witness_node` (or -1); `since`: the query's longest start; `radii`: sum of its
+    measures' radii. Member n of a chain has series `chain[n]` and the followers `chain_after[n]` (or -1); `chain_opens[n]`: whether its samples may
+    complete a chain (`chains`).
     """
 
     clock: Ints
@@ -54,7 +54,7 @@ class Sweep(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def next_evaluation(sweep, measures, store, planes, columns):  # type: ignore[no-untyped-def]
-    """Number of the next evaluation at which a sample enters or leaves a window; maybe an earlier one while samples are in no bucket."""
+    """Number of the next evaluation at which a sample enters or leaves a window; it may be an earlier one while samples are in no bucket."""
     due = NEVER
     every, width, slots, mask = sweep.clock[0], sweep.clock[1], len(planes.bucket), len(store.t) - 1
     waiting = NEVER
@@ -80,11 +80,11 @@ def next_evaluation(sweep, measures, store, planes, columns):  # type: ignore[no
 
 @njit(cache=True, nogil=True)
 def move(sweep, measures, store, planes, columns, at, entities, all_of_them, moved, measure_moved, entered, work):  # type: ignore[no-untyped-def]
-    """All windows move to `at`; `moved[s]`, `measure_moved[m]`: whether what they hold changed, `entered[s]`: the first bucket that came into that of
-    series s. `work` counts what [entered, left]."""
+    """Moves all windows to `at`. Sets `moved[s]` and `measure_moved[m]` (whether a window's contents changed) and `entered[s]` (the first bucket that
+    entered the window of series s). `work` counts [entered, left]."""
     width, words = sweep.clock[1], (entities + 63) >> 6
     if len(sweep.sequence):
-        # Buckets that no window contains any more are reused.
+        # Buckets that no window contains are reused.
         afresh = np.full(len(sweep.sequence), all_of_them)
         for s in range(len(sweep.sequence)):
             left = planes.left[s]

@@ -1,4 +1,4 @@
-"""The events of a variable's domain that are consistent with the new event: by time, by squared chords, by cells, and exactly.
+"""Finds the events of a domain that are consistent with the new event: by time, by squared chord, by cell, and by the exact constraints.
 
 References: [CCQ] 3.3, 4.2.
 """
@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from engine.constraint_queries.compiled import bare, inlined
-from engine.constraint_queries.pairs import Events, Floats, Graphs, Ints, Question, go_together
-from engine.constraint_queries.pool import RING, Newcomer, Pool
+from engine.constraint_queries.pairs import Events, Floats, Graphs, Ints, PairBounds, is_consistent
+from engine.constraint_queries.pool import RING, NewEvent, Pool
 from engine.constraint_queries.rings import BITS, EVENT, UNTIL, Rings, T, bucket, cell
 
 _STEPS, _STRETCH = 8, 256
 
 
 @inlined
-def passed(ring: Ints, low: int, high: int, time: int) -> Any:
-    """The first place from `low` up to `high` with a time of at least `time`; mostly a few steps away."""
+def first_at_or_after(ring: Ints, low: int, high: int, time: int) -> Any:
+    """The first index from `low` up to `high` with a time of at least `time`; mostly a few steps away."""
     for _ in range(_STEPS):
         if low >= high or ring[T, low] >= time:
             return low
@@ -35,33 +35,33 @@ def passed(ring: Ints, low: int, high: int, time: int) -> Any:
 
 
 @inlined
-def masked(rings: Rings, low: int, high: int, asked: Question, new: Newcomer, mortal: bool) -> Any:
-    """Bit by bit which events of a short stretch are within reach, and which of them numbers alone do not decide."""
+def masked(rings: Rings, low: int, high: int, bounds: PairBounds, new: NewEvent, skip_expired: bool) -> Any:
+    """The events of a short range that are within reach, as bits; and those of them that need the exact constraints."""
     mask, sure = np.int64(0), np.int64(0)
     place, first = rings.place, np.uint64(low)
     for k in range(np.uint64(high - low)):
         across, along, up = place[0, first + k] - new.x, place[1, first + k] - new.y, place[2, first + k] - new.z
         chord = across * across + along * along + up * up
-        mask |= np.int64(chord <= asked.reach) << np.int64(k)
-        sure |= np.int64((chord <= asked.near) & (chord > asked.apart)) << np.int64(k)
-    if mortal:
+        mask |= np.int64(chord <= bounds.reach) << np.int64(k)
+        sure |= np.int64((chord <= bounds.near) & (chord > bounds.apart)) << np.int64(k)
+    if skip_expired:
         for k in range(high - low):
             mask &= ~(np.int64(rings.whole[UNTIL, low + k] < new.t) << k)
     return mask, mask & ~sure
 
 
 @inlined
-def near_any(rings: Rings, low: int, high: int, asked: Question, new: Newcomer, mortal: bool) -> Any:
-    """Whether some event of the stretch is within reach, and whether one surely is a candidate.
+def near_any(rings: Rings, low: int, high: int, bounds: PairBounds, new: NewEvent, skip_expired: bool) -> Any:
+    """Whether some event of the range is within reach, and whether one is certainly a candidate.
 
-    Both are counted over a stretch at a time, newest first, without a branch: that runs on eight numbers at once.
+    Both are counted block by block, newest first, without a branch, so that the loop is vectorized.
     """
-    ring, place, x, y, z, reach, near, apart = rings.whole, rings.place, new.x, new.y, new.z, asked.reach, asked.near, asked.apart
+    ring, place, x, y, z, reach, near, apart = rings.whole, rings.place, new.x, new.y, new.z, bounds.reach, bounds.near, bounds.apart
     some = np.int64(0)
     while high > low:
         begin = max(low, high - _STRETCH)
         sure = np.int64(0)
-        if mortal:
+        if skip_expired:
             for k in range(np.uint64(begin), np.uint64(high)):
                 across, along, up = place[0, k] - x, place[1, k] - y, place[2, k] - z
                 chord = across * across + along * along + up * up
@@ -81,21 +81,21 @@ def near_any(rings: Rings, low: int, high: int, asked: Question, new: Newcomer, 
 
 
 @inlined
-def within(place: Floats, low: int, high: int, asked: Question, new: Newcomer, pooled: Ints, top: int) -> Any:
-    """Places of the events of a stretch that are within reach, put into the pool from `top` on. Gives its new top."""
+def within_reach(place: Floats, low: int, high: int, bounds: PairBounds, new: NewEvent, pooled: Ints, top: int) -> Any:
+    """Writes the ring indexes of the events of a range that are within reach to the pool from `top` on. Returns the new top."""
     for k in range(low, high):
         across, along, up = place[0, k] - new.x, place[1, k] - new.y, place[2, k] - new.z
-        # Written always, counted when it is one: no branch to guess.
+        # Each index is written, and kept only if it is within reach: this needs no branch.
         pooled[RING, top] = k
-        top += 1 if across * across + along * along + up * up <= asked.reach else 0
+        top += 1 if across * across + along * along + up * up <= bounds.reach else 0
     return top
 
 
 @bare
-def from_cells(rings: Rings, v: int, low: int, high: int, side: float, asked: Question, new: Newcomer, pooled: Ints, top: int) -> Any:
-    """The same of variable v in order, looked up in the cells."""
+def from_cells(rings: Rings, v: int, low: int, high: int, side: float, bounds: PairBounds, new: NewEvent, pooled: Ints, top: int) -> Any:
+    """Like `within_reach`, for variable v, by its cells; in order of the ring."""
     place, first, last = rings.place, rings.corners[v], rings.corners[v + 1]
-    x, y, z, reach = new.x, new.y, new.z, asked.reach
+    x, y, z, reach = new.x, new.y, new.z, bounds.reach
     radius = math.sqrt(reach) * (1.0 + 1e-9)
     begin = top
     cx = cell(x - radius, side)
@@ -122,7 +122,7 @@ def from_cells(rings: Rings, v: int, low: int, high: int, side: float, asked: Qu
 
 @bare
 def _sort(pooled: Ints, begin: int, end: int) -> None:
-    """Sorts places in the ring (Shell's way: in place, without recursion)."""
+    """Sorts ring indexes (Shell sort: in place, without recursion)."""
     gap = (end - begin) // 2
     while gap > 0:
         for n in range(begin + gap, end):
@@ -135,19 +135,21 @@ def _sort(pooled: Ints, begin: int, end: int) -> None:
 
 
 @inlined
-def fitting(graphs: Graphs, events: Events, rings: Rings, pool: Pool, asked: Question, new: Newcomer, begin: int, end: int, mortal: bool) -> Any:
-    """Of the events in the pool, places in the rings from `begin` to `end`, only those that go with the new one, with their columns. Gives the new
+def consistent_events(
+    graphs: Graphs, events: Events, rings: Rings, pool: Pool, bounds: PairBounds, new: NewEvent, begin: int, end: int, skip_expired: bool
+) -> Any:
+    """Keeps, of the ring indexes in the pool from `begin` to `end`, the events consistent with the new one; adds their columns. Returns the new
     end."""
     ring, place, pooled = rings.whole, rings.place, pool.whole
     to = begin
     for n in range(begin, end):
         k = pooled[RING, n]
-        if mortal and ring[UNTIL, k] < new.t:
+        if skip_expired and ring[UNTIL, k] < new.t:
             continue
         across, along, up = place[0, k] - new.x, place[1, k] - new.y, place[2, k] - new.z
         chord = across * across + along * along + up * up
-        sure = chord <= asked.near and chord > asked.apart
-        if not sure and not go_together(graphs, events, asked.pair, asked.named_first, new.event, ring[EVENT, k]):
+        sure = chord <= bounds.near and chord > bounds.apart
+        if not sure and not is_consistent(graphs, events, bounds.pair, bounds.named_first, new.event, ring[EVENT, k]):
             continue
         pooled[RING, to], pooled[EVENT, to], pooled[T, to], pooled[BITS, to] = k, ring[EVENT, k], ring[T, k], ring[BITS, k]
         pool.place[0, to], pool.place[1, to], pool.place[2, to] = place[0, k], place[1, k], place[2, k]

@@ -1,4 +1,4 @@
-"""A checked constraint query: filters of each variable, and for every pair of variables at most one `Pair`, whatever form it was written in."""
+"""A checked constraint query: the filters of each variable, and at most one `Pair` for every pair of variables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.model.region import Region
 
 @dataclass(frozen=True, order=True)
 class Comparison:
-    """`left op right`, both columns: of one variable, or of a Pair's first and second variable."""
+    """`left op right`, where both are columns: of one variable, or of a Pair's first and second variable."""
 
     left: str
     op: str
@@ -21,13 +21,13 @@ class Comparison:
 
     @property
     def flipped(self) -> Comparison:
-        """The same, seen from the other side."""
+        """The same comparison with its sides exchanged."""
         return Comparison(self.right, FLIPPED[self.op], self.left)
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable takes events that satisfy `where` and `comparisons` of their own columns, and lie in all `regions`."""
+    """A variable takes events that satisfy `where` and `comparisons` (of the event's own columns) and are in all `regions`."""
 
     name: str
     where: Conditions = field(default_factory=Conditions)
@@ -37,7 +37,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Limit:
-    """A bound on a distance; when `open`, the value itself is excluded."""
+    """A bound on a distance; if `open`, the value itself is excluded."""
 
     value: float
     open: bool = False
@@ -45,7 +45,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Pair:
-    """What the events of two variables, `first` < `second` by position, must satisfy together.
+    """The constraints between two variables, `first` < `second` by position.
 
     `earliest <= second.t - first.t <= latest` (closed; null: unbounded); the distance is within `least` and `greatest`.
     """
@@ -62,7 +62,7 @@ class Pair:
 @dataclass(frozen=True)
 class ConstraintSpecification:
     """A satisfiable constraint query with bounded memory. `pairs` are sorted; `symmetric` are groups of positions of variables, each sorted.
-    `sums` are asked of whole solutions."""
+    `sums` are checked on whole solutions."""
 
     name: str
     where: Conditions
@@ -74,14 +74,14 @@ class ConstraintSpecification:
     sums: tuple[SumComparison, ...] = ()
 
     def latest(self) -> list[list[int | None]]:
-        """The closed graph of times: `latest[i][j]` is the greatest possible V_j.t - V_i.t."""
+        """The closure of the time bounds: `latest[i][j]` is the greatest possible V_j.t - V_i.t."""
         return closed_times(
             len(self.variables), [bound for pair in self.pairs for bound in time_bounds(pair.first, pair.second, pair.earliest, pair.latest, 0)]
         )
 
 
 def interchangeable(specification: ConstraintSpecification) -> bool:
-    """Whether exchanging two variables of one group never changes what the query says."""
+    """Whether exchanging two variables of one group never changes the query's meaning."""
     if specification.sums:
         return False
     latest = specification.latest()

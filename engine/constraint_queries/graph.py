@@ -1,8 +1,8 @@
-"""Constraint graphs: what the given constraints imply for every pair of variables, and the proof when nothing can satisfy them.
+"""Constraint graphs: the closure of the given constraints over all pairs of variables, and the proof if they cannot be satisfied.
 
 Times are a simple temporal network: `V_j.t - V_i.t <= b` is an edge from i to j, shortest paths give all implied bounds and a negative cycle
-proves that no events satisfy them. Greatest distances obey the triangle inequality, so shortest paths give those too; a least distance above one
-proves the same.
+proves that no events satisfy them. Greatest distances obey the triangle inequality, so shortest paths give those too; a least distance above the
+implied greatest one also proves that no events satisfy them.
 
 References: [CCQ] section 2 and 3 (complete constraint graphs; Floyd and Warshall); Dechter, Meiri, Pearl, *Temporal constraint networks*, 1991.
 """
@@ -17,7 +17,7 @@ from functools import reduce
 from engine.model.messages import Message, all_of
 
 LONGEST = 2**62
-"""No two times differ by as much."""
+"""Greater than the difference of any two times."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def time_bounds(start: int, end: int, low: int | None, high: int | None, source:
 
 @dataclass(frozen=True)
 class DistanceBound:
-    """The distance of two variables' events is at most (or at least) `value`; when `open`, not equal to it."""
+    """The distance of two variables' events is at most (or at least) `value`; if `open`, not equal to it."""
 
     first: int
     second: int
@@ -49,7 +49,7 @@ class DistanceBound:
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Why no events can satisfy the constraints numbered `sources`: a cycle of the graph, in words and as its edges, pairs of variables."""
+    """The proof that no events satisfy the constraints numbered `sources`: a cycle of the graph, in words and as its edges (pairs of variables)."""
 
     sources: tuple[int, ...]
     reason: Message
@@ -66,7 +66,7 @@ class ConstraintGraph:
     least: tuple[DistanceBound, ...]
 
     def contradiction(self) -> Contradiction | None:
-        """Why nothing can satisfy it; null when something may."""
+        """The proof that no events can satisfy the graph; null if they may."""
         return contradiction(self.names, self.times, self.greatest, self.least)
 
 
@@ -92,12 +92,12 @@ def closed_times(variables: int, bounds: Iterable[TimeBound]) -> Latest:
                 to, on, known = latest[i][k], latest[k][j], latest[i][j]
                 if to is not None and on is not None and (known is None or to + on < known):
                     latest[i][j] = to + on
-    # Times differ by less than LONGEST, so a bound beyond it says nothing and one below its negative holds for no events.
+    # Times differ by less than LONGEST, so a bound above it excludes nothing, and one below its negative excludes all events.
     return [[None if one is None else max(-LONGEST, min(LONGEST, one)) for one in row] for row in latest]
 
 
 def negative_cycle(variables: int, bounds: Sequence[TimeBound]) -> list[TimeBound] | None:
-    """Bounds that follow each other in a circle and add up to less than 0, in order; null when there are none."""
+    """The bounds of a cycle with a negative sum, in order; null if there is none."""
     least = [0] * variables
     by: list[TimeBound | None] = [None] * variables
     changed = -1
@@ -110,7 +110,7 @@ def negative_cycle(variables: int, bounds: Sequence[TimeBound]) -> list[TimeBoun
                 changed = bound.end
     if changed < 0:
         return None
-    for _ in range(variables):  # Back along the path: after so many steps it stands on the cycle.
+    for _ in range(variables):  # After so many steps back along the path, the node is on the cycle.
         changed = _before(by, changed).start
     cycle = [_before(by, changed)]
     while cycle[-1].start != changed:
@@ -134,7 +134,7 @@ def closed_distances(variables: int, greatest: Iterable[DistanceBound]) -> Reach
 
 
 def _shortest(variables: int, greatest: Iterable[DistanceBound]) -> tuple[Reach, dict[tuple[int, int], tuple[DistanceBound, ...]]]:
-    """The implied greatest distances and the bounds that add up to each."""
+    """The implied greatest distances, and the bounds whose sum each is."""
     reach: Reach = [[None] * variables for _ in range(variables)]
     paths: dict[tuple[int, int], tuple[DistanceBound, ...]] = {}
     for bound in greatest:
@@ -160,7 +160,7 @@ def _tighter(one: tuple[Fraction, bool], other: tuple[Fraction, bool] | None) ->
 def contradiction(
     names: Sequence[str], times: Sequence[TimeBound], greatest: Sequence[DistanceBound], least: Sequence[DistanceBound]
 ) -> Contradiction | None:
-    """The cycle that proves the constraints unsatisfiable; null when times and distances allow solutions."""
+    """The cycle that proves that the constraints cannot be satisfied; null if times and distances allow solutions."""
     cycle = negative_cycle(len(names), times)
     if cycle is not None:
         steps = [

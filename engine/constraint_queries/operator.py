@@ -29,18 +29,18 @@ from engine.model.messages import Message
 from engine.operator import Operator, Output, QueryStopped, RegisteredQuery, Stage
 
 MOST_EVENTS = 1_000_000
-"""Events that one query may keep at a time."""
+"""The greatest number of events that one query may keep at a time."""
 MOST_SOLUTIONS = 100_000
-"""Solutions that one event may complete in one query."""
+"""The greatest number of solutions that one event may complete in one query."""
 MOST_FOUND = 250_000
-"""Solutions of one query among so many rows as a chunk has: each becomes an answer of half a kilobyte, and all of them are in memory at once."""
+"""The greatest number of solutions of one query in one chunk: each becomes an answer of half a kilobyte, and all are in memory at once."""
 MOST_PARTITIONS = 8
-"""So many partitions share the queries: each of them reads all rows, which more of them would do for little searching."""
+"""The greatest number of partitions for the queries. Each partition reads all rows, so with more of them reading would outweigh searching."""
 _CHUNK, _ROOM = 65_536, 100_000
 
 
 class SearchStage(Stage[ConstraintIndex, Store]):
-    """Filters of single variables, then domains, forward checking and expiration of each query."""
+    """The filters of single variables, then domains, forward checking and expiration of each query."""
 
     def initial(self, index: ConstraintIndex) -> Store:
         return Store(index.graphs, index.slots)
@@ -128,9 +128,9 @@ def _taken(index: ConstraintIndex, store: Store, batch: Batch) -> Iterator[pa.Re
 
 
 def searched(index: ConstraintIndex, store: Store, new: Events, row: Ints, queries: npt.NDArray[np.int32], bits: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Takes events that follow those before: number `row[k]` of `new` may be taken by the variables `bits[k]` of query `queries[k]`.
+    """Processes new events, which come after all earlier ones: event `row[k]` of `new` may be taken by the variables `bits[k]` of query `queries[k]`.
 
-    `row` ascends for each query. Gives solutions, query by query, as (query of each, numbers in the store of the events of one behind the other).
+    `row` ascends for each query. Yields the solutions, query by query, as (query of each solution, its events' numbers in the store, concatenated).
     """
     order, starts = grouped(queries, len(index.plans))
     own_bits = bits[order]
@@ -170,7 +170,7 @@ def searched(index: ConstraintIndex, store: Store, new: Events, row: Ints, queri
 
 
 def _events(index: ConstraintIndex, store: Store, batch: Batch, picked: Ints) -> Events:
-    """Some rows as events, their texts as the store's ranks."""
+    """The picked rows as events, with texts as the store's ranks."""
     n, at = len(picked), pa.array(picked)
     x, y = batch.x[picked], batch.y[picked]
     place = np.zeros((3, n))
@@ -178,7 +178,7 @@ def _events(index: ConstraintIndex, store: Store, batch: Batch, picked: Ints) ->
         place[0], place[1], place[2] = earth_centred(x, y)
     else:
         place[0], place[1] = x, y
-    # Events without a place are taken by variables only that ask for none; a number keeps their chords comparable.
+    # Events without a position are taken only by variables without distances; a number keeps their chords comparable.
     place = np.nan_to_num(place, copy=False, nan=0.0)
 
     def compared(name: str) -> pa.Array:
@@ -193,7 +193,7 @@ def _events(index: ConstraintIndex, store: Store, batch: Batch, picked: Ints) ->
 
 
 def _changes(index: ConstraintIndex, store: Store, queries: Ints, members: Ints, dictionary: EntityDictionary) -> pa.RecordBatch:
-    """Solutions as answers: entities and evidence in the order of the variables."""
+    """Solutions as changes: entities and evidence in the order of the variables."""
     first = index.graphs.variables
     sizes = np.diff(first)[queries]
     offsets = np.concatenate([[0], np.cumsum(sizes)])

@@ -1,6 +1,6 @@
 """The constraints on a pair of events, compiled: times, order, distance and comparisons of closed constraint graphs.
 
-`Graphs` holds all queries, `Events` what they may take.
+`Graphs` holds all queries, `Events` the stored events.
 """
 
 from __future__ import annotations
@@ -30,26 +30,25 @@ SPAN, RENEWED, RENEWING, IDLE, KEPT = range(5)
 
 
 class Graphs(NamedTuple):
-    """The closed graphs of all queries, one behind the other. Few wide arrays: each array that a compiled function takes costs time at every call.
+    """The closed graphs of all queries, concatenated. Few wide arrays: each array that a compiled function takes costs time at every call.
 
     Query q has the variables `variables[q]` to `variables[q + 1]` and for m of them m * m pairs from `pairs[q]` on, V_i and V_j at i * m + j.
 
-    By pair. `times[:, LATEST]`: greatest V_j.t - V_i.t. `EARLIEST`: the least. `ORDER`: 1 where V_i's event must come before V_j's (of
-    interchangeable variables only the ordered assignment counts), -1 after, 0 either. `AFTER`: how long after V_i's event V_j's can come at most,
-    below 0 where it must have come before. `limits[:, REACH]`: squared chord (plane: squared distance)
-    beyond which the two are too far apart, by all constraints together; at squared chords of at most `NEAR` and more than `APART` nothing else is
-    to be asked. `exact`: the given limits `GREATEST` and `LEAST` in metres (the plane's unit; infinite and -1 where there is none) with the
-    squared chords that decide them (engine.index.geodesic); `OPEN` and `LEAST_OPEN`: 1 where the limit itself is excluded. Comparisons
-    `compared[pair]` to `compared[pair + 1]` of `comparisons`: `OP`, and `LEFT`, `RIGHT`: a row of `Events.ints` or, below 0, ~row of `floats`.
+    By pair. `times[:, LATEST]`: greatest V_j.t - V_i.t. `EARLIEST`: the least. `ORDER`: 1 if V_i's event must come before V_j's (interchangeable
+    variables have only the ordered assignment), -1 after, 0 either. `AFTER`: how long after V_i's event V_j's can come at most, below 0 if it
+    must have come before. `limits[:, REACH]`: the squared chord (plane: squared distance) beyond which the two are too far apart, by all
+    constraints together. Squared chords of at most `NEAR` and more than `APART` satisfy all other constraints of the pair. `exact`: the query's
+    limits `GREATEST` and `LEAST` in metres (the plane's unit; infinite and -1 if there is none) with the squared chords that decide them
+    (engine.index.geodesic); `OPEN` and `LEAST_OPEN`: 1 if the limit itself is excluded. Comparisons `compared[pair]` to `compared[pair + 1]` of
+    `comparisons`: `OP`, and `LEFT`, `RIGHT`: a row of `Events.ints` or, below 0, ~row of `floats`.
 
-    By variable. `roles[:, SPAN]`: how long after its event another variable's can come at most, NEVER if none can. `RENEWED` and `RENEWING`: 1
-    where its events may be kept for less and renewed, where it may renew others' (expiration.py). `IDLE`: 1 where nothing that is stored matters
-    to its event, which is just stored for the time `KEPT`. `side`: of the cells in which its events are
-    looked up.
+    By variable. `roles[:, SPAN]`: how long after its event another variable's can come at most, NEVER if none can. `RENEWED`: 1 if its events may
+    expire before the span and be renewed; `RENEWING`: 1 if they may renew others (expiration.py). `IDLE`: 1 if its event is just stored, for the
+    time `KEPT`, without a lookup. `side`: the side of the cells in which its events are looked up.
 
-    By query. `form`, `only_first`; `arrangements[arranged[q] : arranged[q + 1]]`, m numbers each: which variable's event each variable takes instead.
-    Comparisons of sums `summed[q]` to `summed[q + 1]`: `sum_ops`, and `factors` (how it is joined, variable or -1, slot) with `constants` from
-    `sides[2 c]` for the left, from `sides[2 c + 1]` for the right side.
+    By query. `form`, `only_first`; `arrangements[arranged[q] : arranged[q + 1]]`, m numbers each: the variable whose event each variable takes
+    instead. Comparisons of sums `summed[q]` to `summed[q + 1]`: `sum_ops`, and `factors` (how it is joined, variable or -1, slot) with `constants`
+    from `sides[2 c]` for the left, from `sides[2 c + 1]` for the right side.
     """
 
     variables: Ints
@@ -74,9 +73,9 @@ class Graphs(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Events in (t, arrival): so their numbers say which comes first. `place` (3, n): earth-centred in metres, or the plane's x, y, 0.
+    """Events in (t, arrival), so the lower number comes first. `place` (3, n): earth-centred in metres, or the plane's x, y, 0.
 
-    `ints` (k, n) and `floats` (l, n) hold the columns that are compared; texts as their ranks among the texts of the store.
+    `ints` (k, n) and `floats` (l, n) hold the compared columns; a text is its rank among the texts of the store.
     """
 
     t: Ints
@@ -89,8 +88,8 @@ class Events(NamedTuple):
     floats: Floats
 
 
-class Question(NamedTuple):
-    """What the `pair` V_i, V_j asks of two events, as numbers: the bounds on V_j.t - V_i.t, which comes first, and squared chords (see Graphs)."""
+class PairBounds(NamedTuple):
+    """The constraints of the `pair` V_i, V_j as numbers: the bounds on V_j.t - V_i.t, the order, and squared chords (see Graphs)."""
 
     pair: int
     named_first: bool
@@ -103,11 +102,11 @@ class Question(NamedTuple):
 
 
 @inlined
-def question(graphs: Graphs, pair: int, named_first: bool) -> Any:
-    """The pair's question; `named_first`: its first variable is named before the second."""
+def pair_bounds(graphs: Graphs, pair: int, named_first: bool) -> Any:
+    """The bounds of a pair; `named_first`: its first variable is named before the second."""
     earliest, latest, order = graphs.times[pair, EARLIEST], graphs.times[pair, LATEST], graphs.times[pair, ORDER]
     reach, near, apart = graphs.limits[pair, REACH], graphs.limits[pair, NEAR], graphs.limits[pair, APART]
-    return Question(pair, named_first, earliest, latest, order, reach, near, apart)
+    return PairBounds(pair, named_first, earliest, latest, order, reach, near, apart)
 
 
 def geodesic_distance(x0: float, y0: float, x1: float, y1: float) -> float:
@@ -126,8 +125,8 @@ def _measured(geodesic: bool, x0: float, y0: float, x1: float, y1: float) -> Any
 
 
 @bare
-def go_together(graphs: Graphs, events: Events, pair: int, named_first: bool, one: int, other: int) -> Any:
-    """Whether the pair's variables may be events `one` and `other` by their distance and comparisons; times and order are not asked.
+def is_consistent(graphs: Graphs, events: Events, pair: int, named_first: bool, one: int, other: int) -> Any:
+    """Whether events `one` and `other` satisfy the pair's distances and comparisons; times and order are not checked.
 
     `named_first`: the pair's first variable is named before the second.
     """
@@ -168,7 +167,7 @@ def _close(graphs: Graphs, events: Events, pair: int, named_first: bool, one: in
         return False
     if not (undecided_most or undecided_least):
         return True
-    # Measured from the variable named first, so that rounding cannot depend on the order of search.
+    # Measured from the variable named first, so that rounding does not depend on the order of search.
     begin, end = (one, other) if named_first else (other, one)
     metres = _measured(graphs.geodesic, events.x[begin], events.y[begin], events.x[end], events.y[end])
     if undecided_most and not (metres < greatest or (metres == greatest and exact[pair, OPEN] == 0.0)):
@@ -184,7 +183,7 @@ def sign_of(left: Any, right: Any) -> Any:
 
 @bare
 def sign_of_mixed(whole: int, number: float) -> Any:
-    """The same for an int64 and a double, by their exact values."""
+    """Like `sign_of`, for an int64 and a double, by their exact values."""
     if number >= 9223372036854775808.0:
         return -1
     if number < -9223372036854775808.0:

@@ -1,4 +1,4 @@
-"""The index over all constraint queries of a feed: filters that are asked for all of them together, and the closed graphs as arrays."""
+"""The index over all constraint queries of a feed: their filters, which are evaluated together, and the closed graphs as arrays."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from engine.model.feed import ColumnType, Crs, Feed
 from engine.model.region import Region
 from engine.operator import RegisteredQuery
 
-# Implied distances are sums of limits; measured ones may break the triangle inequality by their rounding.
+# Implied distances are sums of limits; measured distances may violate the triangle inequality by their rounding.
 _SLACK, _SLACK_METRES = 1e-9, 1e-6
 _JOINS = (FIRST, PLUS, MINUS, TIMES)
 """By the numbers of search.JOIN_."""
@@ -59,8 +59,8 @@ class QueryPlan:
 
 @dataclass(frozen=True)
 class ConstraintIndex:
-    """All queries. `conditions`, `comparisons` and `regions` are different ones; `ranges` asks them; the columns that are
-    compared are in the `slots` of events. `names`: of all variables, in the order of `graphs`."""
+    """All queries. `conditions`, `comparisons` and `regions` hold each distinct one once; `ranges` evaluates them. `slots`: where events hold the
+    compared columns. `names`: of all variables, in the order of `graphs`."""
 
     feed: Feed
     plans: tuple[QueryPlan, ...]
@@ -74,7 +74,7 @@ class ConstraintIndex:
 
 
 class _Distinct(dict[object, int]):
-    """Things and their numbers in order of first appearance."""
+    """Distinct values, numbered in order of first appearance."""
 
     def number(self, thing: object) -> int:
         return self.setdefault(thing, len(self))
@@ -113,7 +113,7 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> ConstraintI
 
 
 def _key(condition: Condition, feed: Feed) -> tuple[Condition, str]:
-    """Constants of different types may be equal in Python (1 and True); the type is part of what tells conditions apart."""
+    """The key of a condition. It contains the constant's type, because constants of different types may be equal in Python (1 and True)."""
     return condition, f"{type(condition.constant).__name__} {feed.types[condition.column]}"
 
 
@@ -124,7 +124,7 @@ def _slots(columns: Sequence[str], feed: Feed) -> Slots:
 
 
 def _graphs(plans: Sequence[QueryPlan], feed: Feed, slots: Slots) -> Graphs:
-    """The graphs of all queries, one behind the other."""
+    """The graphs of all queries, concatenated."""
     numbers, geodesic = slots.numbers, feed.crs is Crs.GEOGRAPHIC
     parts = [_graph(plan.specification, geodesic, numbers) for plan in plans]
     sizes = np.array([len(plan.filters) for plan in plans], np.int64)
@@ -187,7 +187,7 @@ def _graph(specification: ConstraintSpecification, geodesic: bool, slots: dict[s
 
 
 def _sides(reach: Floats) -> Floats:
-    """The side of each variable's cells: the farthest that any other variable looks for its events; -1 where none is limited."""
+    """The side of each variable's cells: the greatest distance at which another variable searches its events; -1 if no distance is limited."""
     between = np.where(np.isfinite(reach) & (reach > 0.0), reach, -1.0)
     np.fill_diagonal(between, -1.0)
     most = between.max(axis=0, initial=-1.0)
@@ -195,17 +195,17 @@ def _sides(reach: Floats) -> Floats:
 
 
 def _chords(limit: float, geodesic: bool) -> tuple[float, float]:
-    """Squared chords at most the first are within `limit`, beyond the second are not."""
+    """Two squared chords: at most the first is certainly within `limit`, above the second certainly not."""
     if geodesic:
         near, far = chord_limits(limit)
         return float(near), float(far)
-    # Squares of numbers far from 1 lose digits or overflow: there hypot decides.
+    # Squares of numbers far from 1 lose digits or overflow; hypot decides these.
     near = (limit * (1.0 - _SLACK)) ** 2 if 1e-100 < limit < 1e150 else -1.0
     return near, (limit * (1.0 + _SLACK)) ** 2 if 1e-100 < limit < 1e150 else np.inf
 
 
 def _reach(specification: ConstraintSpecification, geodesic: bool) -> Floats:
-    """The squared chord beyond which two variables cannot meet, by the shortest path of greatest distances."""
+    """The squared chord beyond which two variables' events are too far apart, by the shortest path of greatest distances."""
     m = len(specification.variables)
     given = [DistanceBound(one.first, one.second, one.greatest.value, one.greatest.open, 0) for one in specification.pairs if one.greatest]
     reach = np.full((m, m), np.inf)
@@ -244,7 +244,7 @@ def _sums(specification: ConstraintSpecification, slots: dict[str, int]) -> dict
 
 
 def _symmetry(specification: ConstraintSpecification) -> tuple[npt.NDArray[np.int8], Ints]:
-    """How each set is one answer: interchangeable variables take their events in order; for others all arrangements are compared."""
+    """How a set of events becomes one answer: interchangeable variables take events in order; for other groups all arrangements are compared."""
     m = len(specification.variables)
     order, arrangements = np.zeros((m, m), np.int8), np.empty((0, m), np.int64)
     if interchangeable(specification):

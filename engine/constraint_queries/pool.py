@@ -1,4 +1,4 @@
-"""Working memory of the search: input rows, candidates and choices under way, solutions found."""
+"""Working memory of the search: input rows, candidates, current choices, and solutions found."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from engine.constraint_queries.rings import BITS, EVENT, T
 
 
 class Taken(NamedTuple):
-    """What the queries' filters let through, query by query in (t, arrival): rows `starts[q]` to `starts[q + 1]` are numbers of events and, bit by
-    bit, the variables of q that may take them."""
+    """The events that pass the queries' filters, query by query in (t, arrival): rows `starts[q]` to `starts[q + 1]` are the numbers of events and,
+    as bits, the variables of q that may take them."""
 
     event: Ints
     bits: Ints
@@ -22,8 +22,8 @@ class Taken(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """Query `number` has m variables from number `first` of all on, and m * m pairs from number `pairs` on. `tight`: of that form; `shared`: its
-    variables share what they keep."""
+    """Query `number`: its m variables begin at number `first` of all variables, its m * m pairs at number `pairs`. `tight`: it has that form;
+    `shared`: an event counts once for all its variables."""
 
     number: int
     first: int
@@ -36,13 +36,13 @@ class Numbers(NamedTuple):
 
 @inlined
 def numbers(graphs: Graphs, q: int) -> Any:
-    """Those of query q, which are asked for all the time."""
+    """The numbers of query q."""
     first, form = graphs.variables[q], graphs.form[q]
     return Numbers(q, first, graphs.variables[q + 1] - first, graphs.pairs[q], form == TIGHT, form != DOMAINS, graphs.only_first[q])
 
 
-class Newcomer(NamedTuple):
-    """One event as numbers: its number, the variables that may take it (bits), its time and place."""
+class NewEvent(NamedTuple):
+    """The event being processed: its number, the variables that may take it (bits), its time and place."""
 
     event: int
     bits: int
@@ -53,24 +53,24 @@ class Newcomer(NamedTuple):
 
 
 @inlined
-def newcomer(columns: Ints, place: Floats, k: int) -> Any:
-    """The event at `k` of `columns`, the pool's or the rings'."""
-    return Newcomer(columns[EVENT, k], columns[BITS, k], columns[T, k], place[0, k], place[1, k], place[2, k])
+def new_event(columns: Ints, place: Floats, k: int) -> Any:
+    """The event at `k` of `columns` (of the pool or the rings)."""
+    return NewEvent(columns[EVENT, k], columns[BITS, k], columns[T, k], place[0, k], place[1, k], place[2, k])
 
 
 RING, MARK = 2, 4
-BEGIN, END, LEFT, CHOSEN, NEXT, CURSOR, LAST, OWN, TAKES, ASKED = range(10)
+BEGIN, END, LEFT, CHOSEN, NEXT, CURSOR, LAST, OWN, TAKES, WINDOW_TIME = range(10)
 
 
 class Pool(NamedTuple):
-    """Where the search writes.
+    """The arrays that the search writes.
 
-    Candidates of the other variables while an event completes a tuple: `whole` (5, n) with EVENT, T and BITS as in the rings, RING, the place
-    there, and MARK, the level at which forward checking ruled it out, 0 while it has not; `place` (3, n). While it searches, `domains` (10, m) hold
-    for each variable BEGIN and END of its candidates, how many are LEFT and which is CHOSEN (-1: none), for each level the variable that is NEXT
-    and its CURSOR, the LAST time at which the new event is useful, and of a solution its OWN events and what TAKES them.
-    `windows` (2, m, m): for V_i and V_j what of V_j's domain V_i's event reaches. Where that is little, candidates are the bits of `masks` (m, m):
-    row l holds what is left of each domain at level l.
+    The candidates of the other variables: `whole` (5, n) with EVENT, T and BITS as in the rings, RING, their index there, and MARK, the level at
+    which forward checking ruled them out (0: it has not); `place` (3, n). `domains` (10, m): for each variable BEGIN and END of its candidates, how
+    many are LEFT and which is CHOSEN (-1: none), for each level the variable that is NEXT and its CURSOR, the LAST time at which the new event is
+    useful, for a solution each variable's OWN event and the variables that may take that (TAKES, bits), and WINDOW_TIME, the time of its windows.
+    `windows` (2, m, m): for V_i and V_j the range of V_j's domain that is consistent with V_i's event by time. If the ranges are short, candidates
+    are the bits of `masks` (m, m): row l holds the remaining candidates of each domain at level l.
     """
 
     whole: Ints

@@ -1,6 +1,6 @@
-"""The query index's hot part: which events the variables of all queries may take, asked a column at a time over blocks of events.
+"""The hot part of the query index: which events the variables of all queries may take, evaluated column by column over blocks of events.
 
-Conditions on columns of numbers are ranges of doubles; everything else (texts, lists, regions, what must be there) comes as ready masks.
+Conditions on numeric columns are ranges of doubles. All others (texts, lists, regions, columns that must have a value) are computed masks.
 
 Reference: [CCQ] 3.3, Query Index.
 """
@@ -23,12 +23,12 @@ from engine.model.conditions import Condition
 from engine.model.feed import ColumnType, Feed
 
 _BLOCK, _WORD = 1_024, 64
-"""Events whose values stay in the nearest cache, and those that are the bits of one number."""
+"""The number of events of a block, whose values fit into the first-level cache; and of those that are the bits of one integer."""
 
 
 @dataclass(frozen=True)
 class Filter:
-    """What an event must satisfy to be taken by a variable: positions in the index's lists. `columns` must have a value; `located`: x, y too."""
+    """The conditions of a variable, as positions in the index's lists. `columns` must have a value; `located`: x and y too."""
 
     conditions: tuple[int, ...]
     comparisons: tuple[int, ...]
@@ -38,11 +38,11 @@ class Filter:
 
 
 class Ranges(NamedTuple):
-    """Query q asks the filters `filters[q]` to `filters[q + 1]`: an event that passes filter f may be taken by the variables `bits[f]`. It passes
-    when for r from `ranges[f]` to `ranges[f + 1]` the value in column `column[r]` is from `low[r]` to `high[r]`, and all `masks[f]` to `masks[f +
-    1]` of `mask` hold.
+    """Query q has the filters `filters[q]` to `filters[q + 1]`: an event that passes filter f may be taken by the variables `bits[f]`. It passes
+    if for each r from `ranges[f]` to `ranges[f + 1]` the value in column `column[r]` is from `low[r]` to `high[r]`, and all of the masks
+    `mask[masks[f]]` to `mask[masks[f + 1]]` are true.
 
-    `names`: the columns. `ready`: what each mask asks, ("condition" | "comparison" | "region" | "present" | "located", which of them).
+    `names`: the columns. `ready`: the condition of each mask, ("condition" | "comparison" | "region" | "present" | "located", which of them).
     """
 
     names: tuple[str, ...]
@@ -58,7 +58,7 @@ class Ranges(NamedTuple):
 
 
 def ranges_of(filters: Sequence[Sequence[Filter]], conditions: Sequence[Condition], feed: Feed) -> Ranges:
-    """`filters`: of each query's variables."""
+    """The ranges and masks of `filters`, which lists for each query the filters of its variables."""
     names: dict[str, int] = {}
     ready: dict[tuple[str, Any], int] = {}
     bits: list[int] = []
@@ -69,20 +69,20 @@ def ranges_of(filters: Sequence[Sequence[Filter]], conditions: Sequence[Conditio
         for one in dict.fromkeys(own):
             bits.append(sum(1 << i for i, other in enumerate(own) if other == one))
             spans: dict[str, tuple[float, float]] = {}
-            asked: list[tuple[str, Any]] = [("located", None)] if one.located or one.regions else []
+            own_masks: list[tuple[str, Any]] = [("located", None)] if one.located or one.regions else []
             for number in one.conditions:
                 span = _span(conditions[number], feed)
                 if span is None:
-                    asked.append(("condition", number))
+                    own_masks.append(("condition", number))
                 else:
                     name = conditions[number].column
                     low, high = spans.get(name, (-math.inf, math.inf))
                     spans[name] = max(low, span[0]), min(high, span[1])
-            asked += [("comparison", number) for number in one.comparisons]
-            asked += [("present", column) for column in one.columns if column not in spans]
-            asked += [("region", number) for number in one.regions]
+            own_masks += [("comparison", number) for number in one.comparisons]
+            own_masks += [("present", column) for column in one.columns if column not in spans]
+            own_masks += [("region", number) for number in one.regions]
             rows += [(names.setdefault(name, len(names)), *span) for name, span in spans.items()]
-            mask += [ready.setdefault(question, len(ready)) for question in asked]
+            mask += [ready.setdefault(key, len(ready)) for key in own_masks]
             ends["ranges"].append(len(rows))
             ends["masks"].append(len(mask))
         ends["filters"].append(len(bits))
@@ -113,7 +113,7 @@ def _span(condition: Condition, feed: Feed) -> tuple[float, float] | None:
         "<": (-math.inf, math.nextafter(exact, -math.inf)),
         ">": (math.nextafter(exact, math.inf), math.inf),
     }
-    # Nothing is below the least value of all; one above the greatest would be that value itself.
+    # There is no double below the least one or above the greatest one.
     return None if math.isinf(exact) else spans.get(condition.op)
 
 
@@ -123,12 +123,12 @@ def passing(
 ) -> Any:  # fmt: skip
     """(row, query, bits) of the events that some variable may take, by blocks of rows, then by query, then by row.
 
-    `values` (columns, n rows): NaN where there is none; `ready` (masks, n). The other arguments are the fields of `Ranges`.
+    `values` (columns, n rows): NaN for a missing value; `ready` (masks, n). The other arguments are the fields of `Ranges`.
     """
     room = max(n, _BLOCK)
     rows, queries, found = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int64)
     passed = np.empty(max(1, np.diff(filters).max()) if len(filters) > 1 else 1, np.int64)
-    asked = _words(ready, n)
+    mask_words = _as_words(ready, n)
     count = np.uint64(0)
     for begin in range(0, n, _BLOCK):
         end = min(begin + _BLOCK, n)
@@ -140,7 +140,7 @@ def passing(
             for word in range(begin, end, _WORD):
                 some, size = np.int64(0), min(_WORD, end - word)
                 for f in range(len(own_bits)):
-                    passed[f] = _passes(ranges, column, low, high, masks, mask, values, asked, first + f, word, size)
+                    passed[f] = _passes(ranges, column, low, high, masks, mask, values, mask_words, first + f, word, size)
                     some |= passed[f]
                 while some != 0:
                     k = lowest_bit(some)
@@ -151,31 +151,31 @@ def passing(
 
 
 @njit(cache=True, nogil=True)
-def _words(ready: Any, n: int) -> Any:
-    """The masks bit by bit, 64 events a number."""
-    asked = np.empty((len(ready), (n + _WORD - 1) // _WORD), np.int64)
+def _as_words(ready: Any, n: int) -> Any:
+    """The masks as bits, 64 events in each integer."""
+    mask_words = np.empty((len(ready), (n + _WORD - 1) // _WORD), np.int64)
     for which in range(len(ready)):
-        for word in range(asked.shape[1]):
-            asked[which, word] = _ready(ready, which, word * _WORD, min(_WORD, n - word * _WORD))
-    return asked
+        for word in range(mask_words.shape[1]):
+            mask_words[which, word] = _mask_word(ready, which, word * _WORD, min(_WORD, n - word * _WORD))
+    return mask_words
 
 
 @inlined
 def _passes(
-    ranges: Ints, column: Ints, low: Floats, high: Floats, masks: Ints, mask: Ints, values: Floats, asked: Any, f: int, word: int, size: int
+    ranges: Ints, column: Ints, low: Floats, high: Floats, masks: Ints, mask: Ints, values: Floats, mask_words: Any, f: int, word: int, size: int
 ) -> Any:  # fmt: skip
-    """Bit by bit which of the `size` events from number `word` on pass filter f."""
+    """The events that pass filter f, as bits, of the `size` events from number `word` on."""
     passed = np.int64(-1) if size == _WORD else (np.int64(1) << size) - 1
     for r in range(ranges[f], ranges[f + 1]):
         passed &= _in_range(values, column[r], word, size, low[r], high[r])
     for r in range(masks[f], masks[f + 1]):
-        passed &= asked[mask[r], word // _WORD]
+        passed &= mask_words[mask[r], word // _WORD]
     return passed
 
 
 @inlined
 def _accepting_variables(bits: Ints, passed: Ints, k: int) -> Any:
-    """The variables that may take an event: those of the filters in whose `passed` bit k is set."""
+    """The variables that may take event k: those of the filters that it has `passed` (bit k is set)."""
     found = np.int64(0)
     for f in range(np.uint64(len(bits))):
         found |= bits[f] * ((passed[f] >> k) & 1)
@@ -184,7 +184,7 @@ def _accepting_variables(bits: Ints, passed: Ints, k: int) -> Any:
 
 @inlined
 def _in_range(values: Floats, column: int, begin: int, size: int, low: float, high: float) -> Any:
-    """Bit by bit which of up to 64 values from `begin` on are from `low` to `high`."""
+    """The values from `low` to `high`, as bits, of the `size` (up to 64) values from `begin` on."""
     word = np.int64(0)
     for k in range(np.uint64(size)):
         value = values[column, np.uint64(begin) + k]
@@ -193,8 +193,8 @@ def _in_range(values: Floats, column: int, begin: int, size: int, low: float, hi
 
 
 @inlined
-def _ready(ready: Any, which: int, begin: int, size: int) -> Any:
-    """The same of a mask."""
+def _mask_word(ready: Any, which: int, begin: int, size: int) -> Any:
+    """The true entries of a mask, as bits, like `_in_range`."""
     word = np.int64(0)
     for k in range(np.uint64(size)):
         word |= np.int64(ready[which, np.uint64(begin) + k]) << np.int64(k)
@@ -210,7 +210,7 @@ def _twice(column: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def grouped(keys: npt.NDArray[np.int32], groups: int) -> Any:
-    """Positions in order of their keys, equal ones in theirs, and where each of `groups` keys begins (groups + 1)."""
+    """Positions sorted by key (stable), and the offset at which each of `groups` keys begins (groups + 1)."""
     starts = np.zeros(groups + 1, np.int64)
     for k in range(len(keys)):
         starts[keys[k] + 1] += 1

@@ -1,4 +1,4 @@
-"""The keys of a constraint query's document, read to variables and bounds of a graph."""
+"""Reads the keys of a constraint query's document into variables and bounds of a graph."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MAX_CONSTRAINTS = 2_000
 REPORTS = ("all", "first")
 EXPIRATIONS = ("tight", "loose", "domains")
 HALF_ROUND = 20_003_932.0
-"""Metres: no two places on the ellipsoid are farther apart."""
+"""Metres: the greatest distance of two points on the ellipsoid."""
 MOST_EXACT = 2.0**53
-"""Differences of times from here on are no exact doubles."""
+"""Greater differences of times may not be exact as doubles."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
 def read(document: Mapping[str, Any], context: Context) -> tuple[ConstraintSpecification, ConstraintGraph] | None:
-    """What a document says, and its graph as it was written: whether anything can satisfy it is not yet asked. Null after a fault."""
+    """The specification of a document, and its graph before closure; not yet checked for satisfiability. Null after a fault."""
     reader = _Reader(document, context)
     found = reader.specification()
     graph = ConstraintGraph(tuple(reader.names), tuple(reader.times), tuple(reader.greatest), tuple(reader.least))
@@ -87,7 +87,7 @@ class _Reader:
             self.regions.append([])
 
     def variables(self) -> tuple[Variable, ...]:
-        """Filters without repetitions, in the order in which they were given."""
+        """The variables; each has its filters without repetitions, in the order of the document."""
         return tuple(
             Variable(name, Conditions(_distinct(where)), _distinct(own), _distinct(regions))
             for name, where, own, regions in zip(self.names, self.where, self.own, self.regions, strict=True)
@@ -118,7 +118,7 @@ class _Reader:
         between = self.positions(given["between"], context.at("between"), least=1)
         if not set(given) - {"between"}:
             context.fault(Message("constrains nothing: give at least one of the keys 'dt', 'distance', 'inside' and 'compare'"))
-        # Every pair of the variables, in the order in which they are named: the short form for k mutually close events.
+        # A short form for k mutually close events: every pair of the variables, in the order in which they are named.
         pairs = [(one, other) for i, one in enumerate(between) for other in between[i + 1 :]]
         for key in ("dt", "distance"):
             if key in given and between and not pairs:
@@ -203,7 +203,7 @@ class _Reader:
             self.with_constant(right, FLIPPED[op], parts[0], context.at(0), context)
 
     def names_columns(self, value: Any) -> bool:
-        """Whether a text names a column of a variable and is more than that."""
+        """Whether a text contains the name of a variable's column and something more."""
         if not isinstance(value, str):
             return False
         named = [(name, column) for name, column in NAMED.findall(value) if name in self.names]
@@ -227,7 +227,7 @@ class _Reader:
             self.read_difference(k, *difference)
 
     def read_difference(self, k: int, start: int, end: int, op: str, bound: float) -> None:
-        """A difference of times is a bound of the graph too: times are whole numbers."""
+        """Adds a difference of times to the graph as a bound; times are whole numbers."""
         if op == "!=" or abs(bound) >= MOST_EXACT:
             return
         low, high = math.ceil(bound), math.floor(bound)
@@ -276,7 +276,7 @@ class _Reader:
         return self.names.index(name), column
 
     def with_constant(self, side: tuple[int, str], op: str, value: Any, at_value: Context, context: Context) -> None:
-        # Read with the same words as `where`; its pointer is moved from the condition's third part to the constant's own.
+        # Read like a condition of `where`; its pointer is moved from the condition's third part to the constant.
         trial = Context(context.feed, context.regions)
         condition = trial.condition([side[1], op, value])
         for fault in trial.faults:
@@ -321,7 +321,7 @@ class _Reader:
         return tuple(self.pair(*key) for key in sorted(keys))
 
     def pair(self, first: int, second: int) -> Pair:
-        """All that was said about two variables, in one."""
+        """All constraints between two variables as one Pair."""
         after = [one.upper for one in self.times if (one.start, one.end) == (first, second)]
         before = [-one.upper for one in self.times if (one.start, one.end) == (second, first)]
         least = [(one.value, one.open) for one in self.least if (one.first, one.second) == (first, second)]

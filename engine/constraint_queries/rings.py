@@ -1,6 +1,6 @@
-"""The domains of all variables as columns: each variable's events stand together, in (t, arrival), with what the search reads of them.
+"""The domains of all variables as columns: each variable's events are contiguous, in (t, arrival), with the fields that the search reads.
 
-Long domains have cells besides: a chain from the newest to the oldest event of each cell, so that nothing needs to be taken out when events are over.
+Long domains also have cells: each is a linked list from its newest to its oldest event, so expired events need not be removed from it.
 
 Reference: [CCQ] 4.2, Explicit Maintenance of Variable Domains; a grid instead of the R-tree of 3.3.
 """
@@ -18,7 +18,7 @@ from engine.constraint_queries.expiration import NEVER
 from engine.constraint_queries.pairs import Floats, Ints
 
 LEAST_LONG = 2_048
-"""Domains with fewer events are scanned: a thousand squared chords take as long as looking into the cells around a place (0.3 us)."""
+"""Domains with fewer events are scanned: a thousand squared chords take as long as a search in the cells around a point (0.3 us)."""
 LEAST_CELLS = 64
 _FARTHEST = float(2**40)
 
@@ -27,11 +27,11 @@ EVENT, T, UNTIL, BITS = range(4)
 
 
 class Rings(NamedTuple):
-    """Variable v of all queries has the events `heads[v]` to `tails[v]`, room from `begins[v]` to `ends[v]`.
+    """Variable v (of all queries) has the events `heads[v]` to `tails[v]`, and room from `begins[v]` to `ends[v]`.
 
     `whole[EVENT]`: number of the event; `whole[T]` and `place` (3, n): its time and place; `UNTIL`: last time at which it is useful as v; `BITS`: all
-    variables of the query whose filters it satisfies. `buckets[corners[v] : corners[v + 1]]`: the newest event of each cell, by the cell's hash, and
-    `previous` the one before it there; -1: none. A variable without cells has no buckets.
+    variables of the query whose filters it satisfies. `buckets[corners[v] : corners[v + 1]]`: the newest event of each cell, by the cell's hash;
+    `previous`: the one before it in its cell; -1: none. A variable without cells has no buckets.
     """
 
     whole: Ints
@@ -56,20 +56,20 @@ def empty_rings(rooms: Ints, corners: Ints) -> Rings:
 
 @inlined
 def cell(place: float, side: float) -> Any:
-    """The cell of a coordinate; never less for a greater one."""
+    """The cell of a coordinate; monotonic."""
     return min(max(math.floor(place / side), -_FARTHEST), _FARTHEST)
 
 
 @inlined
 def bucket(x: float, y: float, z: float, size: int) -> Any:
-    """Where the cell is looked up among `size` buckets, a power of two."""
+    """The bucket of a cell among `size` buckets (a power of two)."""
     mixed = np.int64(x) * 73_856_093 ^ np.int64(y) * 19_349_663 ^ np.int64(z) * 83_492_791
     return (mixed ^ (mixed >> 17)) & (size - 1)
 
 
 @inlined
 def chain(place: Floats, previous: Ints, buckets: Ints, first: int, size: int, k: int, side: float) -> None:
-    """Enters event k, its variable's newest, into its cell, one of `size` buckets from `first` on."""
+    """Adds event k, its variable's newest, to its cell, one of `size` buckets from `first` on."""
     at = first + bucket(cell(place[0, k], side), cell(place[1, k], side), cell(place[2, k], side), size)
     previous[k] = buckets[at]
     buckets[at] = k
@@ -77,7 +77,7 @@ def chain(place: Floats, previous: Ints, buckets: Ints, first: int, size: int, k
 
 @njit(cache=True, nogil=True)
 def cells_used(place: Floats, head: int, tail: int, side: float) -> Any:
-    """How many of a few buckets the events would use: about the number of cells while there are few."""
+    """How many of a small number of buckets the events would use: about the number of cells if there are few."""
     used = np.zeros(4 * LEAST_CELLS, np.bool_)
     for k in range(head, tail):
         used[bucket(cell(place[0, k], side), cell(place[1, k], side), cell(place[2, k], side), len(used))] = True
@@ -86,7 +86,7 @@ def cells_used(place: Floats, head: int, tail: int, side: float) -> Any:
 
 @njit(cache=True, nogil=True)
 def alive(whole: Ints, heads: Ints, tails: Ints, now: int, used: Any) -> Any:
-    """How many events of each variable are useful at `now` or later; marks them in `used`."""
+    """The number of events of each variable that are useful at `now` or later; marks them in `used`."""
     counts = np.zeros(len(heads), np.int64)
     for v in range(len(counts)):
         for k in range(heads[v], tails[v]):
@@ -98,7 +98,7 @@ def alive(whole: Ints, heads: Ints, tails: Ints, now: int, used: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def moved(old: Rings, now: int, numbers: Ints, new: Rings, side: Floats) -> None:
-    """Takes over what is useful at `now` or later; `numbers` are the events' new ones."""
+    """Copies the events that are useful at `now` or later to `new`; `numbers` are their new numbers."""
     before, whole, old_place, place, corners = old.whole, new.whole, old.place, new.place, new.corners
     for v in range(len(old.heads)):
         to = new.begins[v]
@@ -125,8 +125,8 @@ def corners_of(rings: Rings, rooms: Ints, counts: Ints, side: Floats) -> Ints:
 
 @njit(cache=True, nogil=True)
 def latest_ends(whole: Ints, since: Ints, tails: Ints, single: Any, until: Ints, begun: Ints, ends: Ints) -> Any:
-    """What is stored, for counting: `until[e]` becomes the last time of event e over the variables that share it, and `begun[e]` how many
-    intervals begin with it; those of variables that keep their own (not `single`) are added to `ends` at once. Gives how many `ends` there are."""
+    """The intervals of being stored, for counting: `until[e]` becomes the last time of event e over the variables that share it, `begun[e]` the
+    number of intervals that begin with it. Variables that keep their own (not `single`) write their ends to `ends`. Returns the number of `ends`."""
     count = 0
     for v in range(len(since)):
         for k in range(since[v], tails[v]):

@@ -1,7 +1,7 @@
 """Solutions among the candidates of one event: forward checking, the smallest domain first.
 
-Where each domain's candidates are few they are the bits of a number (`solve_masks`), else lists in the pool (`solve`); both choose in the same order,
-so they state the same solutions.
+If each domain has few candidates they are the bits of an integer (`solve_masks`), else lists in the pool (`solve`). Both search in the same order, so
+they find the same solutions.
 
 References: [CCQ] 3.3 CSP Solver; Haralick and Elliott, *Increasing tree search efficiency*, 1980.
 """
@@ -25,9 +25,9 @@ from engine.constraint_queries.pairs import (
     Floats,
     Graphs,
     Ints,
-    Question,
-    go_together,
-    question,
+    PairBounds,
+    is_consistent,
+    pair_bounds,
 )
 from engine.constraint_queries.pool import (
     BEGIN,
@@ -40,10 +40,10 @@ from engine.constraint_queries.pool import (
     OWN,
     TAKES,
     Found,
-    Newcomer,
+    NewEvent,
     Numbers,
     Pool,
-    newcomer,
+    new_event,
 )
 from engine.constraint_queries.rings import BITS, EVENT, Rings, T
 from engine.index.bits import highest_bit, lowest_bit
@@ -55,37 +55,37 @@ JOIN_FIRST, JOIN_PLUS, JOIN_MINUS, JOIN_TIMES = range(4)
 
 
 @inlined
-def solve(graphs: Graphs, events: Events, pool: Pool, found: Found, query: Numbers, i: int, new: Newcomer, count: int, filled: int, most: int) -> Any:
+def solve(graphs: Graphs, events: Events, pool: Pool, found: Found, query: Numbers, i: int, new: NewEvent, count: int, filled: int, most: int) -> Any:
     """Adds the solutions in which V_i is the new event: all of them (at most `most` + 1 in all), or the first one in the order of search.
 
-    For `all` the smallest domain is next; for one witness variables come in their order and later events first, so that the witness does not
-    depend on what happens to be stored. Gives the new numbers of solutions and of events in them, -1 when there is no room.
+    For `all` the variable with the smallest domain is next. For one witness the variables are taken in their order and later events first, so that
+    the witness does not depend on which events are stored. Returns the new numbers of solutions and of events in them, -1 if there is no room.
     """
     m, only_first, domains = query.m, query.only_first, pool.domains
-    _open(pool, i, m)
+    _reset_choices(pool, i, m)
     level = 1
     if m > 1:
         domains[NEXT, 1], domains[CURSOR, 1] = _next_variable(domains, i, m, only_first), 0
     while level > 0:
         if m > 1:
-            _forget(pool, i, m, level)
+            _undo_choice(pool, i, m, level)
             if not _choose(pool, level, only_first):
                 level -= 1
                 continue
         if m == 1 or level == m - 1:
             before = count
-            count, filled = _asserted(graphs, events, pool.whole, domains, found, query, i, new, count, filled)
+            count, filled = _record_solution(graphs, events, pool.whole, domains, found, query, i, new, count, filled)
             if count < 0 or m == 1 or (count > before and (only_first or count > most)):
                 break
-        elif _ruled_out(graphs, events, pool, query, i, level):
+        elif _forward_check(graphs, events, pool, query, i, level):
             level += 1
             domains[NEXT, level], domains[CURSOR, level] = _next_variable(domains, i, m, only_first), 0
     return count, filled
 
 
 @inlined
-def _open(pool: Pool, i: int, m: int) -> None:
-    """Nothing is chosen, nothing is ruled out."""
+def _reset_choices(pool: Pool, i: int, m: int) -> None:
+    """Clears all choices and marks."""
     for j in range(m):
         pool.domains[CHOSEN, j] = -1
         if j != i:
@@ -104,8 +104,8 @@ def _next_variable(domains: Ints, i: int, m: int, in_order: bool) -> Any:
 
 
 @inlined
-def _forget(pool: Pool, i: int, m: int, level: int) -> None:
-    """Takes back what was chosen at `level`, and what that ruled out."""
+def _undo_choice(pool: Pool, i: int, m: int, level: int) -> None:
+    """Undoes the choice at `level`, and restores the candidates that it ruled out."""
     chosen = pool.domains[NEXT, level]
     if pool.domains[CHOSEN, chosen] < 0:
         return
@@ -122,7 +122,7 @@ def _forget(pool: Pool, i: int, m: int, level: int) -> None:
 
 @inlined
 def _choose(pool: Pool, level: int, only_first: bool) -> Any:
-    """Chooses the next candidate of the level's variable that is not ruled out; false when there is none."""
+    """Chooses the next candidate of the level's variable that is not ruled out; false if there is none."""
     domains = pool.domains
     j = domains[NEXT, level]
     begin, end, k = domains[BEGIN, j], domains[END, j], domains[CURSOR, level]
@@ -136,17 +136,17 @@ def _choose(pool: Pool, level: int, only_first: bool) -> Any:
 
 
 @inlined
-def _ruled_out(graphs: Graphs, events: Events, pool: Pool, query: Numbers, i: int, level: int) -> Any:
-    """Rules out what does not go with the event that was chosen at `level`; false when a domain becomes empty."""
+def _forward_check(graphs: Graphs, events: Events, pool: Pool, query: Numbers, i: int, level: int) -> Any:
+    """Rules out the candidates that are not consistent with the event chosen at `level`; false if a domain becomes empty."""
     m, domains, pooled, place = query.m, pool.domains, pool.whole, pool.place
     one = domains[NEXT, level]
-    own = newcomer(pooled, place, domains[CHOSEN, one])
+    own = new_event(pooled, place, domains[CHOSEN, one])
     for j in range(m):
         if j == i or domains[CHOSEN, j] >= 0:
             continue
-        asked = question(graphs, query.pairs + one * m + j, one < j)
+        bounds = pair_bounds(graphs, query.pairs + one * m + j, one < j)
         for k in range(domains[BEGIN, j], domains[END, j]):
-            if pooled[MARK, k] == 0 and not _fits(graphs, events, pooled, place, asked, own, k):
+            if pooled[MARK, k] == 0 and not _fits(graphs, events, pooled, place, bounds, own, k):
                 pooled[MARK, k] = level
                 domains[LEFT, j] -= 1
         if domains[LEFT, j] == 0:
@@ -159,9 +159,9 @@ def _ruled_out(graphs: Graphs, events: Events, pool: Pool, query: Numbers, i: in
 
 @inlined
 def solve_masks(
-    graphs: Graphs, events: Events, rings: Rings, pool: Pool, found: Found, query: Numbers, i: int, new: Newcomer, count: int, filled: int, most: int
+    graphs: Graphs, events: Events, rings: Rings, pool: Pool, found: Found, query: Numbers, i: int, new: NewEvent, count: int, filled: int, most: int
 ) -> Any:
-    """The same as `solve` for at least two variables whose candidates are bits of `pool.masks`."""
+    """Like `solve`, for at least two variables whose candidates are bits of `pool.masks`."""
     m, only_first, domains, masks = query.m, query.only_first, pool.domains, pool.masks
     for j in range(m):
         domains[CHOSEN, j] = -1
@@ -179,10 +179,10 @@ def solve_masks(
         domains[CHOSEN, j] = pool.windows[0, i, j] + k
         if level == m - 1:
             before = count
-            count, filled = _asserted(graphs, events, rings.whole, domains, found, query, i, new, count, filled)
+            count, filled = _record_solution(graphs, events, rings.whole, domains, found, query, i, new, count, filled)
             if count < 0 or (count > before and (only_first or count > most)):
                 break
-        elif _narrowed(graphs, events, rings, pool, query, i, level):
+        elif _forward_check_masks(graphs, events, rings, pool, query, i, level):
             level += 1
             domains[NEXT, level] = _next_masked(masks, domains, level - 1, i, m, only_first)
             domains[CURSOR, level] = masks[level - 1, domains[NEXT, level]]
@@ -205,23 +205,23 @@ def _next_masked(masks: Ints, domains: Ints, level: int, i: int, m: int, in_orde
 
 
 @inlined
-def _narrowed(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, level: int) -> Any:
-    """What is left of each domain beside the event that was chosen at `level`, as the masks of that level; false when one becomes empty."""
+def _forward_check_masks(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, level: int) -> Any:
+    """Writes the candidates consistent with the event chosen at `level` to the masks of that level; false if a domain becomes empty."""
     m, only_first, domains, masks = query.m, query.only_first, pool.domains, pool.masks
     one = domains[NEXT, level]
-    own = newcomer(rings.whole, rings.place, domains[CHOSEN, one])
-    # Where one event is enough for the last variable, the rest need not be looked at: it is taken from the end that is taken first.
+    own = new_event(rings.whole, rings.place, domains[CHOSEN, one])
+    # If one event is enough for the last variable, the search stops at the first: it begins at the end from which events are chosen.
     enough = only_first and level == m - 2 and graphs.arranged[query.number] == graphs.arranged[query.number + 1]
     enough = enough and graphs.summed[query.number] == graphs.summed[query.number + 1]
     for j in range(m):
         if j == i or domains[CHOSEN, j] >= 0:
             continue
-        asked = question(graphs, query.pairs + one * m + j, one < j)
+        bounds = pair_bounds(graphs, query.pairs + one * m + j, one < j)
         first, rest, left = pool.windows[0, i, j], masks[level - 1, j], np.int64(0)
         while rest != 0:
             bit = highest_bit(rest) if only_first else lowest_bit(rest)
             rest ^= np.int64(1) << bit
-            if _fits(graphs, events, rings.whole, rings.place, asked, own, first + bit):
+            if _fits(graphs, events, rings.whole, rings.place, bounds, own, first + bit):
                 left |= np.int64(1) << bit
                 if enough:
                     break
@@ -235,26 +235,26 @@ def _narrowed(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: N
 
 
 @inlined
-def _fits(graphs: Graphs, events: Events, columns: Ints, place: Floats, asked: Question, own: Newcomer, k: int) -> Any:
-    """Whether the question's variables may be the event `own` and the one at `k` of `columns` (the pool's or the rings')."""
+def _fits(graphs: Graphs, events: Events, columns: Ints, place: Floats, bounds: PairBounds, own: NewEvent, k: int) -> Any:
+    """Whether the event `own` and the one at `k` of `columns` (of the pool or the rings) are consistent as the two variables of `bounds`."""
     across, along, up = place[0, k] - own.x, place[1, k] - own.y, place[2, k] - own.z
     chord = across * across + along * along + up * up
     other, later = columns[EVENT, k], columns[T, k] - own.t
-    fits = chord <= asked.reach and later >= asked.earliest and later <= asked.latest and other != own.event
+    fits = chord <= bounds.reach and later >= bounds.earliest and later <= bounds.latest and other != own.event
     # Events are numbered in (t, arrival).
-    fits = fits and (asked.order == 0 or (asked.order > 0) == (other > own.event))
-    if fits and not (chord <= asked.near and chord > asked.apart):
-        fits = go_together(graphs, events, asked.pair, asked.named_first, own.event, other)
+    fits = fits and (bounds.order == 0 or (bounds.order > 0) == (other > own.event))
+    if fits and not (chord <= bounds.near and chord > bounds.apart):
+        fits = is_consistent(graphs, events, bounds.pair, bounds.named_first, own.event, other)
     return fits
 
 
 @inlined
-def _asserted(
-    graphs: Graphs, events: Events, columns: Ints, domains: Ints, found: Found, query: Numbers, i: int, new: Newcomer, count: int, filled: int,
+def _record_solution(
+    graphs: Graphs, events: Events, columns: Ints, domains: Ints, found: Found, query: Numbers, i: int, new: NewEvent, count: int, filled: int,
 ) -> Any:  # fmt: skip
-    """Writes down the chosen events, places in `columns` (the pool's or the rings'), unless another arrangement of them comes first.
+    """Records the chosen events, indexes in `columns` (of the pool or the rings), unless another arrangement of them comes first.
 
-    Gives the new numbers of solutions and of events in them, -1 when there is no room.
+    Returns the new numbers of solutions and of events in them, -1 if there is no room.
     """
     m = query.m
     for one in range(m):
@@ -280,7 +280,7 @@ def _sums_hold(graphs: Graphs, events: Events, domains: Ints, query: Numbers, at
         left = _sum(graphs, events, domains, at, graphs.sides[2 * c], graphs.sides[2 * c + 1])
         right = _sum(graphs, events, domains, at, graphs.sides[2 * c + 1], graphs.sides[2 * c + 2])
         op = graphs.sum_ops[c]
-        # The comparisons of doubles themselves: what is no number is unequal to everything.
+        # Doubles are compared directly, because NaN is unequal to everything.
         if op == EQUAL:
             found = left == right
         elif op == UNEQUAL:
@@ -300,7 +300,7 @@ def _sums_hold(graphs: Graphs, events: Events, domains: Ints, query: Numbers, at
 
 @bare
 def _sum(graphs: Graphs, events: Events, domains: Ints, at: int, first: int, end: int) -> Any:
-    """Products are finished before they are added, all from left to right."""
+    """The value of a sum: products first, all from left to right."""
     total, product, joined = 0.0, 0.0, JOIN_FIRST
     for f in range(first, end):
         op, variable, slot = graphs.factors[f, 0], graphs.factors[f, 1], graphs.factors[f, 2]
@@ -319,7 +319,7 @@ def _sum(graphs: Graphs, events: Events, domains: Ints, at: int, first: int, end
 
 @bare
 def _is_least(graphs: Graphs, events: Events, domains: Ints, query: Numbers) -> Any:
-    """Whether no other arrangement of the symmetric variables' events is a solution that comes first in (t, arrival), variable by variable."""
+    """Whether no other arrangement of the symmetric variables' events is a solution that comes earlier in (t, arrival), variable by variable."""
     m = query.m
     for at in range(graphs.arranged[query.number], graphs.arranged[query.number + 1], m):
         if _comes_first(graphs.arrangements, domains, at, m) and _is_solution(graphs, events, domains, query, at):
@@ -329,7 +329,7 @@ def _is_least(graphs: Graphs, events: Events, domains: Ints, query: Numbers) -> 
 
 @inlined
 def _comes_first(arrangements: Ints, domains: Ints, at: int, m: int) -> Any:
-    """Whether the first variable that takes another event takes an earlier one in the arrangement `at`."""
+    """Whether the first variable whose event differs in the arrangement `at` has an earlier event there."""
     for j in range(m):
         if arrangements[at + j] != j:
             return domains[OWN, arrangements[at + j]] < domains[OWN, j]
@@ -338,7 +338,7 @@ def _comes_first(arrangements: Ints, domains: Ints, at: int, m: int) -> Any:
 
 @inlined
 def _is_solution(graphs: Graphs, events: Events, domains: Ints, query: Numbers, at: int) -> Any:
-    """Whether the events satisfy everything in the arrangement `at`, too."""
+    """Whether the events satisfy all constraints in the arrangement `at` too."""
     m = query.m
     for one in range(m):
         if not (domains[TAKES, graphs.arrangements[at + one]] >> one) & 1:
@@ -347,6 +347,6 @@ def _is_solution(graphs: Graphs, events: Events, domains: Ints, query: Numbers, 
         for other in range(one + 1, m):
             a, b = domains[OWN, graphs.arrangements[at + one]], domains[OWN, graphs.arrangements[at + other]]
             pair, apart = query.pairs + one * m + other, events.t[b] - events.t[a]
-            if not graphs.times[pair, EARLIEST] <= apart <= graphs.times[pair, LATEST] or not go_together(graphs, events, pair, True, a, b):
+            if not graphs.times[pair, EARLIEST] <= apart <= graphs.times[pair, LATEST] or not is_consistent(graphs, events, pair, True, a, b):
                 return False
     return graphs.summed[query.number] == graphs.summed[query.number + 1] or _sums_hold(graphs, events, domains, query, at)

@@ -1,6 +1,6 @@
 """Processes each query's events in (t, arrival): updates its variables' domains, and finds the solutions that an event completes.
 
-The arrays travel together, as Graphs, Events, Rings and Pool: everything but `advance` is put into its place, where that costs nothing.
+Functions take their arrays as the tuples Graphs, Events, Rings and Pool. All functions but `advance` are inlined, so that passing them is free.
 
 References: [CCQ] Algorithm 1 and 2, 4.2.
 """
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.constraint_queries.candidates import fitting, from_cells, masked, near_any, passed, within
+from engine.constraint_queries.candidates import consistent_events, first_at_or_after, from_cells, masked, near_any, within_reach
 from engine.constraint_queries.compiled import bare, inlined
 from engine.constraint_queries.expiration import NEVER, awaited
 from engine.constraint_queries.pairs import (
@@ -27,12 +27,11 @@ from engine.constraint_queries.pairs import (
     Events,
     Graphs,
     Ints,
-    Question,
-    go_together,
-    question,
+    PairBounds,
+    is_consistent,
+    pair_bounds,
 )  # fmt: skip
 from engine.constraint_queries.pool import (
-    ASKED,
     BEGIN,
     CANDIDATES,
     CURSOR,
@@ -41,8 +40,9 @@ from engine.constraint_queries.pool import (
     RING,
     SEARCHES,
     SOLUTIONS,
+    WINDOW_TIME,
     Found,
-    Newcomer,
+    NewEvent,
     Numbers,
     Pool,
     Taken,
@@ -54,14 +54,14 @@ from engine.index.bits import lowest_bit
 
 DONE, FULL_OUTPUT, NO_ROOM, TOO_MANY_EVENTS, TOO_MANY_SOLUTIONS = range(5)
 _FEW = 63
-"""Candidates that are the bits of one number."""
+"""The greatest number of candidates that fit into the bits of one integer."""
 
 
-class Look(NamedTuple):
-    """What was seen of the other variables' domains for an event as V_i; bit j stands for V_j.
+class Lookup(NamedTuple):
+    """The candidates found in the other variables' domains for an event as V_i; bit j stands for V_j.
 
-    `empty`: nothing stored goes with the event; `masked`: the candidates are the bits of row 0 of the pool's masks; `listed`: they are in the pool,
-    which is filled up to `top`. `few`: all windows that were looked at are short. `useful`: the event may still be V_i's.
+    `empty`: no stored event is consistent with the new one; `masked`: the candidates are the bits of row 0 of the pool's masks; `listed`: they are
+    in the pool, which is filled up to `top`. `few`: all windows searched so far are short. `useful`: the event may still be one of V_i's.
     """
 
     empty: Any
@@ -77,11 +77,11 @@ def advance(
     graphs: Graphs, events: Events, rings: Rings, taken: Taken, pool: Pool, found: Found, at: int,
     most_events: int, most_solutions: int, room: int, work: Ints,
 ) -> Any:  # fmt: skip
-    """Takes the rows of `taken` from number `at` on until all are taken or `room` solutions are found.
+    """Processes the rows of `taken` from row `at` on, until all are processed or `room` solutions are found.
 
-    `rings` have room for all of them, `pool` for all events of any query. Gives (next row, solutions, events in them, reason to stop, query and
-    number of events or solutions then). When `found` has no room for the solutions of the next row, nothing is done with it. A solution comes with
-    its latest event. `work` counts candidates, searches and solutions.
+    `rings` have room for all of the rows, `pool` for all events of any query. Returns (next row, solutions, events in them, reason to stop, query,
+    and its number of events or solutions). If `found` has no room for the solutions of the next row, the row is left unprocessed. A solution is
+    found when its latest event is processed. `work` counts candidates, searches and solutions.
     """
     count, filled, reason, figure, q = 0, 0, DONE, 0, 0
     while at < len(taken.event) and reason == DONE:
@@ -89,15 +89,17 @@ def advance(
             q += 1
         query = numbers(graphs, q)
         before_now: Any = NEVER
-        stored = _begin(rings, pool, query)
+        stored = _reset_windows(rings, pool, query)
         while at < taken.starts[q + 1] and reason == DONE:
             e = taken.event[at]
-            new = Newcomer(e, taken.bits[at], events.t[e], events.place[0, e], events.place[1, e], events.place[2, e])
+            new = NewEvent(e, taken.bits[at], events.t[e], events.place[0, e], events.place[1, e], events.place[2, e])
             if new.t != before_now:
-                _drop(graphs, rings, query, new.t)
+                _drop_expired(graphs, rings, query, new.t)
                 before_now = new.t
             before, filled_before = count, filled
-            keep, candidates, searches, count, filled = _taken_as_each(graphs, events, rings, pool, found, query, new, count, filled, most_solutions)
+            keep, candidates, searches, count, filled = _assign_to_variables(
+                graphs, events, rings, pool, found, query, new, count, filled, most_solutions
+            )
             if count < 0:
                 count, filled, reason = before, filled_before, NO_ROOM
                 break
@@ -105,11 +107,11 @@ def advance(
             work[CANDIDATES] += candidates
             work[SEARCHES] += searches
             work[SOLUTIONS] += count - before
-            entries = _enter(graphs, rings, pool, query, new, keep)
-            # `stored` is at least what is stored; it is counted when that might be too much.
+            entries = _insert(graphs, rings, pool, query, new, keep)
+            # `stored` is an upper bound; the events are counted exactly only if it exceeds the limit.
             stored += entries if not query.shared else min(entries, 1)
             if entries > 0 and stored > most_events:
-                stored = _kept(
+                stored = _count_kept(
                     rings.whole, rings.heads, rings.tails, query.first, query.first + query.m, new.t, query.shared, pool.domains
                 )  # fmt: skip
             if entries > 0 and stored > most_events:
@@ -122,29 +124,29 @@ def advance(
 
 
 @inlined
-def _begin(rings: Rings, pool: Pool, query: Numbers) -> Any:
-    """Makes the query's windows begin with its domains. Gives how many events these hold, over ones included."""
+def _reset_windows(rings: Rings, pool: Pool, query: Numbers) -> Any:
+    """Resets the query's windows to the heads of its domains. Returns how many events these hold, expired ones included."""
     v0, m = query.first, query.m
     stored = 0
     for i in range(m):
         stored += rings.tails[v0 + i] - rings.heads[v0 + i]
-        pool.domains[ASKED, i] = NEVER
+        pool.domains[WINDOW_TIME, i] = NEVER
         for j in range(m):
             pool.windows[0, i, j] = pool.windows[1, i, j] = rings.heads[v0 + j]
     return stored
 
 
 @inlined
-def _drop(graphs: Graphs, rings: Rings, query: Numbers, now: int) -> None:
-    """Takes what is over by its variable's span from the domains' fronts."""
+def _drop_expired(graphs: Graphs, rings: Rings, query: Numbers, now: int) -> None:
+    """Removes the events older than their variable's span from the heads of the domains."""
     for v in range(query.first, query.first + query.m):
         while rings.heads[v] < rings.tails[v] and rings.whole[T, rings.heads[v]] < now - graphs.roles[v, SPAN]:
             rings.heads[v] += 1
 
 
 @inlined
-def _enter(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, new: Newcomer, keep: int) -> Any:
-    """Puts the event into the domains of the variables `keep` (bits). Gives how many they are."""
+def _insert(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, new: NewEvent, keep: int) -> Any:
+    """Adds the event to the domains of the variables `keep` (bits). Returns the number of these variables."""
     v0, entries = query.first, 0
     for v in range(v0, query.first + query.m):
         if (keep >> (v - v0)) & 1:
@@ -164,12 +166,15 @@ def _enter(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, new: Newcom
 
 
 @inlined
-def _taken_as_each(
-    graphs: Graphs, events: Events, rings: Rings, pool: Pool, found: Found, query: Numbers, new: Newcomer, count: int, filled: int,
+def _assign_to_variables(
+    graphs: Graphs, events: Events, rings: Rings, pool: Pool, found: Found, query: Numbers, new: NewEvent, count: int, filled: int,
     most_solutions: int,
 ) -> Any:  # fmt: skip
-    """Adds the solutions that the event completes as any variable, renews what they wait for, and gives (the variables that keep it as bits, with
-    their last times in `domains`, candidates looked at, searches, solutions, events in them): solutions are -1 when there is no room."""
+    """Adds the solutions that the event completes as any variable, and renews the expiration of stored events.
+
+    Returns (variables that keep the event as bits, candidates, searches, solutions, events in them). `domains` holds the times until which the
+    variables keep it. The number of solutions is -1 if there is no room for them.
+    """
     v0, m, domains = query.first, query.m, pool.domains
     keep, candidates, searches, before = np.int64(0), 0, 0, count
     for i in range(m):
@@ -179,20 +184,20 @@ def _taken_as_each(
             keep |= np.int64(1) << i
             domains[LAST, i] = new.t + graphs.roles[v0 + i, KEPT]
             continue
-        look = _look(graphs, events, rings, pool, query, i, new, _moved(graphs, rings, pool, query, i, new.t))
-        if not look.useful:
+        lookup = _look_up_domains(graphs, events, rings, pool, query, i, new, _advance_windows(graphs, rings, pool, query, i, new.t))
+        if not lookup.useful:
             continue
         if graphs.roles[v0 + i, SPAN] != NEVER:
             keep |= np.int64(1) << i
-            domains[LAST, i] = new.t + _useful_for(graphs, query, i, look.empty)
-        search = look.empty == 0 and not (query.only_first and count > before)
-        look = _list_rest(graphs, events, rings, pool, query, i, new, look, search and not look.few)
-        candidates += look.top
+            domains[LAST, i] = new.t + _useful_span(graphs, query, i, lookup.empty)
+        search = lookup.empty == 0 and not (query.only_first and count > before)
+        lookup = _list_remaining(graphs, events, rings, pool, query, i, new, lookup, search and not lookup.few)
+        candidates += lookup.top
         if _is_renewing(graphs, query, i):
-            _renew(graphs, rings, pool, query, i, look)
+            _renew(graphs, rings, pool, query, i, lookup)
         if search:
             searches += 1
-            if look.few and m > 1:
+            if lookup.few and m > 1:
                 count, filled = solve_masks(graphs, events, rings, pool, found, query, i, new, count, filled, before + most_solutions)
             else:
                 count, filled = solve(graphs, events, pool, found, query, i, new, count, filled, before + most_solutions)
@@ -203,163 +208,165 @@ def _taken_as_each(
 
 @inlined
 def _is_renewed(graphs: Graphs, query: Numbers, i: int) -> Any:
-    """Whether what V_i keeps may be over before its span, and be renewed."""
+    """Whether events of V_i may expire before its span has passed, and be renewed."""
     return query.tight and graphs.roles[query.first + i, RENEWED] == 1
 
 
 @inlined
 def _is_renewing(graphs: Graphs, query: Numbers, i: int) -> Any:
-    """Whether an event of V_i may renew others'."""
+    """Whether an event of V_i may renew events of other variables."""
     v = query.first + i
     return query.tight and graphs.roles[v, RENEWING] == 1 and graphs.roles[v, SPAN] != NEVER
 
 
 @inlined
-def _useful_for(graphs: Graphs, query: Numbers, i: int, empty: int) -> Any:
-    """How long V_i keeps an event with which nothing stored of the variables `empty` goes."""
+def _useful_span(graphs: Graphs, query: Numbers, i: int, empty: int) -> Any:
+    """How long V_i keeps an event with which no stored event of the variables `empty` (bits) is consistent."""
     m, p, span = query.m, query.pairs + i * query.m, graphs.roles[query.first + i, SPAN]
     return awaited(graphs.times[p : p + m, AFTER], m, empty, i, span) if _is_renewed(graphs, query, i) else span
 
 
 @inlined
-def _moved(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, now: int) -> Any:
-    """Moves V_i's windows on to `now`: what of the other domains its event may go with by time. Gives the first look at them."""
+def _advance_windows(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, now: int) -> Any:
+    """Moves V_i's windows to `now`: the parts of the other domains with which its event is consistent by time. Returns the initial lookup."""
     v0, m, p, times = query.first, query.m, query.pairs + i * query.m, graphs.times
     ring, heads, tails, windows = rings.whole, rings.heads, rings.tails, pool.windows
-    # At the same time again only events of that time are new.
-    later, empty, useful = pool.domains[ASKED, i] != now, np.int64(0), True
-    pool.domains[ASKED, i] = now
+    # If the windows are at this time already, only events of this time are new.
+    later, empty, useful = pool.domains[WINDOW_TIME, i] != now, np.int64(0), True
+    pool.domains[WINDOW_TIME, i] = now
     for j in range(m):
         if j == i:
             continue
         end = tails[v0 + j]
         if times[p + j, ORDER] > 0:
-            # What is stored comes before the new event: where V_j must come after it, nothing fits.
+            # All stored events come before the new one. If V_j's event must come after it, none is consistent.
             windows[0, i, j] = windows[1, i, j] = end
         else:
             if later or times[p + j, EARLIEST] > 0:
-                windows[0, i, j] = passed(ring, max(windows[0, i, j], heads[v0 + j]), end, now + times[p + j, EARLIEST])
+                windows[0, i, j] = first_at_or_after(ring, max(windows[0, i, j], heads[v0 + j]), end, now + times[p + j, EARLIEST])
             if times[p + j, LATEST] >= 0:
                 windows[1, i, j] = end
             elif later:
-                windows[1, i, j] = passed(ring, max(windows[0, i, j], windows[1, i, j]), end, now + times[p + j, LATEST] + 1)
+                windows[1, i, j] = first_at_or_after(ring, max(windows[0, i, j], windows[1, i, j]), end, now + times[p + j, LATEST] + 1)
         if windows[0, i, j] >= windows[1, i, j]:
             empty |= np.int64(1) << j
             useful = useful and times[p + j, AFTER] >= 0
-    return Look(empty, np.int64(0), np.int64(0), np.int64(0), True, useful)
+    return Lookup(empty, np.int64(0), np.int64(0), np.int64(0), True, useful)
 
 
 @inlined
-def _look(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, new: Newcomer, look: Look) -> Any:
-    """Looks at the other domains: first at those whose emptiness makes the event useless, then at the others, as long as anything depends on them."""
+def _look_up_domains(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, new: NewEvent, lookup: Lookup) -> Any:
+    """Searches the other domains: first those without which the event is useless, then the others while the result depends on them."""
     m, p = query.m, query.pairs + i * query.m
     renewed, renewing = _is_renewed(graphs, query, i), _is_renewing(graphs, query, i)
-    rest = ~(look.empty | (np.int64(1) << i))
+    rest = ~(lookup.empty | (np.int64(1) << i))
     for turn in range(2):
         for j in range(m):
             if not (rest >> j) & 1 or (turn == 0) != (graphs.times[p + j, AFTER] < 0):
                 continue
-            mortal = _is_renewed(graphs, query, j)
-            if look.useful and (turn == 0 or look.empty == 0 or renewed or (renewing and mortal)):
-                look = _look_at(graphs, events, rings, pool, query, i, j, new, look, mortal)
-    return look
+            skip_expired = _is_renewed(graphs, query, j)
+            if lookup.useful and (turn == 0 or lookup.empty == 0 or renewed or (renewing and skip_expired)):
+                lookup = _look_up_domain(graphs, events, rings, pool, query, i, j, new, lookup, skip_expired)
+    return lookup
 
 
 @inlined
-def _look_at(
-    graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, j: int, new: Newcomer, look: Look, mortal: bool
+def _look_up_domain(
+    graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, j: int, new: NewEvent, lookup: Lookup, skip_expired: bool
 ) -> Any:
-    """Looks whether anything in V_i's window of V_j's domain goes with the event; of `mortal` events those that are not over."""
-    v, asked, one = query.first + j, question(graphs, query.pairs + i * query.m + j, i < j), np.int64(1) << j
+    """Searches V_i's window of V_j's domain for events that are consistent with the new one; `skip_expired`: expired ones do not count."""
+    v, bounds, one = query.first + j, pair_bounds(graphs, query.pairs + i * query.m + j, i < j), np.int64(1) << j
     a, b = pool.windows[0, i, j], pool.windows[1, i, j]
-    bits, listed, top, some, sure = look.masked, look.listed, look.top, True, False
+    bits, listed, top, some, sure = lookup.masked, lookup.listed, lookup.top, True, False
     if b - a <= _FEW:
-        mask = _mask(graphs, events, rings, asked, new, a, b, mortal)
+        mask = _mask(graphs, events, rings, bounds, new, a, b, skip_expired)
         pool.masks[0, j], some, sure = mask, mask != 0, True
         bits |= one
     else:
-        cells = b - a >= LEAST_LONG and rings.corners[v] < rings.corners[v + 1] and asked.reach < np.inf
+        cells = b - a >= LEAST_LONG and rings.corners[v] < rings.corners[v + 1] and bounds.reach < np.inf
         if not cells:
-            some, sure = near_any(rings, a, b, asked, new, mortal)
+            some, sure = near_any(rings, a, b, bounds, new, skip_expired)
         if some and not sure:
-            # Long domains with cells, and pairs that numbers alone do not decide.
-            top = _list(graphs, events, rings, pool, query, i, j, new, look.top, mortal, cells)
-            some = look.top < top
+            # Long domains with cells, and pairs that squared chords alone do not decide.
+            top = _list(graphs, events, rings, pool, query, i, j, new, lookup.top, skip_expired, cells)
+            some = lookup.top < top
             listed |= one
-    empty, useful = look.empty, look.useful
+    empty, useful = lookup.empty, lookup.useful
     if not some:
         empty |= one
-        useful = useful and graphs.times[asked.pair, AFTER] >= 0
-    return Look(empty, bits, listed, top, look.few and b - a <= _FEW, useful)
+        useful = useful and graphs.times[bounds.pair, AFTER] >= 0
+    return Lookup(empty, bits, listed, top, lookup.few and b - a <= _FEW, useful)
 
 
 @inlined
-def _mask(graphs: Graphs, events: Events, rings: Rings, asked: Question, new: Newcomer, a: int, b: int, mortal: bool) -> Any:
-    """Which events of a short window go with the new one, as bits."""
-    mask, unsure = masked(rings, a, b, asked, new, mortal)
+def _mask(graphs: Graphs, events: Events, rings: Rings, bounds: PairBounds, new: NewEvent, a: int, b: int, skip_expired: bool) -> Any:
+    """The events of a short window that are consistent with the new one, as bits."""
+    mask, unsure = masked(rings, a, b, bounds, new, skip_expired)
     while unsure != 0:
         k = lowest_bit(unsure)
         unsure &= unsure - 1
-        if not go_together(graphs, events, asked.pair, asked.named_first, new.event, rings.whole[EVENT, a + k]):
+        if not is_consistent(graphs, events, bounds.pair, bounds.named_first, new.event, rings.whole[EVENT, a + k]):
             mask ^= np.int64(1) << k
     return mask
 
 
 @inlined
 def _list(
-    graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, j: int, new: Newcomer, top: int, mortal: bool, cells: bool
+    graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, j: int, new: NewEvent, top: int, skip_expired: bool, cells: bool
 ) -> Any:
-    """Puts what of V_i's window of V_j's domain goes with the event into the pool from `top` on, and takes its domains. Gives the pool's new top."""
-    v, asked = query.first + j, question(graphs, query.pairs + i * query.m + j, i < j)
+    """Writes the events in V_i's window of V_j's domain that are consistent with the new one to the pool from `top` on. Returns the new top."""
+    v, bounds = query.first + j, pair_bounds(graphs, query.pairs + i * query.m + j, i < j)
     a, b = pool.windows[0, i, j], pool.windows[1, i, j]
     pooled, side = pool.whole, graphs.side[v]
-    end = from_cells(rings, v, a, b, side, asked, new, pooled, top) if cells else within(rings.place, a, b, asked, new, pooled, top)
-    end = fitting(graphs, events, rings, pool, asked, new, top, end, mortal)
+    end = from_cells(rings, v, a, b, side, bounds, new, pooled, top) if cells else within_reach(rings.place, a, b, bounds, new, pooled, top)
+    end = consistent_events(graphs, events, rings, pool, bounds, new, top, end, skip_expired)
     pool.domains[BEGIN, j], pool.domains[END, j] = top, end
     return end
 
 
 @inlined
-def _list_rest(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, new: Newcomer, look: Look, everything: bool) -> Any:
-    """Lists the candidates that are not listed yet: `everything` for a search in lists, else those of long windows that are to be renewed."""
+def _list_remaining(
+    graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, new: NewEvent, lookup: Lookup, everything: bool
+) -> Any:
+    """Lists the candidates that are not listed yet: `everything` for a search in lists, else those of long windows whose events are renewed."""
     m, renewing = query.m, _is_renewing(graphs, query, i)
-    listed, top = look.listed, look.top
+    listed, top = lookup.listed, lookup.top
     for j in range(m):
-        if j == i or ((look.empty | listed) >> j) & 1:
+        if j == i or ((lookup.empty | listed) >> j) & 1:
             continue
-        mortal = _is_renewed(graphs, query, j)
-        if everything or (renewing and mortal and not (look.masked >> j) & 1):
-            top = _list(graphs, events, rings, pool, query, i, j, new, top, mortal, False)
+        skip_expired = _is_renewed(graphs, query, j)
+        if everything or (renewing and skip_expired and not (lookup.masked >> j) & 1):
+            top = _list(graphs, events, rings, pool, query, i, j, new, top, skip_expired, False)
             listed |= np.int64(1) << j
-    return Look(look.empty, look.masked, listed, top, look.few, look.useful)
+    return Lookup(lookup.empty, lookup.masked, listed, top, lookup.few, lookup.useful)
 
 
 @inlined
-def _renew(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, look: Look) -> None:
-    """The stored events that may take part with the new one stay as long as it, but never longer than their own role allows."""
+def _renew(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, lookup: Lookup) -> None:
+    """Keeps the stored events that are consistent with the new one as long as that is kept, but no longer than their own variable's span."""
     v0, m, last = query.first, query.m, pool.domains[LAST, i]
     for j in range(m):
-        if j == i or (look.empty >> j) & 1 or graphs.roles[v0 + j, RENEWED] == 0:
+        if j == i or (lookup.empty >> j) & 1 or graphs.roles[v0 + j, RENEWED] == 0:
             continue
         span = graphs.roles[v0 + j, SPAN]
-        if (look.masked >> j) & 1:
+        if (lookup.masked >> j) & 1:
             rest = pool.masks[0, j]
             while rest != 0:
-                _stay(rings.whole, pool.windows[0, i, j] + lowest_bit(rest), last, span)
+                _extend(rings.whole, pool.windows[0, i, j] + lowest_bit(rest), last, span)
                 rest &= rest - 1
         else:
             for k in range(pool.domains[BEGIN, j], pool.domains[END, j]):
-                _stay(rings.whole, pool.whole[RING, k], last, span)
+                _extend(rings.whole, pool.whole[RING, k], last, span)
 
 
 @inlined
-def _stay(ring: Ints, k: int, last: int, span: int) -> None:
+def _extend(ring: Ints, k: int, last: int, span: int) -> None:
     ring[UNTIL, k] = max(ring[UNTIL, k], min(last, ring[T, k] + span))
 
 
 @bare
-def _kept(ring: Ints, heads: Ints, tails: Ints, first: int, last: int, now: int, shared: bool, domains: Ints) -> Any:
-    """How many events the variables from `first` up to `last` keep at `now`; `shared`: together, else one for each that keeps it."""
+def _count_kept(ring: Ints, heads: Ints, tails: Ints, first: int, last: int, now: int, shared: bool, domains: Ints) -> Any:
+    """How many events the variables from `first` up to `last` keep at `now`; an event counts once if `shared`, else once for each variable."""
     m = last - first
     count = 0
     for i in range(m):

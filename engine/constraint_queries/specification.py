@@ -13,12 +13,12 @@ from engine.context import COMMON_KEYS, Context
 from engine.model.messages import Message
 
 MAX_ARRANGEMENTS = 5_040
-"""Arrangements of symmetric variables that are compared one by one, where the variables cannot be interchanged."""
+"""The greatest number of arrangements of symmetric variables, which are compared one by one if the variables are not interchangeable."""
 OWN_KEYS = ("variables", "constraints", "symmetric", "report", "expiration")
 
 
 def check(document: Mapping[str, Any], context: Context) -> ConstraintSpecification | None:
-    """The specification of a document with its keys or with `trigger`, a text. What is wrong is noted in `context`."""
+    """The specification of a document with its keys or with the text `trigger`. Faults are noted in `context`."""
     if "trigger" in document:
         return _check_trigger(document, context)
     context.object(document, required=("family", "variables"), optional=(*COMMON_KEYS, *OWN_KEYS[1:]))
@@ -26,7 +26,7 @@ def check(document: Mapping[str, Any], context: Context) -> ConstraintSpecificat
 
 
 def _check_trigger(document: Mapping[str, Any], context: Context) -> ConstraintSpecification | None:
-    """Faults have the pointer of the text and name line and column."""
+    """The specification of a text; faults have the pointer of the text and name line and column."""
     from engine.constraint_queries.trigger import read_trigger
 
     trigger = read_trigger(document, context)
@@ -41,7 +41,7 @@ def _check_trigger(document: Mapping[str, Any], context: Context) -> ConstraintS
 
 
 def check_keys(document: Mapping[str, Any], context: Context) -> ConstraintSpecification | None:
-    """The specification of a document whose keys are known; null after a fault that leaves nothing to build on."""
+    """The specification of a document whose keys are checked; null after a fault that leaves no specification."""
     reading = read(document, context)
     if reading is None:
         return None

@@ -1,4 +1,4 @@
-"""The stored events of all queries of a partition: each once, with the domains that refer to it; they grow, shrink and are serialised as bytes."""
+"""The stored events of all queries of a partition, each once, and the domains that refer to them; the store grows, shrinks and is serialised."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from engine.constraint_queries.rings import BITS, EVENT, UNTIL, Rings, alive, co
 LEAST_ROOM = 64
 _DOMAIN = ("member", "until", "bits")
 STATE_VERSION = 4
-"""Of the bytes."""
+"""Version of the serialised form."""
 
 
 @dataclass(frozen=True)
 class Slots:
-    """Columns that are compared: `texts` and `wholes` (int, bool) together are the rows of `Events.ints`, `doubles` those of `floats`."""
+    """The compared columns: `texts` and `wholes` (int, bool) are the rows of `Events.ints`, `doubles` the rows of `Events.floats`."""
 
     texts: tuple[str, ...] = ()
     wholes: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Slots:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """Slot of each column; ~slot of a double."""
+        """The slot of each column; ~slot for a double."""
         return {column: slot for slot, column in enumerate((*self.texts, *self.wholes))} | {column: ~slot for slot, column in enumerate(self.doubles)}
 
 
@@ -42,9 +42,9 @@ class Store:
     """Events that queries still need, in (t, arrival), and for each variable the events that it may take.
 
     `texts` are the texts that occur in compared columns, sorted; `events.ints[: len(slots.texts)]` hold their positions. `count`: events in the
-    table, of which some may be over. `peak`: the greatest number stored at a time; an event counts once for all queries that share it, and once for
-    each domain of a query of the form `domains`. `kept_at_most` bounds the number now. `work`: totals of candidates, searches and solutions;
-    `filtered`: of events, and of those that some variable might take, once for each query.
+    table; some may have expired. `peak`: the greatest number stored at a time; an event counts once for all queries that share it, and once for
+    each domain of a query of the form `domains`. `kept_at_most` bounds the present number. `work`: totals of candidates, searches and solutions;
+    `filtered`: totals of events, and of those that some variable might take, counted once for each query.
     """
 
     def __init__(self, graphs: Graphs, slots: Slots) -> None:
@@ -71,7 +71,7 @@ class Store:
             self._rebuild(events, rows)
 
     def settle(self, now: int) -> None:
-        """Drops events that expired before `now`, when they are probably many."""
+        """Drops the events that expired before `now`, if they are probably many."""
         self.now = max(self.now, now)
         if self.count > 2 * self._least_settled:
             self._rebuild(0, np.zeros(self.variables, np.int64))
@@ -95,7 +95,7 @@ class Store:
         return Events(t, seq, np.empty(room, np.int32), x, y, np.empty((3, room)), np.empty((ints, room), np.int64), np.empty((floats, room)))
 
     def enter(self, events: Events) -> int:
-        """Puts new events behind the others, which come before them in (t, arrival). Gives the first one's number."""
+        """Appends new events; they come after all others in (t, arrival). Returns the number of the first."""
         first, self.count = self.count, self.count + len(events.t)
         for name, values in events._asdict().items():
             getattr(self.events, name)[..., first : self.count] = values
@@ -111,13 +111,13 @@ class Store:
         return self._pool
 
     def more_found(self) -> None:
-        """Twice the room for solutions."""
+        """Doubles the room for solutions."""
         self.found = found_of(2 * len(self.found.query), self._widest)
 
     # -- counting -----------------------------------------------------------------------------------------------------------------
 
     def counted(self, since: Ints, before: Ints) -> None:
-        """Brings `peak` up to date after rows were taken. `since`: the domains' heads, `before`: their tails, before that."""
+        """Updates `peak` after rows were processed. `since` and `before`: the domains' heads and tails before these rows."""
         self.kept_at_most += int((self.rings.tails - before).sum())
         if self.kept_at_most > self.peak:
             begun, ends = self._intervals(since)
@@ -125,7 +125,7 @@ class Store:
             self.kept_at_most = int((ends >= self.now).sum())
 
     def _intervals(self, since: Ints) -> tuple[Ints, Ints]:
-        """How many intervals of being stored begin with each event, and the sorted last times of all."""
+        """The number of intervals of being stored that begin with each event, and the sorted last times of all."""
         until, begun = np.full(self.count, NEVER, np.int64), np.zeros(self.count, np.int64)
         ends = np.empty(self.count + int((self.rings.tails - since).sum()), np.int64)
         total = latest_ends(self.rings.whole, since, self.rings.tails, self.single, until, begun, ends)
@@ -133,14 +133,14 @@ class Store:
 
     @property
     def kept(self) -> int:
-        """Events whose time is not over; for a query of the form `domains` one for each domain that holds it."""
+        """The number of events that have not expired; a query of the form `domains` counts one for each domain that holds it."""
         _, ends = self._intervals(self.rings.heads)
         return int((ends >= self.now).sum())
 
     # -- texts --------------------------------------------------------------------------------------------------------------------
 
     def ranks(self, columns: Sequence[pa.Array]) -> list[Ints]:
-        """Texts as positions in `texts`, which takes up new ones and forgets those no longer stored; null becomes -1."""
+        """Texts as positions in `texts`. Adds new texts there and removes those no longer stored; null becomes -1."""
         used = self.events.ints[: len(self.slots.texts), : self.count]
         live = {self.texts[rank] for rank in np.unique(used[used >= 0]).tolist()}
         encoded = [column.dictionary_encode() for column in columns]
@@ -171,13 +171,13 @@ class Store:
             return file.getvalue()
 
     def domains(self) -> dict[str, Ints]:
-        """What is in the domains, by variable: `lengths`, and one behind the other numbers of events, last times and filters."""
+        """The domains, by variable: `lengths`, and concatenated the numbers of events, their last times and filters."""
         lengths = self.rings.tails - self.rings.heads
         at = np.repeat(self.rings.heads - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
         return {"lengths": lengths, **dict(zip(_DOMAIN, self.rings.whole[:, at][[EVENT, UNTIL, BITS]], strict=True))}
 
     def load(self, data: bytes) -> None:
-        """Inverse of `dump`, for a new store of the same queries. Raises ValueError when the bytes are of another version."""
+        """Inverse of `dump`, for a new store of the same queries. Raises ValueError if the bytes are of another version."""
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             if "version" not in arrays.files or arrays["version"][0] != STATE_VERSION:
                 raise ValueError(f"the stored events are not of version {STATE_VERSION}")
@@ -189,7 +189,7 @@ class Store:
         self.texts = [texts[start:end].decode() for start, end in pairwise(ends)]
 
     def restore(self, events: Events, domains: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Takes up events and domains as `domains` gives them."""
+        """Sets the events, and the domains in the form of `domains()`."""
         self.events, self.count = Events._make(np.ascontiguousarray(column) for column in events), len(events.t)
         member = domains["member"]
         tails = np.cumsum(domains["lengths"])
@@ -217,9 +217,9 @@ class Store:
 
 
 def joined(graphs: Graphs, slots: Slots, parts: Sequence[tuple[Store, Ints, Ints]]) -> Store:
-    """A store of other queries from those that know them: of each store the variables `theirs` become `ours` of the new one.
+    """A new store made of parts (store, theirs, ours): the variables `theirs` of the store become the variables `ours` of the new one.
 
-    An event that several stores hold is one event; a compared column comes from those that have it.
+    An event that several stores hold becomes one event; a compared column is copied from the stores that have it.
     """
     stores = [store for store, _, _ in parts]
     found = Store(graphs, slots)
@@ -240,9 +240,9 @@ def joined(graphs: Graphs, slots: Slots, parts: Sequence[tuple[Store, Ints, Ints
 
 @dataclass(frozen=True)
 class _Share:
-    """What a store gives to a joined one: the rows of the domains that are taken over and not over yet, and the events they refer to.
+    """The part of a store that goes into a joined one: the rows of its domains that have not expired, and the events they refer to.
 
-    `used`: numbers of the events in `store`, ascending; of each row `variable` is that of the joined store, `place` the event's position in `used`.
+    `used`: numbers of the events in `store`, ascending. By row, `variable`: its number in the joined store; `place`: the event's position in `used`.
     """
 
     store: Store
@@ -264,7 +264,7 @@ def _share(store: Store, theirs: Ints, ours: Ints, now: int) -> _Share:
 
 
 def _numbers(shares: Sequence[_Share]) -> list[Ints]:
-    """For each share the numbers of its events among all of them in (t, arrival); equal arrival numbers are the same event."""
+    """For each share its events' numbers among all events in (t, arrival); equal arrival numbers are the same event."""
     t, seq = (_concatenated([getattr(share.store.events, name)[share.used] for share in shares]) for name in ("t", "seq"))
     _, first, which = np.unique(seq, return_index=True, return_inverse=True)
     number = np.empty(len(first), np.int64)
@@ -274,7 +274,7 @@ def _numbers(shares: Sequence[_Share]) -> list[Ints]:
 
 
 def _domains(variables: int, shares: Sequence[_Share], numbers: Sequence[Ints]) -> dict[str, Ints]:
-    """The domains of all shares as `Store.domains` gives them; `numbers`: of each share's events."""
+    """The domains of all shares in the form of `Store.domains`; `numbers`: those of each share's events."""
     variable, until, bits = (_concatenated([getattr(share, name) for share in shares]) for name in ("variable", "until", "bits"))
     member = _concatenated([own[share.place] for share, own in zip(shares, numbers, strict=True)])
     order = np.lexsort((member, variable))
@@ -286,7 +286,7 @@ def _concatenated(pieces: Sequence[Ints]) -> Ints:
 
 
 def _fill(found: Store, table: Events, store: Store, used: Ints, at: Ints) -> None:
-    """Writes the events `used` of one store to the rows `at`, with the compared columns that both know."""
+    """Writes the events `used` of one store to the rows `at`, with the compared columns that both stores have."""
     for name, column in table._asdict().items():
         if name not in ("ints", "floats"):
             column[..., at] = getattr(store.events, name)[..., used]

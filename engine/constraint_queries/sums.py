@@ -1,6 +1,6 @@
 """Sums in comparisons: `V1.temp - V2.temp`, `2 * V1.sog + 3`, read from text and written back.
 
-Products bind tighter than + and -; operators of one rank are done from left to right, all in doubles, and nothing is folded.
+Products bind tighter than + and -; operators of one rank are evaluated from left to right, all in doubles, without constant folding.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _TOKEN = re.compile(rf"\s*(?:(?P<column>{_NAME}\.{_NAME})|(?P<number>{_NUMBER})|(?P<op>[-+*]))")
 NAMED = re.compile(rf"(?<![A-Za-z0-9_.])({_NAME})\.({_NAME})")
-"""What may be a column of a variable within a text."""
+"""A possible column of a variable within a text."""
 FIRST, PLUS, MINUS, TIMES = "", "+", "-", "*"
 
 
 class NoSum(ValueError):
-    """A text that is no sum; the message says why."""
+    """The text is not a sum; the message gives the reason."""
 
 
 @dataclass(frozen=True, order=True)
 class Factor:
-    """One operand and what joins it to those before it: FIRST, PLUS, MINUS or TIMES. `variable` is -1 for a constant."""
+    """One operand, and the operator before it: FIRST, PLUS, MINUS or TIMES. `variable` is -1 for a constant."""
 
     op: str
     variable: int = -1
@@ -47,7 +47,7 @@ class SumComparison:
 
     @property
     def columns(self) -> set[tuple[int, str]]:
-        """(variable, column) of all that is read."""
+        """(variable, column) of all operands that are columns."""
         return {(one.variable, one.column) for one in (*self.left, *self.right) if one.variable >= 0}
 
 
@@ -98,7 +98,7 @@ def _products(parts: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
 
 
 def constant_of(text: str) -> float:
-    """A constant as a double. Raises NoSum when it is beyond all doubles."""
+    """A constant as a double. Raises NoSum if it exceeds the range of doubles."""
     found = float(text)
     if not math.isfinite(found):
         raise NoSum(Message("{text} is beyond all that can be computed with", text=text))
@@ -106,7 +106,7 @@ def constant_of(text: str) -> float:
 
 
 def text_of(terms: Sum, names: Sequence[str]) -> str:
-    """The sum as it is read back."""
+    """The sum as text; `parts_of` reads it back."""
     words = []
     for one in terms:
         operand = repr(one.constant) if one.variable < 0 else f"{names[one.variable]}.{one.column}"
@@ -115,7 +115,7 @@ def text_of(terms: Sum, names: Sequence[str]) -> str:
 
 
 def time_difference(comparison: SumComparison) -> tuple[int, int, str, float] | None:
-    """(i, j, op, c) when the comparison says `V_j.t - V_i.t op c`, with all constants on one side; null when it says something else."""
+    """(i, j, op, c) if the comparison means `V_j.t - V_i.t op c`, with all constants on one side; else null."""
     weights: dict[int, int] = {}
     constant = 0.0
     for side, terms in ((1, comparison.left), (-1, comparison.right)):

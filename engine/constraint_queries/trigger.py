@@ -1,6 +1,6 @@
-"""The text form of a constraint query: `CREATE TRIGGER name FOR E AS V1, E AS V2 WHEN ...`, read; `writing.py` writes it.
+"""Reads the text form of a constraint query: `CREATE TRIGGER name FOR E AS V1, E AS V2 WHEN ...`. `writing.py` writes it.
 
-The text becomes the JSON document that says the same, with the place of each part; faults of the document carry line and column.
+The text is translated to the equivalent JSON document, with the place of each part, so that faults of the document have line and column.
 
 References: [CCQ] section 2 (extended SQL).
 """
@@ -30,7 +30,7 @@ Place = tuple[int, int]
 
 
 class TriggerRefused(ValueError):
-    """A text that is no trigger; `places` holds line and column of each message."""
+    """The text is not a valid trigger; `places` holds line and column of each message."""
 
     def __init__(self, faults: list[tuple[Place, Message]]) -> None:
         self.faults = sorted(faults)
@@ -39,7 +39,7 @@ class TriggerRefused(ValueError):
 
 @dataclass
 class Translated:
-    """The document of a text, and where its parts stand: JSON pointer to place."""
+    """The document of a text, and the places of its parts by JSON pointer."""
 
     document: dict[str, Any]
     places: dict[str, Place] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Translated:
 
 
 def read_trigger(document: Mapping[str, Any], context: Context) -> Translated | None:
-    """What a document with the key `trigger` says; faults of the text have its pointer and name line and column."""
+    """The translation of a document with the key `trigger`; faults of the text have its pointer and name line and column."""
     context.object(document, required=("family", "trigger"), optional=("version", "name"))
     here, text = context.at("trigger"), document["trigger"]
     if not isinstance(text, str):
@@ -70,7 +70,7 @@ def read_trigger(document: Mapping[str, Any], context: Context) -> Translated | 
 
 
 def translate(text: str) -> Translated:
-    """The document that says what `text` says. Raises TriggerRefused.
+    """The document that is equivalent to `text`. Raises TriggerRefused.
 
     >>> translate("CREATE TRIGGER near FOR E AS A, E AS B WHEN B.t - A.t IN [0, 5]").document["constraints"]
     [{'between': ['A', 'B'], 'dt': [0, 5]}]
@@ -116,7 +116,7 @@ def _expected(names: Any) -> Message:
 
 
 class _Translator:
-    """Makes a document of one parse tree and collects what is wrong with it."""
+    """Translates one parse tree to a document and collects its faults."""
 
     def __init__(self) -> None:
         self.faults: list[tuple[Place, Message]] = []
@@ -166,7 +166,7 @@ class _Translator:
     # -- conditions ---------------------------------------------------------------------------------------------------------------
 
     def variable(self, node: Tree[Token], column: str | None = None) -> str:
-        """The variable of `variable.column`; `column` says which one it must be."""
+        """The variable of `variable.column`; `column`: the only column allowed."""
         name, given = _tokens(node)
         if name not in self.variables:
             self.fault(name, unknown_name(str(name), self.variables, what=Message("variable")))
@@ -176,7 +176,7 @@ class _Translator:
         return str(name)
 
     def constraint(self, first: Token, sides: list[Tree[Token]], names: list[str], **said: Any) -> str:
-        """Adds a constraint and gives its pointer."""
+        """Adds a constraint and returns its pointer."""
         constraints = self.result.document["constraints"]
         pointer = f"/constraints/{len(constraints)}"
         constraints.append({"between": names, **said})
@@ -303,7 +303,7 @@ class _Translator:
 
 
 def _operand_text(node: Tree[Token]) -> Any:
-    """A side of a comparison as the document has it."""
+    """A side of a comparison in the form of the document."""
     if node.data == "side":
         return ".".join(_tokens(node))
     if node.data != "sum":
@@ -338,7 +338,7 @@ def _number(token: Token) -> int | float:
 
 
 def _whole(digits: str) -> int | float:
-    # Longer ones are beyond every bound; as doubles they are infinite, which is refused where they stand.
+    # Longer ones exceed every bound; as doubles they are infinite, which the checks refuse at their place.
     return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
 
 

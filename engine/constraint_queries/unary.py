@@ -1,4 +1,4 @@
-"""The query index: which events each variable of each query may take. Every different question that is no range of numbers is asked once a batch."""
+"""The query index: which events each variable of each query may take. Each distinct condition that is not a range is evaluated once a batch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def passing_rows(index: ConstraintIndex, batch: Batch) -> tuple[npt.NDArray[np.i
 
 
 def _mask(index: ConstraintIndex, batch: Batch, kind: str, which: Any) -> Mask:
-    """What one question says of each event."""
+    """The events that satisfy one condition."""
     if kind == "condition":
         condition: Condition = index.conditions[which]
         return condition.mask(batch)
@@ -43,7 +43,7 @@ def _mask(index: ConstraintIndex, batch: Batch, kind: str, which: Any) -> Mask:
     if kind == "present":
         return _present(batch, str(which))
     located = np.asarray(~(np.isnan(batch.x) | np.isnan(batch.y)), np.bool_)
-    # Places that are not there are in no region.
+    # A missing position is in no region.
     if kind == "located":
         return located
     inside: Mask = index.regions[which].contains(batch.x, batch.y)

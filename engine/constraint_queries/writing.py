@@ -1,4 +1,4 @@
-"""A constraint query as text, which `trigger.py` reads back as an equal specification."""
+"""Writes a constraint query as text, which `trigger.py` reads back as an equal specification."""
 
 from __future__ import annotations
 

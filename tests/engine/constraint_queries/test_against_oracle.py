@@ -1,4 +1,4 @@
-"""Answers of constraint queries equal the definition's, whatever the form of expiration, the batches, the partitions and the restarts."""
+"""Constraint queries give the oracle's answers with every form of expiration, for any batches, partitions and restarts."""
 
 from __future__ import annotations
 

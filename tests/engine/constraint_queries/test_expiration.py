@@ -1,4 +1,4 @@
-"""What is kept and for how long: the paper's example, the forms compared, limits."""
+"""Which events are kept and for how long: the paper's example, the forms compared, limits."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ FIGURE_1B: dict[str, Any] = {
     ],
 }
 FIGURE_2 = [("a1", 1, 0.0), ("b1", 2, 7.0), ("b2", 3, 0.5), ("c1", 3, 0.6), ("c2", 6, 1.2)]
-# The paper drops b1 at once. Here a V1 of the same time may still arrive after it (`dt` may be 0), so tight keeps b1 through its own instant;
-# loose does not look at what is missing and keeps it until a V3 could come. All other times are the paper's.
+# The paper drops b1 at once. Here a V1 of the same time may still arrive after it (`dt` may be 0), so tight keeps b1 through its own instant.
+# loose does not check for missing events and keeps b1 until a V3 could come. All other times are the paper's.
 KEPT = {
     "loose": [{"a1": 11}, {"a1": 11, "b1": 7}, *[{"a1": 11, "b1": 7, "b2": 8}] * 3],
     "tight": [{"a1": 6}, {"a1": 6, "b1": 2}, *[{"a1": 8, "b2": 8}] * 3],
@@ -76,7 +76,7 @@ def test_the_papers_example_event_by_event(form: str) -> None:
 
 
 def test_a_bound_of_zero_loses_nothing() -> None:
-    """[CCQ] Algorithm 2 as printed takes the least bound over all future variables, 0 here, and forgets the first event at once."""
+    """[CCQ] Algorithm 2 as printed takes the least bound over all future variables, which is 0 here, and drops the first event at once."""
     document = {
         "family": "constraint",
         "variables": {"V1": {"where": [["s", "=", "p"]]}, "V2": {"where": [["s", "=", "q"]]}, "V3": {"where": [["s", "=", ""]]}},
@@ -96,7 +96,7 @@ def test_tight_never_keeps_more_and_batches_do_not_count(world: list[Row], docum
 
 @st.composite
 def plain_documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Three variables within reach of each other: one after the other, or mutually close in time."""
+    """Three variables within a distance of each other: one after the other, or mutually close in time."""
     names = ["V1", "V2", "V3"]
     constraints: list[dict[str, Any]] = [{"between": names, "distance": {"max": draw(st.sampled_from([0, 1, 2]))}}]
     if draw(st.booleans()):
@@ -122,8 +122,8 @@ def plain_worlds(draw: st.DrawFn) -> list[Row]:
 @settings(max_examples=80)
 @given(plain_documents(), plain_worlds())
 def test_tight_keeps_nothing_that_could_be_spared(document: Any, world: list[Row]) -> None:
-    """Whatever it still keeps of an event at its last time can complete a solution with events that come at that time or later: no algorithm that
-    loses no answer may let go of it before."""
+    """An event that is kept until some time can still be part of a solution with events that come at that time or later. So no algorithm that loses
+    no answer may drop it earlier."""
     document = {"family": "constraint", "expiration": "tight", **document}
     events: dict[int, int] = {}
     for own in kept_events(document, world).values():
@@ -134,7 +134,7 @@ def test_tight_keeps_nothing_that_could_be_spared(document: Any, world: list[Row
 
 
 def completed(event: Row, others: list[Row], since: int, document: Any) -> bool:
-    """Whether events from `since` on, at the place of `event`, can complete a solution in which it takes part."""
+    """Whether events from `since` on, at the position of `event`, can complete a solution that contains `event`."""
     names = list(document["variables"])
     coming: list[Row] = [{**event, "seq": -1, "t": t, "s": s} for t in range(since, since + 8) for s in "pqr"]
     one_more = [(one, other) for one in coming for other in others]
@@ -149,7 +149,7 @@ def test_interchangeable_variables_keep_what_others_can_follow() -> None:
     document = {"family": "constraint", "variables": {name: {} for name in names}, "constraints": [constraint], "symmetric": [names]}
     world: list[Row] = [{"seq": k, "entity": "e", "t": t, "x": x, "y": 0.0} for k, (t, x) in enumerate([(0, 0.0), (1, 9.0), (2, 0.5), (2, 4.0)])]
     for form in KEPT:
-        # Only the third has one before it that it may follow; nothing follows the last.
+        # Only the third has an event before it that it may follow; nothing follows the last.
         assert kept_events({**document, "expiration": form}, world) == {0: {0: 5, 1: 6, 2: 7, 3: 7}, 1: {2: 7}, 2: {}}
 
 

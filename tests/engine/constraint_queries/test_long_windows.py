@@ -62,7 +62,7 @@ def all_pairs(name: str) -> list[tuple[int, int]]:
     expected = []
     for b in range(COUNT):
         first = max(0, b - WINDOW)
-        # No two places a degree of latitude apart are within reach.
+        # Points a degree of latitude apart are never close enough.
         near = first + np.flatnonzero(np.abs(place[first:b, 1] - place[b, 1]) <= 1.0)
         x, y = place[near].T
         if feed is GLOBE:

@@ -1,4 +1,4 @@
-"""Answers as the bits of a number, against numpy: around the ends of words, and with values that are no number."""
+"""Results as the bits of an integer, against numpy: around the ends of words, and with NaN."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from engine.constraint_queries.candidates import masked
-from engine.constraint_queries.pairs import Question
-from engine.constraint_queries.pool import Newcomer
+from engine.constraint_queries.pairs import PairBounds
+from engine.constraint_queries.pool import NewEvent
 from engine.constraint_queries.ranges import passing
 from engine.constraint_queries.rings import UNTIL, empty_rings
 
@@ -19,7 +19,7 @@ def test_rows_that_pass_are_those_of_numpy(n: int) -> None:
     chance = np.random.default_rng(n)
     values = chance.choice([*SPECIAL, *chance.normal(0, 1, 9)], (3, n))
     ready = chance.random((2, n)) < 0.7
-    # Three queries: filters of two ranges and a mask, of nothing at all, of the limits themselves.
+    # Three queries: filters of two ranges and a mask, an empty filter, filters with equal or infinite limits.
     filters, bits = np.array([0, 2, 3, 5]), np.array([1, 6, 1, 2, 4])
     ranges, column = np.array([0, 2, 3, 3, 4, 5]), np.array([0, 1, 2, 1, 0])
     low, high = np.array([-np.inf, -0.5, 0.0, 1.0, -np.inf]), np.array([0.5, 1.0, 0.0, 1.0, np.inf])
@@ -40,8 +40,8 @@ def test_rows_that_pass_are_those_of_numpy(n: int) -> None:
     assert all((np.diff(rows[queries == q]) > 0).all() for q in range(3))
 
 
-@pytest.mark.parametrize("mortal", [False, True])
-def test_the_events_of_a_window_within_reach_are_those_of_numpy(mortal: bool) -> None:
+@pytest.mark.parametrize("skip_expired", [False, True])
+def test_the_events_of_a_window_within_reach_are_those_of_numpy(skip_expired: bool) -> None:
     chance = np.random.default_rng(1)
     count = 90
     rings = empty_rings(np.array([count]), np.zeros(2, np.int64))
@@ -51,11 +51,11 @@ def test_the_events_of_a_window_within_reach_are_those_of_numpy(mortal: bool) ->
     for low in (0, 5, 27):
         for length in (1, 7, 8, 9, 16, 62, 63):
             reach, near, apart = 6.0, 5.0, 1.0
-            asked, new = Question(0, True, 0, 0, 0, reach, near, apart), Newcomer(0, 1, 1, 1.0, 2.0, 0.0)
-            mask, unsure = masked(rings, low, low + length, asked, new, mortal)
+            bounds, new = PairBounds(0, True, 0, 0, 0, reach, near, apart), NewEvent(0, 1, 1, 1.0, 2.0, 0.0)
+            mask, unsure = masked(rings, low, low + length, bounds, new, skip_expired)
             own = place[:, low : low + length] - np.array([[1.0], [2.0], [0.0]])
             chord = (own * own).sum(axis=0)
-            there = (chord <= reach) & ((ring[UNTIL, low : low + length] >= 1) | (not mortal))
+            there = (chord <= reach) & ((ring[UNTIL, low : low + length] >= 1) | (not skip_expired))
             assert [(mask >> k) & 1 for k in range(64)] == [*there.astype(int).tolist(), *[0] * (64 - length)]
             open_ones = there & ~((chord <= near) & (chord > apart))
             assert [(unsure >> k) & 1 for k in range(64)] == [*open_ones.astype(int).tolist(), *[0] * (64 - length)]

@@ -33,7 +33,7 @@ def faults(document: dict[str, Any], feed: Feed = PLANE) -> list[str]:
 
 
 def constrained(**said: Any) -> dict[str, Any]:
-    """Three variables with bounded times and one more constraint, number 1."""
+    """Three variables with bounded times, and one more constraint (number 1)."""
     return {"variables": THREE, "constraints": [BOUND, {"between": ["V1", "V2"], **said}]}
 
 

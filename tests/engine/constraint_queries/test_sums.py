@@ -29,7 +29,7 @@ def documents(draw: st.DrawFn) -> dict:
 
 
 def possible(document) -> bool:
-    """Differences of times may contradict each other."""
+    """Whether no differences of times contradict each other."""
     try:
         check(document, PLANE)
     except Refused as refused:

@@ -1,4 +1,4 @@
-"""Small nasty worlds for constraint queries, and ways to run the evaluator over them."""
+"""Small random worlds full of corner cases for constraint queries, and ways to run the evaluator over them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def registered(documents: Sequence[Mapping[str, Any]], feed: Feed, first: int = 
 
 
 def add_answers(total: Counter[Answer], changes: pa.Table, rows: Sequence[Row]) -> None:
-    """Changes as the oracle writes answers. Nothing is ever retracted; evidence repeats the events."""
+    """Adds changes in the form of the oracle's answers. Checks that nothing is retracted and that evidence repeats the events."""
     for row in changes.to_pylist():
         assert (row["kind"], row["weight"], row["value"], row["score"]) == ("match", 1, None, None)
         for item, entity in zip(row["evidence"], row["entities"], strict=True):
@@ -53,7 +53,7 @@ def add_answers(total: Counter[Answer], changes: pa.Table, rows: Sequence[Row]) 
 def run(
     documents: Sequence[Mapping[str, Any]], rows: Sequence[Row], feed: Feed, chance: random.Random | None = None, partitions: int = 1
 ) -> Counter[Answer]:
-    """Answers of the evaluator: in one batch, or cut, dumped and registered again at random places."""
+    """Answers of the evaluator: in one batch, or in random batches with random restarts and registrations between."""
     queries = registered(documents, feed)
     evaluator = Evaluator.start(feed, queries, partitions)
     found: Counter[Answer] = Counter()
@@ -75,7 +75,7 @@ def run(
     return found
 
 
-# -- strategies: few values, so that ties, borders and equal times are hit all the time ----------------------------------------------------
+# -- strategies: few values, so that ties, borders and equal times are frequent ------------------------------------------------------------
 
 PLACES: Mapping[bool, Sequence[tuple[float, float] | None]] = {
     False: [None, (0, 0), (1, 0), (1, 1), (2, 2), (4, 3)],
@@ -172,7 +172,7 @@ def spans(draw: st.DrawFn) -> list[int | None]:
 
 @st.composite
 def documents(draw: st.DrawFn, *, globe: bool = False, most: int = 3) -> dict[str, Any]:
-    """A document that is accepted: a tree of times keeps memory bounded, the rest is wild; what nothing satisfies is drawn again."""
+    """An accepted document: a tree of time bounds keeps memory bounded, the rest is arbitrary; documents that cannot be satisfied are drawn again."""
     names = [f"V{i + 1}" for i in range(draw(st.sampled_from([1, 2, most, most, most])))]
     variables = {name: draw(filters()) for name in names}
     found: dict[str, Any] = {"family": "constraint", "variables": variables, "constraints": []}
@@ -201,7 +201,7 @@ def documents(draw: st.DrawFn, *, globe: bool = False, most: int = 3) -> dict[st
 
 @st.composite
 def filters(draw: st.DrawFn) -> dict[str, Any]:
-    """Mostly an entity or nothing, so that most queries have answers."""
+    """Mostly an entity or no filter, so that most queries have answers."""
     what = draw(st.sampled_from(["none", "none", "entity", "entity", "wild"]))
     if what == "wild":
         return {"where": [draw(conditions())]}
@@ -214,7 +214,7 @@ def mutual(draw: st.DrawFn, names: Sequence[str], globe: bool) -> dict[str, Any]
 
 
 def accepted(document: Mapping[str, Any], feed: Feed) -> bool:
-    """Whether the document is satisfiable; anything else that is wrong with it is a fault of the test."""
+    """Whether the document is satisfiable; any other fault is an error of the test."""
     try:
         check(document, feed)
     except Refused as refused:

@@ -42,7 +42,7 @@ def document_of(specification: ConstraintSpecification) -> dict[str, Any]:
 
 
 def _side(terms: Sum, names: list[str]) -> str | float:
-    """A sum; a constant alone is a number."""
+    """A sum as JSON; a constant alone is a number."""
     return terms[0].constant if len(terms) == 1 and terms[0].variable < 0 else text_of(terms, names)
 
 

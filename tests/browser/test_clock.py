@@ -1,4 +1,4 @@
-"""One clock: what the page shows is of one instant, live or past, on map, timeline, counts and in the bar."""
+"""One clock: map, timeline, counts and the bar show the same instant, live or past."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.services]
 
 
 class Watched:
-    """The live page of the world's feed, with a job that answers when asked to."""
+    """The live page of the world's feed, with a job that is run on demand."""
 
     def __init__(self, site: Site) -> None:
         self.site, self.page, self.world = site, site.page, site.world
@@ -27,7 +27,7 @@ class Watched:
         self.answering.catch_up()
 
     def state(self) -> dict[str, Any]:
-        """What the page says of its instant: clock, chip, field, who is marked on the map, counts of the panel, address."""
+        """What the page shows of its instant: clock, chip, field, marked entities on the map, counts of the panel, address."""
         return dict(
             self.page.evaluate(
                 """() => ({
@@ -41,7 +41,7 @@ class Watched:
         )
 
     def settled(self) -> dict[str, Any]:
-        """The state once it has stayed the same for two seconds: on a busy machine the map may be drawn late."""
+        """The state after it has not changed for two seconds: on a busy machine the map may be drawn late."""
         found, same = self.state(), 0
         for _ in range(60):
             self.page.wait_for_timeout(500)
@@ -69,9 +69,9 @@ def watched(site: Site) -> Watched:
 def test_pausing_stops_every_clock_and_live_continues(watched: Watched) -> None:
     watched.button("Pause (space)")
     watched.page.locator(".state-past", has_text="Paused").wait_for()
-    # Who stayed is known only when the stay is over: then also of instants long past.
+    # A stay is known only when it has ended, then also for instants long past.
     watched.page.get_by_label("Show stays").uncheck()
-    # The feed's lateness is a second, and the present runs ahead of the rows by up to one and a half: this instant is final.
+    # The feed's lateness is a second, and the present is ahead of the rows by up to one and a half seconds: this instant is final.
     watched.page.locator(".when").fill("-3 seconds")
     watched.page.locator(".when").press("Enter")
     before = watched.settled()

@@ -1,4 +1,4 @@
-"""A timeline over more answers than can be fetched one by one counts them all, says that it counts, and shows single ones where they are few."""
+"""A timeline with more answers than can be fetched singly shows counts of all, says so, and shows single answers where there are few."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def shown_total(site: Site, query: str) -> int:
 
 
 def chosen_start(site: Site) -> int | None:
-    """When the answer begins that the address names."""
+    """The start of the answer in the page's address."""
     found = re.search(r"[?&]detection=([0-9a-f]{32})", site.page.evaluate("location.href"))
     return None if found is None else Detection.objects.get(key=bytes.fromhex(found[1])).start
 
@@ -51,7 +51,7 @@ def test_a_long_window_shows_counts_instead_of_single_answers(site: Site) -> Non
     page.locator(".state-live, .state-behind").wait_for()
     page.get_by_text("Older answers are counted: zoom in for single ones").wait_for()
     site.world.wait(lambda: shown_total(site, "stays") == stored, 20, f"{stored} answers are counted")
-    # The next answer and the one before are found among those that are only counted.
+    # The next and the previous answer are found although they are only counted.
     page.goto(f"{site.address}/?feed=yard&window={-SPAN}~-1&t={-SPAN // 2 + 1}&at=5~5~5.5")
     page.get_by_text("Older answers are counted: zoom in for single ones").wait_for()
     for key, start in (("j", every), ("j", 2 * every), ("k", every), ("k", 0)):

@@ -1,4 +1,4 @@
-"""A composite event as an analyst writes it: a tree grown by keyboard, its text and its words beside it, and the text put back into the tree."""
+"""An analyst writes a composite event: a tree built by keyboard, with its text and its sentence, and the text applied to the tree."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _press(page: Page, *keys: str) -> None:
 
 
 def _called(page: Page, name: str) -> None:
-    """Names the chosen leaf; Enter goes to its name and back to the tree."""
+    """Names the chosen leaf; Enter moves the focus to its name and back to the tree."""
     _press(page, "Enter")
     page.keyboard.type(name)
     _press(page, "Enter")
@@ -44,7 +44,7 @@ def _items(page: Page) -> list[str]:
 
 
 def _tree(page: Page) -> None:
-    """A : B becomes SHELF : !CHECKOUT : EXIT; a part that is added, moved and removed again leaves no trace."""
+    """A : B becomes SHELF : !CHECKOUT : EXIT; a part is added, moved and removed without further effect."""
     _press(page, "ArrowDown")
     _called(page, "SHELF")
     _press(page, "ArrowDown")
@@ -64,7 +64,7 @@ def _tree(page: Page) -> None:
 
 
 def _text(page: Page) -> None:
-    """A fault has its line and column; a name that means nothing can be defined; times come into the tree."""
+    """A fault has its line and column; an undefined name can be defined; times of the text appear in the tree."""
     page.locator("#pattern-text").fill("SHELF :\n!CHECKOUT :[0,PT5M EXIT")
     fault = page.locator(".trigger-fault")
     fault.get_by_text("line 2, column 20").wait_for()

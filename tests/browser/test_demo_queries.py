@@ -1,6 +1,6 @@
-"""The demo's queries, each form once, through their editors: opened, tried, saved unchanged, and an answer of theirs explained.
+"""The demo's queries in their editors, each form once: each is opened, tried and saved unchanged, and one of its answers is explained.
 
-Saving and explaining are looked at on the page for one query of each kind; for the others the API is given what their editors have sent.
+Saving and explaining are tested on the page for one query of each kind; for the others the API gets the documents that their editors have sent.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.services, pytest.mark.slow]
 
 NOW = 1_763_700_000_000
 MINUTES = {"city": 3, "strait": 40, "plaza": 6, "ocean": 120, "warehouse": 20}
-"""How much of each world happens: something for nearly every query, and few rows."""
+"""The length of each world: answers for nearly every query, and few rows."""
 WITHOUT_ANSWER = {"Garage 01: calls", "Bank tour", "Stand A: crowd", "Varne bank reserve: fishing boats on their way"}
-"""Queries of which nothing is true in these minutes among those who are there: they have nothing to explain."""
+"""Queries without answers in these minutes, so that there is nothing to explain."""
 LAST_CARS = "car-1900"
 PLAYED = 2
-"""This many happenings of each kind are played, with all their entities."""
+"""The number of scenes of each kind that are simulated, with all their entities."""
 
 
 def test_every_form_of_demo_query_goes_through_its_editor(site: Site) -> None:
@@ -61,7 +61,7 @@ def test_every_form_of_demo_query_goes_through_its_editor(site: Site) -> None:
 
 
 def _of_each_form(queries: list[dict[str, Any]], seen: set[Any]) -> list[dict[str, Any]]:
-    """Every program, and of the other families the first query with each set of keys: one with the same keys goes through the same fields."""
+    """Every program, and of the other families the first query with each set of keys: queries with the same keys use the same fields."""
     found = []
     for query in queries:
         specification = query["specification"]
@@ -73,7 +73,7 @@ def _of_each_form(queries: list[dict[str, Any]], seen: set[Any]) -> list[dict[st
 
 
 def _seed(site: Site, name: str, seen: set[Any]) -> list[Query]:
-    """The feed with a few rows and the first query of each form that no feed before has, whose answers are stored and open alerts."""
+    """The feed with a few rows, and the first query of each form that no earlier feed has; its answers are stored and open alerts."""
     from webapp.demo.simulation.scenarios import read_scenario
     from webapp.feeds.services import feed_create, region_create
     from webapp.queries.families import kinds_of
@@ -82,7 +82,7 @@ def _seed(site: Site, name: str, seen: set[Any]) -> list[Query]:
     scenario, owner = read_scenario(name), site.world.feed.owner
     feed = feed_create(owner=owner, **scenario.feed)
     forms = _of_each_form(scenario.queries, seen)
-    # What is made of other queries' answers needs all of those.
+    # A query over other queries' answers needs all of these queries.
     above = {source.query for query in forms for source in sources_of(query["specification"])}
     queries = [query for query in scenario.queries if query in forms or query["name"] in above]
     wanted = json.dumps([query["specification"] for query in queries])
@@ -126,7 +126,7 @@ def _opened(site: Site, query: Query) -> None:
 
 
 def _tried(site: Site, query: Query) -> Any:
-    """What the editor sends. On a busy machine a trial may take longer than the server allows, and then says so: it is asked for again."""
+    """The document that the editor sends. On a busy machine a trial may exceed the server's time limit; then it is repeated."""
     page = site.page
     button, shown, address = ("#run-sandbox", ".sandbox-summary", "/queries/sandbox")
     if query.family != "calculus":
@@ -149,7 +149,7 @@ def _tried(site: Site, query: Query) -> Any:
 
 def _saved_unchanged(site: Site, query: Query) -> None:
     before = query.specification
-    # The page starts again with what is stored.
+    # The page is loaded again with the stored query.
     with site.page.expect_navigation(), site.page.expect_response(lambda answer: answer.request.method == "PATCH") as saved:
         site.page.locator("#save-query").click()
     assert saved.value.status == 200, query.name
@@ -166,7 +166,7 @@ def _saved_as_sent(api: Client, query: Query, sent: Any) -> None:
 
 
 def _explained(site: Site, api: Client, query: Query, *, on_page: bool) -> None:
-    """An alert names the events of its answer; of a program's answer it leads to the rule of its beginning, marked in the text."""
+    """An alert names the events of its answer; for a program's answer it links to the rule of its start, marked in the text."""
     from webapp.alerts.models import Alert
 
     alert = Alert.objects.filter(query=query).order_by("pk").first()

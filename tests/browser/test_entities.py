@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.services]
 
 
 def shot(site: Site, name: str) -> None:
-    """A picture for the reader of the tests, where a folder for them is named."""
+    """Takes a screenshot, if a folder for screenshots is set."""
     if folder := os.environ.get("VEDETTE_SCREENSHOTS"):
         site.page.screenshot(path=f"{folder}/{name}.png", full_page=True)
 

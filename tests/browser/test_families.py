@@ -1,7 +1,6 @@
-"""Newer forms as an analyst fills them, each by mouse and by keyboard: how many are there, who meets whom, who is about to
-arrive, and time added up.
+"""An analyst fills the forms of newer families, each by mouse and by keyboard: occupancy, encounters, arrivals, and total time.
 
-Each query is tried, saved, opened again and saved unchanged: the stored document stays as it was.
+Each query is tried, saved, opened again and saved unchanged: the stored document stays the same.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def _cards_by_mouse(site: Site) -> None:
 
 
 def _cards_by_keyboard(site: Site) -> None:
-    """The arrows go from card to card; the one that adds answers as events has its first at once, and keeps the focus."""
+    """The arrow keys move from card to card; the card for answers as events adds the first one at once, and keeps the focus."""
     page = new_query(site, "composite")
     page.locator(".pattern-words", has_text="A").wait_for()
     tab_to(page, "input[name=family]")
@@ -68,7 +67,7 @@ def _cards_by_keyboard(site: Site) -> None:
 
 
 def _occupancy_by_mouse(site: Site) -> None:
-    """A stored region, a number; the count stands over the region as a stepped line."""
+    """A stored region and a number; the count is shown over the region as a stepped line."""
     page = new_query(site, "occupancy")
     page.locator("#region-stored").click()
     page.locator("#region-stored").fill("square")
@@ -86,7 +85,7 @@ def _occupancy_by_mouse(site: Site) -> None:
 
 
 def _occupancy_by_keyboard(site: Site) -> None:
-    """At most two in a range of values, and what is wrong stands at its field."""
+    """At most two in a range of values; a fault is shown at its field."""
     page = new_query(site, "occupancy")
     type_in(page, "#region-stored", "square")
     tab_to(page, "#occupancy-counting")
@@ -106,7 +105,7 @@ def _occupancy_by_keyboard(site: Site) -> None:
 
 
 def _encounter_by_mouse(site: Site) -> None:
-    """Two kinds, interpolated; an answer of the preview shows two ways and how near they came."""
+    """Two kinds of entities, interpolated; an answer of the preview shows two tracks and their least distance."""
     page = new_query(site, "encounter")
     page.get_by_role("button", name="One of each of two kinds").click()
     page.get_by_role("group", name="One", exact=True).get_by_role("button", name="Add a condition").click()
@@ -139,7 +138,7 @@ def _encounter_by_keyboard(site: Site) -> None:
 
 
 def _arrival_by_mouse(site: Site) -> None:
-    """Everything that will be in a stored region within two seconds, by course and speed over the last one and a half."""
+    """All entities that will be in a stored region within two seconds, by course and speed over the last one and a half seconds."""
     page = new_query(site, "arrival")
     page.locator("#region-stored").fill("square")
     page.locator("#region-stored").blur()
@@ -154,7 +153,7 @@ def _arrival_by_mouse(site: Site) -> None:
 
 
 def _arrival_by_keyboard(site: Site) -> None:
-    """A time that is missing is asked for."""
+    """The form asks for a missing time."""
     page = new_query(site, "arrival")
     type_in(page, "#region-stored", "square")
     type_in(page, "#arrival-within", "")
@@ -194,7 +193,7 @@ def _total_by_mouse(site: Site) -> None:
 
 
 def _total_by_keyboard(site: Site) -> None:
-    """At most a second; the next step is the first of the order, for time added up takes no part in it."""
+    """At most a second; the next step is the first of the order, because a total is not in the order."""
     page = new_query(site, "motion")
     type_in(page, "[id$=-stored]", "square")
     press(page, "At a separate time")

@@ -1,4 +1,4 @@
-"""The page Feeds: feeds are made and changed on it, and one whose log is damaged says what to do."""
+"""The page Feeds: feeds are created and changed, and a feed with a damaged log shows what to do."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CSV = f"Schiff;Zeit;lon;lat;Knoten\n{BOATS}x;bald;1;2;3\n"
 
 
 def track(first: int, points: int) -> str:
-    """Someone who walks north, from a second after ten o'clock on."""
+    """A walker who moves north, from a second after ten o'clock on."""
     seconds = range(first, first + points)
     found = "".join(f'<trkpt lat="{52 + n / 1000}" lon="13.4"><time>2026-01-02T10:{n // 60:02}:{n % 60:02}Z</time></trkpt>' for n in seconds)
     return f"<gpx><trk><name>Ada</name><trkseg>{found}</trkseg></trk></gpx>"
@@ -112,7 +112,7 @@ def test_files_of_three_kinds_become_feeds_by_mouse_alone(site: Site, tmp_path: 
             page.locator("#wizard-file").set_input_files(tmp_path / name)
         page.get_by_text("The first rows, as they are in the file").wait_for()
         if name == "Schiffe.csv":
-            # The guess is right; the reader looks at it with another delimiter and comes back.
+            # The guess is right; the user tries another delimiter and returns.
             page.get_by_text("1 of 401 rows cannot be used").wait_for()
             page.get_by_label("Columns are separated by").select_option("|")
             page.get_by_text("no column has the time").first.wait_for()
@@ -149,7 +149,7 @@ def test_one_click_loads_a_real_recording_and_shows_its_first_answers(site: Site
     when = page.get_by_label("Go to a date and time")
     page.wait_for_function("field => field.value === '29 Aug 2005, 11:00:00'", arg=when.element_handle())
     assert Answering(site.world, feed).catch_up() > 0
-    # The window is Katrina's: every question has an answer in it but the one for two storms.
+    # The time range is Katrina's: every question except that for two storms has an answer in it.
     site.world.wait(lambda: page.locator(".query-count", has_text=re.compile(r"[1-9]")).count() == 6, 60, "answers of six queries")
     assert site.faults == []
 
@@ -173,7 +173,7 @@ def test_a_sample_without_its_recording_is_built_from_a_chosen_file(no_recording
     page.get_by_label("File of Buses of route 14 in Liverpool").set_input_files(file)
     page.wait_for_url("**/?feed=buses*")
     assert Feed.objects.get(name="buses").queries.count() == 3
-    # The one fault is the file that does not fit.
+    # The only fault is the unsuitable file.
     assert [fault for fault in site.faults if "400" not in fault] == []
 
 
@@ -191,7 +191,7 @@ def _cannot_be_loaded_before_it_is_looked_into(page: Page, file: Path) -> None:
 
 
 def _add_a_second_file(site: Site, folder: Path) -> None:
-    """Half of it is there already or older than that, and left out."""
+    """Half of its rows are duplicates or too old, and are left out."""
     page = site.page
     (folder / "second.gpx").write_text(track(150, 100))
     page.goto(site.address + "/feeds/")
@@ -207,7 +207,7 @@ def _add_a_second_file(site: Site, folder: Path) -> None:
 
 
 def _load_as_if_it_happened_now(site: Site, folder: Path) -> None:
-    """A walk of two seconds at the pace of life."""
+    """A walk of two seconds, replayed in real time."""
     page = site.page
     (folder / "stroll.gpx").write_text(track(0, 3))
     page.goto(site.address + "/feeds/new")
@@ -222,19 +222,19 @@ def _load_as_if_it_happened_now(site: Site, folder: Path) -> None:
     picture(page, "as-now-loaded")
     feed = Feed.objects.get(name="stroll")
     times = [row["t"] for table in event_log(feed.name).read() for row in table.to_pylist() if row["event"] == "position"]
-    # What could not be sent in time happens when it is sent: rows are as far apart as they were, or further.
+    # Rows that are sent late get the time of sending, so the times between rows are as in the file, or longer.
     assert feed.wall_clock and begun <= times[0] <= times[1] - 1_000 <= times[2] - 2_000
 
 
 def picture(page: Page, name: str) -> None:
-    """For the reader of the tests, where a folder for pictures is named."""
+    """Takes a screenshot, if a folder for screenshots is set."""
     if folder := os.environ.get("VEDETTE_SCREENSHOTS"):
         page.screenshot(path=f"{folder}/{name}.png", full_page=True)
 
 
 @pytest.fixture
 def inner_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The processes of the site may reach this machine."""
+    """Allows the processes of the site to connect to this machine."""
     monkeypatch.setenv("VEDETTE_WEBHOOK_NETWORKS", "127.0.0.0/8")
 
 
@@ -273,12 +273,12 @@ def test_a_broker_is_tested_and_becomes_a_stream(inner_network: None, site: Site
         _choose_queries_whose_answers_go_out(site, server.port)
     row.locator("[data-state=backoff]").wait_for()
     row.get_by_text(re.compile("The broker|cannot be reached")).wait_for()
-    # The faults are those of the first test, which names neither a port nor a topic.
+    # The faults are those of the first attempt, without a port and a topic.
     assert [fault for fault in site.faults if "400" not in fault] == []
 
 
 def _choose_queries_whose_answers_go_out(site: Site, port: int) -> None:
-    """By their names; what is chosen stands in the form when it is opened again."""
+    """Chooses queries by name; the choice is in the form when it is opened again."""
     page, chosen = site.page, Query.objects.get(name="doors")
     page.get_by_role("button", name="Add connector").click()
     form = page.get_by_role("dialog", name="Add connector")
@@ -295,7 +295,7 @@ def _choose_queries_whose_answers_go_out(site: Site, port: int) -> None:
     form.get_by_role("group", name="Queries").get_by_text("steps").wait_for(state="detached")
     form.get_by_label("doors").check()
     form.get_by_text("1 query is chosen.").wait_for()
-    # An authority's certificate has several lines, and is asked for where the connection is encrypted.
+    # A CA certificate has several lines; the form has its field if the connection is encrypted.
     assert not form.get_by_label("Certificate of the authority").is_visible()
     form.get_by_label("Encrypted (TLS)").check()
     form.get_by_label("Certificate of the authority").fill("one\ntwo")

@@ -1,4 +1,4 @@
-"""A job is stopped and started from the feeds page: the real reconciler, with a program in the job's place that only sleeps."""
+"""A job is stopped and started from the feeds page: the real reconciler, with a program that only sleeps instead of the job."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ GROWTH_BYTES = 600_000_000
 
 @pytest.mark.spark
 def test_an_unbounded_query_is_stopped_and_its_page_shows_the_reason(site: Site) -> None:
-    """The real job: it continues with all other queries, without having become large."""
+    """The real job continues with all other queries, and its memory has not grown."""
     world = site.world
     world.append(10)
     job = world.start_job()
@@ -73,7 +73,7 @@ def test_an_unbounded_query_is_stopped_and_its_page_shows_the_reason(site: Site)
     world.wait_caught_up()
     assert job.poll() is None
     assert psutil.Process(job.pid).memory_info().rss - before < GROWTH_BYTES
-    # What it had found before stays stored; of the others all is as if it had never been there.
+    # Its earlier answers stay stored; those of the others are as if it had never been registered.
     Detection.objects.filter(query=costly).delete()
     world.check(removed=[costly.pk])
     site.log_in()

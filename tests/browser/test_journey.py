@@ -54,7 +54,7 @@ def _draw_and_preview(site: Site) -> None:
 
 
 def _previewed(site: Site) -> bool:
-    """Asks for a preview and says whether it came: on a busy machine one may take longer than the server allows, and then says so."""
+    """Requests a preview. Returns whether it came: on a busy machine it may exceed the server's time limit."""
     page = site.page
     page.get_by_role("button", name="Preview", exact=True).click()
     page.locator(".preview-total, .preview-result .empty").wait_for()
@@ -80,7 +80,7 @@ def _count(site: Site) -> int:
 
 
 def _see_new_answers(site: Site) -> None:
-    """What the new query finds from now on comes by the socket: on the timeline, in its list, and with its evidence."""
+    """New answers of the new query come by the socket: on the timeline, in its list, and with their evidence."""
     world, page = site.world, site.page
     world.append(300)
     world.wait_caught_up()
@@ -105,19 +105,19 @@ def _acknowledge(site: Site) -> None:
     page.get_by_role("region", name="Alert").get_by_role("button", name="Acknowledge").click()
     page.get_by_role("region", name="Alert").get_by_text("acknowledged it").wait_for()
     row = Alert.objects.get(pk=chosen)
-    # What it reports may have ended before: then that resolves it.
+    # The alert's interval may have ended before; then the alert is resolved.
     assert row.state == ("acknowledged" if row.over_at is None else "resolved")
     assert row.acknowledged_by is not None and row.acknowledged_by.username == "ada"
 
 
 def _shown(site: Site) -> int:
-    """How many answers the page holds, over all queries: stays count their in and out as one, so the list's own numbers are summed."""
+    """The number of answers on the page, over all queries, as the sum of the list's numbers: these count the in and out of a stay as one."""
     texts = site.page.locator(".query-count > div:first-child").all_inner_texts()
     return sum(0 if text == "–" else int(text.replace(",", "")) for text in texts)
 
 
 def _reconnect(site: Site) -> None:
-    """The server dies, further answers are found, the server restarts: the page ends up in the state of a fresh page."""
+    """The server dies, further answers are found, the server restarts: the page reaches the same state as a newly loaded one."""
     world, page = site.world, site.page
     page.goto(site.address + "/?feed=yard")
     page.locator(".state-live, .state-behind").wait_for()

@@ -1,4 +1,4 @@
-"""What bounds people and teams, by its forms: quotas, a token for one feed, a team's own job."""
+"""The forms for limits of users and teams: quotas, a token for one feed, a team's own job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.services]
 
 
 def shot(site: Site, name: str) -> None:
-    """Kept where a person asked for pictures."""
+    """Takes a screenshot, if a folder for screenshots is set."""
     if folder := os.environ.get("SCREENSHOTS"):
         for theme in ("light", "dark"):
             site.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Map and timeline of the live page are linked: a choice on the map filters the timeline, a brushed range on the timeline filters the map."""
+"""Map and timeline of the live page are linked: a selection on the map filters the timeline, a brushed range on the timeline filters the map."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EVIDENCE = "canvas[data-layer=evidence]"
 
 @pytest.fixture
 def live(site: Site) -> Site:
-    """A page on the world's feed with answers of its two queries, all of event time on the timeline, the list beside it."""
+    """The page of the world's feed with answers of its two queries; the timeline shows all event time, with the list beside it."""
     site.world.append(500)
     assert Answering(site.world).catch_up() > 20
     site.log_in()
@@ -43,7 +43,7 @@ def show_list(site: Site, is_on: bool = True) -> None:
 
 
 def listed(site: Site) -> list[tuple[str, ...]]:
-    """The list's rows: query, what, who, from, until, length."""
+    """The list's rows: query, kind, entities, from, until, length."""
     show_list(site)
     rows: list[list[str]] = site.page.evaluate(
         "[...document.querySelectorAll('.timeline-list tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText.trim()))"
@@ -67,7 +67,7 @@ def drag(site: Site, start: tuple[float, float], end: tuple[float, float]) -> No
 
 
 def asked_for_tracks(site: Site, act: Any) -> dict[str, list[str]]:
-    """The parameters of the request for tracks that `act` leads to."""
+    """The parameters of the request for tracks that `act` causes."""
     with site.page.expect_response(re.compile(r"/api/v1/feeds/yard/tracks\?")) as answer:
         act()
     assert answer.value.status == 200
@@ -97,7 +97,7 @@ COVERED = """
 
 
 def covered_by_messages(site: Site, part: str) -> list[str]:
-    """The buttons in `part` of the page that four messages, as many as there are at once, would lie over."""
+    """The buttons in `part` of the page that four messages, the greatest number shown at once, would cover."""
     found: list[str] = site.page.evaluate(COVERED, [part, 4])
     return found
 
@@ -171,18 +171,18 @@ def test_hovering_an_answer_shows_the_entitys_track_and_selecting_it_shows_its_e
     for width, height in ((1440, 900), (1000, 700), (390, 844)):
         live.resize(width, height)
         assert covered_by_messages(live, ".live-drawer") == [], f"{width} wide"
-    # The list of queries too stands over the map where the page is narrow.
+    # On a narrow page the list of queries is also over the map.
     page.locator(".live-body[data-side=open]").wait_for()
     for width in (1180, 1000, 880):
         live.resize(width, 700)
         for part in (".live-side .drawer-foot", ".live-drawer .drawer-foot"):
             assert covered_by_messages(live, part) == [], f"{part}, {width} wide"
     live.resize(1440, 900)
-    # The other way round: the timeline's own marks answer to the pointer too.
+    # Conversely, the timeline's marks also react to the pointer.
     page.keyboard.press("Escape")
     show_list(live, False)
     canvas = box_of(live, ".timeline-canvas")
-    # The pointer passed over rows of the list on its way: what they asked for has to be answered first.
+    # The pointer passed over rows of the list: their requests must be answered first.
     page.wait_for_load_state("networkidle")
     asked = asked_for_tracks(live, lambda: _find_interval(live, canvas))
     assert len(asked["entity"]) == 1
@@ -200,7 +200,7 @@ def _numbers(text: str | None) -> set[int]:
 
 
 def _find_interval(site: Site, canvas: FloatRect) -> None:
-    """Passes over the first lanes until the timeline says what is under the pointer."""
+    """Moves the pointer over the first lanes until the timeline shows the interval under it."""
     for y in range(66, int(canvas["height"]) - 4, 10):
         for x in range(240, int(canvas["width"]) - 40, 12):
             site.page.mouse.move(canvas["x"] + x, canvas["y"] + y)
@@ -218,11 +218,11 @@ def test_a_selected_entity_shows_its_last_report_and_its_answers(live: Site) -> 
     card.get_by_text(f"{last['x']:.1f}, {last['y']:.1f}").wait_for()
     card.get_by_role("button", name=f"Stop following {last['entity']}").click()
     card.wait_for(state="hidden")
-    # The map had gone along with the chosen one.
+    # The map had followed the chosen entity.
     live.page.goto(f"{live.address}/?feed=yard&at=5~5~5.5")
     live.page.locator(".leaflet-container").wait_for()
     tip = live.page.locator(".map-tip", has_text="Click to follow it")
-    # The entities may come after the map and its regions: a hand that finds none there moves on a little.
+    # The entities may be drawn after the map and its regions: the pointer moves a little until it finds one.
     for move in range(MOVES):
         point_at_an_entity(live, aside=move % 2)
         live.page.wait_for_timeout(100)
@@ -236,7 +236,7 @@ MOVES = 300
 
 
 def point_at_an_entity(site: Site, aside: int) -> None:
-    """Moves the pointer to where the entity nearest to the middle of the map reported last, or so many pixels aside; the map shows (5, 5) at
+    """Moves the pointer to the last position of the entity nearest to the middle of the map, or `aside` pixels from it; the map shows (5, 5) at
     zoom 5.5."""
     rows = sorted(site.world.log.tail(0).to_pylist(), key=lambda row: row["t"])
     last = {row["entity"]: (row["x"] - 5, row["y"] - 5) for row in rows}

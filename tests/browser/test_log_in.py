@@ -1,4 +1,4 @@
-"""Log-in as a browser meets it, under the content security policy: passkeys with a virtual authenticator, a provider of OpenID Connect."""
+"""Log-in in a browser, under the content security policy: passkeys with a virtual authenticator, an OpenID Connect provider."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_a_passkey_or_a_provider_logs_a_user_in(provider: str, site: Site) -> None:
-    # Passkeys belong to a name; browsers take an address of digits for none.
+    # Passkeys belong to a domain name; browsers do not accept an IP address.
     site.address = site.address.replace("127.0.0.1", "localhost")
     page = site.page
     devices = site.context.new_cdp_session(page)
@@ -62,6 +62,6 @@ def test_a_passkey_or_a_provider_logs_a_user_in(provider: str, site: Site) -> No
     page.get_by_role("button", name="Continue").click()
     page.wait_for_url(re.compile(re.escape(address) + "/account/"))
     page.get_by_role("heading", name="grace").wait_for()
-    # The provider's own page asks for a font of the internet.
+    # The provider's own page requests a font from the internet.
     # The provider's own pages have no icon.
     assert [fault for fault in site.faults if "ERR_NAME_NOT_RESOLVED" not in fault and not fault.endswith("/favicon.ico")] == []

@@ -1,4 +1,4 @@
-"""Users who should know are notified: on the alerts page, by the browser, by a channel."""
+"""Users are notified of alerts: on the alerts page, by the browser, by a channel."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_new_alert_comes_to_the_open_page_with_its_querys_name_and_as_a_notifi
     page.wait_for_function("localStorage.getItem('vedette.notify') === 'yes'")
     page.goto(site.address + "/alerts/?state=new")
     page.locator("tr[data-alert]").first.wait_for()
-    # Nothing is held back while the pointer is away.
+    # New alerts are shown at once while the pointer is not over the list.
     page.mouse.move(3, 3)
     known = set(Alert.objects.values_list("pk", flat=True))
     page.wait_for_timeout(500)
@@ -55,7 +55,7 @@ def test_a_new_alert_comes_to_the_open_page_with_its_querys_name_and_as_a_notifi
     answering.catch_up()
     fresh = list(Alert.objects.exclude(pk__in=known).filter(state="new", over_at=None).order_by("pk"))
     assert fresh, "the world is too quiet"
-    # The newest stand first; further down there are no elements for rows out of sight.
+    # The newest come first; rows out of sight have no elements.
     for alert in fresh[-3:]:
         row = page.locator(f"tr[data-alert='{alert.pk}']")
         row.get_by_text("crossings" if alert.kind == "in" else "stays", exact=True).wait_for()
@@ -78,7 +78,7 @@ def receiver(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receive
 
 
 def test_a_channel_is_edited_tested_inspected_and_groups_a_flood(receiver: Receiver, site: Site) -> None:
-    """One message at once and a digest of the rest; what is muted is in neither."""
+    """One message at once and a digest of the rest; muted alerts are in neither."""
     world, page = site.world, site.page
     channel = channel_create(owner=world.feed.owner, name="desk", url=receiver.url)
     site.log_in()
@@ -137,5 +137,5 @@ def test_a_channel_is_edited_tested_inspected_and_groups_a_flood(receiver: Recei
     dialog.get_by_role("button", name="Make secret").click()
     fresh = dialog.get_by_label("The channel's secret").input_value()
     assert fresh.startswith("whsec_") and Channel.objects.get().secret == fresh
-    # The field that was refused.
+    # The only fault is the refused field.
     assert [fault for fault in site.faults if "400 (Bad Request)" not in fault] == []

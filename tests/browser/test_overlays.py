@@ -21,7 +21,7 @@ DRAWN = """() => {
   if (canvas === null || canvas.width === 0) return 0;
   return canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.filter((value, i) => i % 4 === 3 && value > 0).length;
 }"""
-"""How many pixels of the overlays are drawn."""
+"""The number of drawn pixels of the overlays."""
 
 
 def wait_until_drawn(site: Site, is_drawn: bool) -> None:

@@ -1,5 +1,5 @@
-"""Every page in both themes and two widths: axe finds nothing, no error in the console (the content security policy speaks there), nothing wider
-than the window.
+"""Every page in both themes and two widths: axe finds no fault, the console has no error (including violations of the content security policy), and
+nothing is wider than the window.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ OWN = {
 CUT = """(width) => [...document.querySelectorAll(".bar button, .bar a")]
   .filter((one) => one.getClientRects().length > 0 && (one.getBoundingClientRect().right > width || one.getBoundingClientRect().left < 0))
   .map((one) => one.textContent)"""
-"""Controls of the header that a window so wide does not show whole."""
+"""The controls of the header that are not wholly within a window of this width."""
 
 
 BEFORE_LOG_IN = {"/login/": "Log in", "/login/password/": "Forgotten password", "/login/no-account/": "No account"}
@@ -52,7 +52,7 @@ BUSY = """() => [
   ...[...document.querySelectorAll("[aria-busy=true], .skeleton")].map((one) => one.outerHTML.slice(0, 200)),
   ...document.getAnimations().filter((one) => one instanceof CSSTransition && one.playState === "running").map((one) => one.transitionProperty),
 ]"""
-"""What was asked of the server and is not there, and colours that still change."""
+"""Elements that still wait for the server, and running colour transitions."""
 
 
 def _settle(page: Page, path: str) -> None:
@@ -66,7 +66,7 @@ def _settle(page: Page, path: str) -> None:
 
 
 def _look(site: Site, path: str, title: str, widths: tuple[int, ...] = (1280, 390)) -> None:
-    """One page in all the ways that a reader may meet it."""
+    """Tests one page in both themes and all widths."""
     page = site.page
     for width in widths:
         page.emulate_media(color_scheme="light")
@@ -134,7 +134,7 @@ def test_an_unknown_address_shows_the_page_for_404(site: Site) -> None:
 
 
 def test_a_region_drawn_by_keyboard_is_stored(site: Site) -> None:
-    """The corners are a table: no pointer is needed."""
+    """The corners are entered in a table, without a pointer."""
     from webapp.feeds.models import Region
 
     site.log_in()

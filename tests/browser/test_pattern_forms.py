@@ -1,6 +1,6 @@
-"""Newer forms as an analyst fills them, each by mouse and by keyboard: sums, what must not come, answers as events.
+"""An analyst fills newer forms, each by mouse and by keyboard: sums, negations, answers as events.
 
-Each query is tried, saved, opened again and saved unchanged: the stored document stays as it was.
+Each query is tried, saved, opened again and saved unchanged: the stored document stays the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def test_forms_cover_sums_negation_and_derived_events(site: Site) -> None:
 
 
 def _sum_by_mouse(site: Site) -> None:
-    """In the graph's form; the edge says it."""
+    """In the form of the graph; the edge shows the sum."""
     page = new_query(site, "constraint")
     page.locator("#mutual-count").fill("2")
     page.locator("#mutual-distance").fill("3")
@@ -53,7 +53,7 @@ def _sum_by_mouse(site: Site) -> None:
 
 
 def _sum_by_keyboard(site: Site) -> None:
-    """In the text; a fault has its place."""
+    """In the text; a fault is shown with its place."""
     with site.page.expect_response(lambda answer: "queries/closure" in answer.url):
         page = new_query(site, "constraint")
     page.locator(".sentence .sentence-text").wait_for()
@@ -71,11 +71,11 @@ def _sum_by_keyboard(site: Site) -> None:
     assert "A.x - B.x < 0.01" in stored["trigger"]
 
 
-# -- what must not come ---------------------------------------------------------------------------------------------------------------
+# -- negations ------------------------------------------------------------------------------------------------------------------------
 
 
 def _negation_by_mouse(site: Site) -> None:
-    """A : B becomes A with no guard around it."""
+    """A : B becomes A without a guard around it."""
     page = new_query(site, "composite")
     page.get_by_role("treeitem", name=re.compile(r"\bB\b")).click()
     page.get_by_role("button", name=re.compile(r"^Remove")).first.click()
@@ -92,7 +92,7 @@ def _negation_by_mouse(site: Site) -> None:
 
 
 def _negation_by_keyboard(site: Site) -> None:
-    """B with no A in the minute before, then turned about and back in the text."""
+    """B without A in the minute before, then reversed and restored in the text."""
     page = new_query(site, "composite")
     page.get_by_role("treeitem", name="SEQUENCE").focus()
     page.keyboard.press("End")
@@ -108,7 +108,7 @@ def _negation_by_keyboard(site: Site) -> None:
 
 
 def _derived_by_mouse(site: Site) -> None:
-    """In, then out again: the answers of a stored query are what a pattern is made of."""
+    """In, then out again: a pattern over the answers of a stored query."""
     page = new_query(site, "composite")
     page.get_by_text("Answers of other queries as events").click()
     page.locator("#add-derived:enabled").click()
@@ -128,7 +128,7 @@ def _derived_by_mouse(site: Site) -> None:
 
 
 def _derived_by_keyboard(site: Site) -> None:
-    """The other kind of answer; the columns of answers may be named. What is typed while the server still checks is kept."""
+    """The other kind of answer; conditions may use the columns of answers. Text typed while the server still checks is kept."""
     page = new_query(site, "composite")
     tab_to(page, "[data-pointer='/derive'] summary")
     page.keyboard.press("Enter")
@@ -146,7 +146,7 @@ def _derived_by_keyboard(site: Site) -> None:
 
 
 def _derived_in_rules(site: Site) -> None:
-    """Rules over the answers of a stored query: tried with the answers it has given, saved, and tried again."""
+    """Rules over the answers of a stored query: tried with its stored answers, saved, and tried again."""
     page = new_query(site, "calculus")
     page.get_by_text("Answers of other queries as events").click()
     page.locator("#add-derived:enabled").click()
@@ -166,7 +166,7 @@ def _derived_in_rules(site: Site) -> None:
 
 
 def _tried(site: Site) -> None:
-    """Lanes of what the other query's answers begin; on a busy machine the trial may take too long, and then says so."""
+    """The lanes of fluents that the other query's answers initiate; on a busy machine the trial may exceed its time limit, and then says so."""
     page = site.page
 
     def shown() -> bool:

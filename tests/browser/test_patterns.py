@@ -1,4 +1,4 @@
-"""Motion patterns and constraint queries as an analyst writes them: steps moved by keyboard; the short form, its graph and its text."""
+"""An analyst writes motion patterns and constraint queries: steps moved by keyboard; the short form, its graph and its text."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _motion(site: Site) -> None:
 
 
 def _constraint(site: Site) -> None:
-    """Three close readings by the short form; a bound of the graph that follows from two others is dotted; the text is what is saved."""
+    """Three close readings by the short form; a bound of the graph that two others imply is dotted; the text is saved."""
     page = site.page
     page.goto(site.address + "/queries/new?feed=yard&family=constraint")
     page.locator("#mutual-count").fill("3")
@@ -97,7 +97,7 @@ def _constraint(site: Site) -> None:
 
 
 def _conflict(site: Site) -> None:
-    """A third bound that the other two exclude is red in the graph, and gone when it is removed."""
+    """A third bound that contradicts the other two is red in the graph until it is removed."""
     page = site.page
     page.locator("#add-constraint").click()
     page.get_by_role("checkbox", name="V2").first.uncheck()

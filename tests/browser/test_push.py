@@ -1,4 +1,4 @@
-"""A browser becomes a channel, shows what is pushed while no page is open, and ends it."""
+"""A browser is added as a channel, shows push messages while no page is open, and is removed."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_browser_is_notified_while_no_page_is_open(service: PushService, site:
     ((_, message),) = browser.got
     assert message["link"] == "/account/"
 
-    # What came is shown by the worker without any page of the site.
+    # The worker shows messages without any page of the site.
     cdp = site.context.new_cdp_session(page)
     registrations = list[dict[str, Any]]()
     cdp.on("ServiceWorker.workerRegistrationUpdated", lambda event: registrations.extend(event["registrations"]))
@@ -96,13 +96,13 @@ def test_a_browser_is_notified_while_no_page_is_open(service: PushService, site:
     assert page.evaluate(SHOWN) == [{"title": message["title"], "body": message["body"], "tag": "alert-7"}]
     assert site.context.service_workers[0].evaluate(PRESSED) == [f"{site.address}/alerts/7"]
 
-    # The push service gives the browser another address: its worker notifies the server, without a page and without a log-in.
+    # The push service assigns another address to the browser: its worker notifies the server, without a page and without a log-in.
     fresh = service.subscribe()
     subscriptions = {name: {"endpoint": service.address_of(one), "keys": one.keys} for name, one in (("old", browser), ("fresh", fresh))}
     site.context.service_workers[0].evaluate(CHANGED, subscriptions)
     site.world.wait(lambda: Channel.objects.get().browser_keys == fresh.key_text, 60, "the server has the new subscription")
 
-    # Another browser of the same person is no channel of this one; the list ends it.
+    # Another browser of the same user is a separate channel; it is removed in the list.
     card.get_by_role("button", name="Remove").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove channel").click()
     card.wait_for(state="detached")

@@ -1,4 +1,4 @@
-"""A routing rule is made on the account page, tried on the last day's alerts, and sends what it says."""
+"""A routing rule is created on the account page, tried on the last day's alerts, and sends the alerts that match."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_rule_is_made_tried_and_switched_off(site: Site) -> None:
     shot(site, "rules")
     notifications_plan()
     assert [(one.rule and one.rule.name, one.after_minutes) for one in Notification.objects.all()] == [("Crossings", 5)] * 2
-    # One is acknowledged in time: the other alone goes further.
+    # One is acknowledged in time, so only the other is escalated.
     acknowledged, waiting = Alert.objects.order_by("pk")
     alerts_decide(alerts=[acknowledged], decision=Decision(Step.ACKNOWLEDGED, world.feed.owner))
     deliveries_prepare(timezone.now() + timedelta(minutes=6))
@@ -86,5 +86,5 @@ def test_a_rule_is_made_tried_and_switched_off(site: Site) -> None:
     rules.get_by_role("button", name="Remove").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove rule").click()
     rules.get_by_text("No rule yet").wait_for()
-    # The name that was left out.
+    # The only fault is the missing name.
     assert [fault for fault in site.faults if "400 (Bad Request)" not in fault] == []

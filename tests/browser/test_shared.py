@@ -1,4 +1,4 @@
-"""A link to a live view in a browser without a log-in: map and timeline live, nothing asked of the API, cut off when it is revoked."""
+"""A link to a live view in a browser without a log-in: map and timeline are live, the API is not used, and revoking the link disconnects the page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_link_shows_the_live_view_until_it_is_revoked(site: Site) -> None:
 
     partitions_ensure([span_of(0)])
     site.context.clear_cookies()
-    # The page before this one asks for more while it stands.
+    # The previous page sends requests as long as it is open.
     page.goto("about:blank")
     page.goto(f"{site.address}/shared/")
     page.get_by_text("This link is incomplete").wait_for()
@@ -40,7 +40,7 @@ def test_a_link_shows_the_live_view_until_it_is_revoked(site: Site) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(link)
-    # No job runs here, and the page says so.
+    # No job is running, and the page shows this.
     page.locator(".state-down", has_text="Job is down").wait_for()
     page.get_by_text("Shared until").wait_for()
     secret = link.partition("#")[2]

@@ -1,7 +1,7 @@
-"""An analyst's way through the past by keyboard alone: from the live strait ten minutes back, played until a pursuit begins, followed, explained, and
-shown to a colleague by a link.
+"""An analyst explores the past by keyboard only: from the live strait ten minutes back, played until a pursuit begins, which is followed, explained,
+and shared with a colleague by a link.
 
-With VEDETTE_SCREENSHOTS set, a picture of each second of the way lies in that folder: `story-000.png` and so on.
+With VEDETTE_SCREENSHOTS set, a screenshot of each second is written to that folder: `story-000.png` and so on.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ pytestmark = [pytest.mark.browser, pytest.mark.services]
 MINUTE = 60_000
 SEARCHED_FROM = 1_763_700_000_000
 HISTORY, BEFORE_PURSUIT, AGO = 18 * MINUTE, 3 * MINUTE, 10 * MINUTE
-"""The log's length; how long after the instant jumped to the pursuit begins; how far the jump goes back."""
+"""The log's length; the time from the chosen instant to the start of the pursuit; the time from the chosen instant to the present."""
 QUERY = "Pursuits and meetings at sea"
 PIXEL = 360 / 2**17
 """Degrees that one pixel of the map shows at the zoom of the story."""
 SHARE = 5
-"""One in this many vessels sails: a map with traffic, and few rows."""
+"""One in this many vessels is simulated: a map with traffic, and few rows."""
 
 
 class Recorder:
-    """Pictures of a page, one a second, where a folder for them is named."""
+    """Screenshots of a page, one each second, if a folder for them is set."""
 
     def __init__(self, page: Page) -> None:
         self.page, self.folder, self.taken, self.next_at = page, os.environ.get("VEDETTE_SCREENSHOTS"), 0, time.monotonic()
@@ -51,7 +51,7 @@ class Recorder:
             self.next_at = time.monotonic() + 1
 
     def until(self, shown: Any, what: str) -> None:
-        """Looks at the page until it shows it."""
+        """Waits until the page shows `shown`."""
         for _ in range(600):
             self.frame()
             if shown():
@@ -61,7 +61,7 @@ class Recorder:
 
 
 def strait(site: Site) -> tuple[Feed, tuple[str, ...]]:
-    """The demo's strait, eighteen minutes of a few vessels, with its query about pursuits; who pursues whom a while before the end."""
+    """The demo's strait, eighteen minutes of a few vessels, with its query about pursuits; and the entities of a pursuit shortly before the end."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from django.conf import settings
@@ -185,7 +185,7 @@ def test_a_pursuit_ten_minutes_ago_is_found_replayed_explained_and_shared_by_key
 
 
 def _view(page: Page, address: str) -> dict[str, str]:
-    """What a page shows: the moment, the answer, the entity, how many are in each query's answers, and, by its address, the timeline's extent."""
+    """The state of a page: the moment, the answer, the entity, the number of each query's answers, and, from its address, the timeline's extent."""
     heading = page.get_by_role("complementary", name="Details").get_by_role("heading").first
     entity = page.get_by_role("region", name="The chosen entity").get_by_role("heading").first
     counts = page.locator(".query-item .query-count")
@@ -199,7 +199,7 @@ def _view(page: Page, address: str) -> dict[str, str]:
 
 
 def _centre(address: str) -> list[float]:
-    """Longitude, latitude and zoom of the map that an address says."""
+    """Longitude, latitude and zoom of the map in an address."""
     return [float(number) for number in parse_qs(urlsplit(address).query)["at"][0].split("~")]
 
 

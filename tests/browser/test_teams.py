@@ -1,4 +1,4 @@
-"""People of a team: invited, given a role, relieved of what they own, removed; each in the pages of both."""
+"""Members of a team are invited, get a role, hand over their objects, and are removed; each step is checked on the pages of both users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.services]
 
 
 def shot(site: Site, name: str) -> None:
-    """A picture for the reader of the tests, where a folder for them is named."""
+    """Takes a screenshot, if a folder for screenshots is set."""
     if folder := os.environ.get("VEDETTE_SCREENSHOTS"):
         site.page.screenshot(path=f"{folder}/{name}.png")
 

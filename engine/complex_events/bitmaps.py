@@ -1,9 +1,9 @@
-"""Occurrence bitmaps: in which of the last 64 slots of time a primitive, a node, the whole pattern may have been completed.
+"""Occurrence bitmaps: the slots of time, among the last 64, in which a primitive, a node or the whole pattern may have been completed.
 
-Each (class, width of slots) that a query looks at has a row: a word whose bit k stands for the slot k before its last one. Words are aligned by a
-shift when they are looked at; each operator is a few operations on whole words ([RFID] 3.2). Bitmaps have no false negatives: times are known to
-the slot, negations and entities are not looked at, a node is known by its ends alone. So a pattern whose bit is not set is not completed now, and one
-whose bit is set is searched exactly.
+Each (class, width of slots) that a query reads has a row: a word whose bit k is the slot k before its last one. Words are aligned by a shift when
+they are read; each operator is a few operations on whole words ([RFID] 3.2). Bitmaps have no false negatives: times are rounded to slots, negations
+and entities are ignored, and of a node only the ends are known. So a pattern whose bit is not set is not completed now, and a pattern whose bit is
+set is searched exactly.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from engine.index.bits import highest_bit, lowest_bit
 
 Words = npt.NDArray[np.uint64]
 MOST_SLOTS = 62
-"""Slots that a reach may span: with those it begins and ends in, all lie in one word."""
+"""The greatest number of slots of a span: together with its first and last slot it fits into one word."""
 STEP_OP, STEP_FROM, STEP_MORE = STEP_COLUMNS = range(3)
-"""Columns of steps: operator; the row of a primitive, or how many slots before at least; how many more at most."""
+"""Columns of steps: operator; the row of a primitive, or the least number of slots before; the number of further slots."""
 
 
 CHECK_BEGIN, CHECK_END, CHECK_ORDERED, CHECK_LOW, CHECK_HIGH, CHECK_LONGEST, CHECK_WIDTH, _ = CHECK_COLUMNS = range(8)
-"""Columns of checks, each of a part beside what is completed so far: its steps; whether it ends before that starts, LOW to HIGH earlier (else both
-lie within HIGH together); its greatest e - s; the width of its slots."""
+"""Columns of checks, each for another part of the occurrence beside the part completed so far: its steps; whether it ends before that starts, LOW to
+HIGH earlier (else both are within HIGH together); its greatest e - s; the width of its slots."""
 
 
 def width_of(span: int) -> int:
-    """Slots are 2 ** width long where this span is to lie in one word. Every second width is used, so that a class needs fewer rows.
+    """The width for a span to fit into one word; slots are 2 ** width long. Only every second width is used, so that a class needs fewer rows.
 
     >>> width_of(62), width_of(63), width_of(1000)
     (0, 2, 4)
@@ -43,7 +43,7 @@ def width_of(span: int) -> int:
 
 
 def slots(span: int | None, width: int) -> int:
-    """How many slots later something may lie that comes at most `span` later.
+    """The greatest number of slots by which an event that comes at most `span` later may be later.
 
     >>> slots(0, 2), slots(1, 2), slots(4, 2), slots(None, 2)
     (0, 1, 1, 64)
@@ -52,7 +52,7 @@ def slots(span: int | None, width: int) -> int:
 
 
 def steps(pattern: Pattern, rows: Mapping[str, int], longest: Mapping[Pattern, int], width: int) -> Iterator[tuple[int, int, int]]:
-    """The pattern as steps, operands first; `rows` of its primitives, `longest` e - s of its nodes."""
+    """The pattern as steps, operands first; `rows`: those of its primitives; `longest`: the greatest e - s of its nodes."""
     match pattern:
         case tree.Primitive(name):
             yield PRIMITIVE, rows[name], 0
@@ -80,12 +80,12 @@ def steps(pattern: Pattern, rows: Mapping[str, int], longest: Mapping[Pattern, i
 
 
 def places(pattern: Pattern, begin: int) -> dict[Pattern, tuple[int, int]]:
-    """Of each node that has steps the first of them and the one after the last; equal nodes have equal steps."""
+    """For each node with steps the first of them and the one after the last; equal nodes have equal steps."""
     found: dict[Pattern, tuple[int, int]] = {}
 
     def enter(node: Pattern, at: int) -> int:
         end = at
-        for part in _asked(node):
+        for part in _positive_parts(node):
             end = enter(part, end)
         found[node] = (at, end + 1)
         return end + 1
@@ -94,8 +94,8 @@ def places(pattern: Pattern, begin: int) -> dict[Pattern, tuple[int, int]]:
     return found
 
 
-def _asked(node: Pattern) -> tuple[Pattern, ...]:
-    """The parts that are no negations."""
+def _positive_parts(node: Pattern) -> tuple[Pattern, ...]:
+    """The parts that are not negated."""
     match node:
         case tree.Absence(first, _, _) | tree.Around(first, _, _) | tree.Before(_, first, _):
             return (first,)
@@ -106,7 +106,7 @@ def _asked(node: Pattern) -> tuple[Pattern, ...]:
 
 @kernel()
 def note(bits: Ints, row: Whole, slot: Whole) -> None:
-    """An event of the row's class in `slot`, which is not before the row's last."""
+    """Records an event of the row's class in `slot`, which is not before the row's last one."""
     apart = slot - bits[row, 1]
     if apart:
         word = np.uint64(bits[row, 0]) << np.uint64(apart) if 0 < apart < 64 else np.uint64(0)
@@ -162,10 +162,10 @@ def may_end(program: Ints, begin: Whole, end: Whole, bits: Ints, now: Whole, sta
 
 @kernel()
 def beside(checks: Ints, begin: Whole, end: Whole, program: Ints, bits: Ints, first: Whole, last: Whole, within: Whole, stack: Words) -> Whole:
-    """Whether the parts of the checks [begin, end), from a trigger up, may all have come: the steps done, negative if not.
+    """Whether the parts of the checks [begin, end), from a trigger up, may all have occurred. Returns the number of steps, negative if they have not.
 
-    The trigger's event lies in [first, last], one slot of the narrowest width: what is refuted is refuted for all of it. Going up, `least` and `most`
-    say how much earlier than the event the part completed so far may have started: the window in which the next part is looked for ([RFID] 3.2).
+    The trigger's event is in [first, last], one slot of the narrowest width: a refutation holds for all events of the slot. Going up, `least` and
+    `most` bound how much earlier than the event the part completed so far may have started: the window for the next part ([RFID] 3.2).
     """
     done, least, most = np.int64(0), np.int64(0), np.int64(0)
     for i in range(begin, end):

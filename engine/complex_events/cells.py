@@ -1,11 +1,11 @@
 """The query index: which classes each event belongs to.
 
-[RFID] 3.1 lays a grid over readers and tags, with the queries of each cell. Here every column that conditions look at is an axis: what a value of
-the column satisfies is its **signature**, a cell is a combination of signatures, and a cell's classes are found when an event first falls into it,
-for all new cells of a batch together (`_Tree`). Columns of texts, and of whole numbers that are compared for equality, are asked once for each
-different value, all else (numbers' order, regions) once a batch for all rows.
+[RFID] 3.1 has a grid over readers and tags, with the queries of each cell. Here every column with conditions is an axis: the set of conditions that a
+value of the column satisfies is its **signature**, a cell is a combination of signatures, and a cell's classes are found when an event first falls
+into it, for all new cells of a batch together (`_Tree`). For columns of texts, and of whole numbers that are compared for equality, conditions are
+evaluated once for each distinct value; all others (order of numbers, regions) once a batch for all rows.
 
-What is remembered here follows from the classes and the values seen: it is no part of the operator's state.
+This is a cache, derived from the classes and the values seen; it is not part of the operator's state.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from engine.complex_events.search import Ints
 from engine.model.batch import ENTITY, Batch
 
 MOST_VALUES = 1_000_000
-"""Values of one column that are remembered."""
+"""The greatest number of cached values of one column."""
 _DENSE = 4_000_000
 _AT_ONCE = 4_000_000
-"""Candidates that are looked at in one go while the classes of new cells are found."""
+"""The greatest number of candidates that are processed at once when the classes of new cells are found."""
 _UNKNOWN = -1
 
 
 class Cells:
-    """Gives the classes of events."""
+    """Finds the classes of events."""
 
     def __init__(self, classes: Sequence[Class]) -> None:
         columns = sorted({column for one in classes for column, _ in one if column is not None})
@@ -66,7 +66,7 @@ class Cells:
         return ends, self.classes[np.repeat(starts - ends[:-1], lengths) + np.arange(ends[-1])]
 
     def _cells(self, code: Ints) -> Ints:
-        """Positions of cells in `ends`; cells seen for the first time get the next ones."""
+        """Positions of cells in `ends`; new cells get the next ones."""
         if (more := int(code.max(initial=-1)) + 1 - len(self.known)) > 0:
             self.known = np.append(self.known, np.full(more + len(self.known), _UNKNOWN))
         new = np.unique(code[self.known[code] == _UNKNOWN])
@@ -78,7 +78,7 @@ class Cells:
         return self.known[code]
 
     def _classes_of(self, codes: Ints) -> tuple[Ints, Ints]:
-        """Classes all of whose demands the cells' signatures satisfy: pairs (place in `codes`, class), sorted."""
+        """Classes whose demands are all satisfied by the cells' signatures: pairs (index in `codes`, class), sorted."""
         signatures: list[Ints] = []
         for pairs in reversed(self.pairs):
             codes, last = pairs.first[codes], pairs.second[codes]
@@ -91,12 +91,12 @@ class Cells:
 
 
 def _number(numbers: dict[Demand, int], one: Demand) -> int:
-    """The number of what is asked, the next one if it is new."""
+    """The number of a demand; a new one gets the next number."""
     return numbers.setdefault(one, len(numbers))
 
 
 class _Held:
-    """Which demands each of some cells satisfies on one axis: `demands[ends[s]:ends[s + 1]]` of its signature s, ascending."""
+    """The demands that cells satisfy on one axis: `demands[ends[s]:ends[s + 1]]` for signature s, ascending."""
 
     def __init__(self, signatures: Ints, ends: Ints, demands: Ints) -> None:
         self.signatures, self.ends, self.demands = signatures, ends, demands
@@ -107,26 +107,26 @@ class _Held:
 
 
 class _Level:
-    """The nodes of a tree on one level: a node's code is the node above * `many` + its demand; codes ascend."""
+    """The nodes of a tree on one level: a node's code is its parent * `many` + its demand; codes ascend."""
 
     def __init__(self, codes: Ints, above: int, many: int) -> None:
         self.codes, self.many = codes, many
         self.ends = np.searchsorted(codes, np.arange(above + 1) * many)
 
     def below(self, cells: Ints, nodes: Ints, held: _Held) -> tuple[Ints, Ints]:
-        """Pairs (cell, node of this level) below pairs (cell, node) where the cell satisfies the node's demand."""
+        """Pairs (cell, node of this level) below pairs (cell, node), if the cell satisfies the node's demand."""
         few = held.counts(cells) <= self.ends[nodes + 1] - self.ends[nodes]
         one, other = self._of_demands(cells[few], nodes[few], held), self._of_nodes(cells[~few], nodes[~few], held)
         return np.append(one[0], other[0]), np.append(one[1], other[1])
 
     def _of_demands(self, cells: Ints, nodes: Ints, held: _Held) -> tuple[Ints, Ints]:
-        """Where a cell satisfies few demands: each is looked up among the nodes."""
+        """For cells that satisfy few demands: each demand is looked up among the nodes."""
         owner, at = _spread(held.ends, held.signatures[cells])
         found, there = _places(self.codes, nodes[owner] * self.many + held.demands[at])
         return cells[owner[there]], found[there]
 
     def _of_nodes(self, cells: Ints, nodes: Ints, held: _Held) -> tuple[Ints, Ints]:
-        """Where few nodes are below: the demand of each is looked up among those that the cell satisfies."""
+        """For nodes with few children: the demand of each child is looked up among those that the cell satisfies."""
         owner, at = _spread(self.ends, nodes)
         satisfied = np.repeat(np.arange(len(held.ends) - 1), np.diff(held.ends)) * self.many + held.demands
         _, there = _places(satisfied, held.signatures[cells[owner]] * self.many + self.codes[at] % self.many)
@@ -134,10 +134,11 @@ class _Level:
 
 
 class _Tree:
-    """Classes that ask the same axes, by what they ask of one after the other: the join of a cell's signatures with all classes at once."""
+    """A prefix tree of the classes with demands on the same axes, by their demands axis by axis: it joins cells' signatures with all these
+    classes."""
 
     def __init__(self, axes: Sequence[int], demands: Ints, classes: Ints, many: Sequence[int]) -> None:
-        """`demands`: of each class on each of the axes, of which there are so `many` different ones."""
+        """`demands`: those of each class on each axis; `many`: the number of distinct demands of each axis."""
         self.axes, self.levels = axes, list[_Level]()
         node, above = np.zeros(len(classes), np.int64), 1
         for column, most in zip(demands.T, many, strict=True):
@@ -152,7 +153,7 @@ class _Tree:
         return self._descended(0, np.arange(count), np.zeros(count, np.int64), held)
 
     def _descended(self, level: int, cells: Ints, nodes: Ints, held: Sequence[_Held]) -> tuple[Ints, Ints]:
-        """Pairs (cell, class) below pairs (cell, node), by parts if they are too many at once."""
+        """Pairs (cell, class) below pairs (cell, node); in parts if they are too many at once."""
         while level < len(self.levels):
             here = self.levels[level]
             if len(cells) > 1 and np.minimum(held[level].counts(cells), here.ends[nodes + 1] - here.ends[nodes]).sum() > _AT_ONCE:
@@ -166,22 +167,22 @@ class _Tree:
 
 
 def _spread(ends: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """The items of rows in CSR form: the place of each one's row in `rows`, and where the item stands."""
+    """The items of rows in CSR form: for each item the index of its row in `rows`, and the item's position."""
     starts, lengths = ends[rows], ends[rows + 1] - ends[rows]
     owner = np.repeat(np.arange(len(rows)), lengths)
     return owner, np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(owner))
 
 
-def _places(ascending: Ints, asked: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Where numbers stand among ascending ones, and whether they do."""
-    at = np.searchsorted(ascending, asked)
+def _places(ascending: Ints, wanted: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """The positions of numbers among ascending ones, and whether they are among them."""
+    at = np.searchsorted(ascending, wanted)
     there = at < len(ascending)
-    there[there] = ascending[at[there]] == asked[there]
+    there[there] = ascending[at[there]] == wanted[there]
     return at, there
 
 
 class _Axis:
-    """Different demands on an axis; a signature is a set of satisfied ones."""
+    """The distinct demands on an axis; a signature is a set of satisfied ones."""
 
     def __init__(self, demands: Sequence[Demand]) -> None:
         self.demands = demands
@@ -197,7 +198,7 @@ class _Axis:
         return number
 
     def held(self, signatures: Ints) -> _Held:
-        """What cells with these signatures satisfy."""
+        """The demands that cells with these signatures satisfy."""
         if fresh := self.members[len(self.ends) - 1 :]:
             self.ends = np.append(self.ends, self.ends[-1] + np.cumsum([len(one) for one in fresh]))
             self.satisfied = np.append(self.satisfied, np.array(list(chain.from_iterable(fresh)), np.int64))
@@ -205,7 +206,7 @@ class _Axis:
 
 
 class _Values(_Axis):
-    """An axis whose values are few: each is asked once."""
+    """An axis with few distinct values: demands are evaluated once for each."""
 
     def __init__(self, column: str, demands: Sequence[Demand]) -> None:
         super().__init__(demands)
@@ -220,7 +221,7 @@ class _Values(_Axis):
         self.of_entity = np.zeros(0, np.int64)
 
     def _file(self, number: int, demand: Demand) -> None:
-        """Files a demand where values that may satisfy it are looked up."""
+        """Adds a demand to the lookup tables of the values that may satisfy it."""
         for atom in demand:
             if atom.condition is not None and atom.condition.op in ("=", "in"):
                 constant = atom.condition.constant
@@ -248,7 +249,7 @@ class _Values(_Axis):
         codes, names = batch.entity, batch.entities.names
         if (more := int(codes.max(initial=-1)) + 1 - len(self.of_entity)) > 0:
             self.of_entity = np.append(self.of_entity, np.full(more + len(self.of_entity), _UNKNOWN))
-        # An answer as event may have no entity: it satisfies nothing, which is signature 0.
+        # An answer used as an event may have no entity: it satisfies no demand, which is signature 0.
         found = np.zeros(len(codes), np.int64)
         named = np.flatnonzero(codes >= 0)
         codes = codes[named]
@@ -273,7 +274,7 @@ class _Values(_Axis):
 
 
 class _Masks(_Axis):
-    """The axis of all that is asked of whole rows."""
+    """The axis of all demands that are evaluated on whole rows."""
 
     column = None
 
@@ -299,7 +300,7 @@ class _Masks(_Axis):
 
 
 class _Pairs:
-    """Numbers for pairs of codes, in a dense table while it is small; `first`, `second`: the pair of each number."""
+    """Numbers pairs of codes, by a dense table while it is small; `first`, `second`: the pair of each number."""
 
     def __init__(self) -> None:
         self.first, self.second = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -322,7 +323,7 @@ class _Pairs:
         return found
 
     def _looked_up(self, packed: Ints) -> Ints:
-        """The same without the table: by sorting."""
+        """The numbers without the table: by sorting."""
         asked, inverse = np.unique(packed, return_inverse=True)
         known = self.first << 32 | self.second
         order = np.argsort(known)

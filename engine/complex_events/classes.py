@@ -14,7 +14,7 @@ from engine.model.region import Region
 
 @dataclass(frozen=True)
 class Atom:
-    """One condition on an event: a condition, the beginning of a column's text, or a region it lies in or outside of."""
+    """One condition on an event: a condition on a column, the beginning of a column's text, or a region that contains it or does not."""
 
     condition: Condition | None = None
     type: str = ""
@@ -24,7 +24,7 @@ class Atom:
 
     @property
     def column(self) -> str | None:
-        """The one column it looks at; null for regions."""
+        """The column of the condition; null for regions."""
         if self.condition is not None:
             return self.condition.column
         return None if self.prefix is None else self.prefix[0]
@@ -33,7 +33,7 @@ class Atom:
 Demand = frozenset[Atom]
 """The demands of a class on one axis."""
 Class = frozenset[tuple[str | None, Demand]]
-"""Demands with the column whose values answer them; null for what is asked of whole rows."""
+"""Demands with the column whose values decide them; null for demands on whole rows."""
 
 
 def class_of(where: Conditions, primitive: PrimitiveFilter, feed: Feed, known: dict[Demand, Demand]) -> Class:
@@ -45,7 +45,7 @@ def class_of(where: Conditions, primitive: PrimitiveFilter, feed: Feed, known: d
 
 
 def _axis(atom: Atom, feed: Feed) -> str | None:
-    """The column of which each value is asked once: texts, and whole numbers that are compared for equality."""
+    """The column, if the atom is evaluated once for each value: texts, and whole numbers that are compared for equality; else null."""
     if atom.condition is not None and feed.types[atom.condition.column] is not ColumnType.STRING:
         equality = feed.types[atom.condition.column] is ColumnType.INT and atom.condition.op in ("=", "in")
         return atom.condition.column if equality else None
@@ -53,7 +53,7 @@ def _axis(atom: Atom, feed: Feed) -> str | None:
 
 
 def _atoms(where: Conditions, primitive: PrimitiveFilter, feed: Feed) -> list[Atom]:
-    """Constants of different types may be equal in Python (1 and True): the type tells them apart."""
+    """The atoms of all conditions; they contain constants' types, because constants of different types may be equal in Python (1 and True)."""
     conditions = [*where.items, *primitive.where.items]
     found = [Atom(condition=one, type=f"{type(one.constant).__name__} {feed.types[one.column]}") for one in conditions]
     found += [Atom(prefix=one) for one in primitive.prefixes]

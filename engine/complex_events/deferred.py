@@ -1,7 +1,7 @@
-"""Queries that are evaluated by lists: their candidates wait, and are evaluated together.
+"""Queries that are evaluated by lists: their candidates are deferred, and evaluated together.
 
-An event that may complete such a query does not search it at once. It is put down, and when the step's events are stored the query's lists are made,
-once for all its candidates. So a query's nodes are merged as often as it is asked in a portion of the stream, not as often as it has events. Queries
+An event that may complete such a query does not start a search at once. It is recorded as a candidate, and after the step's events are stored, the
+query's lists are made once for all its candidates. So a query's nodes are merged once for each part of the stream, not once for each event. Queries
 whose lists get too long are searched, for these candidates and from then on.
 """
 
@@ -42,11 +42,11 @@ from engine.complex_events.searching import (
 from engine.index.prefetch import prefetch
 
 _SOON = 2
-"""Queries ahead of the present one whose events are asked of memory."""
+"""Events are prefetched for the query this many positions ahead."""
 _NEAR, _LINE = 24, 4
-"""Events of a leaf that are asked of memory, and those that share a line of the cache."""
+"""The number of events of a leaf that are prefetched, and of those in one cache line."""
 _NODE_ROOM, _CANDIDATE_ROOM = 16, 4
-"""Entries for each node of a query, and for each of its nodes and candidates: beyond, lists are more work than searches."""
+"""Entries for each node of a query, and for each pair of its nodes and candidates: with more, lists are more work than searches."""
 
 
 @kernel(inline=True)
@@ -56,7 +56,7 @@ def wait(waiting: Waiting, query: Whole, t: Whole, seq: Whole, trigger: Whole) -
     waiting.size[0] += 1
     waiting.candidates[number, C_TIME], waiting.candidates[number, C_SEQ] = t, seq
     waiting.candidates[number, C_TRIGGER], waiting.candidates[number, C_BEFORE] = trigger, waiting.queries[query, NEWEST]
-    first = waiting.queries[query, COUNT] == 0  # Nothing branches on it: the line may still be on its way.
+    first = waiting.queries[query, COUNT] == 0  # Used without a branch, because the cache line may still be loading.
     waiting.touched[waiting.size[1]] = query
     waiting.size[1] += first
     waiting.queries[query, OLDEST] = number if first else waiting.queries[query, OLDEST]
@@ -68,13 +68,13 @@ def wait(waiting: Waiting, query: Whole, t: Whole, seq: Whole, trigger: Whole) -
 
 @kernel(inline=True)
 def oldest(waiting: Waiting, now: Whole) -> Whole:
-    """The time of the first event that waits, `now` if none does."""
+    """The time of the earliest deferred event, `now` if there is none."""
     return waiting.candidates[0, C_TIME] if waiting.size[0] else now
 
 
 @kernel(inline=True)
 def _fetch_nodes(tables: Tables, query: Whole) -> None:
-    """Asks memory for the pattern of a query that is asserted soon."""
+    """Prefetches the pattern of a query that is evaluated soon."""
     end = tables.root[query + 1] if query + 1 < len(tables.root) else len(tables.nodes)
     for node in range(tables.root[query], end):
         prefetch(tables.nodes, node * NODE)
@@ -84,7 +84,7 @@ def _fetch_nodes(tables: Tables, query: Whole) -> None:
 
 @kernel(inline=True)
 def _fetch_events(tables: Tables, history: History, query: Whole) -> None:
-    """Asks memory for the events that a query's leaves may need soon."""
+    """Prefetches the events that a query's leaves may need soon."""
     for i in range(tables.leaf_ends[query], tables.leaf_ends[query + 1]):
         slot = tables.nodes[tables.leaves[i], KIND]
         end = history.slots[slot, END]
@@ -94,7 +94,7 @@ def _fetch_events(tables: Tables, history: History, query: Whole) -> None:
 
 @kernel()
 def assert_waiting(tables: Tables, history: History, work: Scratch, out: Found, most_items: Whole, counters: Ints) -> bool:
-    """Evaluates what waits, from query ASSERTED of the touched ones on; whether all is done, else `out` is full."""
+    """Evaluates the deferred candidates, from query ASSERTED of the touched ones on. Returns whether all are done; else `out` is full."""
     waiting, cursor = work.waiting, work.cursor
     while cursor[ASSERTED] < waiting.size[1]:
         query = waiting.touched[cursor[ASSERTED]]
@@ -117,7 +117,7 @@ def assert_waiting(tables: Tables, history: History, work: Scratch, out: Found, 
 
 @kernel()
 def _note_stored(tables: Tables, history: History, work: Scratch) -> None:
-    """Enters all stored events in the bitmaps, which are kept up from now on; the rest of the slot is still ahead."""
+    """Enters all stored events in the bitmaps, which are updated from now on; more events of the present slot may come."""
     for kind in range(len(tables.horizon)):
         for at in range(history.slots[kind, BEGIN], history.slots[kind, END]):
             for i in range(tables.bit_ends[kind], tables.bit_ends[kind + 1]):
@@ -128,7 +128,7 @@ def _note_stored(tables: Tables, history: History, work: Scratch) -> None:
 
 @kernel()
 def _by_lists(tables: Tables, history: History, work: Scratch, out: Found, query: Whole, counters: Ints) -> bool:
-    """Asserts a query's detections from its lists; false, and nothing, where they get too long."""
+    """Asserts a query's detections from its lists. Returns false, without detections, if the lists get too long."""
     root, within, waiting = tables.root[query], tables.within[query], work.waiting
     count, first, last = waiting.queries[query, COUNT], waiting.queries[query, OLDEST], waiting.queries[query, NEWEST]
     begin, begin_seq, end = waiting.candidates[first, C_TIME], waiting.candidates[first, C_SEQ], waiting.candidates[last, C_TIME]
@@ -157,7 +157,7 @@ def _by_lists(tables: Tables, history: History, work: Scratch, out: Found, query
 def _by_searches(tables: Tables, history: History, work: Scratch, out: Found, query: Whole, counters: Ints) -> None:
     """Searches a query for each of its candidates."""
     candidates, number, after = work.waiting.candidates, work.waiting.queries[query, NEWEST], np.int64(-1)
-    for _ in range(work.waiting.queries[query, COUNT]):  # From now on the chain leads to the newest.
+    for _ in range(work.waiting.queries[query, COUNT]):  # Reverses the chain, so that it leads to the newest.
         before = candidates[number, C_BEFORE]
         candidates[number, C_BEFORE] = after
         number, after = before, number

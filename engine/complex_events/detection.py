@@ -1,11 +1,11 @@
-"""Events and timers in their order, and what they complete.
+"""Processes events and timers in order, and finds the queries that they complete.
 
-Events are taken a slot of time at a time: first the occurrence bitmaps get all events of the slot, then each event in its order is stored once for
-each of its classes and asks only the queries of which it is a trigger. A query is searched only if each primitive that the occurrence needs has come
-recently enough ([RFID] 3.2, the minimum condition; nothing negated is part of it) and its bitmaps agree. How recently follows from the spans of the
-operators between it and the trigger; the last times of all classes, side by side, answer most questions, for queries of single entities the slots
-the rest. Words are evaluated at most once a trigger and slot: since they hold all events of the slot, what they refute is refuted for every event of
-it. Where a query is evaluated by lists, the event waits once the primitives have come (see `deferred`).
+Events are processed by slots of time. First all events of the slot are entered in the occurrence bitmaps. Then each event, in order, is stored once
+for each of its classes and visits only the queries of which it is a trigger. A query is searched only if each primitive that an occurrence needs has
+come recently enough ([RFID] 3.2, the minimum condition, without negations) and the bitmaps do not refute it. How recently follows from the spans of
+the operators between the primitive and the trigger. The last times of all classes, a contiguous array, decide most cases; for queries of single
+entities the slots decide the rest. Bitmaps are evaluated at most once for each trigger and slot: they contain all events of the slot, so a refutation
+holds for all these. If a query is evaluated by lists, the event is deferred once the primitives have come (see `deferred`).
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from engine.index.bits import lowest_bit
 from engine.index.prefetch import prefetch
 
 _SOON = 4
-"""Events ahead of the present one whose triggers are asked of memory."""
+"""Triggers are prefetched for the event this many positions ahead."""
 _MOST_FETCHED, _LINE = 32, 2
-"""Of its triggers, and those whose nearest guards share a line of the cache."""
+"""The greatest number of its triggers that are prefetched, and of those whose nearest guards are in one cache line."""
 _WORD = 64
-"""Triggers that are looked at together: bits of a word."""
+"""Triggers that are tested together: bits of a word."""
 _MANY = 3 * MOST_WAITING // 4
-"""Events that wait for a query: from here on, another one waits only if its whole minimum condition holds."""
+"""From this many deferred events of a query on, another one is deferred only if its whole minimum condition holds."""
 DONE, POOL_FULL, HEAP_FULL, OUTPUT_FULL, TOO_MUCH_WORK, _CHUNK_FULL = range(6)
 
 
 @kernel()
 def note_all(tables: Tables, key: Ints, t: Ints, order: Ints, last: Ints, bits: Ints) -> None:
-    """Enters stored events, in the order of their times, in last times and bitmaps."""
+    """Enters stored events, in order of time, in last times and bitmaps."""
     for at in order:
         kind = key[at] >> SHIFT
         last[kind] = t[at]
@@ -74,8 +74,8 @@ def note_all(tables: Tables, key: Ints, t: Ints, order: Ints, last: Ints, bits: 
 def advance(
     tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Found, watermark: Whole, most_items: Whole, counters: Ints
 ) -> Whole:  # fmt: skip
-    """Takes events from the cursor on and fires timers below `watermark`. Stops when memory is short: call again after allocating more. Then no
-    candidates wait, unless `out` is full.
+    """Processes events from the cursor on and fires timers below `watermark`. Stops if memory is short: call again after allocating more. Then no
+    candidates are deferred, unless `out` is full.
     """
     cursor = work.cursor
     while True:
@@ -95,7 +95,7 @@ def advance(
 def _take(
     tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Found, watermark: Whole, most_items: Whole, counters: Ints
 ) -> Whole:  # fmt: skip
-    """Takes events and timers in their order, as far as there is room; what is evaluated by lists waits."""
+    """Processes events and timers in order, as far as there is room; candidates of queries evaluated by lists are deferred."""
     cursor = work.cursor
     while cursor[GIVEN_UP] < 0:
         at = cursor[NEXT]
@@ -123,7 +123,7 @@ def _take(
 
 @kernel(inline=True)
 def _fetch_triggers(tables: Tables, history: History, events: Events, at: Whole) -> None:
-    """Asks memory for the nearest guards of an event's triggers and for where it will be stored. Of an event of several classes mostly the first."""
+    """Prefetches the nearest guards of an event's triggers and the memory in which it will be stored; mostly only for the first of its classes."""
     first, last = events.instances[events.ends[at]], events.instances[events.ends[at + 1] - 1]
     begin, end = tables.trigger_ends[first], tables.trigger_ends[last + 1]
     prefetch(tables.whose, begin)
@@ -139,7 +139,7 @@ def _fetch_triggers(tables: Tables, history: History, events: Events, at: Whole)
 def _stored(
     tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Found, most_items: Whole, counters: Ints
 ) -> Whole:  # fmt: skip
-    """Stores the next event once for each of its classes, if there is room for it and for what it may bring about; else what is lacking."""
+    """Stores the next event once for each of its classes, if there is room for it and for its possible results; else returns what is full."""
     at = work.cursor[NEXT]
     t, entity = events.t[at], np.int64(events.entity[at]) if tables.shared[0] == 0 else np.int64(0)
     needed, asked = oldest(work.waiting, t), np.int64(0)
@@ -165,14 +165,14 @@ def _stored(
 
 @kernel(inline=True)
 def _ask_all(tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Found, counters: Ints) -> None:
-    """The next event asks all queries of which it is a trigger."""
+    """Visits all queries of which the next event is a trigger."""
     at = work.cursor[NEXT]
     t, entity = events.t[at], np.int64(events.entity[at]) if tables.shared[0] == 0 else np.int64(0)
     first, end = events.ends[at], events.ends[at + 1]
     alone = first + 1 == end
     k = first
     while k < end:
-        # The triggers of consecutive instances stand together.
+        # The triggers of consecutive instances are contiguous.
         begin = tables.trigger_ends[events.instances[k]]
         k += 1
         while k < end and events.instances[k] == events.instances[k - 1] + 1:
@@ -189,13 +189,13 @@ def _ask_all(tables: Tables, history: History, heap: Timers, events: Events, wor
 
 @kernel(inline=True)
 def _with_strictest_guard(guards: Guards, work: Scratch, begin: Whole, end: Whole, now: Whole) -> np.uint64:
-    """Which of the triggers [begin, end), a word of them at most, have their strictest guard.
+    """Which of the triggers [begin, end), at most a word of them, satisfy their strictest guard, as bits.
 
-    Most lack it, unpredictably, so a branch for each would cost more than the test.
+    Most do not, unpredictably, so a branch for each would cost more than the test.
     """
     found = np.uint64(0)
     for i in range(begin, end):
-        # Unsigned places: they are not to be looked at as places from the end.
+        # Unsigned indexes, so that numba does not handle negative ones.
         came = work.last[np.uint32(guards[np.uint64(i), 0])] >= now - guards[np.uint64(i), 1]
         found |= np.uint64(came) << np.uint64(i - begin)
     return found
@@ -206,13 +206,13 @@ def _visit(
     tables: Tables, history: History, heap: Timers, work: Scratch, out: Found, trigger: Whole, entity: Whole, t: Whole, seq: Whole, alone: bool,
     counters: Ints
 ) -> None:  # fmt: skip
-    """A trigger whose nearest guards have come: its query is asked, or the event waits for it. `alone`: it is of a single class."""
+    """Processes a trigger whose nearest guards have come: searches its query, or defers the event. `alone`: the event is of a single class."""
     counters[CONDITIONS] += 1
     query = np.int64(tables.whose[trigger] >> 1)
     if work.waiting.queries[query, BY_LISTS] == 0:
         if work.refuted[trigger] != work.cursor[SLOT]:
             _ask(tables, history, heap, work, out, trigger, entity, t, seq, alone, counters)
-    # No class is twice a trigger of a query, unless it starts timers: then there are no lists.
+    # A class is a trigger of a query only once, unless it starts timers: then there are no lists.
     elif (alone or work.seen[query] != work.cursor[EVENT]) and _may_wait(tables, work, trigger, query, t, counters):
         if not alone:
             work.seen[query] = work.cursor[EVENT]
@@ -221,7 +221,7 @@ def _visit(
 
 @kernel(inline=True)
 def _lately(guards: Guards, work: Scratch, trigger: Whole, now: Whole) -> bool:
-    """Whether the guards in a trigger's row have come recently enough, of whatever entity."""
+    """Whether the guards in a trigger's row have come recently enough, for any entity."""
     for i in range(FIRST_GUARDS):  # noqa: SIM110 - a kernel has no generators
         if work.last[guards[trigger, 2 * i]] < now - guards[trigger, 2 * i + 1]:
             return False
@@ -230,10 +230,10 @@ def _lately(guards: Guards, work: Scratch, trigger: Whole, now: Whole) -> bool:
 
 @kernel(inline=True)
 def _may_wait(tables: Tables, work: Scratch, trigger: Whole, query: Whole, now: Whole, counters: Ints) -> bool:
-    """Whether all other guards of a trigger have come recently enough; the trigger's own line is looked at only if they are many.
+    """Whether all other guards of a trigger have come recently enough; the trigger's own row is read only if they are many.
 
-    They are not asked while some event waits for the query already: its lists are made anyway, and say the same for less. Of a query for which many
-    wait they are, so that those that complete nothing do not take the room.
+    They are not tested if some event of the query is deferred already: its lists are made in any case, and decide at a lower cost. They are tested if
+    many are deferred, so that events that complete nothing do not use up the room.
     """
     if 0 < work.waiting.queries[query, COUNT] < _MANY:
         return True
@@ -242,7 +242,7 @@ def _may_wait(tables: Tables, work: Scratch, trigger: Whole, query: Whole, now: 
 
 @kernel(inline=True)
 def _lately_all(tables: Tables, work: Scratch, trigger: Whole, now: Whole, counters: Ints) -> bool:
-    """Whether the other guards of a trigger have come recently enough, of whatever entity."""
+    """Whether the other guards of a trigger have come recently enough, for any entity."""
     for i in range(tables.triggers[trigger, GUARDS] + FIRST_GUARDS, tables.triggers[trigger, GUARDS_END]):
         counters[CONDITIONS] += 1
         if work.last[tables.guards[i, 0]] < now - tables.guards[i, 1]:
@@ -252,7 +252,7 @@ def _lately_all(tables: Tables, work: Scratch, trigger: Whole, now: Whole, count
 
 @kernel(inline=True)
 def note_slot(tables: Tables, events: Events, work: Scratch) -> None:
-    """Enters all events from the next one on that lie in its slot, the narrowest there is, in the bitmaps."""
+    """Enters the next event, and all further events in its slot (of the narrowest width), in the bitmaps."""
     at = work.cursor[AHEAD] if work.cursor[NOTING] and len(tables.bit_rows) else len(events.t)
     slot = events.t[work.cursor[AHEAD]] >> tables.narrowest[0]
     while at < len(events.t) and events.t[at] >> tables.narrowest[0] == slot:
@@ -276,7 +276,7 @@ def _store(history: History, events: Events, at: Whole, slot: Whole) -> None:
 
 @kernel()
 def _fire(tables: Tables, history: History, heap: Timers, work: Scratch, out: Found, counters: Ints) -> None:
-    """Takes the first timer and searches its query; one of several equal timers."""
+    """Removes the first timer and searches its query; equal timers are searched once."""
     cursor, due, who = work.cursor, heap.due[0], heap.who[0]
     pop(heap)
     if due == cursor[LAST_DUE] and who == cursor[LAST_WHO]:
@@ -294,7 +294,7 @@ def _ask(
     tables: Tables, history: History, heap: Timers, work: Scratch, out: Found, trigger: Whole, entity: Whole, t: Whole, seq: Whole, alone: bool,
     counters: Ints
 ) -> None:  # fmt: skip
-    """An event asks the query of a trigger whose nearest guards have come: a search, or a timer. `alone`: it is of a single class."""
+    """Searches the query of a trigger whose nearest guards have come, or sets its timer. `alone`: the event is of a single class."""
     query, offset = tables.triggers[trigger, QUERY], tables.triggers[trigger, OFFSET]
     if offset != AT_ONCE:
         if _starts(tables, history, work, query, entity, t, seq, offset, tables.triggers[trigger, TRIGGER_NODE], counters):
@@ -303,7 +303,7 @@ def _ask(
         return
     elif _may_complete(tables, history, work, trigger, entity, t, counters):
         work.seen[query] = work.cursor[EVENT]
-        # Events of several classes may be triggers in several places.
+        # An event of several classes may be a trigger in several places of a pattern.
         work.env[TRIGGER] = tables.triggers[trigger, TRIGGER_NODE] if alone else 0
         work.env[LAST_TRIGGER] = tables.triggers[trigger, LAST_NODE] if alone else FAR
         search_query(tables, history, work, out, query, entity, t, seq, counters)
@@ -311,7 +311,7 @@ def _ask(
 
 @kernel(inline=True)
 def _may_complete(tables: Tables, history: History, work: Scratch, trigger: Whole, entity: Whole, now: Whole, counters: Ints) -> bool:
-    """Whether the other guards of a trigger have come recently enough, of whatever entity, then all of this one, and the bitmaps agree."""
+    """Whether the other guards of a trigger have come recently enough for any entity, then for this one, and the bitmaps do not refute it."""
     if not _lately_all(tables, work, trigger, now, counters):
         return False
     query = tables.triggers[trigger, QUERY]
@@ -338,7 +338,7 @@ def _may_complete(tables: Tables, history: History, work: Scratch, trigger: Whol
 
 @kernel()
 def _guarded(history: History, guards: Ints, begin: Whole, end: Whole, entity: Whole, now: Whole, counters: Ints) -> bool:
-    """Whether the slots of guards [begin, end) hold recent enough events."""
+    """Whether the slots of guards [begin, end) have events that are recent enough."""
     for i in range(begin, end):
         counters[CONDITIONS] += 1
         slot = find(history, guards[i, 0] << SHIFT | entity)
@@ -351,7 +351,7 @@ def _guarded(history: History, guards: Ints, begin: Whole, end: Whole, entity: W
 def _starts(
     tables: Tables, history: History, work: Scratch, query: Whole, entity: Whole, now: Whole, seq: Whole, offset: Whole, node: Whole, counters: Ints
 ) -> bool:  # fmt: skip
-    """Whether the event completes `node`, so that the query has a timer `offset` later. What may prevent it is asked when it is due."""
+    """Whether the event completes `node`, so that the query gets a timer `offset` later. Negations are checked when it is due."""
     env = work.env
     prepare(tables, history, work, query, entity, now, seq, now + offset - tables.within[query])
     env[TRIGGER], env[LAST_TRIGGER] = 0, FAR

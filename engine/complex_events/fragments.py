@@ -1,8 +1,8 @@
 """The part of the index that each query adds, with local numbers.
 
-A query's **fragment** is its pattern tree, its triggers and what they look at, as rows that count nodes, steps and guards from the query's own first
-ones, and classes by their place among the query's own. So it follows from the query alone, and is kept when other queries come and go: `plan` puts
-fragments together by adding to each number where the query's rows begin.
+A query's **fragment** is its pattern tree, its triggers, guards and checks, as rows in which nodes, steps and guards are numbered from the query's
+first ones, and classes among the query's own. So it depends on the query only, and is kept when other queries are added or removed: `plan` joins
+fragments by adding to each number the offset of the query's rows.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 
 SMALL = 2
-"""Leaves of patterns that are searched at once: bitmaps would cost as much."""
+"""Patterns with at most this many leaves have no bitmaps, which would cost as much as the search."""
 
 AT_ONCE = -1
 """Offset of a trigger whose event itself completes the pattern."""
 
 QUERY, OFFSET, TRIGGER_NODE, LAST_NODE, GUARDS, GUARDS_END, CHECKS, CHECKS_END = TRIGGER_COLUMNS = range(8)
-"""Columns of triggers. In a fragment the class stands in the place of the QUERY."""
+"""Columns of triggers. In a fragment the column QUERY contains the class."""
 
 PER_ENTITY, LISTED, WITHIN, WHOLE_BEGIN, WHOLE_END, WHOLE_WIDTH, KEPT = FACTS = range(7)
-"""Columns of `Fragments.facts`, one row a query. KEPT: for how long its events matter."""
+"""Columns of `Fragments.facts`, one row for each query. KEPT: for how long its events are needed."""
 
 
 class Ragged(NamedTuple):
@@ -71,7 +71,7 @@ class Ragged(NamedTuple):
         return np.repeat(np.arange(len(self.ends) - 1), np.diff(self.ends))
 
     def taken(self, queries: Ints) -> Ragged:
-        """Those of some queries, in this order.
+        """The rows of some queries, in this order.
 
         >>> Ragged(np.array([0, 1, 3]), np.array([5, 6, 7])).taken(np.array([1, 0, 1])).rows.tolist()
         [6, 7, 5, 6, 7]
@@ -85,10 +85,10 @@ class Ragged(NamedTuple):
 
 
 class Fragments(NamedTuple):
-    """Fragments of queries: `facts` one row for each, see FACTS, and of each table that `plan.Tables` has the query's rows.
+    """Fragments of queries: `facts` has one row for each, see FACTS; the other fields are the queries' rows of the tables in `plan.Tables`.
 
-    `classes`: all that some query asks for, in the order of the first one; `kinds`: of each query the numbers of its own. All other tables name a
-    class by its place there. `names`: of the primitive of each leaf among the nodes, else empty. `bit_rows`: (class, width), as steps look at them.
+    `classes`: those of all queries, in order of first use; `kinds`: the numbers of each query's own classes. All other tables refer to a class by its
+    index there. `names`: the name of the primitive for each leaf among the nodes, else empty. `bit_rows`: the (class, width) that steps read.
     """
 
     classes: tuple[Class, ...]
@@ -109,11 +109,11 @@ class Fragments(NamedTuple):
         return self[2:]
 
     def taken(self, queries: Ints) -> Fragments:
-        """Those of some queries, in this order, with all classes."""
+        """The fragments of some queries, in this order, with all classes."""
         return Fragments(self.classes, self.facts[queries], *(table.taken(queries) for table in self.tables))
 
     def followed_by(self, other: Fragments) -> Fragments:
-        """Both, over one list of classes, first those of these."""
+        """Both, over one list of classes; the classes of `self` come first."""
         numbers = {one: number for number, one in enumerate(self.classes)}
         moved = np.array([numbers.setdefault(one, len(numbers)) for one in other.classes], np.int64)
         other = other._replace(kinds=Ragged(other.kinds.ends, moved[other.kinds.rows]))
@@ -121,7 +121,7 @@ class Fragments(NamedTuple):
         return Fragments(tuple(numbers), np.concatenate([self.facts, other.facts]), *tables)
 
     def renumbered(self) -> Fragments:
-        """The same with only those classes that some query asks for, in the order of the first one that does."""
+        """The same with only the classes that some query uses, in order of first use."""
         distinct, first, inverse = np.unique(self.kinds.rows, return_index=True, return_inverse=True)
         order = np.argsort(first)
         place = np.empty_like(order)
@@ -131,7 +131,7 @@ class Fragments(NamedTuple):
 
 
 class _Column:
-    """Collects whole numbers, so many a row, of one query after the other."""
+    """Collects rows of whole numbers, query by query."""
 
     def __init__(self, width: int) -> None:
         self.width, self.ends, self.numbers = width, array("q", [0]), array("q")
@@ -167,7 +167,7 @@ def fragments_of(queries: Sequence[RegisteredQuery], feed: Feed) -> Fragments:
 
 
 class _Beside(NamedTuple):
-    """A part that ends `low` to `high` before the other one starts (ordered), or lies within `high` together with it."""
+    """A part that ends `low` to `high` before the other one starts (ordered), or is within `high` together with it."""
 
     part: Pattern
     ordered: bool
@@ -178,7 +178,7 @@ class _Beside(NamedTuple):
 class _Trigger(NamedTuple):
     """A leaf of class `kind` completes `node` itself, and the pattern `offset` later (AT_ONCE: itself).
 
-    `ages`: (class, age) of what the completed part holds besides, ages counted from the event.
+    `ages`: (class, age) of the other events of the completed part; ages are relative to the event.
     """
 
     kind: int
@@ -186,7 +186,7 @@ class _Trigger(NamedTuple):
     node: int
     ages: Ages
     beside: tuple[_Beside, ...] = ()
-    """Parts that the completed one holds besides, from the leaf up."""
+    """The other parts of the completed part, from the leaf up."""
 
 
 class _Fragment:
@@ -213,14 +213,14 @@ class _Fragment:
 
     @property
     def tables(self) -> tuple[Iterable[Iterable[int]], ...]:
-        """Those of `Fragments` in their order, but the names."""
+        """The tables of `Fragments` in their order, except the names."""
         kinds = [(number,) for number in self.kinds]
         return kinds, self.nodes, self.asks, self.triggers, self.guards, self.timer_guards, self.checks, self.steps, self.bit_rows
 
     def enter(self, triggers: list[_Trigger]) -> tuple[int, int, int]:
-        """Enters the triggers: one for all leaves of a class that complete the pattern at once, one for each that starts a timer.
+        """Adds the triggers: one for all leaves of a class that complete the pattern at once, one for each that starts a timer.
 
-        Gives the steps [begin, end) of the whole pattern, if some event is a trigger in several places, and the width of its slots.
+        Returns the steps [begin, end) of the whole pattern, if some event is a trigger in several places, and the width of its slots.
         """
         width, whole = bitmaps.width_of(self.within), (0, 0)
         for kind, offset, node in sorted({(one.kind, one.offset, one.node) for one in triggers if one.offset != AT_ONCE}):
@@ -240,7 +240,7 @@ class _Fragment:
         return *whole, width
 
     def beside(self, triggers: list[_Trigger]) -> tuple[int, int]:
-        """Rows of `checks` for the parts beside a trigger; none where an event is a trigger in several places."""
+        """The rows of `checks` for the parts beside a trigger; none if an event is a trigger in several places."""
         begin, reach = len(self.checks), 0
         if self.leaves > SMALL and len(triggers) == 1:
             for part, ordered, low, high in triggers[0].beside:
@@ -261,7 +261,7 @@ class _Fragment:
         return self.places[part, width]
 
     def node(self, pattern: Pattern) -> tuple[int, list[_Trigger]]:
-        """Adds a node and those below; gives its number and its triggers."""
+        """Adds a node and those below. Returns its number and its triggers."""
         number, triggers = self._node(pattern)
         self.nodes[number][LAST] = len(self.nodes) - 1
         return number, triggers

@@ -1,8 +1,8 @@
 """The events that patterns may still need: one slot for each (class, entity), in one pool.
 
-Time and arrival of events, which searches read, are stored separately from the columns for answers. A slot's events stand side by side in
-(t, seq), so that a search needs no more than a bisection. Slots are found by an open-addressing table. A full slot first gives up what is older than
-any query needs, then moves to twice the room at the pool's end; a full pool is made again from what is still needed.
+Time and arrival of events, which searches read, are stored separately from the columns for answers. A slot's events are contiguous, in (t, seq), so
+that a search is a bisection. Slots are found by an open-addressing hash table. A full slot first drops the events that no query needs any more, then
+moves to twice the room at the pool's end; a full pool is rebuilt from the events still needed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from engine.complex_events.search import BASE, BEGIN, END, LIMIT, SEQ, Ints, T, 
 Floats = npt.NDArray[np.float64]
 ENTITY, X, Y = range(3)
 PLACE = 3
-"""Columns of `History.place`: the event's entity and, as the bits of floats, where it was."""
+"""Columns of `History.place`: the event's entity and, as the bits of floats, its position."""
 SHIFT = 32
 """A slot's key is class << SHIFT | entity."""
 USED_SLOTS, USED_POOL, DIRECT = range(3)
@@ -29,7 +29,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 class History(NamedTuple):
     """`table` holds slots (-1 free), at most half full; `keys[s]` and `slots[s]` belong to slot s; `pool`, `place` to events.
 
-    `used`: slots, room of the pool, and whether the slots are those of classes 0, 1, ... (no event is kept by its entity): then no table is asked.
+    `used`: slots, room of the pool, and whether the slots are those of classes 0, 1, ... (events are not kept by entity): then the table is not used.
     """
 
     table: npt.NDArray[np.int32]
@@ -57,7 +57,7 @@ def nothing() -> Stored:
 
 
 def filled(events: Stored, kinds: int, more_slots: int, more_events: int) -> History:
-    """A history of `events` with room for so many new slots and, at least, events; one slot for each of `kinds` classes, or (0) as they come."""
+    """A history of `events` with room for at least so many new slots and events; one slot for each of `kinds` classes, or (0) slots as needed."""
     if kinds:
         keys, more_slots = np.arange(kinds, dtype=np.int64) << SHIFT, 0
         starts, ends = (np.searchsorted(events.key, keys, side) for side in ("left", "right"))
@@ -110,7 +110,7 @@ def columns_of(place: Ints) -> tuple[npt.NDArray[np.int32], Floats, Floats]:
 
 
 def merged(parts: list[Stored]) -> Stored:
-    """All events, those that several parts hold once."""
+    """The events of all parts, without duplicates."""
     columns = Stored(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     order = np.lexsort((columns.seq, columns.t, columns.key))
     key, seq = columns.key[order], columns.seq[order]
@@ -128,7 +128,7 @@ def from_arrays(columns: Mapping[str, npt.NDArray[Any]]) -> Stored:
 
 
 def check(history: History) -> None:
-    """Asserts what the search relies on."""
+    """Asserts the invariants of the search."""
     n = int(history.used[USED_SLOTS])
     assert len(np.unique(history.keys[:n])) == n
     areas = history.slots[:n]
@@ -176,7 +176,7 @@ def _enter_all(history: History) -> None:
 
 @kernel()
 def slot_with_room(history: History, key: Whole, needed_from: Whole) -> Whole:
-    """The slot of `key`, made if there is none, with room for one more event; -1 when slots or pool are full.
+    """The slot of `key`, created if there is none, with room for one more event; -1 if slots or pool are full.
 
     Events with t < `needed_from` may be dropped. May be called again for the same event.
     """
@@ -213,7 +213,7 @@ def slot_with_room(history: History, key: Whole, needed_from: Whole) -> Whole:
 
 @kernel(inline=True)
 def append(history: History, slot: Whole, t: Whole, seq: Whole, entity: Whole, x: Any, y: Any) -> None:
-    """Enters an event, later than all others, in a slot with room."""
+    """Appends an event, later than all others, to a slot with room."""
     end = history.slots[slot, END]
     history.pool[end, T], history.pool[end, SEQ] = t, seq
     history.place[end, ENTITY], history.place[end, X], history.place[end, Y] = entity, bits_of(x), bits_of(y)

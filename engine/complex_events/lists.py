@@ -1,15 +1,15 @@
-"""All occurrences of a pattern in a stretch of time at once, from the leaves up.
+"""All occurrences of a pattern in a period of time at once, from the leaves up.
 
-Where several events of a portion of the stream may complete a query, one search for each would visit the same nodes over and over. Here each node
-gets a **list** of its occurrences, merged from the lists of its parts, in the order of their ends. The queries on a node decide how much its list
-holds:
+If several events in a part of the stream may complete a query, a search for each would visit the same nodes repeatedly. Here each node gets a
+**list** of its occurrences, merged from the lists of its parts, in the order of their ends. The contents of a list depend on the node's place in the
+pattern:
 
 - mostly the greatest s of each end is enough: one entry for each end;
-- below the second part of a sequence with an upper bound every start counts: the entries of one end stand together, the latest start first.
+- below the second part of a sequence with an upper bound every start counts: the entries of one end are contiguous, the latest start first.
 
-A list reaches as far back as can be asked for (BACK). The root's entries are the detections; `trace` finds their witnesses from the top down, with
-the choices of `search.pick`. Where lists get too long (TOO_LONG) or do not say enough (UNSURE: the choice is for a start that is not the greatest of
-its end), the caller searches. Both give the same results, so an answer does not depend on the method.
+A list extends as far back as it may be read (BACK). The root's entries are the detections; `trace` finds their witnesses from the top down, with the
+choices of `search.pick`. If lists get too long (TOO_LONG) or do not decide (UNSURE: the choice is for a start that is not the greatest of its end),
+the caller searches. Both methods have the same results, so an answer does not depend on the method.
 
 For patterns without negation, over all entities.
 """
@@ -48,27 +48,27 @@ from engine.complex_events.search import (
 
 BACK, EVERY, NEEDED, ORDER = range(4)
 ASK = 4
-"""Columns of `asks`, beside `nodes`. BACK: how much earlier than what completes the pattern a node may end that is asked for. EVERY: whether each
-start counts. NEEDED: whether no occurrence of the pattern is without the node. ORDER: the node, counted from the root, whose list is made in
-this place: parts before the whole, the rarer part first, since nothing more is made once a needed node has no entry."""
+"""Columns of `asks`, one row for each row of `nodes`. BACK: how much earlier than the pattern a node may end. EVERY: whether every start counts.
+NEEDED: whether every occurrence of the pattern contains the node. ORDER: the node, counted from the root, whose list is made at this position: parts
+before the whole, the rarer part first, because no further list is made once a needed node has no entry."""
 S, E, ARRIVAL = range(3)
 ENTRY = 3
 """Columns of entries: an occurrence's first and last time, and the seq of the event it ends with."""
 FROM, UNTIL, POSITION = range(3)
 LIST = 3
-"""Columns of `Lists.ends`: a node's entries [FROM, UNTIL); of a leaf, where its first event is in the pool."""
+"""Columns of `Lists.ends`: a node's entries [FROM, UNTIL); for a leaf, the index of its first event in the pool."""
 EXACT, EARLIEST, LATEST, START = range(4)
 WANT = 4
-"""Columns of `Lists.wanted`. EXACT: 1 if the occurrence ends with the completing event, 0 if by then, NOTHING if none is wanted; bounds of its end;
-its start."""
+"""Columns of `Lists.wanted`. EXACT: 1 if the occurrence must end with the completing event, 0 if at or before it, NOTHING if none is wanted; bounds
+of its end; its start."""
 NOTHING = -1
 ROOM = 8_192
-"""Entries in all lists of a query at most."""
+"""The greatest number of entries in all lists of a query."""
 TOO_LONG, UNSURE = -1, -2
 
 
 class Lists(NamedTuple):
-    """`items`: entries. `ends`, `wanted`: of each node of one query, counted from its root, where its list is, and what `trace` looks for."""
+    """`items`: entries. For each node of one query, counted from its root: `ends`, the range of its list, and `wanted`, the search of `trace`."""
 
     items: Ints
     ends: Ints
@@ -86,8 +86,8 @@ class Tree(NamedTuple):
 
 
 class Portion(NamedTuple):
-    """What lists are made of: the stored events (`slots` of classes), for ends of the pattern in [begin, last], not longer than `within`; of these
-    events those that are younger than (`since`, `since_seq`)."""
+    """The input of lists: the stored events (`slots` of classes) after (`since`, `since_seq`), for ends of the pattern in [begin, last], not longer
+    than `within`."""
 
     slots: Memory
     pool: Memory
@@ -99,7 +99,7 @@ class Portion(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How an occurrence ends that is looked for: in [earliest, latest], by the event (now, arrival), or (exact) with it."""
+    """The end of a wanted occurrence: in [earliest, latest], at or before the event (now, arrival), or (exact) with it."""
 
     exact: Whole
     earliest: Whole
@@ -109,13 +109,13 @@ class Ending(NamedTuple):
 
 
 def lists(most_nodes: int) -> Lists:
-    """Room for one query after the other."""
+    """Room for the lists of one query at a time."""
     return Lists(np.zeros((ROOM, ENTRY), np.int64), np.zeros((most_nodes, LIST), np.int64), np.zeros((most_nodes, WANT), np.int64))
 
 
 @kernel(inline=True)
 def _gather(tree: Tree, portion: Portion, i: Whole, top: Whole, room: Whole) -> Whole:
-    """Writes the events of node i's class that may be asked for; gives the end of the list."""
+    """Writes the events of node i's class that may be needed. Returns the end of the list."""
     items, own, slots, pool, since, since_seq = tree.items, tree.own, portion.slots, portion.pool, portion.since, portion.since_seq
     kind, earliest, last = tree.nodes[(tree.root + i) * NODE + KIND], portion.begin - tree.asks[(tree.root + i) * ASK + BACK], portion.last
     begin = slots[kind * 4 + BEGIN]
@@ -138,7 +138,7 @@ def _gather(tree: Tree, portion: Portion, i: Whole, top: Whole, room: Whole) -> 
 
 @kernel(inline=True)
 def _put(items: Memory, group: Whole, top: Whole, s: Whole, e: Whole, arrival: Whole) -> Whole:
-    """Enters a start among those of one end, entries [group, top), the latest first, each once; gives the end of the list."""
+    """Inserts a start among those of one end, entries [group, top), latest first, without duplicates. Returns the end of the list."""
     at = top
     while at > group and items[(at - 1) * ENTRY + S] < s:
         at -= 1
@@ -159,7 +159,7 @@ def _before(items: Memory, a: Whole, b: Whole) -> bool:
 
 @kernel(inline=True)
 def _either(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Whole, q_end: Whole, every: Whole) -> Whole:
-    """The list of p OR q from theirs; gives its end."""
+    """Writes the list of p OR q from the lists of p and q. Returns its end."""
     i, j, group = p, q, top
     if top + (p_end - p) + (q_end - q) > room:
         return TOO_LONG
@@ -184,20 +184,20 @@ def _either(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: W
 def _sequence(
     items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Whole, q_end: Whole, low: Whole, high: Whole, within: Whole, every: Whole
 ) -> Whole:  # fmt: skip
-    """The list of p :[low,high] q from theirs; gives its end."""
+    """Writes the list of p :[low,high] q from the lists of p and q. Returns its end."""
     group, after = top, p
     for a in range(q, q_end):
         start, e, arrival = items[a * ENTRY + S], items[a * ENTRY + E], items[a * ENTRY + ARRIVAL]
         if top > group and (items[group * ENTRY + E] != e or items[group * ENTRY + ARRIVAL] != arrival):
             group = top
-        # Starts mostly rise: the first entry that ends too late is near that of the start before.
+        # Starts mostly ascend, so the first entry that ends too late is near that for the start before.
         while after < p_end and items[after * ENTRY + E] <= start - low:
             after += 1
         while after > p and items[(after - 1) * ENTRY + E] > start - low:
             after -= 1
         b = after - 1
         best = np.int64(NONE)
-        # Nothing starts after its end: earlier ends cannot have a greater start than the best.
+        # An occurrence starts at or before its end, so earlier ends cannot have a greater start than the best.
         while b >= p and items[b * ENTRY + E] >= max(start - high, best):
             s = items[b * ENTRY + S]
             if e - s <= within and not every:
@@ -222,7 +222,7 @@ def _sequence(
 def _with_each(
     items: Memory, group: Whole, top: Whole, room: Whole, a: Whole, a_end: Whole, b: Whole, b_end: Whole, greatest: Whole, span: Whole
 ) -> Whole:  # fmt: skip
-    """All starts where one part ends now, entries [a, a_end), and the other by now, entries [b, b_end) with `greatest` start."""
+    """All starts for one part that ends now, entries [a, a_end), and the other at or before now, entries [b, b_end) with `greatest` start."""
     e, arrival = items[a * ENTRY + E], items[a * ENTRY + ARRIVAL]
     if top + (a_end - a) + (b_end - b) > room:
         return TOO_LONG
@@ -251,9 +251,9 @@ def _after_group(items: Memory, at: Whole, end: Whole) -> Whole:
 
 @kernel(inline=True)
 def _both(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Whole, q_end: Whole, span: Whole) -> Whole:
-    """The list of p AND q, of p ;[span] q, from theirs; gives its end. The parts' entries are taken in the order of their ends.
+    """Writes the list of p AND q, or p ;[span] q, from the lists of p and q. Returns its end. The parts' entries are read in the order of their ends.
 
-    Nothing branches on which part comes next, since that cannot be foretold: an entry is written in any case, and counted if it is one.
+    There is no branch on which part comes next, because it would be unpredictable: an entry is written in any case, and counted if it is valid.
     """
     i, j, never = p, q, np.int64(NONE)
     first, second = never, never  # The greatest starts so far.
@@ -277,7 +277,7 @@ def _both(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Who
 
 @kernel(inline=True)
 def _with_greatest(items: Memory, top: Whole, a: Whole, a_end: Whole, greatest: Whole, span: Whole) -> Whole:
-    """Entries [a, a_end) of one part where the other has `greatest` start and no more entries; gives the end of the list."""
+    """Writes entries [a, a_end) of one part if the other has `greatest` start and no more entries. Returns the end of the list."""
     for at in range(a, a_end if greatest != NONE else a):
         best, end = min(items[at * ENTRY + S], greatest), items[at * ENTRY + E]
         items[top * ENTRY + S], items[top * ENTRY + E], items[top * ENTRY + ARRIVAL] = best, end, items[at * ENTRY + ARRIVAL]
@@ -287,7 +287,7 @@ def _with_greatest(items: Memory, top: Whole, a: Whole, a_end: Whole, greatest: 
 
 @kernel(inline=True)
 def _both_every(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Whole, q_end: Whole, span: Whole) -> Whole:
-    """The same with all starts of each end."""
+    """Like `_both`, with all starts of each end."""
     i, j = p, q
     first, second = np.int64(NONE), np.int64(NONE)  # The greatest starts so far.
     while i < p_end or j < q_end:
@@ -311,7 +311,7 @@ def _both_every(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, 
 
 @kernel()
 def fill(tree: Tree, portion: Portion, room: Whole) -> Whole:
-    """Makes the lists of all nodes, with `room` for entries. Gives the number of all entries, 0 if the root has none, or TOO_LONG."""
+    """Makes the lists of all nodes, with `room` for entries. Returns the number of all entries, 0 if the root has none, or TOO_LONG."""
     nodes, asks, items, own, root = tree
     within, top = portion.within, np.int64(0)
     for place in range(root, nodes[root * NODE + LAST] + 1):
@@ -345,7 +345,8 @@ def fill(tree: Tree, portion: Portion, room: Whole) -> Whole:
 
 @kernel(inline=True)
 def _last_seen(tree: Tree, i: Whole, latest: Whole, now: Whole, arrival: Whole) -> Whole:
-    """The last entry of node i's list that ends by `latest`, at most `now`, and by the event (now, arrival); one before the first if none does."""
+    """The last entry of node i's list that ends at or before `latest` (at most `now`) and the event (now, arrival); if none, the index before the
+    first."""
     items, own = tree.items, tree.own
     at = own[i * LIST + UNTIL] - 1
     while at >= own[i * LIST + FROM] and (items[at * ENTRY + E] > latest or (items[at * ENTRY + E] == now and items[at * ENTRY + ARRIVAL] > arrival)):
@@ -355,7 +356,7 @@ def _last_seen(tree: Tree, i: Whole, latest: Whole, now: Whole, arrival: Whole) 
 
 @kernel(inline=True)
 def _greatest(tree: Tree, i: Whole, ending: Ending, below: Whole) -> Whole:
-    """The greatest start below `below` of what node i has with that ending; else NONE."""
+    """The greatest start below `below` of node i's entries with that ending; else NONE."""
     items, own, (exact, earliest, latest, now, arrival) = tree.items, tree.own, ending
     best, floor = np.int64(NONE), now if exact else earliest
     at = _last_seen(tree, i, now if exact else latest, now, arrival)
@@ -385,7 +386,7 @@ def _has(tree: Tree, node: Whole, ending: Ending, s: Whole) -> Whole:
         at -= 1
     if not later or asks[node * ASK + EVERY]:
         return 0
-    # An end with a later start may have this one too, but only if some event is of this time.
+    # An end with a later start may also have this one, but only if some event has this time.
     for leaf in range(i, nodes[node * NODE + LAST] - root + 1):
         if nodes[(root + leaf) * NODE + OP] == PRIMITIVE:
             at = own[leaf * LIST + UNTIL] - 1
@@ -403,7 +404,7 @@ def _want(wanted: Memory, i: Whole, exact: Whole, earliest: Whole, latest: Whole
 
 @kernel(inline=True)
 def _want_sequence(tree: Tree, wanted: Memory, node: Whole, ending: Ending, s: Whole) -> Whole:
-    """The latest start of the second part before which the first one starts at `s`: 1 or UNSURE."""
+    """Finds the latest start of the second part for which the first part starts at `s`: 1 or UNSURE."""
     nodes, root, (exact, earliest, latest, now, arrival) = tree.nodes, tree.root, ending
     first, second, none = nodes[node * NODE + FIRST], nodes[node * NODE + SECOND], np.int64(0)
     start = np.int64(FAR)
@@ -423,7 +424,7 @@ def _want_sequence(tree: Tree, wanted: Memory, node: Whole, ending: Ending, s: W
 
 @kernel(inline=True)
 def _want_both(tree: Tree, wanted: Memory, node: Whole, ending: Ending, s: Whole) -> Whole:
-    """Which part ends as asked, and which starts at `s`, in the order of `pick`: 1 or UNSURE."""
+    """Finds which part has the ending, and which starts at `s`, in the order of `pick`: 1 or UNSURE."""
     nodes, root, (exact, earliest, latest, now, arrival) = tree.nodes, tree.root, ending
     never = np.int64(NONE)
     end = latest if nodes[node * NODE + HIGH] == FAR else min(latest, s + nodes[node * NODE + HIGH])
@@ -447,7 +448,7 @@ def _want_both(tree: Tree, wanted: Memory, node: Whole, ending: Ending, s: Whole
 
 @kernel()
 def trace(tree: Tree, wanted: Memory, picked: Memory, start: Whole, now: Whole, arrival: Whole) -> Whole:
-    """Writes the events of the occurrence that `search.pick` chooses, as it does; gives their number, or UNSURE."""
+    """Writes the events of the occurrence that `search.pick` chooses, in the same form. Returns their number, or UNSURE."""
     nodes, own, root = tree.nodes, tree.own, tree.root
     count, last = np.int64(0), nodes[root * NODE + LAST]
     for i in range(last - root + 1):

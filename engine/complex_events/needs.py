@@ -1,4 +1,4 @@
-"""Requirements of a pattern on its events, from its tree: which must occur, how old they can be, how far back its parts are searched."""
+"""Requirements of a pattern on its events, derived from its tree: which must occur, how old they can be, how far back its parts are searched."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from engine.complex_events.pattern import Pattern
 from engine.complex_events.search import FAR
 
 Ages = Mapping[Any, int]
-"""The greatest age of events that an occurrence holds, by primitive or class; FAR or more: unbounded."""
+"""The greatest age of events in an occurrence, by primitive or class; FAR or more: unbounded."""
 
 _EACH = 8.0
 """Assumed events of a primitive within a window, since rates are unknown."""
 
 
 def present(pattern: Pattern) -> list[str]:
-    """Primitives that some occurrence holds: all but those that only negations name."""
+    """Primitives in some occurrence: all except those that occur only in negations."""
     match pattern:
         case tree.Primitive(name):
             return [name]
@@ -29,7 +29,7 @@ def present(pattern: Pattern) -> list[str]:
 
 
 def held(pattern: Pattern) -> frozenset[str]:
-    """Primitives that every occurrence holds: the minimum condition.
+    """Primitives in every occurrence: the minimum condition.
 
     >>> sorted(held(tree.Sequence(tree.Either(tree.Primitive("A"), tree.Primitive("B")), tree.Primitive("C"))))
     ['C']
@@ -46,11 +46,11 @@ def held(pattern: Pattern) -> frozenset[str]:
     raise TypeError(f"{pattern!r} is no pattern")
 
 
-# -- how old what an occurrence holds can be: the spans of the operators, handed down as in [RFID] 2 on RCEDA --------------------------------------
+# -- the ages of events in an occurrence: the spans of the operators, passed down as in [RFID] 2 on RCEDA -------------------------------------------
 
 
 def longest(pattern: Pattern) -> int:
-    """No occurrence has a greater e - s; FAR or more where nothing bounds it.
+    """The greatest e - s of an occurrence; FAR or more if it is unbounded.
 
     >>> longest(tree.Sequence(tree.Primitive("A"), tree.Absence(tree.Primitive("B"), tree.Primitive("C"), 5), 0, 3))
     8
@@ -72,7 +72,7 @@ def longest(pattern: Pattern) -> int:
 
 
 def reach(pattern: Pattern) -> Ages:
-    """For each primitive that every occurrence holds the greatest e - t of its event.
+    """For each primitive in every occurrence the greatest e - t of its event.
 
     >>> reach(tree.Sequence(tree.Primitive("A"), tree.Primitive("B"), 0, 7))
     {'A': 7, 'B': 0}
@@ -95,7 +95,7 @@ def reach(pattern: Pattern) -> Ages:
 
 
 def lookback(pattern: Pattern) -> int:
-    """How long before its s an occurrence may still be ruled out by what happened.
+    """How long before its s events may still rule out an occurrence.
 
     >>> lookback(tree.Sequence(tree.Before(tree.Primitive("A"), tree.Primitive("B"), 5), tree.Primitive("C")))
     5
@@ -109,7 +109,7 @@ def lookback(pattern: Pattern) -> int:
 
 
 def negates(node: Pattern) -> bool:
-    """Whether a node itself says what does not occur."""
+    """Whether a node itself contains a negation."""
     return isinstance(node, tree.Absence | tree.Before | tree.Around) or (isinstance(node, tree.Sequence) and node.without is not None)
 
 
@@ -139,9 +139,9 @@ def _asked(pattern: Pattern, within: int, back: int, every: int, needed: int) ->
 
 
 def _rarest_first(pattern: Pattern, within: int, number: int) -> tuple[list[int], float]:
-    """The nodes with parts before the whole, the part first that is expected less often; and how often the pattern is, within its window.
+    """The nodes, parts before the whole and the rarer part first; and the expected number of the pattern's occurrences within its window.
 
-    The pattern is node `number`. Nothing is known of rates: each primitive counts as _EACH events.
+    The pattern is node `number`. Rates are unknown: each primitive counts as _EACH events.
     """
     match pattern:
         case tree.Either(first, second) | tree.Both(first, second, _) | tree.Sequence(first, second, _, _, _):

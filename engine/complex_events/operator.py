@@ -1,7 +1,7 @@
-"""Composite events: one shared history of primitive events, searched where a trigger comes.
+"""Composite events: a shared history of primitive events, searched when a trigger comes.
 
-Two programs search it: that of the queries that look at single entities, for which a partition of the entities suffices, and that of the queries
-over all entities.
+There are two programs: that of the queries over single entities, which is evaluated by partitions of the entities, and that of the queries over all
+entities.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ from engine.operator import Operator, Output, QueryStopped, RegisteredQuery, Sta
 
 _ROWS, _ITEMS, _TIMERS = 4_096, 32_768, 1_024
 _LAYOUT = 4
-"""Of the arrays in a snapshot."""
+"""Version of the arrays in a snapshot."""
 MOST_PARTITIONS = 4
-"""So many partitions share the queries over all entities: each of them keeps its own history of the events that they ask for."""
+"""The greatest number of partitions for the queries over all entities: each keeps its own history of the events that its queries need."""
 
 
 @dataclass
 class CompositeState:
     """State of one program.
 
-    `since`, `since_seq`: the program's query i knows the events after this (t, seq). `reached`: (t, seq) of the last event given; all events and
-    timers still to come are at or after `watermark`. `last`, `bits`: of the kept events, see `detection.Scratch`.
+    `since`, `since_seq`: the program's query i reads the events after this (t, seq). `reached`: (t, seq) of the last event processed; all later
+    events and timers are at or after `watermark`. `last`, `bits`: those of the stored events, see `searching.Scratch`.
     """
 
     history: History
@@ -78,7 +78,7 @@ class CompositeState:
     watermark: int = NONE
     counters: Ints = field(default_factory=lambda: np.zeros(COUNTERS, np.int64))
     work: Scratch | None = None
-    """Made when first needed: room for the kernels, over the arrays above."""
+    """Created on demand: working memory of the kernels, over the arrays above."""
 
 
 def _initial(program: Program) -> CompositeState:
@@ -94,12 +94,12 @@ def _initial(program: Program) -> CompositeState:
 
 
 def _kept(program: Program, events: Stored, more_slots: int, more_events: int) -> History:
-    """A program's history: of the class alone, or of each entity."""
+    """A program's history: with slots by class, or by class and entity."""
     return store.filled(events, 0 if program.per_entity else len(program.tables.horizon), more_slots, more_events)
 
 
 def recent(program: Program, events: Stored) -> tuple[Ints, Ints]:
-    """The last time of each class (and one that is always now) and the occurrence bitmaps, from the events that are kept."""
+    """The last time of each class (and one that is always now) and the occurrence bitmaps, from the stored events."""
     tables = program.tables
     last = np.full(len(tables.horizon) + 1, NONE, np.int64)
     last[-1] = FAR
@@ -146,13 +146,13 @@ def _detected(program: Program, state: CompositeState, events: Events, watermark
 
 
 def _renewed(program: Program, old: History, now: int, events: int) -> History:
-    """What is still needed, with room for some more events."""
+    """The history with only the events still needed, and room for some more."""
     more = min(events, 10_000) * (1 + len(program.tables.horizon) // 100)
     return _kept(program, store.stored(old, program.tables.horizon, now), more, min(more, 100_000))
 
 
 def _changes(program: Program, out: Found, dictionary: EntityDictionary) -> pa.RecordBatch:
-    """Detections as answers: evidence in (t, arrival), events of one leaf after the other where they are the same."""
+    """Detections as changes: evidence in (t, arrival), and by leaf if one event is at several leaves."""
     n, items = int(out.size[0]), int(out.size[1])
     rows, events = out.rows[:n], out.events[:items]
     ends = np.append(0, rows[:, 4])
@@ -182,7 +182,7 @@ def _expanded(ends: Ints, items: Ints, positions: Ints) -> tuple[Ints, Ints]:
 
 
 def events_of(index: CompositeIndex, cells: Cells, batch: Batch) -> tuple[Events, ...]:
-    """What rows are to each of CompositeIndex.programs."""
+    """The rows as events of each of CompositeIndex.programs."""
     ends, classes = cells.of(batch)
     row = np.repeat(np.arange(len(batch)), np.diff(ends))
     found = [_expanded(*instances, classes) for instances in index.instances]
@@ -207,11 +207,11 @@ class CompositeStates:
 
     programs: tuple[CompositeState, ...]
     cells: Cells | None = None
-    """Made when first needed: it holds nothing of the stream's."""
+    """Created on demand: a cache, not state of the stream."""
 
 
 class DetectionStage(Stage[CompositeIndex, CompositeStates]):
-    """Finds each event's classes; both programs search for what it completes."""
+    """Finds each event's classes, and the occurrences that it completes in both programs."""
 
     def initial(self, index: CompositeIndex) -> CompositeStates:
         return CompositeStates(tuple(map(_initial, index.programs)))
@@ -274,7 +274,7 @@ def _migrated(program: Program, classes: Sequence[Class], parts: Sequence[tuple[
         state.counters += part.counters
         moved = np.array([numbers.get(one, -1) for one in old_classes], np.int64)
         pieces.append(_renumbered(store.stored(part.history, old.tables.horizon, state.watermark), moved))
-        # A query's own state comes from the first part that knows it.
+        # A query's own state comes from the first part that has it.
         taken = np.array([queries.pop(key, -1) for key in old.keys], np.int64)
         own = np.flatnonzero(taken >= 0)
         state.since[taken[own]], state.since_seq[taken[own]] = part.since[own], part.since_seq[own]
@@ -339,7 +339,7 @@ def _counted(program: Program, state: CompositeState) -> dict[str, int]:
 
 
 def _renumbered(events: Stored, moved: Ints) -> Stored:
-    """Events under the classes `moved[old]`; those of classes that are gone (-1) are dropped."""
+    """Events with the classes `moved[old]`; those of removed classes (-1) are dropped."""
     kind = moved[events.key >> SHIFT] if len(moved) else np.zeros(0, np.int64)
     kept = np.flatnonzero(kind >= 0)
     key = kind[kept] << SHIFT | events.key[kept] & ((1 << SHIFT) - 1)
@@ -362,6 +362,6 @@ class CompositeOperator(Operator[CompositeIndex]):
         return None if query.specification.per_entity else query.route % MOST_PARTITIONS
 
     def horizon(self, query: RegisteredQuery) -> int | None:
-        """No occurrence that is completed later holds or excludes anything older, and no timer waits longer."""
+        """The age from which on an event neither is in, nor rules out, a later occurrence; no timer waits longer."""
         span: int = query.specification.kept
         return span

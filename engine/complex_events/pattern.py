@@ -1,4 +1,4 @@
-"""Patterns of composite events as trees, and their three written forms: text, JSON tree, and a tree to be read.
+"""Patterns of composite events as trees, and their output as text and as a tree for display.
 
 References: [RFID] 2 (event operators); specification 5.5 for their meaning.
 """
@@ -117,7 +117,7 @@ _OR, _AND, _SEQUENCE, _ATOM = range(4)
 
 
 def pattern_text(pattern: Pattern) -> str:
-    """The text that is read back as an equal pattern, without parentheses that say nothing.
+    """The text that is read back as an equal pattern, without redundant parentheses.
 
     >>> pattern_text(Sequence(Both(Primitive("A"), Primitive("B")), Primitive("C"), 0, 5, Primitive("N")))
     '(A AND B) : !N :[0,5] C'
@@ -159,7 +159,7 @@ def _written(node: Pattern) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class Described:
-    """A node for a screen. `kind` is the paper's: normal, trigger, virtual or negative; `label` names the operator or the primitive.
+    """A node for display. `kind` is the paper's: normal, trigger, virtual or negative; `label` names the operator or the primitive.
 
     A **trigger** node is a primitive whose event can complete the whole pattern (or start its last timer), a **virtual** one an OR, a **negative**
     one the negated part. `bounds` are times as written, in the unit of `t`.
@@ -172,7 +172,7 @@ class Described:
 
 
 def described(pattern: Pattern, kind: str = "trigger") -> Described:
-    """The pattern as a tree to be shown, with the kinds of [RFID] 3.1.
+    """The pattern as a tree for display, with the kinds of [RFID] 3.1.
 
     >>> tree = described(Sequence(Primitive("shelf"), Primitive("exit"), without=Primitive("checkout")))
     >>> tree.label, [(part.label, part.kind) for part in tree.parts]

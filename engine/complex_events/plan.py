@@ -1,10 +1,10 @@
-"""The index over all composite queries of a feed: kinds of events asked for once for all queries, pattern trees and triggers as arrays.
+"""The index over all composite queries of a feed: event classes shared by all queries, pattern trees and triggers as arrays.
 
-A **class** is a set of conditions that some primitive has; primitives with equal conditions share it, and its events are kept once. Queries that
-look at single entities are one **program**, the others another; a program's **instances** are the classes that its queries ask for.
+A **class** is the set of conditions of some primitive; primitives with equal conditions share it, and its events are stored once. Queries over single
+entities are one **program**, the others another; a program's **instances** are the classes that its queries use.
 
-The index is put together from the queries' fragments, in array operations over all of them. When the list of queries changes, fragments are made
-only for those that are new; what is put together is the same as if all had been compiled again.
+The index is joined from the queries' fragments, by array operations over all of them. When the list of queries changes, fragments are made only for
+new queries; the resulting index is the same as if all had been compiled again.
 """
 
 from __future__ import annotations
@@ -52,18 +52,17 @@ Short = npt.NDArray[np.int32]
 class Tables(NamedTuple):
     """Pattern trees and triggers of a program; queries, leaves, triggers and guards in CSR form.
 
-    `nodes`: see the columns in `search`. `root`, `within`: of each query. Leaves of query q are nodes `leaves[leaf_ends[q]:leaf_ends[q + 1]]`.
-    An event of instance i asks `triggers[trigger_ends[i]:trigger_ends[i + 1]]`, rows with the columns of `TRIGGER_COLUMNS`: it completes QUERY itself
-    (OFFSET AT_ONCE) as one of the leaves TRIGGER_NODE to LAST_NODE, or starts, when it completes TRIGGER_NODE, a timer that is due OFFSET later.
-    What it completes holds an event of each of `guards[GUARDS:GUARDS_END]`, rows (class, age), that is at most so old, the lowest ages first.
-    `nearest`: the first FIRST_GUARDS of them for each trigger, as class, age, class, age; where there are fewer, the class after the last, which
-    counts as always there. `further`: the next ones. `whose`: query << 1 | whether there are still more. `timer_guards[timer_guard_ends[q]:...]`:
-    the same for the timers of query q.
-    `checks[CHECKS:CHECKS_END]`: parts beside the trigger, from the leaf up, see `bitmaps`; none if the pattern is too small to be worth it, or if its
-    events are triggers in several places: then `whole[q]` are the steps [begin, end) of the whole pattern and the width of its slots.
-    Rows of bitmaps of class c: `bit_rows[bit_ends[c]:bit_ends[c + 1]]`, as (row, width); `narrowest` of these widths. `kind`: the class of each
-    instance. `asks`: what is asked of each node where queries are evaluated by lists, see `lists`; `listed`: the queries for which they may be.
-    `horizon`: how long events of each class are kept, -1 where no query of the program asks for it.
+    `nodes`: see the columns in `search`. `root`, `within`: those of each query. Leaves of query q are nodes `leaves[leaf_ends[q]:leaf_ends[q + 1]]`.
+    An event of instance i visits `triggers[trigger_ends[i]:trigger_ends[i + 1]]`, rows with the columns of `TRIGGER_COLUMNS`: it completes QUERY
+    itself (OFFSET AT_ONCE) as one of the leaves TRIGGER_NODE to LAST_NODE, or, if it completes TRIGGER_NODE, it starts a timer that is due OFFSET
+    later. The occurrence contains an event of each of `guards[GUARDS:GUARDS_END]`, rows (class, greatest age), the lowest ages first. `nearest`: the
+    first FIRST_GUARDS of them for each trigger, as class, age, class, age; if there are fewer, filled with the class after the last, which always
+    counts as present. `further`: the next ones. `whose`: query << 1 | whether there are still more. `timer_guards[timer_guard_ends[q]:...]`: the same
+    for the timers of query q. `checks[CHECKS:CHECKS_END]`: parts beside the trigger, from the leaf up, see `bitmaps`; none if the pattern is too
+    small to benefit, or if its events are triggers in several places: then `whole[q]` has the steps [begin, end) of the whole pattern and the width
+    of its slots. Rows of bitmaps of class c: `bit_rows[bit_ends[c]:bit_ends[c + 1]]`, as (row, width); `narrowest`: the least of these widths.
+    `kind`: the class of each instance. `asks`: the requirements on each node's list, see `lists`; `listed`: the queries that may be evaluated by
+    lists. `horizon`: how long events of each class are kept, -1 if no query of the program uses it.
     """
 
     nodes: Ints
@@ -94,10 +93,10 @@ class Tables(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """Queries that are evaluated together: `positions` of them in the index.
+    """Queries that are evaluated together: `positions` are theirs in the index.
 
-    `names`: of the primitive of each leaf node, else empty. `per_entity`: slots are kept for each entity.
-    What follows from these is made once.
+    `names`: the name of the primitive for each leaf node, else empty. `per_entity`: there are slots for each entity.
+    Derived values are cached.
     """
 
     positions: tuple[int, ...]
@@ -108,18 +107,18 @@ class Program:
 
     @cached_property
     def position_of(self) -> Ints:
-        """The positions, to be asked for many at once."""
+        """The positions as an array."""
         return np.array(self.positions, np.int64)
 
     @cached_property
     def name_of(self) -> pa.Array:
-        """The names, to be asked for many at once."""
+        """The names as an array."""
         return pa.array(self.names, pa.string())
 
 
 @dataclass(frozen=True)
 class CompositeIndex:
-    """All queries of a feed. `programs`: of those that look at single entities, of the others; `instances`: of each program for each class, CSR."""
+    """All queries of a feed. `programs`: that of queries over single entities, and that of the others; `instances`: of each program by class, CSR."""
 
     feed: Feed
     queries: tuple[RegisteredQuery, ...]
@@ -137,7 +136,7 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> CompositeIn
 
 
 def recompile_index(old: CompositeIndex, queries: Sequence[RegisteredQuery]) -> CompositeIndex:
-    """The same for a list that differs from that of `old` by some queries: costs some passes over arrays, and what is new."""
+    """The index for a list of queries that differs from that of `old`; it takes a few passes over arrays, and compiles only new queries."""
     known = {query.key: number for number, query in enumerate(old.queries)}
     at = np.array([known.get(query.key, -1) for query in queries], np.int64)
     fresh = np.flatnonzero(at < 0)
@@ -156,7 +155,7 @@ def _instances(fragments: Fragments, program: Program) -> tuple[Ints, Ints]:
 
 
 def _program(all_fragments: Fragments, queries: Sequence[RegisteredQuery], per_entity: bool) -> Program:
-    """The program of those queries that look at single entities, or of the others."""
+    """The program of the queries over single entities, or of the others."""
     positions = np.flatnonzero(all_fragments.facts[:, PER_ENTITY] == per_entity)
     one = all_fragments if len(positions) == len(queries) else all_fragments.taken(positions)
     instances, instance = np.unique(one.kinds.rows, return_inverse=True)
@@ -199,17 +198,17 @@ def _program(all_fragments: Fragments, queries: Sequence[RegisteredQuery], per_e
 
 
 def _ends(owners: Ints, count: int) -> Ints:
-    """Where the rows of each of `count` owners end, before them 0; `owners` of the rows, ascending."""
+    """The end offsets of the rows of each of `count` owners, preceded by 0; `owners`: those of the rows, ascending."""
     return np.append(0, np.cumsum(np.bincount(owners, minlength=count)))
 
 
 def _kinds(fragments: Fragments, owner: Ints, places: Ints) -> Ints:
-    """The classes in these places among those of their queries."""
+    """The classes at these indexes among those of their queries."""
     return np.asarray(fragments.kinds.rows[fragments.kinds.ends[owner] + places], np.int64)
 
 
 def _of_classes(fragments: Fragments, table: Ragged) -> Ints:
-    """Rows whose first column names a class."""
+    """The rows of a table whose first column is a class, with that as a number among all classes."""
     rows = table.rows.copy()
     rows[:, 0] = _kinds(fragments, table.owner, rows[:, 0])
     return rows
@@ -228,7 +227,7 @@ def _nodes(fragments: Fragments) -> Ints:
 
 
 def _triggers(fragments: Fragments, instance: Ints, instances: int) -> tuple[Ints, Ints]:
-    """Triggers, those of an instance side by side in the order of their queries; `instance` of each of the fragments' `kinds`."""
+    """Triggers by instance, then in the order of their queries; `instance`: that of each of the fragments' `kinds`."""
     rows, owner = fragments.triggers.rows.copy(), fragments.triggers.owner
     asking = instance[fragments.kinds.ends[owner] + rows[:, QUERY]]
     rows[:, QUERY] = owner
@@ -240,7 +239,7 @@ def _triggers(fragments: Fragments, instance: Ints, instances: int) -> tuple[Int
 
 
 def _steps(fragments: Fragments) -> tuple[Ints, Ints, Ints]:
-    """Steps over rows of bitmaps; and of each class the (row, width)."""
+    """Steps over rows of bitmaps; and for each class its (row, width)."""
     asked = _of_classes(fragments, fragments.bit_rows)
     distinct, first, inverse = np.unique(asked[:, 0] << 32 | asked[:, 1], return_index=True, return_inverse=True)
     number = np.empty(len(distinct), np.int64)
@@ -252,14 +251,14 @@ def _steps(fragments: Fragments) -> tuple[Ints, Ints, Ints]:
 
 
 def _horizon(fragments: Fragments) -> Ints:
-    """The longest time for which the queries that ask for each class keep its events."""
+    """For each class the longest time for which a query keeps its events."""
     horizon = np.full(len(fragments.classes), -1, np.int64)
     np.maximum.at(horizon, fragments.kinds.rows, fragments.facts[fragments.kinds.owner, KEPT])
     return horizon
 
 
 def _in_rows(triggers: Ints, guards: Ints, first: int, always: int) -> Short:
-    """Guards from the first on of each trigger, side by side; `always` stands for none, and for one whose age needs more than 32 bits."""
+    """Guards of each trigger from number `first` on, in one row; `always` fills it up, and replaces a guard whose age needs more than 32 bits."""
     found = np.zeros((len(triggers), 2 * FIRST_GUARDS), np.int32)
     for i in range(FIRST_GUARDS):
         at = triggers[:, GUARDS] + first + i
@@ -271,9 +270,9 @@ def _in_rows(triggers: Ints, guards: Ints, first: int, always: int) -> Short:
 
 
 def _whose(triggers: Ints, guards: Ints) -> Short:
-    """The query of each trigger, and whether it has guards that stand in neither row."""
+    """The query of each trigger, and whether it has guards that are in neither row."""
     last = np.maximum(triggers[:, GUARDS_END] - 1, 0)
     more = triggers[:, GUARDS_END] - triggers[:, GUARDS] > 2 * FIRST_GUARDS
-    # The ages rise: the last one is the greatest.
+    # Ages ascend, so the last one is the greatest.
     more |= (triggers[:, GUARDS_END] > triggers[:, GUARDS]) & (np.append(guards[:, 1], 0)[last] >= 2**31)
     return (triggers[:, QUERY] << 1 | more).astype(np.int32)

@@ -1,16 +1,16 @@
-"""Does an event, or a timer, complete a pattern now? The exact search over stored events.
+"""The exact search over stored events: whether an event or a timer completes a pattern now.
 
-Everything rests on one function, `latest`: the greatest s among the occurrences of a node whose e lies in a span, whose s is not above a limit and
-not below `env[LEAST]`. It answers for each node from the answers of its parts:
+The central function is `latest`: the greatest s of the occurrences of a node with e in a span, s at most a limit and at least `env[LEAST]`. It is
+computed for each node from its parts:
 
-- a sequence needs the *latest* start of its second part, then the latest start of a first part that ends before it; without an upper bound and
-without negation a later start of the second part never hurts, with them all its starts are tried, the latest first;
-- a negation only moves the lower end of the span in which the first part must end: the latest start of a negated occurrence that ends in time;
-- a negation before or around a part (BEFORE, AROUND) looks back beyond what an occurrence may hold: only for it `env[LEAST]` is lowered;
+- a sequence needs the *latest* start of its second part, then the latest start of a first part that ends before it. Without an upper bound and
+  without negation the latest start of the second part is always best; with them all its starts are tried, the latest first;
+- a negation only moves the lower end of the span in which the first part must end, to the latest start of a negated occurrence that ends in time;
+- a negation before or around a part (BEFORE, AROUND) extends further back than an occurrence: only for it `env[LEAST]` is lowered;
 - an interval tries starts from the latest down, each with the ends that its span allows.
 
-"Completed now" (`exact`) is the one place where the order of events of equal time matters: the stored events are those up to the completing one, so
-it is the last of its slot. Timers that are due now come after all events of now: in an event's search they do not exist yet.
+The order of events of equal time matters only for "completed now" (`exact`): the stored events are those up to the completing one, so that is the
+last of its slot. Timers that are due now come after all events of now, so an event's search does not see them.
 
 References: specification 5.5; [RFID] 3.2 (from the trigger node to its siblings and up). The search replaces the candidate sets of the paper.
 """
@@ -36,16 +36,16 @@ Memory = Any
 # Columns of `nodes`.
 OP, FIRST, SECOND, WITHOUT, LOW, HIGH, LAST = range(7)
 NODE = 8
-"""Numbers of a row: one line of the cache. LAST: of the nodes below, which are numbered from the node's own on. LOW of BEFORE and AROUND: how long
-what is negated may be."""
+"""Numbers of a row: one cache line. LAST: the last of the nodes below, which are numbered from the node's own number on. LOW of BEFORE and AROUND:
+the greatest length of the negated part."""
 LEAF, KIND = FIRST, SECOND
-"""Of a primitive: which leaf of its query it is, and its class."""
+"""Columns of a primitive: the number of its leaf in the query, and its class."""
 PRIMITIVE, BOTH, EITHER, SEQUENCE, ABSENCE, BEFORE, AROUND = range(7)
 # Columns of `slots`: a slot owns pool[BASE:LIMIT]; its events are pool[BEGIN:END] in (t, seq).
 BASE, BEGIN, END, LIMIT = range(4)
 # Columns of `pool`.
 T, SEQ = range(2)
-# Places in `env`; from LEAVES on the slot of each leaf of the query, -1 where nothing is stored; from MEMO on what this search has found.
+# Indexes in `env`; from LEAVES on the slot of each leaf of the query, -1 if nothing is stored; from MEMO on cached results of this search.
 LEAST, SINCE, SINCE_SEQ, NOW, COMPLETER, DUE, OPERATIONS, PICKED, TRIGGER, LAST_TRIGGER, SEARCH, DIRECT = range(12)
 MEMO = 12
 """DIRECT: slots have the numbers of classes, and those from LEAVES on are not used."""
@@ -55,9 +55,9 @@ LEAVES = MEMO + _KEPT * _WIDTH
 NONE = -(2**62)
 """No occurrence; less than every time."""
 FAR = 2**62
-"""Above every time."""
+"""Greater than every time."""
 MOST_OPERATIONS = 10_000_000
-"""Nodes that one search may visit. What it finds after more counts for nothing."""
+"""The greatest number of nodes that one search may visit. The result of a longer search is not used."""
 BY_TIMER = -1
 """`env[COMPLETER]` in the search of a timer; else the seq of the completing event."""
 
@@ -67,13 +67,13 @@ _intrinsic = cast(Callable[[Any], Callable[[Any], Any]], intrinsic)
 
 WHOLE: Any = types.int64
 MEMORY: Any = cast(Any, types.CPointer)(WHOLE)
-"""With WHOLE, the types in signatures of kernels."""
+"""The type of Memory in signatures of kernels; WHOLE is that of numbers."""
 
 
 def kernel(*signature: Any, inline: bool = False) -> Callable[[_F], _F]:
-    """Compiles a function that allocates nothing: references are not counted, which would take longer than its work.
+    """Compiles a function that allocates nothing, without reference counting, which would take longer than its work.
 
-    `inline`: into its callers, since handing on dozens of arrays may cost more than what is done with them.
+    `inline`: into its callers, because passing dozens of arrays may cost more than the work of the function.
     """
     compiler: Any = njit
     return cast(Callable[[_F], _F], compiler(*signature, cache=True, nogil=True, _nrt=False, forceinline=inline))
@@ -81,8 +81,8 @@ def kernel(*signature: Any, inline: bool = False) -> Callable[[_F], _F]:
 
 @_intrinsic
 def memory(context: Any, array: Any) -> Any:
-    """Where the whole numbers of a contiguous array begin. The search hands these on, since arrays, described by seven or nine numbers each, would
-    cost it more than its work; rows are as wide as their columns here say. The array must outlive the call."""
+    """A pointer to the data of a contiguous integer array. The search passes pointers, because an array argument consists of seven or nine numbers,
+    and passing these would cost more than the work. The width of rows is given by the columns here. The array must outlive the call."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return cast(Any, arrayobj).make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -129,7 +129,7 @@ def event_at(node: Whole, nodes: Memory, env: Memory, slots: Memory, pool: Memor
     if found < begin or pool[found * 2 + T] < max(earliest, env[LEAST]):
         return -1
     if pool[found * 2 + T] == env[SINCE] and pool[found * 2 + SEQ] <= env[SINCE_SEQ]:
-        return -1  # Older than the query.
+        return -1  # Before the query's first event.
     return found
 
 
@@ -137,7 +137,7 @@ def event_at(node: Whole, nodes: Memory, env: Memory, slots: Memory, pool: Memor
 def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole, earliest: Whole, last: Whole, most: Whole, exact: Whole) -> Whole:
     """The greatest s of the occurrences of `node` with earliest <= e <= last and env[LEAST] <= s <= most, else NONE.
 
-    `exact`: those that are completed by the event or the timers of now.
+    `exact`: only occurrences that are completed by the present event or the timers of now.
     """
     env[OPERATIONS] += 1
     least = env[LEAST]
@@ -157,7 +157,7 @@ def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole,
     at = MEMO + _WIDTH * (((node * 31 + earliest) * 131 + last * 17 + most * 7 + exact) & (_KEPT - 1))
     if env[at] == env[SEARCH] and env[at + 1] == node << 1 | exact and env[at + 2] == earliest and env[at + 3] == last and env[at + 4] == most:
         return env[at + 5]
-    # Numba would compile the function again for every literal that it is called with.
+    # Otherwise numba would compile the function again for every literal argument.
     never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
     first, second = nodes[node * NODE + FIRST], nodes[node * NODE + SECOND]
     best = never
@@ -168,32 +168,32 @@ def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole,
         while True:
             start = latest(nodes, env, slots, pool, second, earliest, last, start, exact)
             if start == NONE or start - low <= best:
-                break  # No first part that ends before could start later than the best.
+                break  # No first part that ends earlier can start later than the best.
             end = start - low
             excluded = latest(nodes, env, slots, pool, without, never, start - 1, far, no) if without >= 0 else never
             after = max(start - high, excluded)
-            # The latest first part before, if it is a primitive, says more than whether one lies in the span.
+            # If the first part is a primitive, its latest event before is more informative than whether one is in the span.
             alone = nodes[first * NODE + OP] == PRIMITIVE
             if alone or after <= end:
                 one = latest(nodes, env, slots, pool, first, never if alone else after, end, most, no)
                 if not alone or one >= after:
                     best = max(best, one)
                 if alone and (one == NONE or one >= after):
-                    break  # Earlier starts have no first part, or none that is later.
+                    break  # For earlier starts there is no first part, or no later one.
                 if alone and one < start - high:
                     start = min(start, one + high + 1)
             if high == FAR and excluded == NONE:
                 break  # Earlier starts leave less room.
             start -= 1
             if without >= 0 and nodes[without * NODE + OP] == PRIMITIVE and excluded >= start + 1 - high:
-                start = min(start, excluded)  # Until then the same event excludes the same.
+                start = min(start, excluded)  # For all starts after it the same event excludes the same.
     elif op == BEFORE:
         start = most
         while True:
             start = latest(nodes, env, slots, pool, first, earliest, last, start, exact)
             if start == NONE:
                 break
-            # As in `ruled_out`; kernels that call each other cannot be compiled.
+            # The code of `ruled_out`, repeated because mutually recursive kernels cannot be compiled.
             env[LEAST], env[SEARCH] = max(start - nodes[node * NODE + HIGH], env[SINCE]), env[SEARCH] + 1
             negated = far
             while True:
@@ -218,7 +218,7 @@ def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole,
             found = latest(nodes, env, slots, pool, first, never, end, far, no)
             if found == NONE:
                 break
-            # The greatest e of the first part lies in [found, end]; of a primitive it is its s.
+            # The greatest e of the first part is in [found, end]; for a primitive it is its s.
             if nodes[first * NODE + OP] == PRIMITIVE:
                 end = found
             while found < end:
@@ -230,7 +230,7 @@ def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole,
             if end < from_ - span or end <= best:
                 break
             if op == AROUND:
-                # Of occurrences that end together the one that starts last excludes least.
+                # Of occurrences with the same end the one with the latest start excludes least.
                 start = latest(nodes, env, slots, pool, first, end, end, most, no)
                 if start > best:
                     env[LEAST], env[SEARCH] = max(start - span, env[SINCE]), env[SEARCH] + 1
@@ -255,7 +255,7 @@ def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole,
             end = last if span == FAR or start == FAR else min(last, start + span)
             if exact and env[NOW] > end:
                 break
-            # Which part ends in the span (or now), and which part starts in time: both choices only where they are a condition.
+            # Which part ends in the span (or now), and which part starts in time: both choices only if they are a condition.
             for which in range(2 if exact or earliest > least else 1):
                 for limited in range(2 if start < end else 1):
                     one = far
@@ -266,11 +266,11 @@ def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole,
                         if one <= best:
                             break
                     best = max(best, one)
-            # Enough if even the greatest e is near the start, or if a lower limit left the start where it was.
+            # Done if even the greatest e is near the start, or if a lower limit did not change the start.
             if best in (NONE, start) or span == FAR or end - best <= span:
                 break
             if exact:
-                best = never  # It ends now, and earlier starts are farther still.
+                best = never  # It ends now, and earlier starts are even farther.
                 break
             start = best
     env[at], env[at + 1], env[at + 2], env[at + 3], env[at + 4], env[at + 5] = env[SEARCH], node << 1 | exact, earliest, last, most, best
@@ -282,7 +282,7 @@ def _together(
     nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole, earliest: Whole, end: Whole, start: Whole, exact: Whole, which: Whole,
     limited: Whole
 ) -> Whole:  # fmt: skip
-    """The latest start of two parts together: part `which` ends in the span (or now), part `limited` starts at most at `start`."""
+    """The latest start of two parts together: part `which` ends in the span (or now), part `limited` starts at or before `start`."""
     never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
     found = far
     for i in range(2):
@@ -301,7 +301,7 @@ def _last_end(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Who
     found = latest(nodes, env, slots, pool, node, never, last, far, no)
     if found == NONE or nodes[node * NODE + OP] == PRIMITIVE:
         return found
-    low, high = found, last  # It occurs with an e in [low, last], and with none above high.
+    low, high = found, last  # There is an occurrence with e in [low, last], and none with e above high.
     while low < high:
         middle = (low + high + 1) // 2
         if latest(nodes, env, slots, pool, node, middle, last, far, no) != NONE:
@@ -313,9 +313,9 @@ def _last_end(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Who
 
 @kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE))
 def ruled_out(nodes: Memory, env: Memory, slots: Memory, pool: Memory, without: Whole, from_: Whole, last: Whole, within: Whole) -> Whole:
-    """Whether an occurrence of `without`, no longer than `within`, starts at `from_` at the earliest and ends at `last` at the latest."""
+    """Whether an occurrence of `without`, no longer than `within`, starts at or after `from_` and ends at or before `last`."""
     never, no, least = np.int64(NONE), np.int64(0), env[LEAST]
-    # What was found with another limit is not found again.
+    # Results cached with another limit are not used.
     env[LEAST], env[SEARCH] = max(from_, env[SINCE]), env[SEARCH] + 1
     negated = np.int64(FAR)
     while True:
@@ -331,9 +331,9 @@ def ruled_out(nodes: Memory, env: Memory, slots: Memory, pool: Memory, without: 
 def pick(
     nodes: Memory, env: Memory, slots: Memory, pool: Memory, picked: Memory, node: Whole, earliest: Whole, last: Whole, most: Whole, exact: Whole
 ) -> Whole:  # fmt: skip
-    """Writes the events of one occurrence that `latest` finds with the same arguments: rows (leaf's node, pool's position) of `picked`.
+    """Writes the events of the occurrence that `latest` finds with the same arguments: rows (leaf's node, pool's position) of `picked`.
 
-    Gives its s. Every choice is that of `latest`, so the witness depends on nothing but the events of the window.
+    Returns its s. Every choice is that of `latest`, so the witness depends only on the events of the window.
     """
     op = nodes[node * NODE + OP]
     if op == PRIMITIVE:

@@ -1,6 +1,6 @@
 """Working memory of the kernels, and one search: of one query, for one event or timer.
 
-A search sees the events that are stored, or (`search_past`) those up to an event that came before them.
+A search reads all stored events, or (`search_past`) only those up to an earlier event.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from engine.complex_events.search import (
 # Places in counters.
 ACCESSED, CONDITIONS, WORK, DETECTED, EVENTS, SEARCHED, EVALUATED, STEPS, LISTED, ENTRIES = range(10)
 COUNTERS = 10
-# Places in cursor: next event; the timer that fired last; a query whose search was given up, and when; the first event that the bitmaps do not hold
-# yet; running numbers of slots and of events; of the waiting queries the next to be asserted, and why events are not taken on meanwhile; whether the
-# bitmaps are kept up: not while all queries are evaluated by lists.
+# Indexes in cursor: next event; the timer that fired last; a query whose search was given up, and its time; the first event that is not in the
+# bitmaps yet; running numbers of slots and of events; the next of the queries with deferred candidates to evaluate, and why events are not processed
+# meanwhile; whether the bitmaps are updated: not while all queries are evaluated by lists.
 NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, GIVEN_UP_AT, AHEAD, SLOT, EVENT, ASSERTED, REASON, NOTING = range(11)
 CANDIDATES = 1_048_576
-"""Events that wait at most, each counted for every query that it may complete."""
+"""The greatest number of deferred events; an event counts once for every query that it may complete."""
 MOST_WAITING = 256
-"""Events of a query that wait at most."""
+"""The greatest number of deferred events of a query."""
 C_TIME, C_SEQ, C_TRIGGER, C_BEFORE = range(4)
-"""Columns of `Waiting.candidates`: the event, the trigger that it is (-1: one of several), and the query's candidate before it."""
+"""Columns of `Waiting.candidates`: the event, its trigger (-1: one of several), and the query's candidate before it."""
 OLDEST, NEWEST, COUNT, BY_LISTS = range(4)
 """Columns of `Waiting.queries`: a query's candidates, and whether it is evaluated by lists."""
 
@@ -76,9 +76,10 @@ class Events(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """Events that may complete queries that are evaluated by lists: `candidates`, a chain for each of `queries`; `touched`: which have some.
+    """Deferred events that may complete queries evaluated by lists: `candidates`, a linked list for each of `queries`; `touched`: queries that have
+    some.
 
-    `size`: candidates, touched queries, and whether some query has as many as may wait.
+    `size`: numbers of candidates and of touched queries, and whether some query has the greatest number allowed.
     """
 
     candidates: Ints
@@ -88,10 +89,10 @@ class Waiting(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """`env`: see `search`. `seen[q]`: the event that asked query q last. `refuted[i]`: the slot in which the bitmaps refuted trigger i last.
+    """`env`: see `search`. `seen[q]`: the last event that visited query q. `refuted[i]`: the last slot in which the bitmaps refuted trigger i.
 
-    `since`, `since_seq`: a query knows the events after this one. `last[c]`: the time of the last event of class c, of whatever entity; one more
-    place counts as now. `bits`: occurrence bitmaps, `stack`: room for words. `past`: slots of a query's leaves as they were.
+    `since`, `since_seq`: a query reads the events after this one. `last[c]`: the time of the last event of class c, of any entity; one more entry
+    counts as now. `bits`: occurrence bitmaps; `stack`: room for words. `past`: a query's slots as of an earlier event.
     """
 
     env: Ints
@@ -118,7 +119,7 @@ class Found(NamedTuple):
 
 
 def scratch(tables: Tables, since: Ints, since_seq: Ints, last: Ints, bits: Ints) -> Scratch:
-    """Room to work in; `begin` before each step."""
+    """Working memory; call `begin` before each step."""
     leaves, n = int(np.diff(tables.leaf_ends).max(initial=0)), len(tables.root)
     queries = np.zeros((n, 4), np.int64)
     queries[:, BY_LISTS] = tables.listed
@@ -138,7 +139,7 @@ def scratch(tables: Tables, since: Ints, since_seq: Ints, last: Ints, bits: Ints
 
 
 def begin(work: Scratch) -> None:
-    """Before the first event of a step."""
+    """Resets the working memory before a step."""
     waiting = work.waiting
     waiting.queries[waiting.touched[: waiting.size[1]], COUNT] = 0
     waiting.size[:] = 0
@@ -168,7 +169,7 @@ def prepare(
 
 @kernel(inline=True)
 def account(work: Scratch, query: Whole, now: Whole, counters: Ints) -> None:
-    """Counts the work of a search; remembers a query that needed too much."""
+    """Counts the work of a search; records a query that exceeded the limit."""
     counters[WORK] += work.env[OPERATIONS]
     if work.env[OPERATIONS] > MOST_OPERATIONS:
         work.cursor[GIVEN_UP], work.cursor[GIVEN_UP_AT] = query, now
@@ -193,7 +194,7 @@ def state(history: History, work: Scratch, out: Found, query: Whole, entity: Who
 def _searched(
     tables: Tables, history: History, slots: Memory, work: Scratch, out: Found, query: Whole, entity: Whole, now: Whole, counters: Ints
 ) -> None:  # fmt: skip
-    """Searches the query that is set up; asserts the detection if something is completed now."""
+    """Searches the query that was prepared; asserts the detection if an occurrence is completed now."""
     env, root = work.env, tables.root[query]
     counters[SEARCHED] += 1
     never, far, yes = np.int64(NONE), np.int64(FAR), np.int64(1)
@@ -202,7 +203,7 @@ def _searched(
     account(work, query, now, counters)
     if start == NONE or work.cursor[GIVEN_UP] >= 0:
         return
-    env[PICKED], env[OPERATIONS] = 0, -FAR  # What has been found once is found again, without counting.
+    env[PICKED], env[OPERATIONS] = 0, -FAR  # The search is repeated, without counting operations.
     pick(nodes, own, slots, pool, memory(work.picked), root, never, now, far, yes)
     state(history, work, out, query, entity, start, now, env[PICKED], counters)
 
@@ -211,14 +212,14 @@ def _searched(
 def search_query(
     tables: Tables, history: History, work: Scratch, out: Found, query: Whole, entity: Whole, now: Whole, completer: Whole, counters: Ints
 ) -> None:  # fmt: skip
-    """Searches one query for the event or the timer of now."""
+    """Searches one query for the present event or timer."""
     prepare(tables, history, work, query, entity, now, completer, now - tables.within[query])
     _searched(tables, history, memory(history.slots), work, out, query, entity, now, counters)
 
 
 @kernel()
 def search_past(tables: Tables, history: History, work: Scratch, out: Found, query: Whole, now: Whole, completer: Whole, counters: Ints) -> None:
-    """The same for an event after which others have been stored; of queries over all entities."""
+    """Like `search_query`, for an event after which others have been stored; for queries over all entities."""
     prepare(tables, history, work, query, np.int64(0), now, completer, now - tables.within[query])
     work.env[DIRECT] = 0
     pool, first = memory(history.pool), tables.leaf_ends[query]

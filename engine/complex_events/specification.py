@@ -1,7 +1,7 @@
 """Specifications of the family `composite` (specification 5.5).
 
-A pattern is written as text or as a JSON tree; both give the same `Pattern`. Primitives say which events they match: by conditions on columns, by the
-beginning of a text (an EPC prefix), by a region. The last two are additions to the specification's form.
+A pattern is written as text or as a JSON tree; both result in the same `Pattern`. A primitive matches events by conditions on columns, by the
+beginning of a text (an EPC prefix), or by a region. The last two are additions to the specification's form.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KEYS = ("and", "or", "interval", "absence", "before", "around", "sequence")
 class PrimitiveFilter:
     """The conditions on an event that matches a primitive; all must hold.
 
-    `prefixes`: (column, beginning of its text), sorted. `regions`: the event lies in all of them, `outside`: it has a position and lies in none.
+    `prefixes`: (column, beginning of its text), sorted. `regions`: the event is in all of them; `outside`: it has a position and is in none of these.
     """
 
     name: str
@@ -57,7 +57,7 @@ class CompositeSpecification:
 
     @property
     def kept(self) -> int:
-        """How long an event matters: to an occurrence, or as one that rules it out."""
+        """How long an event is needed: for an occurrence, or to rule one out."""
         return total(self.within, lookback(self.pattern))
 
     def text(self) -> str:
@@ -66,7 +66,7 @@ class CompositeSpecification:
 
 
 def check(document: Mapping[str, Any], context: Context) -> CompositeSpecification | None:
-    """The specification of a document; what is wrong is noted in `context`."""
+    """The specification of a document; faults are noted in `context`."""
     context.object(document, required=("family", "pattern", "primitives", "within"), optional=(*COMMON_KEYS, "per"))
     before = len(context.faults)
     where = context.at("where").where(document.get("where", []))

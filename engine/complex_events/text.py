@@ -1,4 +1,4 @@
-"""The text of a pattern, read: it becomes the JSON tree that says the same, with the place of each part."""
+"""Translates the text of a pattern to the equivalent JSON tree, with the place of each part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.model.messages import Message, either
 
 MAX_CHARACTERS = 50_000
 MAX_PRIMITIVES = 256
-"""Primitives in one pattern, each counted as often as it is named."""
+"""The greatest number of primitives in one pattern; each counts as often as it is named."""
 Place = tuple[int, int]
 """Line and column, from 1."""
 
@@ -26,7 +26,7 @@ _WORDS = {
 
 
 class PatternRefused(ValueError):
-    """A text that is not a pattern: the fault, and where it is."""
+    """The text is not a pattern; has the fault and its place."""
 
     def __init__(self, place: Place, message: Message) -> None:
         self.place, self.message = place, message
@@ -35,7 +35,7 @@ class PatternRefused(ValueError):
 
 @dataclass
 class Translated:
-    """The JSON tree of a text, and where its parts stand: JSON pointer inside the tree to place."""
+    """The JSON tree of a text, and the places of its parts by JSON pointer inside the tree."""
 
     tree: Any
     places: dict[str, Place] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Translated:
 
 
 def translate(text: str) -> Translated:
-    """The tree that says what `text` says. Raises PatternRefused.
+    """The tree that is equivalent to `text`. Raises PatternRefused.
 
     >>> translate("A : !(B OR C)[PT5M] AND D").tree
     {'and': [{'absence': ['A', {'or': ['B', 'C']}], 'span': 'PT5M'}, 'D']}
@@ -74,7 +74,7 @@ def _lark() -> Lark:
 
 
 class _Translator:
-    """Makes JSON of parse trees and notes where each part stands."""
+    """Translates parse trees to JSON and notes the place of each part."""
 
     def __init__(self, places: dict[str, Place]) -> None:
         self.places = places
@@ -113,7 +113,7 @@ class _Translator:
         text = str(token).strip("'")
         if token.type == "DURATION":
             return text
-        # Longer ones are beyond every bound; as doubles they are infinite, which is refused where they stand.
+        # Longer ones exceed every bound; as doubles they are infinite, which the checks refuse at their place.
         return int(text) if re.fullmatch(r"[-+]?\d{1,400}", text) else float(text)
 
 

@@ -13,7 +13,7 @@ WHO_SHIFT = 32
 
 
 class Timers(NamedTuple):
-    """`due[0]`, `who[0]` come first; `size[0]` timers wait. The same timer may be set more than once."""
+    """`due[0]`, `who[0]` is the first timer; the heap has `size[0]` timers. A timer may be in it more than once."""
 
     due: Ints
     who: Ints
@@ -21,7 +21,7 @@ class Timers(NamedTuple):
 
 
 def timers(due: Ints, who: Ints, room: int) -> Timers:
-    """A heap of these timers with room for so many more."""
+    """A heap of these timers with room for `room` more."""
     order = np.lexsort((who, due))  # A sorted list is a heap.
     more = np.zeros(len(due) // 2 + room, np.int64)
     return Timers(np.append(due[order], more), np.append(who[order], more), np.array([len(due)], np.int64))
@@ -42,7 +42,7 @@ def push(heap: Timers, due: Whole, who: Whole) -> None:
 
 @kernel()
 def pop(heap: Timers) -> None:
-    """Takes the first one out."""
+    """Removes the first timer."""
     heap.size[0] -= 1
     size = heap.size[0]
     due, who = heap.due[size], heap.who[size]

@@ -1,4 +1,4 @@
-"""Detections equal the definition's occurrences, whatever the batches, the partitions and the restarts."""
+"""Detections equal the oracle's occurrences for any batches, partitions and restarts."""
 
 from __future__ import annotations
 

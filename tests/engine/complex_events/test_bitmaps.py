@@ -1,4 +1,4 @@
-"""What refutes a query before it is searched never refutes a detection: minimum conditions and occurrence bitmaps, each alone."""
+"""Minimum conditions and occurrence bitmaps, each alone, never refute a detection."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def asked(program: Program, kinds: set[int]) -> list[Ints]:
 
 
 def nothing_refuted(world: Sequence[Row], document: Mapping[str, Any], ahead: bool) -> int:
-    """Asserts it for all detections, and gives their number. `ahead`: the bitmaps hold the rest of the slot too, as in a batch."""
+    """Asserts this for all detections and returns their number. `ahead`: the bitmaps also contain the rest of the slot, as in a batch."""
     program = program_of(document)
     tables, stack = program.tables, np.zeros(300, np.uint64)
     kinds, width, within = classes(program, world, document), int(tables.narrowest[0]), int(tables.within[0])

@@ -1,4 +1,4 @@
-"""The classes of events against what each primitive says of each event."""
+"""The classes of events, against the conditions of each primitive."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = pa.schema([*SCHEMA, ("seq", pa.int64())])
 
 
 MANY_HOLD = st.builds(lambda reader, v: {"where": [["reader", "=", reader], ["v", ">", -v]]}, st.sampled_from("abcd"), st.integers(0, 5))
-"""Filters of which an event satisfies much on one axis, and of what it asks together with another axis little."""
+"""Filters of which an event satisfies many on one axis, but few together with another axis."""
 
 
 def one_of_each(filters_of_names):

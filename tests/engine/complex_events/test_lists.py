@@ -1,4 +1,4 @@
-"""Queries evaluated by lists and by searches give the same rows, with the same witnesses, however the stream is cut."""
+"""Queries evaluated by lists and by searches give the same rows, with the same witnesses, for any batches."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Run:
         return replace(index, programs=(per_entity, slower))
 
     def register(self, document: Mapping[str, Any]) -> None:
-        """One query more, which knows later events only."""
+        """Adds a query, which reads later events only."""
         old = self.index
         self.documents.append(document)
         self.index = self.compiled()
@@ -139,7 +139,7 @@ LONG = ("(A AND B) :[0,6] (C AND (A OR D))", "(A ;[4] B) AND (C OR D)", "A : (B 
 @pytest.mark.parametrize("pattern", LONG)
 @pytest.mark.parametrize("within", [15, 60, 400])
 def test_many_deferred_candidates(pattern: str, within: int) -> None:
-    """More events of a query than may wait, and lists that get too long: then it is searched from there on."""
+    """More deferred events of a query than allowed, and lists that get too long: the query is searched from there on."""
     chance = random.Random(7)
     primitives = {name: {"where": [["reader", "=", name.lower()]]} for name in NAMES}
     document = {"family": "composite", "pattern": pattern, "primitives": primitives, "within": within, "per": None}
@@ -149,7 +149,7 @@ def test_many_deferred_candidates(pattern: str, within: int) -> None:
 
 
 def wide(chance: random.Random, names: Sequence[str]) -> Pattern:
-    """A tree in which each of the primitives stands once, and of which every occurrence holds nearly all."""
+    """A tree with each of the primitives once; every occurrence contains nearly all."""
     if len(names) == 1:
         return tree.Primitive(names[0])
     cut = chance.randint(1, len(names) - 1)

@@ -1,4 +1,4 @@
-"""Queries that come and go: an index made from the one before is the one that would be compiled again, array by array."""
+"""Queries added and removed: an index derived from the previous one equals a newly compiled one, array by array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is accepted and what is refused, and both written forms."""
+"""Accepted and refused documents, and both written forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small nasty worlds for composite queries, and ways to run the evaluator over them."""
+"""Small random worlds full of corner cases for composite queries, and ways to run the evaluator over them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def longer(document: Mapping[str, Any], factor: int) -> dict[str, Any]:
 def compare(
     documents: Sequence[Mapping[str, Any]], rows: Sequence[Row], chance: random.Random | None = None, partitions: int = 1, feed: Feed = PLANE
 ) -> Checked:
-    """Runs the evaluator in one batch, or cut, dumped and registered again at random places, against the oracle."""
+    """Runs the evaluator in one batch, or in random batches with random restarts and registrations, against the oracle."""
     checked = Checked(rows, documents)
     queries = registered(documents, feed)
     evaluator = Evaluator.start(feed, queries, partitions)
@@ -111,7 +111,7 @@ def compare(
     return checked
 
 
-# -- strategies: few values, so that ties, borders and equal times are hit all the time ---------------------------------------------
+# -- strategies: few values, so that ties, borders and equal times are frequent -----------------------------------------------------
 
 
 @st.composite
@@ -130,7 +130,7 @@ def rows(draw: st.DrawFn, *, most: int = 9) -> list[Row]:
 
 @st.composite
 def filters(draw: st.DrawFn, name: str) -> dict[str, Any]:
-    """Mostly one reader for each primitive; now and then anything else that a primitive may ask."""
+    """Mostly one reader for each primitive; sometimes another condition that a primitive may have."""
     what = draw(st.integers(0, 12))
     wild: dict[int, dict[str, Any]] = {
         0: {"where": [["n", draw(st.sampled_from(["=", "!=", "<", ">="])), 1]]},

@@ -1,7 +1,7 @@
 """Finds pairs of places at one T within the distance, by cells as wide as the distance instead of by all pairs.
 
-Two points within the distance lie in the same cell or in neighbouring ones; on the globe cells are cubes around earth-centred points, whose chord
-is at most the distance.
+Two points within the distance are in the same cell or in neighbouring ones. On the globe cells are cubes in earth-centred coordinates, because the
+chord of two points is at most their distance.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from engine.index.geodesic import chord_limits, distances, earth_centred
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 MOST_PAIRS = 20_000_000
-"""Candidates that one step may find in one query."""
+"""The greatest number of candidates of one query in one step."""
 _MARGIN = 1.0 + 2.0**-20
 _FARTHEST_CELL = 2.0**30
 """Cells are slightly wider than the distance, and their number is bounded, so that rounding moves no point beyond a neighbour."""
 
 
 class Meetings(NamedTuple):
-    """Pairs that meet: rows of places, the entity of the first role first, and their distance."""
+    """Pairs that meet: rows of places, that of the first role first, and their distance."""
 
     one: Ints
     other: Ints
@@ -48,7 +48,7 @@ def cells(px: Floats, py: Floats, side: float, geographic: bool) -> tuple[Floats
 def meetings(
     at: Ints, entity: Any, bits: Any, px: Floats, py: Floats, new: int, distance: float, symmetric: bool, geographic: bool
 ) -> Meetings | None:
-    """Meetings at which a place from row `new` on takes part; null when there are more than MOST_PAIRS candidates."""
+    """Meetings of places from row `new` on with all places; null if there are more than MOST_PAIRS candidates."""
     points, cell = cells(px, py, distance, geographic)
     far = chord_limits(distance)[1] if geographic else distance * distance * (1.0 + 1e-9)
     one, other = candidates(at, entity, bits, points, cell, new, far, symmetric, 3 if geographic else 2)

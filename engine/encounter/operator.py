@@ -1,5 +1,5 @@
 """Encounters: the keyed stage decides places, the relational stage finds each query's pairs by cells and time. Both keep each query's state
-separately, by its position in the index. All places of a query are in one partition: a pair moves through space, and its run must be seen as a whole.
+separately, by its position in the index. All places of a query are in one partition, because a pair moves through space during a run.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.encounter.meetings import MOST_PAIRS, meetings
-from engine.encounter.places import FIRST_ROLE, OUTSIDE, SECOND_ROLE, WAITING, Asked, Last, Places, Tuples, decided_places, no_tuples
-from engine.encounter.runs import Runs, no_runs, runs_of, taken_on
+from engine.encounter.places import FIRST_ROLE, OUTSIDE, SECOND_ROLE, WAITING, Last, PlaceParameters, Places, Tuples, decided_places, no_tuples
+from engine.encounter.runs import Runs, extended, no_runs, runs_of
 from engine.encounter.specification import EncounterSpecification
 from engine.model.arrays import pack_arrays, unpack_arrays
 from engine.model.batch import ENTITY, SEQ, TIME, Batch, EntityDictionary, X, Y
@@ -44,7 +44,7 @@ class EncounterIndex:
 
 @dataclass
 class PlaceState:
-    """By query, the last tuples of a partition's entities; and work done."""
+    """By query, the last tuples of a partition's entities; and work counters."""
 
     queries: list[Last]
     tuples: int = 0
@@ -52,7 +52,7 @@ class PlaceState:
 
 
 class PlaceStage(Stage[EncounterIndex, PlaceState]):
-    """The keyed stage: an entity's tuples in; its places at the multiples of `every` out."""
+    """The keyed stage: its input is an entity's tuples, its output the entity's places at the multiples of `every`."""
 
     def initial(self, index: EncounterIndex) -> PlaceState:
         return PlaceState([no_tuples(0) for _ in index.queries])
@@ -64,8 +64,8 @@ class PlaceStage(Stage[EncounterIndex, PlaceState]):
             state.queries[q] = last = _reserved(state.queries[q], int(batch.entity.max(initial=-1)) + 1)
             bits = _roles(specification, batch)[rows]
             tuples = Tuples(batch.entity[rows], batch.t[rows], batch.seq[rows], batch.x[rows], batch.y[rows], bits)
-            asked = Asked(specification.every, specification.gap, specification.interpolated, index.geographic)
-            places = Places(*decided_places(tuples, last, asked, watermark))
+            parameters = PlaceParameters(specification.every, specification.gap, specification.interpolated, index.geographic)
+            places = Places(*decided_places(tuples, last, parameters, watermark))
             state.tuples += len(rows)
             state.places += len(places.at)
             if len(places.at):
@@ -101,7 +101,7 @@ class PlaceStage(Stage[EncounterIndex, PlaceState]):
 
 
 def _reserved(last: Last, entities: int) -> Last:
-    """The same with room for this many entities."""
+    """The same tuples with room for this many entities."""
     if entities <= len(last.t):
         return last
     wider = no_tuples(max(entities, 2 * len(last.t)))
@@ -118,7 +118,7 @@ def _roles(specification: EncounterSpecification, batch: Batch) -> npt.NDArray[n
 
 
 def _with_region(specification: EncounterSpecification, places: Places) -> Places:
-    """Places outside of the region with their bit."""
+    """Sets the bit OUTSIDE of places outside the region."""
     if specification.inside is None:
         return places
     outside = ~specification.inside.contains(places.px, places.py) & (places.bits & WAITING == 0)
@@ -146,7 +146,7 @@ def _rows(query: int, route: int, dictionary: EntityDictionary, places: Places) 
 
 
 class Kept(NamedTuple):
-    """Decided places that others may still meet."""
+    """Decided places that undecided ones may still meet."""
 
     at: Ints
     entity: npt.NDArray[np.int32]
@@ -167,7 +167,7 @@ _KINDS = (np.int64, np.int32, np.int8, np.float64, np.float64, np.int64, np.int6
 
 @dataclass
 class Waiting:
-    """By entity code, from which T on its places wait (NEVER: they do not), and the roles that they will have."""
+    """By entity code, the T from which on its places are undecided (NEVER: none is), and the roles that they will have."""
 
     since: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     bits: npt.NDArray[np.int8] = field(default_factory=lambda: np.empty(0, np.int8))
@@ -181,7 +181,7 @@ class Waiting:
 
 @dataclass
 class Pairs:
-    """Of one query: places at T that are not decided for all, who waits, and the runs that hold, one for each pair."""
+    """State of one query: places at each T that is not decided for all entities, the waiting entities, and the open runs, one for each pair."""
 
     kept: Kept = field(default_factory=lambda: Kept._make(np.empty(0, kind) for kind in _KINDS))
     waiting: Waiting = field(default_factory=Waiting)
@@ -190,7 +190,7 @@ class Pairs:
 
 @dataclass
 class MeetingState:
-    """By query its pairs; and work done."""
+    """By query its pairs; and work counters."""
 
     queries: list[Pairs]
     places: int = 0
@@ -198,7 +198,7 @@ class MeetingState:
 
 
 class MeetingStage(Stage[EncounterIndex, MeetingState]):
-    """The relational stage: places in, runs of meetings out."""
+    """The relational stage: its input is places, its output runs of meetings."""
 
     def initial(self, index: EncounterIndex) -> MeetingState:
         return MeetingState([Pairs() for _ in index.queries])
@@ -264,16 +264,16 @@ def _by_query(batch: Batch, queries: int) -> list[Ints]:
 
 
 def _met(index: EncounterIndex, q: int, pairs: Pairs, batch: Batch, rows: Ints) -> Runs:
-    """Meetings in which the new places of a query take part; `pairs` then knows the places and who waits."""
+    """The meetings of a query's new places. Adds the places and the waiting entities to `pairs`."""
     specification: EncounterSpecification = index.queries[q].specification
     if not len(rows):
         return no_runs()
     names = ("at", ENTITY, "bits", "px", "py", "own", SEQ, X, Y)
-    given = Kept._make((batch.entity if name == ENTITY else batch.rows.column(name).to_numpy(zero_copy_only=False))[rows] for name in names)
-    _wait(pairs.waiting, given)
-    given = given.take(given.bits & WAITING == 0)
+    new_places = Kept._make((batch.entity if name == ENTITY else batch.rows.column(name).to_numpy(zero_copy_only=False))[rows] for name in names)
+    _wait(pairs.waiting, new_places)
+    new_places = new_places.take(new_places.bits & WAITING == 0)
     before = len(pairs.kept.at)
-    pairs.kept = kept = Kept._make(np.concatenate([old, new]) for old, new in zip(pairs.kept, given, strict=True))
+    pairs.kept = kept = Kept._make(np.concatenate([old, new]) for old, new in zip(pairs.kept, new_places, strict=True))
     met = meetings(kept.at, kept.entity, kept.bits, kept.px, kept.py, before, specification.distance, specification.symmetric, index.geographic)
     if met is None:
         reason = Message(
@@ -287,17 +287,17 @@ def _met(index: EncounterIndex, q: int, pairs: Pairs, batch: Batch, rows: Ints) 
     return runs_of(pair, kept.at[met.one], met.distance, kept.own[sides], kept.seq[sides], kept.x[sides], kept.y[sides])
 
 
-def _wait(waiting: Waiting, given: Kept) -> None:
-    """Whether each entity waits, by its last row."""
-    waiting.reserve(int(given.entity.max()) + 1)
-    since = np.where(given.bits & WAITING, given.at, NEVER)
-    # Rows come in the order in which they were decided: of one entity's the last assignment stays.
-    waiting.since[given.entity], waiting.bits[given.entity] = since, given.bits & ~WAITING
+def _wait(waiting: Waiting, new_places: Kept) -> None:
+    """Updates which entities wait, by each entity's last row."""
+    waiting.reserve(int(new_places.entity.max()) + 1)
+    since = np.where(new_places.bits & WAITING, new_places.at, NEVER)
+    # Rows are in the order in which they were decided, so the last assignment of an entity wins.
+    waiting.since[new_places.entity], waiting.bits[new_places.entity] = since, new_places.bits & ~WAITING
 
 
 def _advanced(q: int, specification: EncounterSpecification, pairs: Pairs, met: Runs, watermark: int, dictionary: EntityDictionary) -> pa.RecordBatch:
-    """The query's changes after new meetings, when all T before `watermark` are decided."""
-    runs, newest = taken_on(pairs.open, met, specification.every)
+    """The query's changes after new meetings, with all T before `watermark` decided."""
+    runs, newest = extended(pairs.open, met, specification.every)
     following = runs.last + specification.every
     ended = ~newest | ((following < watermark) & _decided(pairs, runs.pair, following, specification.symmetric))
     waits = pairs.waiting.since
@@ -313,7 +313,7 @@ def _advanced(q: int, specification: EncounterSpecification, pairs: Pairs, met: 
 
 
 def _decided(pairs: Pairs, pair: Ints, at: Ints, symmetric: bool) -> Bools:
-    """Whether pairs that do not meet at `at`, as far as known, are decided there: both places are decided, or one has none."""
+    """Whether pairs without a known meeting at `at` are decided there: both places are decided, or one entity has none."""
     decided = np.ones(len(pair), np.bool_)
     if not (pairs.waiting.since < NEVER).any():
         return decided
@@ -332,14 +332,14 @@ _AT_ENTITY = np.dtype([("at", np.int64), ("entity", np.int64)])
 
 
 def _key(at: Ints, entity: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """(at, entity) as values that sort."""
+    """(at, entity) as sortable values."""
     key = np.empty(len(at), _AT_ENTITY)
     key["at"], key["entity"] = at, entity
     return key
 
 
 def _has_place(kept: Kept, at: Ints, entity: Ints, role: int) -> Bools:
-    """Whether entities have a place in a role at `at` among those kept."""
+    """Whether the kept places have one of the entity in the role at `at`."""
     mine = kept.bits & role != 0
     order = np.lexsort((kept.entity[mine], kept.at[mine]))
     places = _key(kept.at[mine][order], kept.entity[mine][order])
@@ -354,7 +354,7 @@ def _has_place(kept: Kept, at: Ints, entity: Ints, role: int) -> Bools:
 def _changes(
     q: int, specification: EncounterSpecification, runs: Runs, retracted: Bools, asserted: Bools, ended: Bools, dictionary: EntityDictionary
 ) -> pa.RecordBatch:
-    """Retractions of what was asserted before, then what is asserted now."""
+    """The changes: first retractions of earlier assertions, then the new assertions."""
     gone, now = runs.take(retracted), runs.take(asserted)
     if not len(now.pair):
         return concat([])

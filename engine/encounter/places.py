@@ -1,7 +1,7 @@
 """Where each entity is at the multiples of `every`: decided at its next tuple, or by timer.
 
-A place at T is that of the entity's last tuple at or before T. An interpolated one waits for the next tuple: until that is known, or can no longer
-come, the entity is *waiting*, and the emitted row says from which T on.
+A place at T is the position of the entity's last tuple at or before T. An interpolated place needs the next tuple: until that is known, or can no
+longer come, the entity is *waiting*, and the emitted row has the T from which on it waits.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from numba import njit
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 FIRST_ROLE, SECOND_ROLE, OUTSIDE, WAITING = 1, 2, 4, 8
-"""Bits of a place: the roles that its tuple satisfies; it lies outside of the region; it is none yet."""
+"""Bits of a place: the roles that its tuple satisfies; it is outside the region; it is not decided yet."""
 NOW = -(2**62)
-"""Instead of a time: each place is decided at its own T."""
+"""Used instead of a time: each place is decided at its own T."""
 
 
 class Last(NamedTuple):
-    """By entity code its last tuple, and `next_t`, the first multiple of `every` whose place is not emitted. `seq` is -1 where there is none."""
+    """By entity code its last tuple, and `next_t`, the first multiple of `every` whose place is not emitted. `seq` is -1 if there is no tuple."""
 
     t: Ints
     seq: Ints
@@ -38,7 +38,7 @@ def no_tuples(room: int) -> Last:
 
 
 class Tuples(NamedTuple):
-    """What comes in, by (t, seq); `bits` as in `Places`."""
+    """The input tuples, in (t, seq); `bits` as in `Places`."""
 
     entity: npt.NDArray[np.int32]
     t: Ints
@@ -48,8 +48,8 @@ class Tuples(NamedTuple):
     bits: npt.NDArray[np.int8]
 
 
-class Asked(NamedTuple):
-    """Places at the multiples of `every`, of tuples not older than `gap`; `interpolated`: on the straight move to the next tuple."""
+class PlaceParameters(NamedTuple):
+    """Places are at the multiples of `every`, from tuples less than `gap` old; `interpolated`: on the straight line to the next tuple."""
 
     every: int
     gap: int
@@ -58,7 +58,7 @@ class Asked(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Places in the order in which they were decided (`decided`: at which time): of `entity`, at `at`, of the tuple (`t`, `seq`, `x`, `y`)."""
+    """Places in the order in which they were decided (`decided`: the time): of `entity`, at time `at`, from the tuple (`t`, `seq`, `x`, `y`)."""
 
     decided: Ints
     at: Ints
@@ -90,7 +90,7 @@ def _wider(found: Places) -> Any:
 
 @njit(cache=True, nogil=True)
 def _between(x0: float, y0: float, x1: float, y1: float, share: float, geographic: bool) -> Any:
-    """The point of the straight move; the short way over the antimeridian."""
+    """The point at `share` of the straight line; it takes the short way across the antimeridian."""
     across = x1 - x0
     if geographic and abs(across) > 180.0:
         across += -360.0 if across > 0 else 360.0
@@ -101,34 +101,34 @@ def _between(x0: float, y0: float, x1: float, y1: float, share: float, geographi
 
 
 @njit(cache=True, nogil=True)
-def _emit(found: Places, n: int, last: Last, e: int, asked: Asked, until: int, straight: bool, nt: int, nx: float, ny: float) -> Any:
-    """The entity's places from `next_t` to before `until`. `straight`: T after the tuple lie on the move to the next one, known at `nt`; otherwise
-    `nt` is when a place after the tuple is decided."""
+def _emit(found: Places, n: int, last: Last, e: int, parameters: PlaceParameters, until: int, straight: bool, nt: int, nx: float, ny: float) -> Any:
+    """Emits the entity's places from `next_t` to before `until`. `straight`: places after the tuple are on the line to the next one, at (`nx`, `ny`)
+    and time `nt`; otherwise `nt` is the time at which places after the tuple are decided."""
     at = last.next_t[e]
-    while at < until and at - last.t[e] < asked.gap:
+    while at < until and at - last.t[e] < parameters.gap:
         if n == len(found.at):
             found = _wider(found)
         px, py, decided = last.x[e], last.y[e], at
         if at > last.t[e] and nt != NOW:
             decided = nt
             if straight:
-                px, py = _between(px, py, nx, ny, (at - last.t[e]) / (nt - last.t[e]), asked.geographic)
+                px, py = _between(px, py, nx, ny, (at - last.t[e]) / (nt - last.t[e]), parameters.geographic)
         found.decided[n], found.at[n], found.entity[n], found.bits[n], found.px[n], found.py[n] = decided, at, e, last.bits[e], px, py
         found.t[n], found.seq[n], found.x[n], found.y[n] = last.t[e], last.seq[e], last.x[e], last.y[e]
         n += 1
-        at += asked.every
+        at += parameters.every
     last.next_t[e] = at
     return found, n
 
 
 @njit(cache=True, nogil=True)
-def decided_places(tuples: Tuples, last: Last, asked: Asked, watermark: int) -> Any:
-    """What is decided by `tuples` and by the watermark: columns of Places, those that wait with the bit WAITING.
+def decided_places(tuples: Tuples, last: Last, parameters: PlaceParameters, watermark: int) -> Any:
+    """The places decided by `tuples` and by the watermark: columns of Places; the first undecided place of an entity has the bit WAITING.
 
-    An entity whose tuple fits no role has no place: nothing is emitted of it.
+    An entity whose tuple has no role has no place.
     """
     entity, t, seq, x, y, bits = tuples
-    every, gap, interpolated = asked.every, asked.gap, asked.interpolated
+    every, gap, interpolated = parameters.every, parameters.gap, parameters.interpolated
     found, n = _room(max(64, 2 * len(last.t))), 0
     for r in range(len(t)):
         e = entity[r]
@@ -139,7 +139,7 @@ def decided_places(tuples: Tuples, last: Last, asked: Asked, watermark: int) -> 
                 if interpolated:
                     straight = t[r] - last.t[e] <= gap
                     known = t[r] if straight else last.t[e] + gap
-                found, n = _emit(found, n, last, e, asked, t[r], straight, known, x[r], y[r])
+                found, n = _emit(found, n, last, e, parameters, t[r], straight, known, x[r], y[r])
             last.next_t[e] = -(-t[r] // every) * every
         elif last.seq[e] < 0:
             last.next_t[e] = -(-t[r] // every) * every
@@ -148,12 +148,12 @@ def decided_places(tuples: Tuples, last: Last, asked: Asked, watermark: int) -> 
         if last.seq[e] < 0 or last.bits[e] == 0 or last.next_t[e] >= watermark or last.next_t[e] - last.t[e] >= gap:
             continue
         if not interpolated:
-            found, n = _emit(found, n, last, e, asked, watermark, False, NOW, 0.0, 0.0)
+            found, n = _emit(found, n, last, e, parameters, watermark, False, NOW, 0.0, 0.0)
         elif last.t[e] + gap < watermark:
-            found, n = _emit(found, n, last, e, asked, watermark, False, last.t[e] + gap, 0.0, 0.0)
+            found, n = _emit(found, n, last, e, parameters, watermark, False, last.t[e] + gap, 0.0, 0.0)
         else:
             if last.next_t[e] == last.t[e]:
-                found, n = _emit(found, n, last, e, asked, last.t[e] + 1, False, NOW, 0.0, 0.0)
+                found, n = _emit(found, n, last, e, parameters, last.t[e] + 1, False, NOW, 0.0, 0.0)
             if not last.waiting[e] and last.next_t[e] < watermark and last.next_t[e] - last.t[e] < gap:
                 if n == len(found.at):
                     found = _wider(found)

@@ -1,4 +1,4 @@
-"""Runs of consecutive T at which a pair meets: extended by new meetings, ended by a decided T without one."""
+"""Runs of consecutive T at which a pair meets: new meetings extend a run, a decided T without a meeting ends it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ SIDES = 2
 
 
 class Runs(NamedTuple):
-    """Runs by `pair` (code of the first << 32 | code of the other) and first T. `least`: the least distance, with the tuples of both sides
-    (n, 2) that the places there came from. `sent`: the least distance that was asserted, NaN where none was, with its tuples' numbers in
-    `sent_t` and so on."""
+    """Runs by `pair` (code of the first << 32 | code of the other) and first T. `least`: the least distance, with the tuples of both sides (n, 2)
+    from which its places were derived. `sent`: the least distance last asserted, NaN if none was, with the tuples in `sent_t` and so on."""
 
     pair: Ints
     first: Ints
@@ -36,7 +35,7 @@ class Runs(NamedTuple):
         return Runs._make(column[rows] for column in self)
 
     def as_sent(self, rows: Bools) -> Runs:
-        """The same after `rows` were asserted as they are."""
+        """The same runs, with the present values of `rows` as the ones last asserted."""
         columns = self._asdict()
         for sent, own in (("sent", "least"), ("sent_t", "t"), ("sent_seq", "seq"), ("sent_x", "x"), ("sent_y", "y")):
             kept = columns[sent].copy()
@@ -52,13 +51,13 @@ def no_runs() -> Runs:
 
 
 def runs_of(pair: Ints, at: Ints, distance: Floats, t: Ints, seq: Ints, x: Floats, y: Floats) -> Runs:
-    """Each meeting as a run of one T that was not asserted."""
+    """Each meeting as a run of one T, not yet asserted."""
     not_sent = np.full(len(pair), np.nan)
     return Runs(pair, at, at, distance, t, seq, x, y, not_sent, np.zeros_like(t), np.zeros_like(seq), np.zeros_like(x), np.zeros_like(y))
 
 
-def taken_on(runs: Runs, meetings: Runs, every: int) -> tuple[Runs, Bools]:
-    """Runs together with meetings that follow them: (all runs by (pair, first), which of them are the newest of their pair)."""
+def extended(runs: Runs, meetings: Runs, every: int) -> tuple[Runs, Bools]:
+    """Runs extended by meetings: (all runs by (pair, first), whether each is the newest of its pair)."""
     joined = Runs._make(np.concatenate(pair) for pair in zip(runs, meetings, strict=True))
     joined = joined.take(np.lexsort((joined.first, joined.pair)))
     if not len(joined.pair):
@@ -67,7 +66,7 @@ def taken_on(runs: Runs, meetings: Runs, every: int) -> tuple[Runs, Bools]:
     begin = np.flatnonzero(np.concatenate([[True], ~goes_on]))
     end = np.append(begin[1:], len(joined.pair)) - 1
     group = np.repeat(np.arange(len(begin)), end - begin + 1)
-    # The first row of the least distance: the asserted values of the run are in its first row.
+    # The first row with the least distance; the values last asserted are in the run's first row.
     nearest = np.lexsort((joined.first, joined.least, group))[begin]
     whole = joined.take(nearest)._replace(first=joined.first[begin], last=joined.last[end])
     sent = {name: getattr(joined, name)[begin] for name in ("sent", "sent_t", "sent_seq", "sent_x", "sent_y")}

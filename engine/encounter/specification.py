@@ -17,7 +17,7 @@ LAST, INTERPOLATED = "last", "interpolated"
 class EncounterSpecification:
     """Pairs of entities of the roles `a` and `b` whose places at a multiple of `every` are at most `distance` apart.
 
-    A tuple gives its entity a place for less than `gap`; `position` (LAST or INTERPOLATED) says which.
+    A tuple determines its entity's place for less than `gap`; `position` (LAST or INTERPOLATED) says how.
     """
 
     name: str
@@ -42,7 +42,7 @@ class EncounterSpecification:
 
 
 def check(document: Mapping[str, Any], context: Context) -> EncounterSpecification:
-    """The specification of a document. What is wrong is noted in `context`; the result is then of no use."""
+    """The specification of a document. Faults are noted in `context`; the result is then invalid."""
     required = ("family", "distance", "every", "gap")
     context.object(document, required=required, optional=(*COMMON_KEYS, "a", "b", "position", "inside", "lasting"))
     distance = context.at("distance").number(document["distance"], least=0) if "distance" in document else None

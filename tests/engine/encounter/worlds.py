@@ -1,4 +1,4 @@
-"""Small nasty worlds for encounters: few places, distances that are hit exactly, gaps, roles that both fit."""
+"""Small random worlds for encounters: few places, distances equal to the limit, gaps, entities with both roles."""
 
 from __future__ import annotations
 

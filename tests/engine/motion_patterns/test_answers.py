@@ -1,4 +1,4 @@
-"""The operator gives the oracle's answers, whatever the batches, partitions, dumps and registrations."""
+"""The operator gives the oracle's answers for any batches, partitions, restarts and registrations."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def test_any_arrival_within_the_lateness(queries, rows, lateness, seed):
     chance = random.Random(seed)
     delays = {row["seq"]: chance.uniform(0, lateness) for row in rows}
     arrived = sorted(rows, key=lambda row: (row["t"] + delays[row["seq"]], row["seq"]))
-    # Equal times keep the order in which they arrive, which is the order that counts.
+    # Rows of equal times keep their order of arrival, which is significant.
     arrived = [{**row, "seq": seq} for seq, row in enumerate(arrived)]
     assert run(queries, arrived, replace(PLANE, lateness=lateness), chance, 2) == answers(arrived, queries)
 
 
 def test_worlds_hold_what_they_should_test():
-    """The strategies reach matches of all kinds, open ends, ties: else the comparisons above would say little."""
+    """The strategies produce matches of all kinds, open ends and ties; otherwise the comparisons above would prove little."""
     seen: Counter = Counter()
 
     @given(st.lists(documents(), min_size=1, max_size=4), streams())

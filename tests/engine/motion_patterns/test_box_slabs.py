@@ -1,4 +1,4 @@
-"""Boxes that are found by words of bits, against comparisons with every box."""
+"""Boxes found by words of bits, against comparisons with every box."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from engine.motion_patterns import box_slabs, sample_store
 from engine.motion_patterns.box_slabs import MOST_BOXES, BoxSlabs
 
-# Few values, so that points lie on borders, boxes touch, are the same, or have no width.
+# Few values, so that points are on borders, and boxes touch, are equal, or have no width.
 PLACES = st.sampled_from([-1e300, -3.0, -1.0, -5e-324, 0.0, 0.1, 0.30000000000000004, 1.0, 2.0, 2.5, 1e9])
 ODD = st.sampled_from([float("nan"), float("inf"), float("-inf")])
 

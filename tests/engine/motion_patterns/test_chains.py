@@ -35,16 +35,16 @@ def visits(*pairs, entity="1"):
         # The horizon is open at its far end: the first sample leaves at 1 + 10.
         (in_order(step(0), step(2)), visits((1, 0), (10, 2), (40, 9)), {(10, 11, (0, 1))}),
         (in_order(step(0), step(2)), visits((1, 0), (11, 2), (40, 9)), set()),
-        # When the chain that was found first breaks, a later one goes on in the same match, which keeps its witnesses.
+        # When the first chain ends, a later one continues the same match, which keeps its witnesses.
         (in_order(step(0), step(2)), visits((1, 0), (3, 2), (5, 0), (6, 2), (40, 9)), {(3, 15, (0, 1))}),
-        # A candidate without an order becomes a match by one more sample of a predicate that had some.
+        # A candidate without a chain becomes a match by one more sample of a predicate that already had some.
         (in_order(step(0), step(2)), visits((1, 2), (2, 0), (5, 2), (40, 9)), {(5, 12, (1, 2))}),
         # A windowed neighbour's sample counts from when it is in the window, by time alone.
         (in_order(step(0), step(2, 9, 5)), visits((1, 0), (3, 2), (40, 9)), {(8, 11, (0, 1))}),
-        # What a forall neighbour leaves of the horizon may be nothing.
+        # A forall neighbour may leave an empty horizon.
         (in_order(step(0, 5, 0, quantifier="forall"), step(0)), visits((1, 0), (2, 0), (40, 9)), set()),
         (in_order(step(0), step(2, 3, 1, quantifier="forall")), visits((1, 0), (3, 2), (40, 9)), {(4, 6, (0, 1))}),
-        # A silence that is long beside the horizon, and times before 0.
+        # A silence much longer than the horizon, and negative times.
         (in_order(step(0), step(2)), visits((-7, 0), (-5, 2), (10**12, 9)), {(-5, 3, (0, 1))}),
     ],
 )
@@ -55,7 +55,7 @@ def test_begin_end_and_witnesses(pattern, rows, expected):
 
 
 def wanderers(entities, instants, seed):
-    """Rows of entities that walk up and down a line of eight places, each in place for some instants: every instant, or now and then."""
+    """Rows of entities that walk up and down a line of eight places and stay at each for some instants; every instant, or occasionally."""
     chance = np.random.default_rng(seed)
     place, often = chance.integers(0, 8, entities), chance.choice([0.1, 1.0], entities)
     rows = []
@@ -78,7 +78,7 @@ PATTERNS = [
 
 
 def answered(rows, most_buckets, batch, restart):
-    """All changes over `rows` in batches of so many instants, the windows of at most so many buckets by planes; and what was counted."""
+    """All changes over `rows` in batches of `batch` instants, with planes for windows of at most `most_buckets` buckets; and the work counters."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plane_groups, "MOST_BUCKETS", most_buckets)
         index = OPERATOR.compile(registered(PATTERNS, PLANE), PLANE)
@@ -97,8 +97,8 @@ def answered(rows, most_buckets, batch, restart):
 
 
 @pytest.mark.parametrize(("entities", "restart"), [(30, False), (300, False), (300, True)])
-def test_planes_tell_what_index_points_tell(entities, restart):
-    """Windows of up to 60 buckets, dense and rare ones, that slide: what leaves is taken out where nothing else holds it."""
+def test_planes_and_index_points_have_equal_answers(entities, restart):
+    """Sliding windows of up to 60 buckets, dense and sparse: bits of leaving buckets are cleared unless another bucket has them."""
     rows = wanderers(entities, 120, seed=entities)
     found = answered(rows, 128, 2, restart)
     assert found == answered(rows, 0, 2, False)
@@ -114,7 +114,7 @@ def test_any_cut_into_batches(seed, batch):
     assert set(whole) <= set(cut)
 
 
-def test_who_is_no_candidate_is_not_looked_at():
+def test_only_candidates_are_evaluated():
     """150 visit one of the two places, one visits both."""
     index = OPERATOR.compile(registered([in_order(step(0), step(2))], PLANE), PLANE)
     rows = [row for e in range(150) for row in visits((1 + e % 5, 2 * (e % 2)), entity=f"{e}")] + visits((7, 0), (8, 2), entity="both")

@@ -1,4 +1,4 @@
-"""Wherever entities sit, the answers are the same; and they are renumbered where it pays."""
+"""Answers do not depend on compact ids; entities are renumbered if too many ids have no samples."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_on_the_globe(queries, rows, seed):
 
 
 def crowd(entities: int, begin: int = 0, shuffled: bool = True) -> Iterator[pa.RecordBatch]:
-    """Rows of entities that walk about a square of 100, in forty batches of an instant; more and more of them in the first ten."""
+    """Rows of entities that walk in a square of 100, in forty batches of one instant; their number grows in the first ten."""
     chance = np.random.default_rng(5)
     names = pa.array([f"e{number}" for number in range(entities)])
     x, y = chance.uniform(0, 100, (2, entities))

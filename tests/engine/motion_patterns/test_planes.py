@@ -1,4 +1,4 @@
-"""Planes and index points give the same answers, and planes whatever their width: few entities or many, dense buckets or rare ones."""
+"""Planes and index points have the same answers; planes with few entities or many, dense or sparse buckets."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def answered(queries, rows, feed, unknown=0):
         state = OPERATOR.keyed.load(index, OPERATOR.keyed.dump(index, output.state))
         OPERATOR.keyed.check(index, state)
         emitted = output.emitted.to_pylist() if output.emitted else []
-        # The score of what is retracted says nothing.
+        # The score of a retraction is not significant.
         found += [output.changes.to_pylist(), [row | {"score": None} if row["what"] == RETRACTED else row for row in emitted]]
     return [sorted(map(repr, rows)) for rows in found]
 
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(most=40))
 @settings(max_examples=40, deadline=None)
-def test_planes_tell_what_index_points_tell(queries, rows):
+def test_planes_and_index_points_have_equal_answers(queries, rows):
     by_planes = answered(queries, rows, PLANE)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plane_groups, "MOST_BUCKETS", 0)
@@ -48,15 +48,15 @@ def test_planes_tell_what_index_points_tell(queries, rows):
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(most=40), st.sampled_from([63, 64, 200, 700]))
 @settings(max_examples=40, deadline=None)
-def test_buckets_without_planes_tell_the_same(queries, rows, unknown):
+def test_buckets_without_planes_have_equal_answers(queries, rows, unknown):
     """With many entities a bucket of a few hits has no plane."""
     assert answered(queries, rows, PLANE, unknown) == answered(queries, rows, PLANE)
 
 
 @given(st.lists(documents(), min_size=2, max_size=6), streams(most=40), st.sampled_from([0, 16]))
 @settings(max_examples=30, deadline=None)
-def test_queries_in_several_groups_tell_the_same(queries, rows, slabbed):
-    """As many groups as queries with different sequences, boxes by themselves or by a grid that they share."""
+def test_queries_in_several_groups_have_equal_answers(queries, rows, slabbed):
+    """One group for each query with different sequences; boxes are tested by slabs or by a shared grid."""
     whole = answered(queries, rows, PLANE)
     most = max(len(group.sequences) for query in queries for group in OPERATOR.compile(registered([query], PLANE), PLANE).groups)
     with pytest.MonkeyPatch.context() as patch:
@@ -106,7 +106,7 @@ def test_samples_at_the_edges_of_buckets_and_windows():
 
 
 def test_far_distances_are_compared_by_their_samples():
-    """Distances that float32 cannot tell apart, or hold at all."""
+    """Distances that float32 cannot distinguish or represent."""
     document = {"family": "motion", "predicates": [{"distance": [0, 0], "window": [5, 0]}], "every": 5, "theta": {"op": "min"}}
     for far in (1e3, 1e12, 1e30):
         rows = [{"entity": f"{i}", "t": 1, "x": far * (1 + 1e-9 * i), "y": 0.0, "seq": i} for i in (2, 1, 3)]
@@ -145,7 +145,7 @@ def test_the_grid_finds_what_each_region_holds(feed):
 
 @pytest.mark.parametrize("slabbed", [16, 0], ids=["slabs", "grid"])
 def test_stored_samples_are_those_that_boxes_hold(slabbed, monkeypatch):
-    """Samples on borders, just beside them, outside, huge and nowhere; room for them grows on the way."""
+    """Samples on borders, close to them, outside, with huge coordinates or none; the store grows meanwhile."""
     monkeypatch.setattr(plane_groups, "_MOST_SLABBED", slabbed)
     chance = np.random.default_rng(4)
     shapes = [box(*chance.uniform(0, 8, 2).tolist(), *chance.uniform(0.1, 4, 2).tolist()) for _ in range(7)]

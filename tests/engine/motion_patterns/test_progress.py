@@ -1,4 +1,4 @@
-"""Half-finished patterns: what the definition says is done is done, and every witness shown proves its step."""
+"""Incomplete patterns: steps are done as by the definition, and every witness proves its step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def trajectories_of(rows, document, now):
 
 
 def found_at(document, rows, now, feed):
-    """(entity -> list of witnesses or None, matches with scores) from the rows that the windows reach, and no others."""
+    """(entity -> list of witnesses or None, matches with scores) from only the rows within the windows' reach."""
     index = compile_index(registered([document], feed), feed)
     kept = [row for row in rows if now - reach(index, 0) < row["t"] <= now]
     entities = EntityDictionary()

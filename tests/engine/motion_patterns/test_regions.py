@@ -1,4 +1,4 @@
-"""The grid finds what the regions themselves say; distances from borders on the globe keep their tolerance."""
+"""The grid agrees with `Region.contains`; distances from borders on the globe are within their tolerance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries that come and go while the stream runs: caught up from the log they answer as if always there."""
+"""Queries added and removed while the stream runs: caught up from the log, they answer as if they had always run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.oracles.motion_patterns import answers
 
 
 class Registry(RuleBasedStateMachine):
-    """A running evaluator whose queries are added (caught up from the log), and removed, beside the oracle on the whole stream."""
+    """A running evaluator with queries that are added (caught up from the log) and removed, against the oracle on the whole stream."""
 
     @initialize(partitions=st.integers(1, 2))
     def start(self, partitions):
@@ -134,7 +134,7 @@ def test_removing_every_query_empties_the_state():
 
 
 def test_a_group_takes_over_no_sample_that_only_another_still_needs():
-    """Both queries have buckets of one unit, but only the second, which goes by other planes, looks three units back."""
+    """Both queries have buckets of one unit, but only the second, which has other planes, needs samples of three units back."""
     here = box(0, 0, 1, 1)
     near = {"family": "motion", "predicates": [{"inside": here, "window": [1, 0]}], "every": 1}
     far = {"family": "motion", "predicates": [{"inside": here, "window": [3, 2]}, {"outside": here, "window": [1, 0]}], "every": 1}

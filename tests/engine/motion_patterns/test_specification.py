@@ -1,4 +1,4 @@
-"""Everything wrong with a document is found when it is checked, with its place."""
+"""All faults of a document are found when it is checked, with their places."""
 
 from __future__ import annotations
 

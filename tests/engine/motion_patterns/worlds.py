@@ -1,4 +1,4 @@
-"""Small nasty worlds for motion patterns, and ways to run the stages and the evaluator over them."""
+"""Small random worlds full of corner cases for motion patterns, and ways to run the stages and the evaluator over them."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
 
 
 def add_answers(total: Counter[Answer], changes: pa.Table) -> None:
-    """Changes as the oracle writes answers, added up; a retraction must take back what was asserted."""
+    """Adds changes in the form of the oracle's answers; a retraction must be of an asserted answer."""
     for row in changes.to_pylist():
         assert row["kind"] == "match"
         assert all(item["entity"] == row["entities"][0] for item in row["evidence"])
-        # A total may be reached without a sample in its window: it then has no item.
+        # A total may reach its bound without a sample in its window; then it has no item.
         labels = [int(item["variable"].removeprefix("P")) for item in row["evidence"]]
         assert labels == sorted(set(labels))
         seqs = tuple(item["seq"] for item in row["evidence"])
@@ -53,7 +53,7 @@ def add_answers(total: Counter[Answer], changes: pa.Table) -> None:
 def run(
     documents: Sequence[Mapping[str, Any]], rows: Sequence[Row], feed: Feed, chance: random.Random | None = None, partitions: int = 1
 ) -> Counter[Answer]:
-    """Answers of the evaluator over stamped rows in arrival order: in one batch, or cut, dumped and registered again at random places."""
+    """Answers of the evaluator over stamped rows in arrival order: in one batch, or in random batches with random restarts and registrations."""
     queries = registered(documents, feed)
     evaluator = Evaluator.start(feed, queries, partitions)
     found: Counter[Answer] = Counter()
@@ -80,7 +80,7 @@ def batch_of(rows: Sequence[Row], dictionary: EntityDictionary) -> Batch:
     return Batch(table.combine_chunks().to_batches()[0] if rows else pa.RecordBatch.from_pylist([], schema=table.schema), dictionary)
 
 
-# -- strategies: few places, so that borders, equal distances and equal times are hit all the time ----------------------------------------
+# -- strategies: few places, so that borders, equal distances and equal times are frequent ------------------------------------------------
 
 SIZE = 4
 grid = st.integers(0, SIZE)

@@ -1,12 +1,11 @@
 """Allen's relations between lists of intervals, list by list.
 
-A source interval i and a target interval j are in relation as RTEC defines it for half-open intervals: before s_j >= e_i; meets the
-last tick of i is the first of j (and i has more than one tick); starts s_i = s_j, e_i < e_j; finishes s_i > s_j, e_i = e_j; during
-s_i > s_j, e_i < e_j; overlaps s_i < s_j < e_i < e_j; equal. Each interval that is in relation with some partner is selected; the mode says how the
-selected ones are combined.
+A source interval i and a target interval j are in relation as RTEC defines it for half-open intervals: before s_j >= e_i; meets the last tick of i is
+the first of j (and i has more than one tick); starts s_i = s_j, e_i < e_j; finishes s_i > s_j, e_i = e_j; during s_i > s_j, e_i < e_j; overlaps s_i <
+s_j < e_i < e_j; equal. The intervals that are in relation with some partner are selected; the mode determines how they are combined.
 
-A pair counts in a window when its target reaches into it. Its source may be over by then. As a target takes part by having any partner, one such
-source is enough for each list: before the first that ended, of the other relations the one that is in relation with the target over the edge.
+A pair counts in a window if its target extends into it; its source may have ended before. A target needs only one partner, so one such source is
+kept for each list: for `before` the first that ended, for the other relations the one in relation with the target that crosses the window's edge.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def _taken(relation: int, pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: 
     source, target = np.zeros(len(sa), np.bool_), np.zeros(len(sb), np.bool_)
     for i in range(len(pa) - 1):
         if relation == 0:
-            # An interval is before some target exactly when it is before the last; after some source when after the first.
+            # An interval is before some target if and only if it is before the last one, and after some source if it is after the first one.
             if pb[i + 1] > pb[i] and pa[i + 1] > pa[i]:
                 for a in range(pa[i], pa[i + 1]):
                     source[a] = ea[a] <= sb[pb[i + 1] - 1]
@@ -49,7 +48,7 @@ def _taken(relation: int, pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: 
             continue
         b = pb[i]
         for a in range(pa[i], pa[i + 1]):
-            # All other relations need a common tick, so only overlapping pairs are tried.
+            # All other relations need a common tick, so only overlapping pairs are tested.
             while b < pb[i + 1] and eb[b] <= sa[a]:
                 b += 1
             j = b
@@ -72,21 +71,21 @@ _MODES: Mapping[str, Callable[[Intervals, Intervals], Intervals]] = {
 
 
 def allen(relation: str, mode: str, source: Intervals, target: Intervals, tick: int, first: int, over: Bools) -> tuple[Intervals, Bools]:
-    """What `mode` makes of the intervals that are in `relation` with a partner of the other list, and for each list whether there are any.
+    """The intervals in `relation` with a partner of the other list, combined by `mode`; and for each list whether there are any.
 
-    `over` marks sources that ended before the window's `first` tick: they are partners, and no part of what is made.
+    `over` marks sources that ended before the window's `first` tick: they are partners but not part of the result.
     """
     taken = _taken(ALLEN.index(relation), *source, *target, tick)
     result = _MODES[mode](keep(source, taken[0] & ~over), keep(target, taken[1]))
     if mode.startswith("relative_complement"):
-        # Intervals before the window are no longer known: only the result inside it is right.
+        # Intervals before the window are not known any more, so only the result inside it is right.
         result = gather(result, np.arange(len(result.ptr) - 1), first)
     return result, keep(source, taken[0]).counts > 0
 
 
 @jit
 def with_ended(pb: Ints, sb: Ints, eb: Ints, pa: Ints, sa: Ints, ea: Ints) -> tuple[Ints, Ints, Ints, Bools]:
-    """Lists of sources (a), each behind the one that is over (b), and which those are. One that continues is not over."""
+    """Lists of sources (a), each preceded by its ended source (b), and a mark of the ended ones. A source that continues has not ended."""
     ptr, s, e = np.zeros(len(pa), np.int64), np.empty(len(sa) + len(sb), np.int64), np.empty(len(sa) + len(sb), np.int64)
     over = np.zeros(len(s), np.bool_)
     n = 0
@@ -103,7 +102,7 @@ def with_ended(pb: Ints, sb: Ints, eb: Ints, pa: Ints, sa: Ints, ea: Ints) -> tu
 
 
 def ended_sources(relation: str, source: Intervals, target: Intervals, edge: int, tick: int) -> tuple[Ints, Ints, Ints]:
-    """The sources to remember of those that do not hold after `edge`: their lists, starts and ends."""
+    """The sources to remember among those that do not hold after `edge`: their lists, starts and ends."""
     return _ended_sources(ALLEN.index(relation), *source, *target, edge, tick)
 
 
@@ -117,7 +116,7 @@ def _ended_sources(relation: int, pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: In
                 break
             found = relation == 0
             for b in range(pb[i], pb[i + 1]):
-                # A target that reaches over the edge goes on for longer than a source that does not.
+                # A target that crosses the edge ends later than a source that does not.
                 found = found or (sb[b] <= edge and eb[b] > edge and _related(relation, sa[a], ea[a], sb[b], INF, tick))
             if found:
                 owner[n], start[n], end[n] = i, sa[a], ea[a]

@@ -28,14 +28,14 @@ class Change:
     weight: Ints
 
     def spelt(self, symbols: Symbols) -> Change:
-        """As it is reported: a fluent with a shape under its own name, what stands in the shape among its arguments."""
+        """The change in reported form: a fluent with a shape has its own name, and the functors of the shape among its arguments."""
         if not is_shape(self.name):
             return self
         return replace(self, name=called(self.name), keys=spelt_keys(self.name, self.keys, symbols))
 
 
 def spelt_keys(name: str, keys: Ints, symbols: Symbols) -> Ints:
-    """The keys (arguments and what follows them) of a relation with the functors of its shape, if it has one."""
+    """The keys (arguments, then value) of a relation, with the functors of its shape if it has one."""
     functors = spelt(name)
     if not functors:
         return keys
@@ -47,8 +47,8 @@ def spelt_keys(name: str, keys: Ints, symbols: Symbols) -> Ints:
 def revised(
     name: str, before: FluentTable, now: FluentTable, low: int, first: int, retracted: FluentTable | None = None
 ) -> tuple[FluentTable, list[Change]]:
-    """The answer after a window, and its change: before the window's first tick it stays, from there on the window decides. Intervals that ended at
-    `low` or before can no longer change and are dropped. `retracted`: facts before the window that turned out to be wrong.
+    """The answer after a window, and its changes: before the window's first tick the answer is unchanged, from there on it is the window's result.
+    Intervals that ended at `low` or before can no longer change and are dropped. `retracted`: facts before the window that proved to be wrong.
     """
     if before.n == 0:
         if not len(now.lists.s):
@@ -104,7 +104,7 @@ def _revised(bk: Ints, before: Intervals, stays: Intervals, nk: Ints, now: Inter
 
 @jit
 def _difference(bk: Ints, before: Intervals, at: Ints, keys: Ints, ptr: Ints, s: Ints, e: Ints, low: int) -> Any:
-    """Intervals retracted and asserted; list i became list at[i] (-1: it is gone). What ended at `low` or before is neither."""
+    """Intervals retracted and asserted; list i became list at[i] (-1: it was removed). Intervals that ended at `low` or before are neither."""
     bp, bs, be = before
     width = bk.shape[0]
     total = ptr[-1]

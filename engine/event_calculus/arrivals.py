@@ -1,4 +1,4 @@
-"""Rows of a query's inputs: those that have arrived, those of a window, those that no later window reads."""
+"""Rows of a query's inputs: those that have arrived, those of a window, and those still needed by later windows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from engine.event_calculus.tables import Column
 
 @dataclass(slots=True)
 class InputRows:
-    """Rows of one input. `arrived`: the feed's clock when the row had come, so the row counts at Q if arrived <= Q.
+    """Rows of one input. `arrived`: the feed's clock after the row had arrived, so the row counts at Q if arrived <= Q.
 
-    `columns` are the arguments (and for fluents the value last); positions have x and y beside them. `ordered`: known to be in order of arrival.
+    `columns` are the arguments (and for fluents the value last); positions also have x and y. `ordered`: known to be in order of arrival.
     """
 
     columns: tuple[Column, ...]
@@ -39,14 +39,14 @@ class InputRows:
         return InputRows(columns, *(np.concatenate([getattr(part, name) for part in parts]) for name in ("t", "end", "arrived", "x", "y")))
 
     def since(self, low: int) -> InputRows:
-        """The rows of a time after `low`; nothing is copied where that is all."""
+        """The rows with a time after `low`; without a copy if these are all."""
         return self if not len(self.t) or int(self.t.min()) > low else self.take(self.t > low)
 
     def __len__(self) -> int:
         return len(self.t)
 
     def span(self, low: int, high: int) -> InputRows:
-        """Rows low to high; nothing is copied."""
+        """Rows low to high, without a copy."""
         return self if low == 0 and high == len(self.t) else self.take(slice(low, high))
 
     def admitted(self, query_time: int) -> tuple[InputRows, InputRows]:
@@ -67,7 +67,7 @@ class InputRows:
         return self.span(first, last) if n == last - first else self.take(picked)
 
     def remembered(self, when: Ints, low: int) -> InputRows:
-        """Without the rows that no window after `low` sees."""
+        """The rows that a window after `low` may read."""
         return self.counted(when, low, INF, INF, low, INF)
 
 
@@ -82,7 +82,7 @@ def _admitted(arrived: Ints, query_time: int) -> tuple[bool, int]:
 
 @jit
 def _counted(when: Ints, arrived: Ints, low: int, high: int, latest: int, begin: int, known: int) -> tuple[int, int, int, Bools]:
-    """How many rows count, the first and the place after the last that do, and which."""
+    """The number of rows that count, the index of the first, the index after the last, and a mask."""
     picked = np.empty(len(when), np.bool_)
     n = first = last = 0
     for i in range(len(when)):

@@ -1,4 +1,4 @@
-"""The built-ins of the language: operators, functions, Allen's relations. Nothing else of Prolog is supported."""
+"""The built-ins of the language: operators, functions, Allen's relations. Other built-ins of Prolog are not supported."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ _ARITIES = {
     "impliedSpeedBelow": (4,), "allen": (5, 6), "findall": (3,), "length": (2,), **dict.fromkeys(ALLEN, (4, 5)),
 }  # fmt: skip
 RESERVED = frozenset((name, arity) for name, arities in _ARITIES.items() for arity in arities)
-"""The built-in predicates with their arities: a fact of another arity may have the name."""
+"""The built-in predicates with their arities: a fact with another arity may have the same name."""
 CONDITIONS = frozenset(_ARITIES) - {"start", "end"}
-"""The predicates of a body besides facts, comparisons and arithmetic."""
+"""The predicates of a body other than facts, comparisons and arithmetic."""

@@ -24,9 +24,9 @@ class NotCovered(Exception):
 
 
 def alternatives(rule: IntervalRule, *, grounded: bool) -> list[Needs]:
-    """Sets of lists of which one must be wholly non-empty for an answer; an empty set: the grounding alone decides.
+    """Sets of lists: an answer needs one set whose lists are all non-empty; an empty set: the grounding alone decides.
 
-    With `grounded`, variables an alternative leaves open come from the rule's grounding. Raises NotCovered otherwise.
+    With `grounded`, variables that an alternative leaves open come from the rule's grounding; otherwise raises NotCovered.
     """
     choices: dict[str, set[Needs]] = {}
     for position, literal in enumerate(rule.intervals):
@@ -43,18 +43,18 @@ def alternatives(rule: IntervalRule, *, grounded: bool) -> list[Needs]:
         if missing := _missing(rule, needs, fixed):
             raise NotCovered(missing)
     for literal in rule.intervals:
-        # Intervals that cross the window's edge are remembered even where the rest of the rule is empty in this window.
+        # Intervals that cross the window's edge are remembered even if the rest of the rule is empty in this window.
         if isinstance(literal, Construct) and literal.operator in REMEMBERED:
             wanted |= {needs for name in literal.inputs for needs in choices[name] if not _missing(rule, needs, fixed)}
     return _minimal(wanted)
 
 
 REMEMBERED = ("longer_than", "allen")
-"""Constructs whose operands keep their true starts over the window's edge."""
+"""Constructs whose operands keep their true starts across the window's edge."""
 
 
 def essential(rule: IntervalRule) -> list[str]:
-    """Variables a candidate must bind: those of the head and those several conditions share; others are local to their list."""
+    """Variables that a candidate must bind: those of the head and those that several conditions share; others are local to their list."""
     counts: dict[str, int] = {}
     for literal in rule.intervals:
         if isinstance(literal, Retrieve):
@@ -96,7 +96,7 @@ def _of_construct(construct: Construct, choices: dict[str, set[Needs]]) -> set[N
 
 
 def _crossed(inputs: list[set[Needs]]) -> set[Needs]:
-    """Alternatives of a conjunction; where they would be too many, some operands are left out, which only adds candidates."""
+    """Alternatives of a conjunction; if they would be too many, some operands are left out, which only adds candidates."""
     result: set[Needs] = {frozenset()}
     for operand in sorted(inputs, key=len):
         if len(result) * len(operand) <= MAX_ALTERNATIVES:
@@ -105,5 +105,5 @@ def _crossed(inputs: list[set[Needs]]) -> set[Needs]:
 
 
 def _minimal(found: set[Needs]) -> list[Needs]:
-    """Without those that need a superset of another."""
+    """The alternatives that are not supersets of another."""
     return sorted((needs for needs in found if not any(other < needs for other in found)), key=sorted)

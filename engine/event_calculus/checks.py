@@ -51,7 +51,7 @@ class Checker:
         self.facts = set(program.facts) | set(program.domains)
         self.facts_read: set[Indicator] = {(spatial.region, 2) for spatial in program.spatial}
         self.reads: list[tuple[FluentPattern, Place]] = []
-        """The fluents that conditions read, and where."""
+        """The fluents that conditions read, with their places in the text."""
         self.shapes: dict[str, list[str]] = {}
         for name in sorted({name for name, _ in self.events | self.fluents | self.facts if is_shape(name)}):
             self.shapes.setdefault(called(name), []).append(name)
@@ -87,7 +87,7 @@ class Checker:
             self.fault(place, message)
 
     def _kinds(self) -> None:
-        """A fluent's value is simple, statically determined or an input; another value of the fluent may be of another kind."""
+        """A fluent's value must be simple, statically determined or an input; other values of the fluent may be of another kind."""
         simple = self.program.simple_fluents
         values = simple_values(self.program)
         for rule in self.program.interval_rules:
@@ -106,7 +106,7 @@ class Checker:
                 self.fault(point_rule.place, Message("{name} is an input; rules cannot define it", name=point_rule.name))
 
     def _check_shapes(self) -> None:
-        """Answers write terms out: two shapes of one fluent or event must not look the same."""
+        """Two shapes of one fluent or event must not look the same in answers, which write terms out."""
         first: dict[tuple[bool, Indicator], Place] = {}
         for rule in self.program.point_rules:
             first.setdefault((rule.kind == "event", rule.indicator), rule.place)
@@ -150,7 +150,7 @@ class Checker:
             self._indicator(A_FLUENT, pattern.indicator, self.fluents, pattern.place)
 
     def _no_whole_term(self, name: str, arguments: Sequence[Term]) -> bool:
-        """A variable stands for a name or a number. In a relation with compound terms it would silently skip them."""
+        """Whether no variable is in the place of a compound term. A variable is a name or a number, so it would silently skip compound terms."""
         siblings = self.shapes.get(called(name), []) if self.shapes else []
         for other in siblings:
             if other != name and (variable := whole(name, arguments, other)) is not None:
@@ -212,7 +212,7 @@ class Checker:
         )
 
     def _asks_for_values(self, rule: PointRule) -> bool:
-        """Whether a condition needs the value that a terminatedAt leaves open; other arguments are those of groundings that have begun."""
+        """Whether a condition needs the value that a terminatedAt leaves open; other arguments come from groundings that have begun."""
         return any(isinstance(literal, Declared) for literal in rule.body) and isinstance(rule.terms[-1], Variable)
 
     def _groundings(self, rule: PointRule) -> list[Grounding]:
@@ -277,7 +277,7 @@ class Checker:
             if isinstance(literal, Count):
                 self.fault(literal.place, Message("a grounding may use only domains, facts and comparisons"))
             elif isinstance(literal, Fact):
-                # An undefined domain belongs to an unused input, as often in RTEC's declarations.
+                # An undefined domain belongs to an unused input; RTEC's declarations often have these.
                 self.facts_read.add(literal.indicator)
         try:
             order_body(grounding.body, {v.name for term in grounding.terms for v in variables(term)})
@@ -294,5 +294,5 @@ def _inner(body: Iterable[Literal]) -> Iterator[Literal]:
 
 
 def _written(fluent: FluentPattern) -> str:
-    """As a program writes it."""
+    """The fluent in the notation of programs."""
     return f"{shown(fluent.name, ['_' if str(term).startswith('_#') else str(term) for term in fluent.arguments])}={fluent.value}"

@@ -1,4 +1,4 @@
-"""Clauses to a checked program: every fault is found here, with its place, so that running discovers nothing."""
+"""Compiles clauses to a checked program: every fault is found here, with its place, so evaluation finds none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def compile_text(text: str, *, inputs: Mapping[str, tuple[str, int]] | None = No
     """The program written in `text`.
 
     `inputs`: name to (EVENT, POINTS or INTERVALS, number of arguments) for inputs declared outside the text; `regions`:
-    names of stored regions, null when they are not to be checked. Raises ProgramRefused with all faults found.
+    names of stored regions, null if they are not to be checked. Raises ProgramRefused with all faults found.
     """
     reading = Reading(inputs or {}, None if regions is None else set(regions))
     _Clauses(reading).read(parse(text))
@@ -34,7 +34,7 @@ def compile_text(text: str, *, inputs: Mapping[str, tuple[str, int]] | None = No
 
 
 class _Clauses:
-    """Facts and background rules, and who reads the other clauses."""
+    """Reads facts and background rules, and passes the other clauses to their readers."""
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
@@ -72,7 +72,7 @@ class _Clauses:
 
     @staticmethod
     def _is_of_language(head: Compound) -> bool:
-        """Whether a clause with such a head is a rule or a declaration, and no fact that has its name: p(_) with a fluent, not p(a, 3)."""
+        """Whether a clause with this head is a rule or a declaration, not a fact with the same name: p(_) with a fluent, not p(a, 3)."""
         arities = RULE_HEADS.get(head.name) or DECLARATIONS[head.name]
         fluent = any(isinstance(argument, Compound) and argument.name == "=" for argument in head.arguments)
         return len(head.arguments) in arities or fluent or head.name in RULE_HEADS

@@ -1,4 +1,4 @@
-"""A reading to a checked program: what only the whole text shows is found here."""
+"""Makes a checked program of a reading, with the checks that need the whole text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engine.model.messages import Message, all_of, untranslated
 
 
 class Completion:
-    """Makes the program that a reading has read; faults are noted in the reading."""
+    """Makes the program of a reading; faults are noted in the reading."""
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
@@ -45,7 +45,7 @@ class Completion:
         return replace(program, notices=tuple(sorted(self.reading.notices, key=lambda one: (one.place.line, one.place.column))))
 
     def _check_given(self, pattern: FluentPattern, place: Place) -> None:
-        """What is read of an input fluent must be among the values that the text declares of it."""
+        """A value of an input fluent that is read must be among the values that the text declares."""
         declared = self.reading.given_values.get(pattern.indicator)
         if declared is None or not isinstance(pattern.value, Atom | Number):
             return
@@ -63,7 +63,7 @@ class Completion:
             )
 
     def _groundings_of_inputs(self, program: Program) -> None:
-        """Of an input that is known anyhow a grounding says where members of dynamic domains are named; without such a domain it changes nothing."""
+        """A grounding of an input declares which arguments are members of dynamic domains; without such a domain it has no effect."""
         for name, rules in self.reading.groundings.items():
             for rule in rules:
                 indicator = (name.lstrip("="), len(rule.terms) - name.startswith("="))
@@ -86,7 +86,7 @@ class Completion:
                 )
 
     def _unread(self, checker: Checker) -> None:
-        """What stands in the text and no condition reads: a fact may stand there unused, anything else is a mistake."""
+        """Checks definitions that no condition reads: a fact may be unused, anything else is a fault."""
         for head, body in self.reading.expander.definitions:
             if head.indicator in self.reading.expander.called:
                 continue
@@ -117,7 +117,7 @@ class Completion:
                     self.reading.notice(place, Message("the domain {name}/{arity}; no condition reads it", name=name, arity=arity))
 
     def _with_implied_inputs(self, program: Program) -> Program:
-        """Names with a grounding but no rule are inputs: RTEC's users declare their inputs that way."""
+        """Adds the names with a grounding but no rule as inputs: RTEC's users declare their inputs in this way."""
         inputs = dict(self.reading.inputs)
         defined = program.fluents | program.events
         for name, rules in self.reading.groundings.items():
@@ -129,7 +129,7 @@ class Completion:
         return replace(program, inputs=inputs)
 
     def _ordered_start(self, start: Initially) -> Initially:
-        """With its body in an order that can be evaluated; declared groundings are taken first."""
+        """The clause with its body in an order that can be evaluated; declared groundings come first."""
         grounded = "=" + start.fluent.name in self.reading.groundings
         try:
             return replace(start, body=order_body(start.body, {term.name for term in start.fluent.terms if grounded and isinstance(term, Variable)}))
@@ -139,5 +139,5 @@ class Completion:
 
 
 def _is_of_time(literal: Term) -> bool:
-    """Whether a condition, or one in it, speaks of events or fluents."""
+    """Whether a condition, or one nested in it, is about events or fluents."""
     return isinstance(literal, Compound) and (literal.name in builtins.CONDITIONS or any(map(_is_of_time, literal.arguments)))

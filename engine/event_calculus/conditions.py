@@ -1,4 +1,4 @@
-"""Evaluation of conditions: each turns the bindings found so far into those that also satisfy it."""
+"""Evaluation of conditions: each maps the bindings found so far to those that also satisfy it."""
 
 from __future__ import annotations
 
@@ -38,24 +38,23 @@ EARTH_RADIUS_M = 6_371_008.8
 
 
 class LimitExceeded(RuntimeError):
-    """A query that exceeds a limit; the message holds the figure."""
+    """A query exceeds a limit; the message contains the figure."""
 
 
 @dataclass
 class World:
     """The tables that conditions read in one window.
 
-    `events` and `facts` are tables by indicator, `fluents(pattern)` the tables that hold a pattern's intervals. Start and end
-    events fall at times > `edge_after`; `first_tick` is the window's first tick. `start_offset` is what a dialect subtracts from the
-    start of an interval (and from its end) to get the time of start(F=V) (and end(F=V)). `initiated`: when values of simple fluents are
-    initiated, of those that a condition asks for; `grounded` binds variables that a head leaves open to its groundings.
+    `events` and `facts` are tables by indicator; `fluents(pattern)` returns the tables with a pattern's intervals. Start and end
+    events have times > `edge_after`. A dialect subtracts `start_offset` from the start of an interval (and from its end) to get the time
+    of start(F=V) (and end(F=V)). `initiated`: the initiations of simple fluents that some condition reads; `grounded` binds variables
+    that a head leaves open to its groundings.
     """
 
     symbols: Symbols
     tick: int
     edge_after: int
     start_offset: int
-    first_tick: int
     fluents: Callable[[FluentPattern], list[FluentTable]]
     events: dict[Indicator, Table] = field(default_factory=dict)
     facts: dict[Indicator, Table] = field(default_factory=dict)
@@ -66,14 +65,14 @@ class World:
     work: int = 0
 
     def spend(self, rows: int) -> None:
-        """Counts rows looked at. Raises LimitExceeded when the window has looked at too many: a bound on its time that is the same everywhere."""
+        """Counts rows read. Raises LimitExceeded if the window has read too many: a bound on its work that is the same on every machine."""
         self.work += rows
         if self.work > self.max_work:
             raise LimitExceeded(Message("a window would look at more than {limit:,} rows", limit=self.max_work))
 
 
 def satisfy(world: World, rows: Rows, body: Iterable[Literal]) -> Rows:
-    """`rows` extended by all ways to satisfy `body`, which is ordered; without columns when there is none."""
+    """`rows` extended by all ways to satisfy `body`, which is ordered; without columns if there is none."""
     for literal in body:
         world.spend(rows.n)
         rows = _satisfy_one(world, rows, literal)
@@ -224,7 +223,7 @@ def _constant(world: World, kind: str, term: Term) -> float:
 
 
 def _unified(world: World, a: Column, kind_a: str, b: Column, kind_b: str) -> tuple[Column, Column]:
-    """Two columns as integers that are equal exactly where the values are."""
+    """Two columns as integers that are equal if and only if the values are."""
     if kind_a == kind_b and kind_a != NUMBER:
         return a, b
     if kind_a == kind_b:
@@ -244,7 +243,7 @@ def as_symbols(world: World, column: Column, kind: str) -> Ints:
 
 
 def edge_points(world: World, table: FluentTable, kind: str) -> Table:
-    """start or end events of a fluent: one for each maximal interval that begins (ends) inside the window."""
+    """The start or end events of a fluent: one for each maximal interval that begins (ends) inside the window."""
     cached = table.points.get(kind)
     if cached is None:
         keys, t = _edge_points(table.keys, *table.lists, kind == "start", world.start_offset, world.edge_after)
@@ -300,7 +299,7 @@ def _without(world: World, rows: Rows, negation: Negation) -> Rows:
 
 
 def _numbered(rows: Rows) -> tuple[str, Rows]:
-    """The rows with their numbers, and the name of the column that has them."""
+    """The name of a new column with the rows' numbers, and the rows with it."""
     numbered = "#row"
     while numbered in rows.columns:
         numbered += "'"
@@ -308,7 +307,7 @@ def _numbered(rows: Rows) -> tuple[str, Rows]:
 
 
 def _counted(world: World, rows: Rows, count: Count) -> Rows:
-    """For each row how many values of the variable satisfy what is counted."""
+    """The rows with the number of values of the variable that satisfy the counted conditions."""
     numbered, inner = _numbered(rows)
     found = named(satisfy(world, inner, count.body), [Variable(count.variable, count.place)])
     totals = np.zeros(rows.n)
@@ -322,17 +321,17 @@ def _counted(world: World, rows: Rows, count: Count) -> Rows:
 
 
 def _not_at(world: World, rows: Rows, table: Table, event: Happens) -> Rows:
-    """Rows at whose time an event with these arguments does not happen: the negation that rules use most, in one look-up."""
+    """Rows at whose time no event with these arguments happens: the most frequent negation, in one look-up."""
     assert table.t is not None
     world.spend(table.n)
-    given = rows_of([*(rows.columns[term.name] for term in event.arguments if isinstance(term, Variable)), rows.columns[event.time]], rows.n)
-    kept = _missing(rows_of([*table.columns, table.t], table.n), given)
+    wanted = rows_of([*(rows.columns[term.name] for term in event.arguments if isinstance(term, Variable)), rows.columns[event.time]], rows.n)
+    kept = _missing(rows_of([*table.columns, table.t], table.n), wanted)
     return rows if kept.all() else rows.take(kept)
 
 
 @jit
 def _missing(keys: Ints, wanted: Ints) -> Bools:
-    """Which rows of `wanted` are not among `keys`, whose rows may be there twice."""
+    """Which rows of `wanted` are not among `keys`; `keys` may contain duplicates."""
     number, first = number_rows(np.concatenate((keys, wanted), axis=1))
     out = np.empty(wanted.shape[1], np.bool_)
     for i in range(len(out)):
@@ -365,7 +364,7 @@ def _compared(world: World, rows: Rows, comparison: Comparison) -> Rows:
 
 
 def named(rows: Rows, terms: Iterable[Term]) -> Rows:
-    """Rows in which no number among `terms` is missing: a missing one has no name and satisfies nothing, not even that it differs."""
+    """Rows in which no number among `terms` is missing: a missing number has no name and satisfies no condition, not even an inequality."""
     for term in terms:
         if isinstance(term, Variable) and rows.kinds.get(term.name) == NUMBER:
             there = ~np.isnan(np.asarray(rows.columns[term.name], np.float64))
@@ -374,7 +373,7 @@ def named(rows: Rows, terms: Iterable[Term]) -> Rows:
 
 
 def _differ(a: Any, b: Any) -> Any:
-    """NaN differs from nothing."""
+    """Inequality; NaN is not unequal to anything."""
     return np.less(a, b) | np.greater(a, b)
 
 
@@ -407,7 +406,7 @@ def number(world: World, rows: Rows, term: Term) -> Floats | float:
     if isinstance(term, Variable):
         column, kind = rows.columns[term.name], rows.kinds[term.name]
         if kind == SYMBOL:
-            # A name that is not a number compares with nothing.
+            # A name that is not a number satisfies no comparison.
             return np.where(column < 0, np.nan, world.symbols.numbers[column]) if len(column) else np.empty(0)
         return np.asarray(column)
     assert isinstance(term, Compound)

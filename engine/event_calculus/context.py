@@ -16,9 +16,9 @@ from engine.event_calculus.tables import FluentTable
 
 @dataclass(frozen=True)
 class WindowContext:
-    """A plan over one window: what is known so far (`world`), what may be asserted (`groundings`), what goes over the window's edges (`crossing`).
+    """A plan over one window: the tables so far (`world`), the declared `groundings`, and the intervals `crossing` the window's edges.
 
-    `retracted`: by fluent, the wrong assertions of speed rules before the window. `share`: of what is spread only this is computed.
+    `retracted`: by fluent, the wrong assertions of speed rules before the window. `share`: of distributed relations only this share is computed.
     """
 
     plan: Plan

@@ -1,4 +1,4 @@
-"""Intervals that cross a window's edge: their true starts are carried into the window, and those that cross the next edge are carried on."""
+"""Intervals that cross a window's edge: their true starts are restored in the window, and those that cross the next edge are remembered."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Crossing:
         self._ended = memory.ended
 
     def joined(self, name: str, table: FluentTable) -> FluentTable:
-        """The table with the true starts of intervals that go on from before the window; remembers them for the next one."""
+        """The table with the true starts of intervals that continue from before the window; remembers them for the next one."""
         lists = self.true_starts(name, table.keys, table.lists)
         if lists is not table.lists:
             table = FluentTable(table.keys, lists)
         return self.with_ended(name, table) if self.ends_at_edge else table
 
     def with_ended(self, name: str, table: FluentTable) -> FluentTable:
-        """Adds intervals that held before the window's first tick and do not go on: their end falls on that tick."""
+        """Adds the intervals that held before the window's first tick and do not continue: they end at that tick."""
         held = self._held.get(name)
         if held is None or not len(held.start):
             return table
@@ -53,14 +53,14 @@ class Crossing:
         return lists
 
     def restored(self, name: str, keys: Ints, lists: Intervals) -> tuple[Intervals, Held | None]:
-        """The lists with true starts; and, if any is carried, all that was held under this name."""
+        """The lists with true starts; and, if there are any, all intervals remembered under this name."""
         held = self._held.get(name)
         if held is None or not len(held.start) or not len(lists.s):
             return lists, None
         return Intervals(lists.ptr, _restored(held.keys, held.start, keys, lists.ptr, lists.s, self.bounds.first), lists.e), held
 
     def keep(self, name: str, keys: Ints, lists: Intervals, places: Floats | None = None, edge: int | None = None) -> None:
-        """Remembers the intervals that cross the next window's edge (or `edge`); `places` (2, intervals) go with them."""
+        """Remembers the intervals that cross the next window's edge (or `edge`), with their `places` (2, intervals)."""
         self.kept.pop(name, None)
         if len(lists.s):
             owner, crossing = _crossing(lists.ptr, lists.s, lists.e, self.bounds.next_low if edge is None else edge)
@@ -69,11 +69,11 @@ class Crossing:
                 self.kept[name] = Held(take_rows(keys, owner), lists.s[crossing], where)
 
     def ended_before(self, name: str) -> Ended | None:
-        """The sources remembered for a list that an Allen relation makes."""
+        """The sources remembered for the result list of an Allen relation."""
         return self._ended.get(name)
 
     def sources_before(self, name: str, keys: Ints) -> Intervals:
-        """For each key the source that is over, if one is remembered."""
+        """For each key the remembered source that has ended, if any."""
         ended = self._ended.get(name)
         if ended is None:
             return empty(keys.shape[1])
@@ -81,7 +81,7 @@ class Crossing:
         return gather(lists, find_rows(ended.keys, keys), NEVER)
 
     def keep_ended(self, name: str, keys: Ints, owner: Ints, start: Ints, end: Ints) -> None:
-        """Remembers sources that are over before the next window: at most one for each key."""
+        """Remembers sources that end before the next window: at most one for each key."""
         self.ended.pop(name, None)
         if len(owner):
             self.ended[name] = Ended(take_rows(keys, owner), start, end)

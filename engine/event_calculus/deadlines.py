@@ -35,7 +35,7 @@ class FiClause:
 
 
 class Deadlines:
-    """Makes deadlines of clauses; `extends` are the fluents that p declares."""
+    """Makes deadlines from clauses; `extends` are the fluents that p declares."""
 
     def __init__(
         self, facts: Mapping[Indicator, Sequence[tuple[Term, ...]]], extends: Sequence[FluentPattern], fault: Callable[[Place, Message], None]
@@ -57,7 +57,7 @@ class Deadlines:
         return tuple(found)
 
     def _of(self, clause: FiClause) -> list[Deadline]:
-        """Several where a grounding has several durations."""
+        """The deadlines of a clause; several if a grounding has several durations."""
         extends = clause.extends or self._declared_extends(clause.before, clause.place)
         rows = self._rows(clause)
         if rows is None:
@@ -72,7 +72,7 @@ class Deadlines:
         return [Deadline(before.indicator, before.value, after.value, tuple(own.items()), extends, clause.place) for own in found]
 
     def _rows(self, clause: FiClause) -> list[tuple[Row, int]] | None:
-        """Constants of the arguments and duration, none twice; null after a fault."""
+        """The constants of the arguments, and the duration, without duplicates; null after a fault."""
         satisfied = self._satisfied(clause)
         if satisfied is None:
             return None
@@ -116,10 +116,10 @@ class Deadlines:
         return named(satisfy(world, one_row(), body), clause.before.arguments)
 
     def _world(self) -> World:
-        return World(self._symbols, 1, 0, 0, 0, lambda pattern: [])
+        return World(self._symbols, 1, 0, 0, lambda pattern: [])
 
     def _column(self, rows: Rows, term: Term) -> list[Atom | Number] | None:
-        """The constants that stand for a term; null for a variable that the conditions leave open."""
+        """The constants that a term is bound to; null for a variable that the conditions leave open."""
         if isinstance(term, Atom | Number):
             return [term] * rows.n
         assert isinstance(term, Variable)

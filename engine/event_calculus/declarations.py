@@ -1,4 +1,4 @@
-"""Clauses that declare: inputs, outputs, groundings, domains, deadlines and spatial fluents."""
+"""Declarations: inputs, outputs, groundings, domains, deadlines and spatial fluents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GIVEN = {EVENT: Message("events"), POINTS: Message("a fluent at points"), INTER
 
 
 class Declarations:
-    """Adds what clauses declare to a reading. Raises Faulty."""
+    """Adds the declarations of clauses to a reading. Raises Faulty."""
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
@@ -118,7 +118,8 @@ class Declarations:
             self.reading.fi.append(FiClause(before, after, delay, body_of(kept), head.name == "maxDurationUE", head.place))
 
     def _is_own_grounding(self, term: Term, before: FluentPattern, after: FluentPattern) -> bool:
-        """grounding(F=V) among the conditions of a fi, as RTEC's compiler writes it: a deadline is of declared groundings anyhow."""
+        """Whether a condition of a fi is its own grounding(F=V), as RTEC's compiler writes it; it is redundant, as deadlines have declared
+        groundings."""
         if not (isinstance(term, Compound) and term.indicator == ("grounding", 1)):
             return False
         if fluent_pattern(term.arguments[0]) not in (before, after):

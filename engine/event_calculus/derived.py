@@ -1,4 +1,4 @@
-"""Statically determined fluents of a window: holdsFor rules, over few lists in one compiled call, else literal by literal."""
+"""Statically determined fluents of a window: holdsFor rules, evaluated over few lists in one compiled call, else literal by literal."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class DerivedFluents:
         """For each candidate whether the last of Allen's relations has a pair."""
 
     def table(self, node: Node) -> FluentTable:
-        """All lists the rules of one fluent-value give."""
+        """The lists that the rules of one fluent-value derive."""
         parts = [part for rule in self.plan.interval_rules(node) if (part := self.rule(rule)) is not None]
         return parts[0] if len(parts) == 1 else united(parts, node.arity + 1)
 
     def rule(self, rule: IntervalRule) -> FluentTable | None:
-        """The lists one rule gives, none empty, none of its groundings twice; null when it gives none."""
+        """The lists that one rule derives, all non-empty, one for each grounding; null if there are none."""
         tables = self._few(rule)
         found = self._by_literals(rule) if tables is None else self._fused(rule, tables)
         return found if found is not None and len(found.lists.s) else None
@@ -61,7 +61,7 @@ class DerivedFluents:
     # -- few lists -----------------------------------------------------------------------------------------------
 
     def _few(self, rule: IntervalRule) -> list[FluentTable] | None:
-        """The tables of a rule's lists, where it can be evaluated in one compiled call and they are few enough."""
+        """The tables of a rule's lists, if it can be evaluated in one compiled call and they are few enough."""
         fused = self.plan.fused[rule.number]
         if fused is None or (fused.program is None and (self.exact or self.plan.relations[rule.number])):
             return None
@@ -96,7 +96,7 @@ class DerivedFluents:
     # -- literal by literal --------------------------------------------------------------------------------------
 
     def _candidates(self, rule: IntervalRule) -> Rows:
-        """Bindings of the essential variables for which the rule can give an interval."""
+        """Bindings of the essential variables for which the rule may derive an interval."""
         names = self.plan.essential[rule.number]
         parts = []
         for needs in self.plan.alternatives[rule.number]:
@@ -130,7 +130,7 @@ class DerivedFluents:
         return Rows(len(first), {name: column[first] for name, column in columns.items()}, dict.fromkeys(names, SYMBOL))
 
     def _in_order(self, rule: IntervalRule, needs: Needs) -> list[Retrieve]:
-        """The lists from the smallest on, each sharing a variable with those before it where there is one: else two lists give all pairs."""
+        """The lists from the smallest on, each sharing a variable with those before it if possible, which avoids cross products."""
         left = [literal for position in sorted(needs) if isinstance(literal := rule.intervals[position], Retrieve)]
         order: list[Retrieve] = []
         bound: set[str] = set()
@@ -154,7 +154,7 @@ class DerivedFluents:
         if not parts:
             return Rows(0, {}, {})
         if len(parts) == 1 and parts[0].columns and all(term.name in names for term in retrieve.fluent.terms if isinstance(term, Variable)):
-            # Keys of a table are unique, so nothing can have doubled.
+            # Keys of a table are unique, so the result has no duplicates.
             return Rows(parts[0].n, parts[0].columns, dict.fromkeys(parts[0].columns, SYMBOL))
         columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
         n = sum(part.n for part in parts)
@@ -226,7 +226,7 @@ class DerivedFluents:
         return self._in_relation(rule, rows, construct, inputs[0], inputs[1])
 
     def _in_relation(self, rule: IntervalRule, rows: Rows, construct: Construct, source: Intervals, target: Intervals) -> Intervals:
-        """The result of one of Allen's relations; remembers the sources that may still be in relation with a target after the window."""
+        """The result of an Allen relation; remembers the sources that may still be in relation with a target after the window."""
         name, keys, tick = _list_name(rule, construct), self._keys(rule, rows), self.world.tick
         *whole, over = with_ended(*self.crossing.sources_before(name, keys), *source)
         sources = Intervals(*whole)
@@ -238,7 +238,7 @@ class DerivedFluents:
         return rows_of([rows.columns[name] for name in self.plan.essential[rule.number]], rows.n)
 
     def _whole(self, rule: IntervalRule, rows: Rows, name: str, lists: Intervals) -> Intervals:
-        """The list of this name with true starts where it is a fluent's own: the fluent knows them even if the rule's grounding is new."""
+        """The list of this name with true starts, if it is a fluent's own: the fluent has them even if the rule's grounding is new."""
         pattern = next((part.fluent for part in rule.intervals if isinstance(part, Retrieve) and part.out == name), None)
         crossing = pattern is not None and self.exact and bool((lists.s == self.bounds.first).any())
         if pattern is None or not crossing or not all(rows.bound(term) for term in pattern.terms):

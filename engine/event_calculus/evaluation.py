@@ -28,11 +28,11 @@ from engine.model.messages import Message
 
 MAX_GROUNDINGS = 1_000_000
 ROWS_A_NODE = 5_000
-"""Rows that could be looked at in the time a node takes even when it has none."""
+"""The number of rows that take as long as a node without rows."""
 
 
 class FluentTables:
-    """The fluents of one window: the computed tables, by node, and their rows, by indicator."""
+    """The fluents of one window: the computed tables by node, and the input tables by indicator."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -51,9 +51,9 @@ class FluentTables:
 class Evaluation:
     """Evaluates a plan over one window; `run` fills `fluents` and `events` (those of rules) and returns the memory for the next window.
 
-    Nothing that it holds refers to it, so a window's arrays go with it (left to the garbage collector they cost a tenth of a small window).
-    `retracted`: by fluent, what rules of speeds asserted wrongly before the window. `part`: computes only its nodes; the tables of the others are
-    given or not needed. `share`: of distributed relations computes only this share.
+    It has no reference cycle, so a window's arrays are freed with it (left to the garbage collector they cost a tenth of a small window).
+    `retracted`: by fluent, the wrong assertions of speed rules before the window. `part`: only its nodes are computed; the tables of the others are
+    set by the caller or not needed. `share`: of distributed relations only this share is computed.
     """
 
     def __init__(
@@ -124,9 +124,9 @@ class Evaluation:
         self.fluents[node] = table
 
     def _cycle(self, component: Sequence[Node], derived: DerivedFluents) -> None:
-        """Simple fluents (and events) that need each other: repeat until nothing changes.
+        """Evaluates simple fluents (and events) that depend on each other, by iteration to a fixpoint.
 
-        Conditions that close a cycle look strictly back in time, so each round is right for one more time point at least.
+        Conditions that close a cycle refer strictly to the past, so each round is right for at least one more time point.
         """
         for node in component:
             self._nothing(node)
@@ -144,7 +144,7 @@ class Evaluation:
             self._happened(node, _no_events(node.arity))
         else:
             self.fluents[node] = no_fluent(node.arity + 1)
-            if node in self.plan.asked:
+            if node in self.plan.initiations_read:
                 self._began(node, _no_events(node.arity + 1))
 
     def _print(self, node: Node) -> bytes:
@@ -159,7 +159,7 @@ class Evaluation:
         return moments + b"".join(column.tobytes() for column in (fluent.keys, *fluent.lists))
 
     def _happened(self, node: Node, table: Table) -> None:
-        """Events are looked up by name: the parts of a divided event are joined."""
+        """Adds events to the table of their name: the parts of a divided event are joined."""
         self.events[node] = table
         parts = [part for other, part in self.events.items() if (other.name, other.arity) == (node.name, node.arity)]
         self.world.events[node.name, node.arity] = table if len(parts) == 1 else _together(parts)
@@ -167,7 +167,7 @@ class Evaluation:
     # -- events and simple fluents -------------------------------------------------------------------------------
 
     def satisfying(self, rule: PointRule) -> Rows:
-        """All ways to satisfy a rule's conditions in which everything that its head names is known."""
+        """All ways to satisfy a rule's conditions that bind all variables of its head."""
         return named(satisfy(self.world, one_row(), rule.body), rule.terms)
 
     def _event(self, node: Node) -> Table:
@@ -190,7 +190,7 @@ class Evaluation:
         return self.groundings.column(rows, term)
 
     def interval_rule(self, rule: IntervalRule) -> FluentTable | None:
-        """The result of one holdsFor rule; null when it is empty."""
+        """The result of one holdsFor rule; null if it is empty."""
         return DerivedFluents(self.context).rule(rule)
 
     def _simple(self, node: Node) -> tuple[FluentTable, SimpleCarry]:
@@ -204,12 +204,12 @@ class Evaluation:
             if rows.n:
                 points.add(rule, rows)
         result = points.table(carry)
-        if node in self.plan.asked:
+        if node in self.plan.initiations_read:
             self._began(node, points.initiated)
         return result
 
     def _by_groundings(self, points: Points, rules: Sequence[PointRule], carry: SimpleCarry | None) -> list[PointRule]:
-        """The rules that ask for the groundings that have begun; the others are evaluated first, as they may begin some."""
+        """The rules that read the groundings that have begun; the others are evaluated first, as they may begin some."""
         asking = [rule for rule in rules if any(isinstance(literal, Declared) for literal in rule.body)]
         for rule in rules:
             if rule not in asking:
@@ -233,7 +233,7 @@ def _no_events(arity: int) -> Table:
 
 
 def _together(parts: Sequence[Table]) -> Table:
-    """Events of rules, which have names for arguments."""
+    """Events of several rules in one table; their arguments are names."""
     columns = tuple(np.concatenate(column) for column in zip(*(part.columns for part in parts), strict=True))
     times = np.concatenate([part.t for part in parts if part.t is not None])
     return Table(columns, parts[0].kinds, sum(part.n for part in parts), times)

@@ -1,4 +1,4 @@
-"""Background rules and disjunctions are expanded away: what is left are alternatives of plain conditions."""
+"""Expands background rules and disjunctions to alternatives of plain conditions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Expander:
             self._clauses.setdefault(head.indicator, []).append((head, alternative))
 
     def alternatives(self, body: Term | None, place: Place) -> list[Body]:
-        """The bodies that together mean `body`; none of them holds `;` or a call of a defined predicate."""
+        """The bodies whose disjunction is equivalent to `body`; none contains `;` or a call of a defined predicate."""
         result: list[Body] = []
         for alternative in self._split(body):
             expanded = self._expand(alternative, 0)
@@ -122,7 +122,7 @@ class Expander:
         return Compound("findall", (template, _joined(inner[0] if inner else (), literal.place), made), literal.place)
 
     def _call(self, call: Compound, head: Compound, body: Body, depth: int) -> list[Body]:
-        """`body` of one clause with the call's arguments put in place of the head's."""
+        """The `body` of one clause with the call's arguments substituted for the head's."""
         self._calls += 1
         if self._calls > MAX_CALLS:
             if self._calls == MAX_CALLS + 1:
@@ -138,7 +138,7 @@ class Expander:
 
 
 def _matched(call: Compound, head: Compound, names: dict[str, Term]) -> list[Term] | None:
-    """What must be equal for a call to be of a clause, `names` getting what its variables stand for; null where it cannot be."""
+    """The equalities under which a call unifies with a clause's head, null if it cannot; `names` gets the substitution of the head's variables."""
     equalities: list[Term] = []
     for given, formal in zip(call.arguments, head.arguments, strict=True):
         if isinstance(formal, Variable) and formal.name not in names:

@@ -1,8 +1,8 @@
 """Explains why an interval begins and ends: the rule of each edge and the events and fluents behind it.
 
 Simple fluents: the initiatedAt, terminatedAt, fi or initially clause whose head matches at the moment before the edge, and its conditions with
-the values they had. Statically determined fluents: the holdsFor clause that gives the edge, and the state of the fluents it reads there. Inputs have
-no rule. Everything is derived again from the window's own tables, so nothing is recorded while a query runs.
+their values. Statically determined fluents: the holdsFor clause that has the edge, and the state there of the fluents that it reads. Inputs have no
+rule. Everything is derived again from the window's own tables, so nothing is recorded while a query runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_REASONS = 20
 
 @dataclass(frozen=True)
 class Cause:
-    """The clause that made an edge: the line of its head, its text as written, and what it found at `t`, one sentence each."""
+    """The clause of an edge: the line of its head, its text as written, and the matches of its conditions at `t`, one sentence each."""
 
     line: int
     text: str
@@ -42,7 +42,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class _Found:
-    """One way a point rule was satisfied: its key (null where any will do) and its row."""
+    """One way in which a point rule was satisfied: its key (null matches any) and its row."""
 
     rule: PointRule
     rows: Rows
@@ -63,7 +63,7 @@ class Explainer:
         self._derived: dict[int, FluentTable | None] = {}
 
     def began(self, node: Node, key: Key, s: int) -> Cause | None:
-        """Why F=V with this key (arguments, value) holds from `s` on; null when it came from before the window."""
+        """Why F=V with this key (arguments, value) holds from `s` on; null if it held before the window."""
         if node.kind == "derived":
             return self._of_list(node, key, s, "s")
         t = s - self.evaluation.world.tick
@@ -156,7 +156,7 @@ class Explainer:
         return names[int(value)] if rows.kinds[term.name] == "symbol" else str(int(value))
 
     def _by_deadline(self, node: Node, key: Key, t: int, *, after: bool) -> Cause | None:
-        """The fi clause that asserted (`after`) or ended a value at t; asked when no rule did."""
+        """The fi clause that asserted (`after`) or ended a value at t, if no rule did."""
         symbols = self.evaluation.world.symbols
         for deadline in self.evaluation.plan.deadlines.get(node, ()):
             if symbols.term(deadline.after if after else deadline.before) != key[-1]:  # type: ignore[arg-type]
@@ -180,7 +180,7 @@ class Explainer:
     # -- interval rules --------------------------------------------------------------------------------------------
 
     def _of_list(self, node: Node, key: Key, edge: int, side: str) -> Cause | None:
-        """The holdsFor clause whose own list has this edge, else one whose list holds there."""
+        """The holdsFor clause whose list has this edge, else one whose list holds there."""
         for rule in self.evaluation.plan.interval_rules(node):
             given = self._given(rule)
             if given is None:

@@ -1,8 +1,8 @@
 """holdsFor rules over few lists in one compiled call: the groundings, and the results of the interval constructs.
 
-Most windows have some dozens of lists for a rule. Evaluated literal by literal they cost some 20 calls into numpy, which is where the time goes
-(measured on the CAVIAR windows: 185 us a rule, of which 10 us in arithmetic). Here the lists of a rule are laid one behind the other and one
-kernel joins and merges them. Joining compares all rows of two lists: rules with more than MAX_ROWS rows are evaluated literal by literal.
+Most windows have some dozens of lists for a rule. Evaluated literal by literal, a rule takes some 20 calls into numpy, which take most of the time
+(measured on the CAVIAR windows: 185 us a rule, of which 10 us in arithmetic). Here the lists of a rule are concatenated, and one kernel joins and
+merges them. Joining compares all rows of two lists: rules with more than MAX_ROWS rows are evaluated literal by literal.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from engine.event_calculus.tables import FluentTable
 from engine.event_calculus.terms import Atom, Number, Term, Variable
 
 MAX_ROWS = 128
-"""Rows of one list's table up to which comparing all pairs beats sorting."""
+"""Rows of one list's table up to which comparing all pairs is faster than sorting."""
 _OPERATORS = ("union_all", "intersect_all", "relative_complement_all", "complement_all")
 COMPLEMENT = 3
 
 
 @dataclass(frozen=True)
 class FusedRule:
-    """A rule in numbers.
+    """A rule as numbers for the kernels.
 
-    `names`: its variables, at most two. `retrieves`: its lists. `shape`: for each key column of each list the variable's place, or -1 - p for the
-    constant at place p of `constants`. `head`: the same for the key columns of the answer. `needs`: alternatives, each a row of list places
-    ended by -1 (`alternatives` are the same as tuples); none where the declared groundings of the head are the candidates. `program`: operator,
-    number of inputs, inputs of each construct; null when the constructs have to be evaluated one by one. `out`: place of the answer.
+    `names`: its variables, at most two. `retrieves`: its lists. `shape`: for each key column of each list the variable's index, or -1 - p for the
+    constant at index p of `constants`. `head`: the same for the key columns of the answer. `needs`: alternatives, each a row of list indexes
+    ended by -1 (`alternatives` are the same as tuples); none if the declared groundings of the head are the candidates. `program`: operator,
+    number of inputs, inputs of each construct; null if the constructs must be evaluated one by one. `out`: index of the answer.
     """
 
     names: tuple[str, ...]
@@ -50,12 +50,12 @@ class FusedRule:
     out: int
 
     def lacks_lists(self, tables: Sequence[FluentTable]) -> bool:
-        """Whether each alternative lacks a list that is not empty."""
+        """Whether each alternative has an empty list."""
         return bool(self.alternatives) and not any(all(tables[place].n for place in needs) for needs in self.alternatives)
 
 
 def fused_rule(rule: IntervalRule, names: Sequence[str], alternatives: Sequence[Needs], *, grounded: bool) -> FusedRule | None:
-    """The rule in numbers, or null where it has a form that this way of evaluation does not take. `grounded`: its head has declared groundings."""
+    """The rule as numbers, or null if it has a form that cannot be evaluated in this way. `grounded`: its head has declared groundings."""
     lists = [literal for literal in rule.intervals if isinstance(literal, Retrieve)]
     place_of = {position: lists.index(literal) for position, literal in enumerate(rule.intervals) if isinstance(literal, Retrieve)}
     terms = [literal.fluent.terms for literal in lists]
@@ -105,7 +105,7 @@ def _program(rule: IntervalRule, places: dict[str, int]) -> tuple[Ints | None, i
 
 
 class _Tables(NamedTuple):
-    """The tables of a rule's lists, one behind the other: key columns, offsets and ends of the lists, rows of each table."""
+    """The tables of a rule's lists, concatenated: key columns, offsets and ends of the lists, rows of each table."""
 
     keys: Ints
     ptr: Ints
@@ -126,10 +126,10 @@ class _Form(NamedTuple):
 
 
 class Lists:
-    """The tables of a rule's lists, one behind the other."""
+    """The tables of a rule's lists, concatenated."""
 
     def __init__(self, rule: FusedRule, tables: Sequence[FluentTable], constants: Ints, declared: Listed | None) -> None:
-        """`declared`: the groundings of the head, where they are declared and listed."""
+        """`declared`: the groundings of the head, if they are declared and listed."""
         self.rule = rule
         self.form = _Form(rule.widths, rule.shape, constants, rule.needs, rule.head, len(rule.names))
         self.declared = declared
@@ -142,14 +142,14 @@ class Lists:
         )
 
     def candidates(self) -> Ints:
-        """Values of the rule's variables (one row each) for which it can have an answer, none twice."""
+        """Distinct values of the rule's variables (one row each) for which it may have an answer."""
         if not len(self.form.needs):
             assert self.declared is not None
             return _declared(self.declared.keys, self.form)
         return _candidates(self.tables.keys, self.tables.rows, self.form)
 
     def algebra(self, variables: Ints | None, begin: int) -> FluentTable:
-        """The answers of the given candidates, or of all, that have one."""
+        """The non-empty answers of the candidates `variables` (null: of all)."""
         program = self.rule.program
         assert program is not None
         if variables is None:
@@ -254,7 +254,7 @@ def _more(found: Ints) -> Ints:
 def _algebra(
     tables: _Tables, form: _Form, variables: Ints, program: tuple[Ints, int], begin: int, declared: Listed, only_declared: bool
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Keys and lists (ptr, s, e) of the candidates `variables` that have an answer. `program`: the constructs, and the place of the answer."""
+    """Keys and lists (ptr, s, e) of the candidates `variables` that have an answer. `program`: the constructs, and the index of the answer."""
     keys, ptr, s, e, rows = tables
     widths, shape, constants, _, head, _ = form
     constructs, out = program
@@ -264,7 +264,7 @@ def _algebra(
         for i in range(n):
             answer[j, i] = variables[head[j], i] if head[j] >= 0 else constants[-1 - head[j]]
     allowed = find_indexed(declared.keys, declared.slots, answer) if only_declared else np.zeros(n, np.int64)
-    # No construct gives more intervals than it reads, and one more for a complement; each candidate reads at most all there are.
+    # A construct has at most as many intervals as it reads, and one more for a complement; each candidate reads at most all lists.
     size = (len(s) + len(constructs) + 2) * (lists + len(constructs) + 1)
     ws, we = np.empty(size, np.int64), np.empty(size, np.int64)
     low, high = np.zeros(lists + len(constructs), np.int64), np.zeros(lists + len(constructs), np.int64)
@@ -308,7 +308,7 @@ def _algebra(
 
 @jit
 def _run(program: Ints, lists: int, s: Ints, e: Ints, low: Ints, high: Ints, w: int, begin: int) -> None:
-    """The constructs of a rule, one after the other: list i is [s[k], e[k]) for low[i] <= k < high[i]; what they make is written from place w on."""
+    """Runs the constructs of a rule in sequence: list i is [s[k], e[k]) for low[i] <= k < high[i]; results are written from index w on."""
     j, slot = 0, lists
     while j < len(program):
         operator, inputs, a = program[j], program[j + 1], program[j + 2]

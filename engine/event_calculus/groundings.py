@@ -25,9 +25,9 @@ _NOWHERE = Place(0, 0)
 
 
 class DeclaredGroundings:
-    """The groundings of one window; `kept` holds what was listed in earlier ones, good while the domains stay as they are.
+    """The groundings of one window; `kept` caches those listed in earlier windows, valid while the domains are unchanged.
 
-    Of distributed relations only those of a `share`.
+    Of distributed relations only the groundings of the `share`.
     """
 
     def __init__(self, plan: Plan, world: World, kept: Groundings, share: Share | None = None) -> None:
@@ -38,7 +38,7 @@ class DeclaredGroundings:
         self._listed: dict[str, Listed | None] = {}
         self._bodies: dict[str, Listed | None] = {}
         self.begun: dict[str, Table] = {}
-        """Arguments of the groundings of simple fluents that are initiated in the window or before it, where a rule asks for them."""
+        """Arguments of the groundings of simple fluents that are initiated in the window or before it, if a rule reads them."""
 
     def column(self, rows: Rows, term: Term) -> Ints:
         """Symbols of a bound term for each row."""
@@ -48,7 +48,7 @@ class DeclaredGroundings:
         return np.full(rows.n, self.world.symbols.term(term))
 
     def of_head(self, rows: Rows, head: Declared) -> Rows:
-        """Rows with what a head leaves open bound by the groundings declared for it, or by those that have begun (with another value)."""
+        """The rows with a head's open variables bound by the groundings declared for it, or by those that have begun (with another value)."""
         parts = [self.of_rows(rows, head.terms, head.name)] if self.plan.groundings_of(head.terms, head.name) else []
         begun = self.begun.get(head.name)
         if begun is not None and rows.bound(head.terms[-1]):
@@ -56,7 +56,7 @@ class DeclaredGroundings:
         return together(parts)
 
     def of_rows(self, rows: Rows, terms: Sequence[Term], name: str) -> Rows:
-        """Rows whose `terms` have a declared grounding, unbound terms bound by it; all rows where nothing is declared."""
+        """Rows whose `terms` have a declared grounding, which also binds unbound terms; all rows if none is declared."""
         rows = named(rows, terms)
         rules = self.plan.groundings_of(terms, name)
         if rules is None or rows.n == 0:
@@ -102,7 +102,7 @@ class DeclaredGroundings:
         return found.distinct()
 
     def of_table(self, name: str, table: FluentTable) -> FluentTable:
-        """Only the lists whose arguments and value have a declared grounding, where any is declared."""
+        """Only the lists whose arguments and value have a declared grounding; all if none is declared."""
         if table.n == 0 or name not in self.plan.program.groundings:
             return table
         listed = self.listed(name, len(table.keys))
@@ -116,7 +116,7 @@ class DeclaredGroundings:
         return table.picked(np.sort(kept.columns["#list"]) if kept.n else np.empty(0, np.int64))
 
     def listed(self, name: str, width: int) -> Listed | None:
-        """All declared rows of a fluent ("=" and its name; arguments and value: `width` columns) or an event, none twice, if they are few."""
+        """All distinct declared rows of a fluent ("=" and its name; arguments and value: `width` columns) or an event, if they are few."""
         rules = self.plan.listable(name, width)
         if rules is None:
             return None
@@ -138,7 +138,7 @@ class DeclaredGroundings:
         return listed
 
     def _rule(self, rule: Grounding, body: str, own: Key | None) -> Listed | None:
-        """All rows one grounding declares (of a share those whose key is its `own`), `body` being its text; null where they are many."""
+        """All rows that one grounding declares (of a share those whose key is its `own`); null if they are many. `body`: its text."""
         key = body if own is None else f"{body} {own}"
         if key not in self._bodies:
             self._bodies[key] = self._of_body(rule, key, own)
@@ -187,7 +187,7 @@ class DeclaredGroundings:
 
 
 def together(parts: Sequence[Rows]) -> Rows:
-    """The rows of all parts, which have the same columns, none twice."""
+    """The distinct rows of all parts, which have the same columns."""
     filled = [part for part in parts if part.n]
     if len(filled) < 2:
         return filled[0] if filled else Rows(0, {}, {})
@@ -220,7 +220,7 @@ def _declared(keys: Ints, ptr: Ints, s: Ints, e: Ints, declared: Ints, slots: In
 
 @jit
 def _product(members: Ints, sizes: Ints, head: Ints, constants: Ints, tests: Ints, ranks: Ints) -> Ints:
-    """All rows of the product of domains that pass the tests; `members` lie one domain behind the other."""
+    """All rows of the product of domains that pass the tests; `members` are those of all domains, concatenated."""
     total = 1
     for size in sizes:
         total *= size
@@ -239,7 +239,7 @@ def _product(members: Ints, sizes: Ints, head: Ints, constants: Ints, tests: Int
             for j in range(len(head)):
                 keys[j, n] = value[head[j]] if head[j] >= 0 else constants[-1 - head[j]]
             n += 1
-        # The next combination, the last domain fastest.
+        # The next combination; the last domain varies fastest.
         j = len(sizes) - 1
         while j >= 0:
             at[j] += 1

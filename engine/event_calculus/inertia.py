@@ -11,20 +11,20 @@ from engine.event_calculus.intervals import INF, Ints, counting_order
 from engine.event_calculus.keys import find_rows, number_rows, take_rows
 
 ANY_VALUE = -(1 << 40)
-"""Code of a point that terminates whatever value holds."""
+"""Code of a point that terminates any value."""
 ANY_ARGUMENT = -2
 """Argument of a point that applies to every grounding."""
 INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY = 0, 1, 2, 3
-"""The kinds of points: initiates the value of one grounding; of open ones; terminates the value, or any value."""
+"""The kinds of points: initiates the value of one grounding; of groundings that are open; terminates the value; terminates any value."""
 
 
 class InertiaInput(NamedTuple):
-    """What decides one fluent up to `query_time`, and the state of its groundings after all points <= `snapshot`.
+    """The input from which one fluent is computed up to `query_time`, and the state of its groundings after all points <= `snapshot`.
 
     `points` (3 + arguments, points): time, kind, value, arguments (ANY_ARGUMENT: any grounding), in `parts` that leave the same arguments open.
-    The carry is the state after all earlier points, by grounding (`keys`): the value that runs (-1: none), its `start`, and when each deadline fires
+    The carry is the state after all earlier points, by grounding (`keys`): the value that holds (-1: none), its `start`, and when each deadline fires
     (`due`; INF: not set). `deadlines` is (3, rules): value before, value after, 1 if a new initiation extends; `delay` (groundings of `begun`, rules)
-    is their duration, 0 where they are not of the grounding. `limit`: the most pairs of point and grounding.
+    is their duration, 0 if a deadline does not apply to the grounding. `limit`: the greatest number of pairs of point and grounding.
     """
 
     points: Ints
@@ -43,7 +43,7 @@ class InertiaInput(NamedTuple):
 
 @jit
 def _inertia(inputs: InertiaInput, ptr: Ints, t: Ints, code: Ints, run_value: Ints, run_start: Ints, run_due: Ints, capacity: int) -> Any:
-    """`simple_fluent`'s runs and the deadlines that fire as far as `capacity` reaches, and how many there are: arrays that grow in the loop make it
+    """The runs of `simple_fluent` and the deadlines that fire, as far as `capacity` allows, and their numbers: arrays that grow in the loop make it
     far slower."""
     before, after, extends, delay = inputs.deadlines[0], inputs.deadlines[1], inputs.deadlines[2], inputs.delay
     tick, query_time, snapshot = inputs.tick, inputs.query_time, inputs.snapshot
@@ -73,7 +73,7 @@ def _inertia(inputs: InertiaInput, ptr: Ints, t: Ints, code: Ints, run_value: In
                 saved = True
             if now > query_time:
                 break
-            # All points of `now`: which values are initiated, and whether by more than one value at once.
+            # All points of `now`: which values are initiated, and whether more than one.
             j = i
             initiated, several = -1, False
             while j < last and t[j] == now:
@@ -103,7 +103,7 @@ def _inertia(inputs: InertiaInput, ptr: Ints, t: Ints, code: Ints, run_value: In
                 value, start = initiated, now + tick
             for r in range(rules):
                 v = before[r]
-                # Broken strictly before its time, a deadline lapses; an initiation of the same moment sets a new one.
+                # A deadline whose value is terminated strictly before its time lapses; an initiation at the same moment sets a new one.
                 if due[r] != INF and due[r] > now and (_terminates(code, i, j, v) or (initiated >= 0 and (several or initiated != v))):
                     due[r] = INF
                 began = _initiates(code, i, j, v)
@@ -147,7 +147,7 @@ def _grown(array: Ints) -> Ints:
 
 @jit
 def _lay(points: Ints, low: int, high: int, keys: Ints, count: int, capacity: int, limit: int) -> Any:
-    """(group, point) pairs of a part whose points leave arguments open, or all of whose points are of one argument list; count < 0: too many."""
+    """(group, point) pairs of a part whose points leave arguments open, or have all one argument list; count < 0: too many."""
     width = keys.shape[0]
     bound = np.empty(width, np.int64)
     b = 0
@@ -180,7 +180,7 @@ def _lay(points: Ints, low: int, high: int, keys: Ints, count: int, capacity: in
 
 @jit
 def begun(points: Ints, carry: Ints) -> Ints:
-    """Arguments of all groundings with an initiation or a carried state, in the order in which `simple_fluent` has them."""
+    """Arguments of all groundings with an initiation or a carried state, in the order of `simple_fluent`."""
     width, n = carry.shape[0], carry.shape[1]
     for i in range(points.shape[1]):
         n += points[1, i] == INITIATE
@@ -219,7 +219,7 @@ def _applied(points: Ints, parts: Ints, keys: Ints, limit: int) -> Any:
         while k + n > len(owner):
             owner, at = _grown(owner), _grown(at)
         for i in range(n):
-            # A value that is not a number asserts nothing.
+            # A missing value asserts nothing.
             if points[2, point[i]] >= 0:
                 owner[k], at[k] = group[i], point[i]
                 k += 1
@@ -243,7 +243,7 @@ def _applied(points: Ints, parts: Ints, keys: Ints, limit: int) -> Any:
 
 @jit
 def _asserted(keys: Ints, group: Ints, value: Ints, s: Ints, e: Ints) -> Any:
-    """Runs in order of group as lists by (group, value)."""
+    """Runs, which are in order of group, as lists by (group, value)."""
     width, n = keys.shape[0], len(group)
     out, ptr = np.empty((width + 1, n), np.int64), np.zeros(n + 1, np.int64)
     out_s, out_e = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -270,7 +270,7 @@ def _asserted(keys: Ints, group: Ints, value: Ints, s: Ints, e: Ints) -> Any:
 
 @jit
 def _evolved(inputs: InertiaInput) -> Any:
-    """Whether the points are within the limit; the groundings, their points, and the resulting runs."""
+    """Whether the points are within the limit; then the groundings, their points, and the resulting runs."""
     rules = inputs.deadlines.shape[1]
     keys = begun(inputs.points, inputs.keys)
     n = keys.shape[1]
@@ -297,11 +297,11 @@ def simple_fluent(inputs: InertiaInput) -> Any:
     """Lists of one fluent up to `query_time` and the state of its groundings after all points <= `snapshot`.
 
     INITIATE opens a grounding; the other kinds apply to groundings that are open. An initiation at T holds from T + tick, a termination at T
-    ends it at T + tick; values exclude each other; initiation and termination at one T leave nothing new.
+    ends it at T + tick; values exclude each other; an initiation with a termination at the same T has no effect.
 
     Returns false for more than `limit` pairs of point and grounding, else true, keys (arguments and value), ptr, s, e, and the new carry.
 
-    References: specification 5.6; CAVIAR definitions 1, rules 4, 5, 12. An initiation whose value is broken at the same moment
+    References: specification 5.6; CAVIAR definitions 1, rules 4, 5, 12. An initiation whose value is terminated at the same moment
     still sets its deadline (rule 12, read literally).
     """
     fits, keys, _, _, _, runs = _evolved(inputs)
@@ -323,7 +323,7 @@ def simple_fluent(inputs: InertiaInput) -> Any:
 
 @jit
 def initiations(inputs: InertiaInput, begin: int) -> Any:
-    """The moments >= `begin` at which values are initiated, by rules or deadlines: keys (arguments and value) and times, some of them twice."""
+    """The moments >= `begin` at which rules or deadlines initiate values: keys (arguments and value) and times; there may be duplicates."""
     _, keys, ptr, t, code, runs = _evolved(inputs)
     _, _, _, _, _, _, _, _, fired, group, value, moment = runs
     width = keys.shape[0]

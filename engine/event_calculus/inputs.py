@@ -1,4 +1,4 @@
-"""From rows of a feed to the rows of a program's inputs."""
+"""Converts rows of a feed to the rows of a program's inputs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import Column, Symbols
 
 VALUE = "value"
-"""Column of a fluent's value; `true` where it is null or absent."""
+"""Column of a fluent's value; `true` if it is null or absent."""
 
 
 @dataclass(frozen=True)
 class InputSpec:
-    """Where an input's arguments stand in a row. `kind` is EVENT, POINTS or INTERVALS."""
+    """The columns of an input's arguments in a row. `kind` is EVENT, POINTS or INTERVALS."""
 
     name: str
     columns: tuple[str, ...]
@@ -38,9 +38,9 @@ def default_columns(arity: int) -> tuple[str, ...]:
 
 
 def read_rows(rows: pa.RecordBatch, arrived: Ints, specs: Sequence[InputSpec], symbols: Symbols, tick: int) -> dict[Indicator, InputRows]:
-    """The rows of each input, in their given order; rows of other events and rows without an identifier are left out.
+    """The rows of each input, in the order of `rows`, without rows of other events and rows without an identifier.
 
-    `arrived`: for each row the feed's clock once it had come. An interval that is not over at a query time has not come yet.
+    `arrived`: for each row the feed's clock after its arrival. An interval that has not ended at a query time has not arrived yet.
     """
     names = rows.column("event") if "event" in rows.schema.names else pa.array(["position"] * rows.num_rows)
     encoded = names if pa.types.is_dictionary(names.type) else names.dictionary_encode()
@@ -65,13 +65,13 @@ def _read(rows: pa.RecordBatch, mine: Ints, arrived: Ints, spec: InputSpec, symb
     came = arrived[mine]
     if spec.kind != EVENT:
         columns.append(_values(rows, symbols, cache)[mine])
-        # A fluent's arguments and value are names, also where the feed holds numbers.
+        # A fluent's arguments and value are names, even if the feed has numbers.
         columns = [symbols.of_numbers(column) if column.dtype == np.float64 else column for column in columns]
     if spec.kind == INTERVALS:
         if "t_end" in rows.schema.names:
             ends = rows.column("t_end")
-            given = np.asarray(pc.fill_null(ends.cast(pa.int64()), -1))[mine]
-            end = np.where(np.asarray(ends.is_valid())[mine], given, end)
+            known = np.asarray(pc.fill_null(ends.cast(pa.int64()), -1))[mine]
+            end = np.where(np.asarray(ends.is_valid())[mine], known, end)
         came = np.maximum(came, end)
     x, y = (_coordinate(rows, name, cache)[mine] for name in ("x", "y"))
     read = InputRows(tuple(columns), t, end, came, x, y)

@@ -39,7 +39,7 @@ def _renamed(literal: IntervalLiteral, aliases: Mapping[str, str]) -> IntervalLi
 
 
 def _interval_literal(term: Term, into: list[IntervalLiteral], aliases: dict[str, str]) -> bool | None:
-    """Appends the interval literal `term` is, if it is one."""
+    """Appends `term` to `into` if it is an interval literal."""
     if not isinstance(term, Compound):
         return None
     inner, negated = term, False
@@ -78,7 +78,8 @@ def _interval_literal(term: Term, into: list[IntervalLiteral], aliases: dict[str
 
 
 def _construct(term: Compound, bound: set[str]) -> Construct | None:
-    """The construct `term` is; `bound` are the lists before it. A relation of Allen's has lists, a fact of its name, as meets(A, B), has none."""
+    """`term` as a construct, null if it is none; `bound` are the lists before it. An Allen relation has lists, a fact such as meets(A, B) has
+    none."""
     name, arguments = term.name, term.arguments
     if name in _UNARY:
         _expect(term, 2)
@@ -122,7 +123,7 @@ def _allen(term: Compound) -> Construct:
 
 
 def _satisfied(term: Term) -> bool | None:
-    """Whether some pair must be in the relation; an anonymous variable leaves it open."""
+    """Whether some pair must be in the relation; null (an anonymous variable): it need not."""
     if isinstance(term, Variable) and term.name.startswith("_"):
         return None
     if str(term) not in ("true", "false", "0"):

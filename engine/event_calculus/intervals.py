@@ -74,16 +74,16 @@ def _gather(ptr: Ints, s: Ints, e: Ints, picked: Ints, begin: int) -> tuple[Ints
 
 
 def gather(lists: Intervals, picked: Ints, begin: int) -> Intervals:
-    """List picked[i] of `lists` as list i (-1: the empty list), cut off before `begin`."""
+    """List picked[i] of `lists` as list i (-1: the empty list), without what is before `begin`."""
     return Intervals(*_gather(lists.ptr, lists.s, lists.e, picked, begin))
 
 
 @jit
 def either(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b_end: int, s: Ints, e: Ints, k: int) -> int:
-    """Union of the lists sa[a:a_end] and sb[b:b_end], written to s and e from place k on; the place after it."""
+    """Writes the union of the lists sa[a:a_end] and sb[b:b_end] to s and e from index k on. Returns the index after it."""
     first = k
     while a < a_end or b < b_end:
-        # The list whose next interval begins first gives it; the other waits.
+        # The next interval is the one that begins first.
         if b >= b_end or (a < a_end and sa[a] <= sb[b]):
             low, high = sa[a], ea[a]
             a += 1
@@ -100,7 +100,7 @@ def either(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b
 
 @jit
 def both(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b_end: int, s: Ints, e: Ints, k: int) -> int:
-    """Intersection, like `either`."""
+    """Like `either`, but the intersection."""
     while a < a_end and b < b_end:
         low, high = max(sa[a], sb[b]), min(ea[a], eb[b])
         if low < high:
@@ -115,12 +115,12 @@ def both(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b_e
 
 @jit
 def less(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b_end: int, s: Ints, e: Ints, k: int) -> int:
-    """The first list without the second, like `either`."""
+    """Like `either`, but the first list without the second."""
     for i in range(a, a_end):
         low = sa[i]
         while b < b_end and eb[b] <= low:
             b += 1
-        # `b` is not moved past an interval that may also cut the next one of the first list.
+        # `b` stays at an interval that may also overlap the next one of the first list.
         j = b
         while j < b_end and sb[j] < ea[i]:
             if sb[j] > low:
@@ -155,12 +155,12 @@ def _merged(operation: int, pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb
 
 
 def union(a: Intervals, b: Intervals) -> Intervals:
-    """List by list the points of either; touching intervals become one."""
+    """List by list the points of either list; touching intervals become one."""
     return Intervals(*_merged(UNION, *a, *b))
 
 
 def intersect(a: Intervals, b: Intervals) -> Intervals:
-    """List by list the points of both."""
+    """List by list the points of both lists."""
     return Intervals(*_merged(INTERSECTION, *a, *b))
 
 
@@ -199,7 +199,7 @@ def _amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> tuple[Ints, Ints, 
 
 
 def amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> Intervals:
-    """Maximal intervals of loose ones, interval k belonging to list owner[k]. Sorts only what is not sorted by (owner, s)."""
+    """Maximal intervals of arbitrary ones; interval k belongs to list owner[k]. Sorts only if they are not sorted by (owner, s)."""
     if len(s) > 1:
         behind = (owner[1:] < owner[:-1]) | ((owner[1:] == owner[:-1]) & (s[1:] < s[:-1]))
         if behind.any():
@@ -210,7 +210,7 @@ def amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> Intervals:
 
 @jit
 def counting_order(owner: Ints, lists: int) -> tuple[Ints, Ints]:
-    """Positions in order of owner, equal owners in their given order, and where each owner's begin: linear, no comparisons."""
+    """Positions sorted by owner (stable), and the offset of each owner's first: linear, without comparisons."""
     ptr = np.zeros(lists + 1, np.int64)
     for i in range(len(owner)):
         ptr[owner[i] + 1] += 1
@@ -226,7 +226,7 @@ def counting_order(owner: Ints, lists: int) -> tuple[Ints, Ints]:
 
 @jit
 def run_ends(ptr: Ints, t: Ints, tick: int, query_time: int) -> tuple[Ints, Ints, Ints]:
-    """Lists of sorted points cut into runs of points one tick apart; a run that reaches `query_time` is open."""
+    """Lists of sorted points, divided into runs of points one tick apart; a run that reaches `query_time` is open."""
     n = len(ptr) - 1
     out_ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(t), np.int64), np.empty(len(t), np.int64)
     out_ptr[0] = 0
@@ -235,7 +235,7 @@ def run_ends(ptr: Ints, t: Ints, tick: int, query_time: int) -> tuple[Ints, Ints
         first = k
         for j in range(ptr[i], ptr[i + 1]):
             if k > first and t[j] <= e[k - 1]:
-                # Exactly one tick on continues the run; a repeated point changes nothing.
+                # A point exactly one tick later continues the run; a repeated point has no effect.
                 e[k - 1] = max(e[k - 1], t[j] + tick)
             else:
                 s[k], e[k] = t[j], t[j] + tick
@@ -263,11 +263,11 @@ def _holds(ptr: Ints, s: Ints, e: Ints, picked: Ints, t: Ints) -> Bools:
 
 
 def holds(lists: Intervals, picked: Ints, t: Ints) -> Bools:
-    """Whether t[i] lies in an interval of list picked[i]."""
+    """Whether t[i] is in an interval of list picked[i]."""
     return np.asarray(_holds(lists.ptr, lists.s, lists.e, picked, t))
 
 
 def longer_than(lists: Intervals, duration: npt.NDArray[np.float64], query_time: int) -> Intervals:
-    """Intervals that last more than `duration` (one for each list); of an open one what has passed at `query_time`."""
+    """Intervals that last more than `duration` (one for each list); an open one lasts until `query_time`."""
     ends = np.where(lists.e == INF, query_time, lists.e)
     return keep(lists, ends - lists.s > duration[lists.owners()])

@@ -15,7 +15,7 @@ from engine.event_calculus.intervals import Bools, Ints
 
 @jit
 def _range(a: Ints, b: Ints) -> tuple[int, int]:
-    """Least value of both arrays, and how many values there are from it to the greatest."""
+    """The least value of both arrays, and the number of values from it to the greatest."""
     low = high = 0
     if len(a):
         low = high = a[0]
@@ -30,7 +30,7 @@ def _range(a: Ints, b: Ints) -> tuple[int, int]:
 
 @jit
 def _combine(a: Ints, b: Ints, a2: Ints, b2: Ints) -> tuple[bool, Ints, Ints]:
-    """Two columns of both sides as one; false (and nothing) where the numbers would overflow."""
+    """Two columns of both sides as one; false (and empty arrays) if the numbers would overflow."""
     low, width = _range(a, b)
     low2, width2 = _range(a2, b2)
     left, right = np.empty(len(a), np.int64), np.empty(len(b), np.int64)
@@ -101,7 +101,7 @@ def _locate(keys: Ints, wanted: Ints) -> Ints:
 
 
 def packed(columns: Sequence[Ints], others: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Each row of several integer columns as one integer, so that equal rows of both sides and only they get equal ones."""
+    """Each row of several integer columns as one integer, equal if and only if the rows (of both sides) are equal."""
     if not columns:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     left, right = np.ascontiguousarray(columns[0]), np.ascontiguousarray(others[0])
@@ -124,7 +124,7 @@ def _dense(left: Ints, right: Ints) -> tuple[Ints, Ints]:
 
 
 def pairs(a: Ints, b: Ints, limit: int) -> tuple[int, Ints, Ints]:
-    """How many pairs (i, j) have a[i] == b[j], and, when they are at most `limit`, all of them in order of i."""
+    """The number of pairs (i, j) with a[i] == b[j], and, if they are at most `limit`, all of them in order of i."""
     return _pairs(a, b, limit)
 
 
@@ -153,7 +153,7 @@ def mark_alive(named: Bools, keys: Ints, places: Ints, ptr: Ints, e: Ints, limit
 # -- rows of several columns ---------------------------------------------------------------------------------------
 #
 # The keys of a fluent are one array (columns, rows), so that one compiled function serves every number of arguments. Rows are found by a
-# table of slots: linear, no sorting, and no limit on the size of the numbers.
+# hash table (slots): linear, without sorting, and without a limit on the size of the numbers.
 
 
 @jit
@@ -201,7 +201,7 @@ def number_rows(keys: Ints) -> tuple[Ints, Ints]:
 
 @jit
 def index_rows(keys: Ints) -> Ints:
-    """The table of slots of unique rows, for `find_indexed`."""
+    """The hash table of unique rows, for `find_indexed`."""
     n = keys.shape[1]
     size = 8
     while size < 2 * n:
@@ -217,7 +217,7 @@ def index_rows(keys: Ints) -> Ints:
 
 @jit
 def find_indexed(keys: Ints, slots: Ints, wanted: Ints) -> Ints:
-    """For each row of `wanted` its position among the rows of `keys`, -1 where it is not there."""
+    """For each row of `wanted` its position among the rows of `keys`, -1 if it is missing."""
     found = np.full(wanted.shape[1], -1, np.int64)
     mask = len(slots) - 1
     for i in range(wanted.shape[1]):
@@ -232,13 +232,13 @@ def find_indexed(keys: Ints, slots: Ints, wanted: Ints) -> Ints:
 
 @jit
 def find_rows(keys: Ints, wanted: Ints) -> Ints:
-    """For each row of `wanted` its position among the rows of `keys` (unique rows), -1 where it is not there."""
+    """For each row of `wanted` its position among the rows of `keys` (unique rows), -1 if it is missing."""
     return find_indexed(keys, index_rows(keys), wanted)
 
 
 @jit
 def take_rows(keys: Ints, picked: Ints) -> Ints:
-    """The picked rows, as an array of their own."""
+    """A copy of the picked rows."""
     out = np.empty((keys.shape[0], len(picked)), np.int64)
     for j in range(keys.shape[0]):
         for i in range(len(picked)):

@@ -1,7 +1,7 @@
-"""The order of evaluation: every fluent and event after what it depends on, cycles of simple fluents together.
+"""The order of evaluation: every fluent and event after its dependencies, cycles of simple fluents together.
 
-A fluent is one node with all its groundings (and, if it is simple, all its values) unless that closes a forbidden cycle: then its rules whose heads
-have different constants in some place are nodes of their own, as close(A, B, 30) is when it is made of close(A, B, 24).
+A fluent is one node with all its groundings (and, if it is simple, all its values) unless that closes a forbidden cycle. Then rules whose heads have
+different constants in some argument are separate nodes; for example close(A, B, 30), if it is defined by close(A, B, 24).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from engine.event_calculus.terms import Atom, Number, Place, Term
 from engine.model.messages import Message
 
 MAX_PARTS = 200
-"""Nodes one relation may be divided into; one with more is not divided."""
+"""The greatest number of nodes of a divided relation; a relation that would have more is not divided."""
 
 
 class Node(NamedTuple):
-    """A thing to compute: an event, a simple fluent with all its values, or one value of another fluent.
+    """A unit of computation: an event, a simple fluent with all its values, or one value of another fluent.
 
-    `part`: the constants of its heads where the relation is divided, as in "true" or "(_, _, 30)=true"; "" where it is whole.
+    `part`: the constants of its heads if the relation is divided, as in "true" or "(_, _, 30)=true"; else "".
     """
 
     kind: str
@@ -46,12 +46,12 @@ class Node(NamedTuple):
 
 
 Pattern = tuple[str | None, ...]
-"""The constants of a head or a condition, null where it has a variable."""
+"""The constants of a head or a condition; null for a variable."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A node, the patterns of the heads that make it, and what they have in common: tuples that do not unify with that are not in its table."""
+    """A node, the patterns of its heads, and their common constants: tuples that do not unify with these are not in its table."""
 
     node: Node
     heads: frozenset[Pattern]
@@ -99,7 +99,7 @@ class Hierarchy:
         derived = self._meeting(_Relation("derived", *pattern.indicator), _pattern(pattern.terms))
         values = self._simple_values.get(pattern.indicator) if derived else None
         if values is not None and isinstance(pattern.value, Atom | Number) and symbol_name(pattern.value) not in values:
-            # Of one fluent some values may be simple and others statically determined.
+            # Some values of one fluent may be simple and others statically determined.
             return derived
         return [*self.initiating(pattern), *derived]
 
@@ -112,7 +112,7 @@ class Hierarchy:
         return [part.node for part in self._parts.get(_Relation("simple", *fluent), ())]
 
     def forbidden(self) -> Iterator[tuple[list[Node], tuple[Place, Message]]]:
-        """The components with a forbidden cycle, and what is wrong with each."""
+        """The components with a forbidden cycle, and the fault of each."""
         inner: dict[int, list[Dependency]] = {}
         place = {node: number for number, component in enumerate(self.components) for node in component}
         for dependency in self.dependencies:
@@ -180,12 +180,12 @@ def _unify(one: Pattern, other: Pattern) -> bool:
 
 
 def _parts(program: Program, divided: Collection[_Relation]) -> dict[_Relation, list[_Part]]:
-    """The nodes of each relation, in the order in which the program speaks of them."""
+    """The nodes of each relation, in the order of the program."""
     heads: dict[_Relation, dict[Pattern, None]] = {}
     for rule in program.point_rules:
         relation = _Relation("event" if rule.kind == "event" else "simple", *rule.indicator)
         found = heads.setdefault(relation, {})
-        # Termination creates no grounding: its rule belongs to every part that it unifies with.
+        # A termination creates no grounding: its rule belongs to every part that it unifies with.
         if rule.kind != "terminate":
             found[_pattern(rule.terms if rule.kind == "event" else rule.terms[:-1])] = None
     for start in program.initially:
@@ -230,7 +230,7 @@ def _label(relation: _Relation, common: Pattern) -> str:
 
 
 def _classes(heads: list[Pattern]) -> Iterator[list[Pattern]]:
-    """The heads that may state the same fact, together: no fact can be of two classes."""
+    """The heads in classes: heads that may derive the same fact are in one class, so no fact is in two."""
     for column in zip(*heads, strict=True):
         if None not in column and len(set(column)) > 1:
             apart: dict[str | None, list[Pattern]] = {}
@@ -258,7 +258,8 @@ def check_hierarchy(program: Program) -> list[tuple[Place, Message]]:
 
 
 def _forbidden(component: list[Node], inner: list[Dependency]) -> tuple[Place, Message] | None:
-    """What is wrong with a cycle: a condition that looks strictly back in time, holdsAt, must close it. All others are of one moment."""
+    """The fault of a cycle, if any: it must be closed by holdsAt, which refers strictly to the past. All other conditions refer to the same
+    moment."""
     for dependency in inner:
         if dependency.target.kind == "derived" or dependency.source.kind == "derived":
             names = " -> ".join(sorted({node.name for node in component}))
@@ -281,13 +282,13 @@ def _forbidden(component: list[Node], inner: list[Dependency]) -> tuple[Place, M
 
 
 def in_order(component: Sequence[Node], dependencies: Sequence[Dependency]) -> list[Node]:
-    """The nodes of a cycle so that each comes after those that it needs at the same moment."""
+    """The nodes of a cycle in an order in which each comes after those that it needs at the same moment."""
     instant = [one for one in dependencies if one.how != "holdsAt" and one.target in component and one.source in component]
     return [node for alone in _components(list(component), instant) for node in alone]
 
 
 def simple_values(program: Program) -> dict[Indicator, frozenset[str] | None]:
-    """The values that the rules of each simple fluent can give it; null where a variable stands for them."""
+    """The values that rules assign to each simple fluent; null if a rule has a variable for the value."""
     found: dict[Indicator, set[str | None]] = {}
     for rule in program.point_rules:
         if rule.kind == "initiate":

@@ -1,4 +1,4 @@
-"""Terms to the conditions they stand for."""
+"""Converts terms to conditions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_ARGUMENTS = 8
 
 
 class Faulty(Exception):
-    """A fault of the program, at the place where reading its clause had to stop."""
+    """A fault of the program that stops the reading of its clause."""
 
     def __init__(self, place: Place, message: Message) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ def unknown(what: Message, name: str, known: Iterable[str]) -> Message:
 
 
 def is_near(name: str, known: Iterable[str]) -> bool:
-    """Whether `name` may be one of the `known` ones, misspelt."""
+    """Whether `name` may be a misspelling of one of the `known` ones."""
     return bool(difflib.get_close_matches(name, list(known), n=1))
 
 
@@ -67,7 +67,7 @@ def name_of(term: Term) -> str:
 
 
 def fluent_pattern(term: Term) -> FluentPattern:
-    """`name(arguments)=value`; arguments that have arguments themselves give the name a shape."""
+    """`name(arguments)=value`; if arguments are compound terms, the name becomes a shape."""
     if not (isinstance(term, Compound) and term.name == "="):
         raise Faulty(term.place, Message("expected a fluent with its value, as in near(A, B)=true, not {term}", term=term))
     head, value = term.arguments
@@ -93,7 +93,7 @@ def event_pattern(term: Term) -> tuple[str, tuple[Term, ...]]:
 
 
 def _check_arguments(term: Compound) -> None:
-    """An argument is a variable, a name, a number or a term with such arguments."""
+    """Checks that each argument is a variable, a name, a number or a compound term of these."""
     for argument in term.arguments:
         if isinstance(argument, Compound) and argument.name not in builtins.OPERATORS | {NEGATION}:
             _check_arguments(argument)
@@ -102,7 +102,7 @@ def _check_arguments(term: Compound) -> None:
 
 
 def ground_target(term: Term) -> tuple[str, tuple[Term, ...]]:
-    """Key and terms of what a grounding is about; the key of a fluent starts with '='."""
+    """Key and terms of the fluent or event that a grounding declares; the key of a fluent starts with '='."""
     if isinstance(term, Compound) and term.name == "=":
         fluent = fluent_pattern(term)
         return "=" + fluent.name, fluent.terms
@@ -121,7 +121,7 @@ def time_variable(term: Term) -> str:
 
 
 def body_of(terms: Sequence[Term]) -> tuple[Literal, ...]:
-    """The conditions of a rule over time points; findall and the length of its list are one condition, a cut is none."""
+    """The conditions of a rule over time points; findall and the length of its list are one condition, a cut is left out."""
     terms = [term for term in terms if not is_cut(term)]
     lists = [term for term in terms if isinstance(term, Compound) and term.name == "findall"]
     lengths = [term for term in terms if isinstance(term, Compound) and term.indicator == ("length", 2)]
@@ -228,7 +228,7 @@ def literal_of(term: Term) -> Literal:
 
 
 def _fact(term: Compound) -> Fact:
-    """Background knowledge; what cannot be any may be a misspelt condition."""
+    """A term as background knowledge; a fault if it may be a misspelt condition."""
     if not all(isinstance(argument, Variable | Atom | Number) for argument in term.arguments) and is_near(term.name, builtins.CONDITIONS):
         raise Faulty(term.place, unknown(Message("condition"), term.name, builtins.CONDITIONS))
     name, arguments = event_pattern(term)

@@ -1,7 +1,7 @@
 """The results of the non-relational stage in a window, sent to the relational stage: whole lists, which replace the earlier ones.
 
 One message has the lists of one keyed partition at one query time. It is sent only if it differs from the one before, so without a message a
-partition is unchanged. Everything in it is integers and names: codes are the sender's, and the names that they stand for come along.
+partition is unchanged. A message consists of integers and names: codes are the sender's, and their names are in the message.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HEAD = 8
 
 @dataclass(frozen=True)
 class Lists:
-    """Tables of the nodes and inputs that a cut sends, members of domains, and rows looked at for them; `quiet`: the window had no rows."""
+    """Tables of the nodes and inputs that the keyed stage sends, members of domains, and rows read; `quiet`: the window had no rows."""
 
     fluents: Mapping[Node, FluentTable]
     events: Mapping[Node, Table]
@@ -43,14 +43,14 @@ class Lists:
         return replace(self, fluents=fluents, inputs=inputs)
 
     def give(self, evaluation: Evaluation) -> None:
-        """As if the evaluation had just computed them."""
+        """Sets the tables in an evaluation as if it had computed them."""
         evaluation.fluents.update(self.fluents)
         evaluation.inputs.update(self.inputs)
         evaluation.world.events.update({(node.name, node.arity): table for node, table in self.events.items()})
 
 
 def written(partitioning: Partitioning, evaluation: Evaluation, *, quiet: bool) -> bytes:
-    """The message of an evaluated window; `read` is the inverse."""
+    """The message about an evaluated window; `read` is the inverse."""
     world = evaluation.world
     fluents: list[tuple[list[Any], FluentTable]] = []
     events: list[tuple[list[Any], Table]] = []
@@ -86,7 +86,7 @@ def read(message: bytes, symbols: Symbols) -> Lists:
     """The lists of a message, in the receiver's codes."""
     start = _HEAD + int.from_bytes(message[:_HEAD], "little")
     described = json.loads(message[_HEAD:start])
-    # A copy, because compiled functions are compiled for arrays that can be written to.
+    # A copy, because kernels are compiled for writable arrays.
     flat = np.frombuffer(message[start:], np.int64).copy()
     codes = flat[: len(described["names"])]
     own = np.array([symbols.code(name) for name in described["names"]], np.int64)
@@ -129,8 +129,8 @@ class Message(NamedTuple):
 class LocalResults:
     """The messages of all keyed partitions.
 
-    `now`: by partition the lists that count; `later`: messages of query times to come, in order; `ahead`: of the query time that the clock has
-    not passed yet, good for one step only, should it be the last.
+    `now`: by partition the current lists; `later`: messages of later query times, in order; `ahead`: messages of the query time that the clock has
+    not passed yet, valid for one step only, in case it is the last.
     """
 
     now: dict[int, bytes] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class LocalResults:
     _counting: dict[int, bytes] = field(default_factory=dict, repr=False, compare=False)
 
     def take(self, settled: Sequence[Message], ahead: Sequence[Message]) -> None:
-        """The messages of a step: all of a query time come before it is decided."""
+        """Adds the messages of a step; all messages of a query time come before it is decided."""
         self.later = sorted([*self.later, *settled])
         self.ahead = list(ahead)
 
@@ -150,14 +150,14 @@ class LocalResults:
         return [self.later[0].query_time] if self.later else []
 
     def advance(self, query_time: int) -> None:
-        """Goes on to a query time."""
+        """Advances to a query time."""
         while self.later and self.later[0].query_time <= query_time:
             message = self.later.pop(0)
             self.now[message.partition] = message.lists
         self._counting = self.now | {message.partition: message.lists for message in self.ahead if message.query_time <= query_time}
 
     def lists(self, partitioning: Partitioning, symbols: Symbols, share: Share | None = None) -> Lists:
-        """The lists of all partitions at the query time reached; of a share only those that it needs."""
+        """The lists of all partitions at the current query time; for a share only those that it needs."""
         counting = list(self._counting.values())
         if self._together is None or self._together[0] != counting:
             parts = []
@@ -177,7 +177,7 @@ class LocalResults:
 
 
 def _stacked(partitioning: Partitioning, parts: Sequence[Lists]) -> Lists:
-    """Entities are in one partition each, so lists are put side by side."""
+    """The lists of all parts, concatenated, because each entity is in one partition."""
     nodes = {fluent: [node for node in partitioning.sent if (node.kind != "event") == fluent] for fluent in (True, False)}
     domains = {domain for part in parts for domain in part.domains}
     return Lists(

@@ -16,19 +16,19 @@ Floats = npt.NDArray[np.float64]
 
 
 class Listed(NamedTuple):
-    """Rows (columns, rows) of groundings, none twice, and the table of slots by which they are found."""
+    """Distinct rows (columns, rows) of groundings, and their hash table (slots)."""
 
     keys: Ints
     slots: Ints
 
 
 Groundings = dict[str, tuple[list[object], Listed]]
-"""Listed groundings by their canonical text or by fluent, with what they were listed from."""
+"""Listed groundings by their canonical text or by fluent, with the tables from which they were listed."""
 
 
 @dataclass(frozen=True)
 class SimpleCarry:
-    """State of a simple fluent over a window's edge: for each grounding the value that runs (-1: none), its start, and the deadlines set."""
+    """State of a simple fluent at a window's edge: for each grounding the value that holds (-1: none), its start, and the deadlines set."""
 
     keys: Ints
     value: Ints
@@ -38,7 +38,8 @@ class SimpleCarry:
 
 @dataclass(frozen=True)
 class Held:
-    """True starts of the intervals that hold at a window's edge; `places` (2, intervals) where their entity was at the start, for lists of speeds."""
+    """True starts of the intervals that hold at a window's edge; `places` (2, intervals): their entity's position at the start, for lists of
+    speeds."""
 
     keys: Ints
     start: Ints
@@ -47,7 +48,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Ended:
-    """For each grounding of a rule the one source of an Allen relation that is over and that a target may still be in relation with."""
+    """For each grounding of a rule the one source of an Allen relation that has ended and may still be in relation with a target."""
 
     keys: Ints
     start: Ints
@@ -59,15 +60,14 @@ _Part = SimpleCarry | Held | Ended
 
 @dataclass
 class Memory:
-    """The memory passed from one window to the next: simple fluents by node, true starts by node, input or list of a rule, sources that are over by
-    list."""
+    """The memory passed from one window to the next: simple fluents by node, true starts by node, input or list of a rule, ended sources by list."""
 
     simple: dict[Node, SimpleCarry] = field(default_factory=dict)
     held: dict[str, Held] = field(default_factory=dict)
     ended: dict[str, Ended] = field(default_factory=dict)
 
     def equals(self, other: Memory) -> bool:
-        """Whether both are the same, so that windows without rows go on as they are."""
+        """Whether both memories are equal, so that windows without rows change nothing."""
         return _equal(self.simple, other.simple) and _equal(self.held, other.held) and _equal(self.ended, other.ended)
 
 
@@ -82,10 +82,10 @@ def _same(one: _Part, other: _Part) -> bool:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Times of a window: ticks > `low` and <= `query_time` count; `next_low` is where the next window's `low` will be.
+    """Times of a window: ticks > `low` and <= `query_time` count; `next_low` is the next window's `low`.
 
-    `first` is low + tick. `begin` is the beginning of time: nothing holds before it. `initial`: `initially` applies here, because the window reaches
-    back to the beginning or is the first that is looked at.
+    `first` is low + tick. `begin` is the beginning of time: no fluent holds before it. `initial`: `initially` applies in this window, because it
+    contains the beginning of time or is the first to be evaluated.
     """
 
     query_time: int
@@ -97,5 +97,5 @@ class Bounds:
 
     @property
     def earliest(self) -> int:
-        """The first tick at which anything can hold in the window."""
+        """The first tick of the window at which a fluent can hold."""
         return max(self.first, self.begin)

@@ -1,6 +1,6 @@
-"""The non-relational stage of one program: the windows of one partition's entities, and what it sends of them to the relational stage.
+"""The non-relational stage of one program: the windows of one partition's entities, and its messages to the relational stage.
 
-It advances with the feed's clock, which all partitions know, so its lists of a query time are complete before the relational stage decides it.
+It advances with the feed's clock, which all partitions know, so its lists for a query time are complete before the relational stage decides it.
 
 References: [dRTEC] 3.2.
 """
@@ -29,7 +29,7 @@ _DIGEST_BYTES = 16
 class EntityState:
     """Windows over one partition's entities.
 
-    `partition`: its name, the seq of the first row that it read, which no other has; `sent`: digest of its last message.
+    `partition`: its unique name, the seq of the first row that it read; `sent`: digest of its last message.
     """
 
     windows: WindowState = field(default_factory=lambda: WindowState(Symbols()))
@@ -38,15 +38,15 @@ class EntityState:
 
 
 class NonRelational:
-    """Evaluates the keyed part of a cut program. Immutable: everything that changes is in the EntityState."""
+    """Evaluates the keyed part of a divided program. Immutable: everything that changes is in the EntityState."""
 
     def __init__(self, partitioning: Partitioning, windows: Windows) -> None:
-        """`windows` are those of the keyed part; their outputs are the answers that it carries over a window's edge."""
+        """`windows`: those of the keyed part; their outputs are the answers that cross a window's edge."""
         self.partitioning = partitioning
         self.windows = windows
 
     def take(self, state: EntityState, rows: Mapping[Indicator, InputRows], seq: int, t: int) -> None:
-        """Rows that have come; `seq` and `t` are those of the first."""
+        """Adds rows that have arrived; `seq` and `t` are those of the first."""
         if state.partition == NEVER:
             state.partition = seq
         self.windows.take(state.windows, rows, t, NEVER)
@@ -61,12 +61,12 @@ class NonRelational:
             if digest != state.sent:
                 found.append(Message(decision.query_time, state.partition, lists))
             if digest != state.sent or self._leaves(decision.evaluation):
-                # A change may continue, and ended intervals leave the window: the next query time must not be skipped.
+                # The next query time must not be skipped, because a change may continue, and ended intervals leave the window.
                 state.sent, own.idle = digest, 0
         return found
 
     def _leaves(self, evaluation: Evaluation) -> bool:
-        """Whether something that was asserted is over, so that a later window does not have it although nothing happens."""
+        """Whether some asserted interval or event has ended, so that it is not in a later window even if no row comes."""
         tables = [evaluation.fluents[node] for node in self.partitioning.sent if node.kind != "event"]
         tables += [evaluation.inputs[indicator] for indicator in self.partitioning.lists if indicator in evaluation.inputs]
         return any((table.lists.e < INF).any() for table in tables) or any(

@@ -1,10 +1,10 @@
-"""The family under the engine's contract: rows go by query to where its windows are kept.
+"""The operator of the family: rows are routed by query to the partition that keeps its windows.
 
-The keyed stage drops what no program reads and stamps each row with the feed's clock at its arrival. Query times are the windows' own
-timers: a window ends when the clock has passed it, and it sees the rows that had arrived by then.
+The keyed stage drops rows that no program reads and stamps the others with the feed's clock at arrival. Query times are the windows' own
+timers: a window is evaluated when the clock has passed its end, with the rows that had arrived by then.
 
-Over several partitions a program is cut ([dRTEC] 3): the keyed stage evaluates what concerns one entity (`nonrelational.py`) and sends its lists,
-the relational stage brings them together, pairs entities and evaluates the rest. Over one partition that would double the work.
+With several partitions a program is divided ([dRTEC] 3): the keyed stage evaluates the fluents of one entity (`nonrelational.py`) and sends its
+lists; the relational stage merges them, pairs entities and evaluates the rest. With one partition that would double the work.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from engine.model.messages import message_of
 from engine.operator import ROUTE, Delivery, Operator, Output, QueryStopped, RegisteredQuery, Stage, homes, states_by_query
 
 ARRIVED = "arrived"
-"""Column (int64) of emitted rows: the feed's clock once the row had come."""
+"""Column (int64) of emitted rows: the feed's clock after the row had arrived."""
 LISTS = "lists"
-"""Column (binary) of emitted rows: lists of the keyed stage at the query time `t`; their `event` says whether the clock has passed it."""
+"""Column (binary) of emitted rows: lists of the keyed stage at the query time `t`; the row's `event` shows whether the clock has passed it."""
 _SETTLED, _AHEAD = "settled", "ahead"
 _SMALLEST, _GREATEST = -(1 << 62), 1 << 62
 
@@ -54,8 +54,8 @@ _SMALLEST, _GREATEST = -(1 << 62), 1 << 62
 class Compiled:
     """One query ready to run; `route` is the same in every index that holds the query.
 
-    `names` of the rows it reads, `passed` of those that the relational stage reads, `first` its windows in the keyed stage if it is cut. `routes`
-    of the shares of its pairs, which begin with its own; each gets all that is passed.
+    `names`: names of the rows it reads; `passed`: of those that the relational stage reads; `first`: its windows in the keyed stage, if it is
+    divided. `routes`: routes of the shares of its pairs, its own first; each gets all passed rows.
     """
 
     query: RegisteredQuery
@@ -79,7 +79,7 @@ class Compiled:
         ]
 
     def take(self, state: WindowState, rows: pa.RecordBatch) -> None:
-        """Emitted rows of this query into its windows; the row without an event gives only the clock."""
+        """Adds emitted rows of this query to its windows; a row without an event has only the clock."""
         if state.local_results is not None:
             lists = rows.column(LISTS).is_valid()
             self._take_local_results(state.local_results, rows.filter(lists))
@@ -87,7 +87,7 @@ class Compiled:
         arrived = np.asarray(rows.column(ARRIVED))
         seq, t = np.asarray(rows.column(SEQ)), np.asarray(rows.column(TIME))
         real = np.flatnonzero(np.asarray(rows.column(EVENT).is_valid()))
-        # Made events say nothing about the feed's clock: they are certain later than they happened.
+        # Made events do not advance the feed's clock: they become certain later than they happened.
         clocks = arrived[seq < FIRST_SEQ]
         first = int(t[real[np.argmin(seq[real])]]) if len(real) else NEVER
         read = read_rows(rows, arrived, self.specification.inputs, state.symbols, self.windows.settings.tick)
@@ -104,7 +104,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class CalculusIndex:
-    """All calculus queries of a feed. `schema` is that of emitted rows: the columns that any query reads, and our own."""
+    """All calculus queries of a feed. `schema`: that of emitted rows, the columns that some query reads and those added here."""
 
     queries: tuple[Compiled, ...]
     schema: pa.Schema
@@ -116,7 +116,7 @@ class KeyedState:
     """`clock`: the greatest t seen by this partition, for feeds whose rows carry no clock; `least`: the least.
 
     `synopses`: of the queries that have one, by route.
-    `entities`: of the queries that are cut, by route."""
+    `entities`: of the divided queries, by route."""
 
     clock: int = _SMALLEST
     least: int = _GREATEST
@@ -125,7 +125,7 @@ class KeyedState:
 
 
 class RoutingStage(Stage[CalculusIndex, KeyedState]):
-    """Rows that a query reads, marked with its route, and one empty row for each query that gives the clock."""
+    """Emits the rows that a query reads, with its route, and one row for each query that has only the clock."""
 
     def initial(self, index: CalculusIndex) -> KeyedState:
         return KeyedState()
@@ -133,7 +133,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
     def step(self, index: CalculusIndex, state: KeyedState, batch: Batch, watermark: int) -> Output[KeyedState]:
         arrived = _arrivals(batch, state) if len(batch) else np.empty(0, np.int64)
         parts = []
-        # Where time begins with the feed's first row, a row with an earlier time is sent on with the last one, whether or not rules read it.
+        # If time begins with the feed's first row, a row with an earlier time is sent on with the last one, even if no rule reads it.
         begins = int(np.argmin(batch.t)) if len(batch) and int(batch.t.min()) < state.least else -1
         if begins >= 0:
             state.least = int(batch.t[begins])
@@ -167,7 +167,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         if compiled.first is not None:
             self._take(state, compiled, batch, picked, arrived)
             lists = self._lists(index, state, compiled, watermark, silent=False)
-            # The first row says where query times begin, in every partition.
+            # Every partition needs the first row, because query times begin with it.
             passed = _named(batch, compiled.passed, compiled)
             passed[picked[:1]] = True
             picked = np.flatnonzero(passed)
@@ -175,7 +175,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
 
     @staticmethod
     def _take(state: KeyedState, compiled: Compiled, batch: Batch, picked: npt.NDArray[np.int64], arrived: npt.NDArray[np.int64]) -> None:
-        """The picked rows into the keyed windows of a query that is cut."""
+        """Adds the picked rows to the keyed windows of a divided query."""
         if not len(picked):
             return
         assert compiled.first is not None
@@ -188,7 +188,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
 
     @staticmethod
     def _lists(index: CalculusIndex, state: KeyedState, compiled: Compiled, watermark: int, *, silent: bool) -> list[pa.RecordBatch]:
-        """What the keyed windows send now that the clock is at its watermark; `silent`: the input may have ended."""
+        """The messages of the keyed windows with the clock at `watermark`; `silent`: the input may have ended."""
         own = state.entities.get(compiled.route)
         if compiled.first is None or own is None:
             return []
@@ -221,7 +221,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         known = {route: own for _, state in reversed(parts) for route, own in state.synopses.items() if route in routes}
         entities = {route: own for _, state in reversed(parts) for route, own in state.entities.items() if route in routes}
         clock = max((state.clock for _, state in parts), default=_SMALLEST)
-        # A query that has come since has not heard where time begins.
+        # A query registered since then has not received the beginning of time.
         old = {compiled.route for before, _ in parts for compiled in before.queries}
         least = min((state.least for _, state in parts), default=_GREATEST) if routes <= old else _GREATEST
         return KeyedState(clock, least, known, entities)
@@ -254,7 +254,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
 
 
 def _named(batch: Batch, wanted: pa.Array, compiled: Compiled) -> npt.NDArray[np.bool_]:
-    """Which rows have one of the wanted names and fulfil the query's conditions; a row without a name is a position."""
+    """Which rows have one of the wanted names and satisfy the query's conditions; a row without a name is a position."""
     names = batch.column(EVENT)
     if pa.types.is_null(names.type):
         found = np.full(len(batch), "position" in wanted.to_pylist())
@@ -264,7 +264,7 @@ def _named(batch: Batch, wanted: pa.Array, compiled: Compiled) -> npt.NDArray[np
 
 
 def _arrivals(batch: Batch, state: KeyedState) -> npt.NDArray[np.int64]:
-    """The feed's clock once each row had come: the greatest t up to and including it."""
+    """The feed's clock after each row had arrived: the greatest t up to and including it."""
     t = np.asarray(batch.t)
     if batch.has(CLOCK):
         clock = np.asarray(pc.fill_null(batch.column(CLOCK).cast(pa.int64()), _SMALLEST))
@@ -278,7 +278,7 @@ def _arrivals(batch: Batch, state: KeyedState) -> npt.NDArray[np.int64]:
 def _marked(
     index: CalculusIndex, batch: Batch, picked: npt.NDArray[np.int64], arrived: npt.NDArray[np.int64], route: int, begins: int
 ) -> pa.RecordBatch:
-    """The picked rows and a last one that has only the clock; before it one that has only the beginning of time, where this batch has it."""
+    """The picked rows, then a row with only the beginning of time if this batch has it, and last a row with only the clock."""
     empty = [begins, int(np.argmax(arrived))] if begins >= 0 else [int(np.argmax(arrived))]
     n = len(picked) + len(empty)
     positions = pa.array(np.append(picked, [0] * len(empty)), mask=np.arange(n) >= len(picked))
@@ -291,14 +291,14 @@ def _marked(
 
 
 def _conformed(index: CalculusIndex, columns: Mapping[str, pa.Array], n: int, route: int) -> pa.RecordBatch:
-    """Columns in the schema of emitted rows; those that are not there are null."""
-    given = {**columns, ROUTE: pa.array(np.full(n, route))}
-    arrays = [given[one.name].cast(one.type) if one.name in given else pa.nulls(n, one.type) for one in index.schema]
+    """Columns in the schema of emitted rows; missing columns are null."""
+    present = {**columns, ROUTE: pa.array(np.full(n, route))}
+    arrays = [present[one.name].cast(one.type) if one.name in present else pa.nulls(n, one.type) for one in index.schema]
     return pa.RecordBatch.from_arrays(arrays, schema=index.schema)
 
 
 class WindowStage(Stage[CalculusIndex, list[WindowState]]):
-    """The windows of the queries whose route leads here; `state[i]` belongs to `index.queries[i]`."""
+    """The windows of the queries routed to this partition; `state[i]` belongs to `index.queries[i]`."""
 
     ordered: ClassVar[bool] = False
 
@@ -318,7 +318,7 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
                     compiled.take(own, batch.rows if len(mine) == len(batch) else batch.rows.take(pa.array(mine)))
                     decided += compiled.windows.advance(own)
                 if silent and watermark > own.clock != NEVER:
-                    # No partition had a row in this step, so the input has ended (or only its clock went on): nothing before is to come.
+                    # No partition had a row in this step, so the input has ended (or only its clock advanced): no earlier row will come.
                     decided += compiled.windows.conclude(own, watermark - 1)
             except LimitExceeded as error:
                 raise QueryStopped(compiled.query.key, message_of(error)) from error
@@ -388,7 +388,8 @@ class CalculusOperator(Operator[CalculusIndex]):
         return self._index(tuple(_compiled(query) for query in queries), feed)
 
     def spread(self, index: CalculusIndex, feed: Feed, partitions: int) -> CalculusIndex:
-        """Distributed programs are cut, and their pairs shared out; the others, and what cannot be spread, are in one partition."""
+        """Divides distributed programs and shares out their pairs; other programs, and relations that cannot be distributed, stay in one
+        partition."""
         return self._index(tuple(_spread(compiled, partitions) for compiled in index.queries), feed)
 
     def broadcast(self, query: RegisteredQuery) -> int | None:
@@ -435,7 +436,7 @@ def _compiled(query: RegisteredQuery) -> Compiled:
 
 
 def _cut(compiled: Compiled, parts: Partitioning | None) -> Compiled:
-    """The query with what concerns one entity in the keyed stage, if it can be separated."""
+    """The query with its non-relational part in the keyed stage, if it can be separated."""
     one = compiled.specification
     if parts is None or not _cut_off(one):
         return compiled
@@ -448,20 +449,20 @@ def _cut(compiled: Compiled, parts: Partitioning | None) -> Compiled:
 def _cut_off(one: CalculusSpecification) -> bool:
     """Whether the keyed stage may have windows.
 
-    Not with recorded arrivals, by which the clock may be ahead of what the partitions know together, nor with critical points, which count when the
-    watermark has passed them.
+    It may not with recorded arrivals, because then the clock may be ahead of the partitions' common watermark, nor with critical points, which count
+    only when the watermark has passed them.
     """
     return one.arrival is None and one.synopsis is None
 
 
 def _parts(one: CalculusSpecification) -> tuple[Partitioning | None, Sharing]:
-    """What of a program is of one entity, and how the rest is spread."""
+    """The non-relational part of a program, and how the rest is distributed."""
     parts = partitioning_of(one.plan, one.inputs, one.outputs, one.settings.dialect)
     return parts, shared(one.plan, parts, one.outputs, computed=_cut_off(one))
 
 
 def _reason_whole(one: CalculusSpecification) -> str:
-    """Why a program without pairs to share out has something in one partition (decisions 11 and 24)."""
+    """Why a program without pairs to share out stays in one partition (decisions 11 and 24)."""
     if one.synopsis is not None:
         return words.Message(
             "critical points count when they are certain, at the end of the input at once, and only the last stage knows when that is"
@@ -472,7 +473,7 @@ def _reason_whole(one: CalculusSpecification) -> str:
 
 
 def _spread(compiled: Compiled, partitions: int) -> Compiled:
-    """A distributed query cut in two, with a share of its pairs for each partition, as far as they can be separated."""
+    """A distributed query divided in two, with a share of its pairs for each partition, as far as they can be separated."""
     if not compiled.specification.distributed:
         return compiled
     parts, sharing = _parts(compiled.specification)
@@ -484,7 +485,7 @@ def _spread(compiled: Compiled, partitions: int) -> Compiled:
 
 
 def _routes(first: int, partitions: int) -> tuple[int, ...]:
-    """Routes from a query's own on, each of which leads to another partition."""
+    """Routes from a query's own on, each to a different partition."""
     found: dict[int, int] = {}
     route = first
     while len(found) < partitions:

@@ -1,4 +1,4 @@
-"""The order in which the conditions of a rule are evaluated: as written, a condition waiting until its variables are bound."""
+"""The order in which the conditions of a rule are evaluated: as written, but each after the conditions that bind its variables."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from engine.event_calculus.syntax import (
     Assignment,
     Comparison,
     Count,
-    Fact,
-    Happens,
     HoldsAt,
     Literal,
     Negation,
@@ -22,7 +20,7 @@ from engine.model.messages import Message
 
 
 class Unsafe(Exception):
-    """A variable that no condition binds."""
+    """No condition binds a variable."""
 
     def __init__(self, place: Place, variable: str) -> None:
         shown = "_" if variable.startswith("_#") else variable
@@ -32,9 +30,9 @@ class Unsafe(Exception):
 
 
 def order_body(body: tuple[Literal, ...], bound: set[str]) -> tuple[Literal, ...]:
-    """`body` reordered so that each condition finds its variables bound, `bound` being bound from outside.
+    """`body` reordered so that the variables of each condition are bound before it; `bound` are bound from outside.
 
-    A negation (and what is counted) waits for every variable that some other condition binds; its other variables are local to it. Raises Unsafe.
+    A negation (or a count) comes after the conditions that bind its variables; its other variables are local to it. Raises Unsafe.
     """
     bindable = set(bound) | bound_by(body)
     known, waiting, ordered = set(bound), list(body), []
@@ -52,7 +50,7 @@ def order_body(body: tuple[Literal, ...], bound: set[str]) -> tuple[Literal, ...
 
 
 def _binds(literal: Literal) -> set[str]:
-    """Variables that hold a value after `literal`."""
+    """Variables that are bound after `literal`."""
     if isinstance(literal, Negation):
         return set()
     if isinstance(literal, Count):
@@ -87,10 +85,5 @@ def _place_of(literal: Literal, name: str) -> Place:
 
 
 def bound_by(body: Iterable[Literal]) -> set[str]:
-    """Variables that hold a value once all of `body` is satisfied."""
+    """Variables that are bound after all of `body`."""
     return set().union(*(_binds(literal) for literal in body))
-
-
-def generators(body: tuple[Literal, ...]) -> bool:
-    """Whether some condition of `body` yields rows by itself."""
-    return any(isinstance(literal, Happens | Fact) for literal in body)

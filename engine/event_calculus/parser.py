@@ -1,6 +1,6 @@
-"""Text of an event description to clauses.
+"""Parses the text of an event description to clauses.
 
-Every anonymous variable `_` gets a name of its own, so two of them never mean the same.
+Every anonymous variable `_` gets a unique name, so two of them are different variables.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Problem:
     message: Message
 
     def sentence(self) -> Message:
-        """With its place."""
+        """The message with its place."""
         return Message("line {line}, column {column}: {message}", line=self.place.line, column=self.place.column, message=self.message)
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class Problem:
 
 
 class ProgramRefused(ValueError):
-    """A program that cannot be accepted; `problems` is never empty and sorted by place."""
+    """The program has faults; `problems` is not empty and sorted by place."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = sorted(problems, key=lambda problem: (problem.place.line, problem.place.column))
@@ -63,7 +63,7 @@ def parse_term(text: str) -> Term:
 
 @lru_cache(maxsize=4)
 def _parsed(text: str) -> tuple[Clause, ...]:
-    """Saving a query reads its program several times: to check it, to name its outputs and areas, to say it in words."""
+    """The clauses, cached, because saving a query parses its program several times: to check it, to find its outputs and areas, to describe it."""
     return _read(text)
 
 
@@ -90,11 +90,11 @@ def clause_texts(text: str) -> dict[Place, str]:
 
 
 _NESTING = re.compile(r"%[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^'\\\n]|''|\\[^\n])*(?:'|\\?(?=\n|\Z))|[(\[]|[)\]]|\\\+|\n|[^%/'()\[\]\\\n]+|.", re.DOTALL)
-"""A name whose quote is not closed goes to the end of its line, so that many quotes do not each look for their ends."""
+"""A name without a closing quote extends to the end of its line, so that a text of many quotes is matched in linear time."""
 
 
 def _refuse_oversize(text: str) -> None:
-    """Refuse what would be slow or deep before any structure is built (the transformer and the checks recurse)."""
+    """Refuses long or deeply nested texts before any structure is built (the transformer and the checks recurse)."""
     if len(text) > MAX_CHARACTERS:
         raise ProgramRefused(
             [
@@ -123,12 +123,12 @@ def _refuse_oversize(text: str) -> None:
 
 
 _NOT_READ = ("%", "/*", "'")
-"""Begin a comment or a quoted name: what looks like an operator there is none."""
+"""The beginnings of comments and quoted names, which contain no operators."""
 _OPERATORS = re.compile(r"[-+*/]|\bmod\b|\brem\b")
 
 
 def _longest_run_of_signs(piece: str) -> int:
-    """How deep operators alone can nest a term in `piece`: a chain of n operators is a term n deep."""
+    """The greatest depth of a term in `piece` by operators alone: a chain of n operators is a term n deep."""
     return max((len(_OPERATORS.findall(part)) for part in re.split(r"[,;.=<>]", piece)), default=0)
 
 
@@ -175,7 +175,7 @@ def _place(token: Token) -> Place:
 
 
 def _unquoted(text: str) -> str:
-    r"""The name between quotes; a doubled quote, and a quote or backslash after a backslash, stand for one.
+    r"""The name between quotes; a doubled quote, and a quote or backslash after a backslash, are one character.
 
     >>> _unquoted(r"'St. John''s \'East\' \\'")
     "St. John's 'East' \\"
@@ -185,7 +185,7 @@ def _unquoted(text: str) -> str:
 
 @v_args(inline=True)
 class _Builder(Transformer[Token, Any]):
-    """Builds terms as the parser reduces; no parse tree is kept."""
+    """Builds terms while the parser reduces, without a parse tree."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
-"""Which fluents and events concern one entity, so that each partition of the entities can compute its own: how a program is partitioned
-into two stages.
+"""Divides a program into two stages: a keyed stage, in which each partition computes the fluents and events of its own entities, and a relational
+stage for the rest.
 
-A **place** of a relation (an input, a fluent, an event) is an argument that is always the entity of the rows it was made of. Of an input these
-are the arguments in the column `entity`. A rule keeps a place of its head if what stands there is a variable that stands in a place of
-everything it reads. A relation with a place is non-relational: all it says of an entity follows from that entity's rows.
+A **place** of a relation (an input, a fluent, an event) is an argument that is always the entity of the rows from which the tuple was derived. The
+places of an input are the arguments read from the column `entity`. An argument of a rule's head is a place if it is a variable that is also at a
+place of every relation that the rule reads. A relation with a place is non-relational: its tuples about an entity depend on that entity's rows only.
 
 References: [dRTEC] 3.2 (non-relational processing), 3.3 (pairing and relational processing).
 """
@@ -50,7 +50,7 @@ class Relation(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """What one stage evaluates: these nodes, over the rows of these inputs; `pairs`: spatial fluents, too."""
+    """The nodes that one stage evaluates, over the rows of these inputs; `pairs`: also the spatial fluents."""
 
     nodes: frozenset[Node]
     inputs: frozenset[Indicator]
@@ -59,7 +59,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Partitioning:
-    """A program's two stages. What goes from the first to the second: the tables of `sent` and of the inputs `lists`, and the domains."""
+    """A program's two stages. The first sends the tables of the nodes `sent`, those of the inputs `lists`, and the domains to the second."""
 
     keyed: Part
     relational: Part
@@ -68,20 +68,20 @@ class Partitioning:
 
 
 def partitioning_of(plan: Plan, inputs: Sequence[InputSpec], outputs: Sequence[str], dialect: str) -> Partitioning | None:
-    """The partitioning of a program; null where nothing that it computes is non-relational."""
+    """The partitioning of a program; null if all that it computes is relational."""
     return _Partitioner(plan, inputs, outputs, dialect).build()
 
 
 @dataclass(frozen=True)
 class Read:
-    """A relation that a rule reads, and the arguments it is read with. `trigger`: nothing comes of the rule without it."""
+    """A relation that a rule reads, and the arguments of the condition. `trigger`: the rule derives nothing without a tuple of it."""
 
     relation: Relation
     arguments: tuple[Term, ...]
     trigger: bool
 
     def at(self, places: Iterable[int], name: str) -> bool:
-        """Whether the variable stands in one of the places."""
+        """Whether the argument at one of the places is the variable `name`."""
         return any(isinstance(term := self.arguments[place], Variable) and term.name == name for place in places)
 
 
@@ -128,7 +128,7 @@ class _Partitioner:
     # -- places --------------------------------------------------------------------------------------------------
 
     def _places(self) -> dict[Relation, set[int]]:
-        """The places of all relations: every argument of what is computed, until no rule objects."""
+        """The places of all relations, as a greatest fixpoint: from all arguments of computed relations, remove those that a rule does not keep."""
         places = dict(self.input_places)
         for relation in self.rules:
             places[relation] = places.get(relation, set(range(relation.arity))) & set(range(relation.arity))
@@ -145,9 +145,9 @@ class _Partitioner:
                 changed = changed or kept != places[relation]
                 places[relation] = kept
                 if not kept:
-                    # Lists and events are sent, not when a fluent was initiated: what asks for that stands in one stage with it.
-                    for asked in {asked for rule in rules for asked in _asked(conditions_of(rule)) if places.get(asked)}:
-                        places[asked] = set()
+                    # Lists and events are sent, but not initiations: a fluent is in one stage with the rules that read its initiations.
+                    for fluent in {fluent for rule in rules for fluent in _with_initiations_read(conditions_of(rule)) if places.get(fluent)}:
+                        places[fluent] = set()
                         changed = True
         return places
 
@@ -169,11 +169,11 @@ class _Partitioner:
         if isinstance(rule, PointRule):
             needed = [[read for read in reads if read.trigger]]
         else:
-            # Places of starts are looked up, and what was asserted wrongly is retracted, where the answers are.
+            # Rules of speeds read positions at starts and retract answers, so they are evaluated in the stage that keeps the answers.
             if any(isinstance(part, Construct) and part.position is not None for part in rule.intervals):
                 return False
             needed = [[_retrieved(part) for k in needs if isinstance(part := rule.intervals[k], Retrieve)] for needs in self._alternatives(rule)]
-        # Without a row of the entity in this partition there must be nothing, and only one partition has its rows.
+        # The rule must derive nothing without a row of the entity, because only one partition has its rows.
         return all(reads and all(any(self._names(domain, read, term.name) for read in reads) for domain in domains) for reads in needed)
 
     def _alternatives(self, rule: IntervalRule) -> list[frozenset[int]]:
@@ -181,12 +181,12 @@ class _Partitioner:
 
     # -- dynamic domains -----------------------------------------------------------------------------------------
 
-    # What has a declared grounding over a domain holds only for members of it, and partners in other partitions can make an entity one: in an answer
-    # about a pair. So such a fluent is non-relational only where whatever it could hold makes its entity a member anyhow: each point and each list
-    # comes with a row in the window that names the entity, and what is carried over the edge with an answer of its own that is alive there.
+    # A fluent with a declared grounding over a domain holds only for members of the domain. An answer about a pair, from rows of other partitions,
+    # may make an entity a member. So such a fluent is non-relational only if its entity is a member in any case: each point and each list comes from
+    # a row in the window that names the entity, and each interval from before the window is itself an open answer that does.
 
     def _domains(self, relation: Relation, place: int) -> set[Indicator] | None:
-        """The dynamic domains that the relation's declared groundings need; null where they ask for other members than what stands in the place."""
+        """The dynamic domains that the relation's declared groundings read; null if they read them for terms other than the argument at `place`."""
         found: set[Indicator] = set()
         for rule in self._groundings(relation):
             for fact in facts_of(rule.body):
@@ -199,13 +199,13 @@ class _Partitioner:
         return found
 
     def _always_known(self, relation: Relation) -> bool:
-        """Whether what a fluent carries over a window's edge is in an answer of its own. Only rows may end it: an answer that is over is none."""
+        """Whether each interval of a fluent that crosses a window's edge is an open answer. Deadlines may end such an interval without a row."""
         simple = any(isinstance(rule, PointRule) for rule in self.rules[relation])
         timed = any(deadline.fluent == (relation.name, relation.arity) for deadline in self.program.deadlines)
         return self.dialect == "rtec" and not (simple and (timed or not self._asserted_whole(relation)))
 
     def _asserted_whole(self, relation: Relation) -> bool:
-        """Whether all that a simple fluent can hold is among the answers."""
+        """Whether all intervals of a simple fluent are among the answers."""
         if called(relation.name) not in self.outputs or not self.program.outputs:
             return called(relation.name) in self.outputs
         declared = [one.terms for one in self.program.outputs if (one.name, len(one.terms)) == (relation.name, relation.arity + 1) and one.fluent]
@@ -215,12 +215,12 @@ class _Partitioner:
         return any(isinstance(terms[-1], Variable) for terms in declared) or (values is not None and values <= known)
 
     def _groundings(self, relation: Relation) -> list[Grounding]:
-        """What is declared for what rules define."""
+        """The declared groundings of a relation that rules define."""
         key = "=" + relation.name if relation.fluent else relation.name
         return [rule for rule in self.program.groundings.get(key, ()) if len(rule.terms) == relation.arity + relation.fluent]
 
     def _names(self, domain: Indicator, read: Read, name: str) -> bool:
-        """Whether what is read makes the entity of this name a member of the domain."""
+        """Whether each tuple read makes the entity in variable `name` a member of the domain."""
         if read.relation not in self.input_places:
             rules = self._groundings(read.relation)
             return bool(rules) and all(any(fact.indicator == domain for fact in facts_of(rule.body)) for rule in rules)
@@ -241,7 +241,7 @@ def conditions_of(rule: Rule) -> tuple[Literal, ...]:
 
 
 def reads_of(rule: Rule) -> Iterator[Read]:
-    """Everything a rule reads but facts."""
+    """All relations that a rule reads, except facts."""
     if isinstance(rule, IntervalRule):
         for part in rule.intervals:
             if isinstance(part, Retrieve):
@@ -265,11 +265,11 @@ def _of_literals(literals: Iterable[Literal], *, outer: bool) -> Iterator[Read]:
             yield Read(Relation(True, *literal.fluent.indicator), literal.fluent.arguments, trigger=outer and not isinstance(literal, HoldsAt))
 
 
-def _asked(literals: Iterable[Literal]) -> Iterator[Relation]:
-    """The fluents of which a rule asks when they are initiated."""
+def _with_initiations_read(literals: Iterable[Literal]) -> Iterator[Relation]:
+    """The fluents whose initiations are read."""
     for literal in literals:
         if isinstance(literal, Negation | Count):
-            yield from _asked(literal.body)
+            yield from _with_initiations_read(literal.body)
         elif isinstance(literal, Initiated):
             yield Relation(True, *literal.fluent.indicator)
 

@@ -38,7 +38,7 @@ from engine.event_calculus.terms import Atom, Number, Term, Variable
 
 
 class Plan:
-    """Levels of a program, the rules of each, and for each holdsFor rule where its groundings come from."""
+    """The levels of a program, the rules of each, and the source of the groundings of each holdsFor rule."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -49,11 +49,11 @@ class Plan:
         self.essential: dict[int, list[str]] = {}
         self.fused: dict[int, FusedRule | None] = {}
         self.relations: dict[int, list[Construct]] = {}
-        """The constructs of a rule that are Allen's relations."""
+        """The constructs of a rule that are Allen relations."""
         self.grounded_first: dict[int, bool] = {}
-        """Rules whose heads leave to declared groundings what those bind."""
+        """Whether a rule's declared groundings bind variables of its head before its conditions are evaluated."""
         self.unique_candidates: dict[int, bool] = {}
-        """Rules whose lists have no variables of their own: joining their keys gives no binding twice."""
+        """Whether a rule's lists have no variables of their own, so that joining their keys gives no duplicates."""
         for rule in program.interval_rules:
             grounded = "=" + rule.head.name in program.groundings
             self.alternatives[rule.number] = alternatives(rule, grounded=grounded)
@@ -77,9 +77,10 @@ class Plan:
         self._listable: dict[tuple[str, int], list[tuple[Grounding, str]] | None] = {}
         self._products: dict[int, Product | None] = {}
         self.grounds_heads = any(isinstance(literal, Declared) for rule in program.point_rules for literal in rule.body)
-        """Whether some rule leaves it to groundings what its conditions need."""
-        self.asked: frozenset[Node] = frozenset(node for literal in _initiated(program) for node in self._hierarchy.initiating(literal.fluent))
-        """Simple fluents of which a condition asks when they are initiated."""
+        """Whether groundings bind variables for the conditions of some rule."""
+        read = (literal.fluent for literal in _initiated(program))
+        self.initiations_read: frozenset[Node] = frozenset(node for fluent in read for node in self._hierarchy.initiating(fluent))
+        """Simple fluents whose initiations some condition reads."""
 
     @cached_property
     def components(self) -> Sequence[tuple[Sequence[Node], bool]]:
@@ -99,7 +100,7 @@ class Plan:
 
     @cached_property
     def levels(self) -> dict[Node, int]:
-        """One more than the greatest level a node reads, inputs being 0; nodes that need each other share theirs ([dRTEC] 2)."""
+        """One more than the greatest level that a node reads, inputs being 0; nodes that need each other have the same level ([dRTEC] 2)."""
         found: dict[Node, int] = {}
         for component, _ in self.components:
             reads = [d.source for d in self._hierarchy.dependencies if d.target in component and d.source in found]
@@ -107,19 +108,19 @@ class Plan:
         return found
 
     def sources(self, pattern: FluentPattern) -> tuple[list[Node], bool]:
-        """The computed nodes that hold intervals of a pattern, and whether an input can hold some."""
+        """The computed nodes with intervals of a pattern, and whether an input may have some."""
         # By identity: hashing a pattern with all its terms costs more than the look-up (measured: 5 % of a small window).
         found = self._sources.get(id(pattern))
         if found is None:
-            found = self._sources[id(pattern)] = (pattern, self._hierarchy.sources(pattern), self._may_be_given(pattern))
+            found = self._sources[id(pattern)] = (pattern, self._hierarchy.sources(pattern), self._may_be_input(pattern))
         return found[1], found[2]
 
     def initiating(self, pattern: FluentPattern) -> list[Node]:
-        """The nodes whose initiations a condition may mean."""
+        """The nodes whose initiations a condition on the pattern reads."""
         return self._hierarchy.initiating(pattern)
 
-    def _may_be_given(self, pattern: FluentPattern) -> bool:
-        """Whether an input fluent has the pattern's name and, as far as its declaration says, its value."""
+    def _may_be_input(self, pattern: FluentPattern) -> bool:
+        """Whether an input fluent has the pattern's name and, if values are declared, its value."""
         values = [declared.fluent.value for declared in self.program.spatial if declared.fluent.indicator == pattern.indicator]
         known = pattern.indicator in self.program.inputs or isinstance(pattern.value, Variable)
         return known or not values or any(may_match([value], [pattern.value]) for value in values)
@@ -131,11 +132,11 @@ class Plan:
         return self._interval_rules[node]
 
     def rules_beside(self, rule: IntervalRule) -> bool:
-        """Whether other rules may state what a holdsFor rule states."""
+        """Whether other rules may derive intervals of the same fluent-value."""
         return any(len(self._interval_rules[node]) > 1 for node in self._hierarchy.sources(rule.head))
 
     def starts(self, node: Node) -> list[Initially]:
-        """What `initially` says of a simple fluent's groundings at this node."""
+        """The `initially` clauses of this node."""
         return [start for start in self.program.initially if node in self._hierarchy.sources(start.fluent)]
 
     @cached_property
@@ -151,7 +152,7 @@ class Plan:
         return frozenset(self.program.domains)
 
     def groundings_of(self, terms: Sequence[Term], name: str) -> tuple[Grounding, ...] | None:
-        """The groundings declared for a fluent ("=" and its name) or an event that none of `terms` contradicts; null where nothing is declared."""
+        """The groundings declared for a fluent ("=" and its name) or an event that match `terms`; null if none is declared."""
         key = name, tuple(symbol_name(term) if isinstance(term, Atom | Number) else None for term in terms)
         if key not in self._matching:
             rules = self.program.groundings.get(name)
@@ -159,7 +160,7 @@ class Plan:
         return self._matching[key]
 
     def listable(self, name: str, width: int) -> list[tuple[Grounding, str]] | None:
-        """The groundings declared for a fluent ("=" and its name; `width`: arguments and value) or an event, each with its key; null where one is not
+        """The groundings declared for a fluent ("=" and its name; `width`: arguments and value) or an event, each with its key; null if one cannot be
         listed."""
         key = name, width
         if key not in self._listable:
@@ -169,7 +170,7 @@ class Plan:
         return self._listable[key]
 
     def grounding_key(self, rule: Grounding) -> str | None:
-        """A text equal for groundings that declare the same rows; null where facts and domains do not list them."""
+        """A text that is equal for groundings that declare the same rows; null if these cannot be listed from facts and domains."""
         if id(rule) not in self._grounding_keys:
             listed = {name for literal in rule.body if isinstance(literal, Fact) for name in literal_variables(literal)}
             names = [term.name for term in rule.terms if isinstance(term, Variable)]
@@ -179,14 +180,14 @@ class Plan:
         return self._grounding_keys[id(rule)]
 
     def product(self, rule: Grounding) -> Product | None:
-        """A grounding as a product of domains, or null where it is something else."""
+        """A grounding as a product of domains, or null if it has another form."""
         if id(rule) not in self._products:
             self._products[id(rule)] = _product(rule)
         return self._products[id(rule)]
 
     @cached_property
     def domain_sources(self) -> dict[Indicator, list[Naming]]:
-        """Where the members of each dynamic domain are named."""
+        """The events and fluents that name the members of each dynamic domain."""
         found: dict[Indicator, dict[tuple[str, int, bool], dict[tuple[int, ...], None]]] = {domain: {} for domain in self.program.domains}
         for rules in self.program.groundings.values():
             for rule in rules:
@@ -204,7 +205,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Naming:
-    """An event or a fluent whose arguments are members of a domain; each column of `places` (members' arguments, ways) says where a member stands."""
+    """An event or a fluent whose arguments are members of a domain; each column of `places` (members' arguments, ways) has the positions of a
+    member."""
 
     name: str
     arity: int
@@ -216,8 +218,8 @@ class Naming:
 class Product:
     """A grounding whose every variable is a member of one domain (or of a fact with one argument), with comparisons between them.
 
-    `head`: for each column the variable's place, or -1 - p for the constant at place p. `tests`: rows (relations that pass, place, place), the
-    relations being 1 less, 2 equal, 4 greater in the standard order.
+    `head`: for each column the variable's index, or -1 - p for the constant at index p. `tests`: rows (allowed relations, index, index), where the
+    relations are the bits 1 less, 2 equal, 4 greater in the standard order.
     """
 
     domains: tuple[Indicator, ...]
@@ -249,7 +251,7 @@ def _product(rule: Grounding) -> Product | None:
 
 
 def may_match(terms: Sequence[Term], declared: Sequence[Term]) -> bool:
-    """Whether no constant of one stands against another constant of the other."""
+    """Whether no constant of one is at the position of a different constant of the other."""
     return len(terms) == len(declared) and all(
         not isinstance(a, Atom | Number) or not isinstance(b, Atom | Number) or symbol_name(a) == symbol_name(b)
         for a, b in zip(terms, declared, strict=True)
@@ -266,7 +268,7 @@ def _binds_all(grounding: Grounding) -> bool:
 
 
 def _canonical(rule: Grounding, order: dict[str, str]) -> str:
-    """The grounding with its variables numbered, so that two that differ in names only are equal texts."""
+    """The text of a grounding with numbered variables, equal for two that differ only in names."""
 
     def show(term: Term) -> str:
         return order.get(term.name, term.name) if isinstance(term, Variable) else f"{type(term).__name__} {term}"

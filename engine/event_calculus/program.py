@@ -10,12 +10,12 @@ from engine.event_calculus.syntax import Deadline, Grounding, Indicator, Initial
 from engine.event_calculus.terms import Term
 
 EVENT, POINTS, INTERVALS = "event", "points", "intervals"
-"""How rows state an input: at instants, at single ticks, over [t, t_end)."""
+"""The form of an input's rows: events at instants, fluents at single ticks, fluents over [t, t_end)."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """outputEntity(...): an event, or a fluent with its value; what has its constants is asserted."""
+    """outputEntity(...): an event, or a fluent with its value; tuples with its constants are asserted."""
 
     name: str
     terms: tuple[Term, ...]
@@ -24,9 +24,9 @@ class Output:
 
 @dataclass(frozen=True)
 class Program:
-    """A program without faults. Rules are numbered in reading order; `number` is their place in a screen's list.
+    """A program without faults. Rules are numbered in reading order; `number` is their position in the list shown to users.
 
-    `notices` say what of the text changes no answer; they are shown to its author.
+    `notices` name the parts of the text that change no answer; they are shown to its author.
     """
 
     point_rules: tuple[PointRule, ...] = ()

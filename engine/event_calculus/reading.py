@@ -1,4 +1,4 @@
-"""What the clauses of a program have said so far."""
+"""The result of reading the clauses of a program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.model.messages import Message
 
 
 class Reading:
-    """Rules, facts and declarations in the order of the text, with what is wrong and what is ignored."""
+    """Rules, facts and declarations in the order of the text, with faults and notices."""
 
     def __init__(self, inputs: Mapping[str, tuple[str, int]], regions: set[str] | None) -> None:
         self.problems: list[Problem] = []
@@ -30,7 +30,7 @@ class Reading:
         self.domains: dict[Indicator, Place] = {}
         self.outputs: dict[Output, Place] = {}
         self.kind_declared: set[Indicator] = set()
-        """Input fluents of which the text says how rows state them."""
+        """Input fluents for which the text declares the form of their rows."""
         self.given_values: dict[Indicator, list[FluentPattern]] = {}
         self.fi: list[FiClause] = []
         self.extends: list[FluentPattern] = []

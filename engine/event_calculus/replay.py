@@ -37,7 +37,7 @@ WINDOW_ANSWERS = pa.schema(
 
 
 class WindowReplay:
-    """Evaluates one calculus query beside the others and gives every window's answer.
+    """Evaluates one calculus query separately and yields every window's answer.
 
     Rows come with the columns of the feed, `seq` and `clock`, in order of seq, late rows and duplicates left out.
     """
@@ -52,7 +52,7 @@ class WindowReplay:
         self._last = -1
 
     def take(self, rows: pa.RecordBatch) -> Iterator[pa.Table]:
-        """The answers of all windows that end with these rows."""
+        """The answers of the windows that end with these rows."""
         if not rows.num_rows:
             return
         emitted = self._operator.keyed.step(self._index, self._keyed, Batch(rows, self._dictionary), 0).emitted
@@ -63,7 +63,7 @@ class WindowReplay:
             yield self._table(decision)
 
     def finish(self) -> Iterator[pa.Table]:
-        """The windows left at the end of the input, up to the first query time >= the last row's."""
+        """The answers of the remaining windows at the end of the input, up to the first query time >= the last row's t."""
         for decision in self._index.queries[0].windows.conclude(self._state, self._state.clock):
             yield self._table(decision)
 

@@ -1,4 +1,4 @@
-"""Clauses that are rules: of events and fluents at points, of fluents over intervals, and of the beginning."""
+"""Reads rules: of events and fluents at time points, of fluents over intervals, and `initially`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_LITERALS = 60
 
 
 class RuleClauses:
-    """Adds the rules that clauses write to a reading. Raises Faulty."""
+    """Adds the rules of clauses to a reading. Raises Faulty."""
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
@@ -55,7 +55,7 @@ class RuleClauses:
             raise Faulty(head.place, Message("more than {most:,} rules after expansion", most=MAX_RULES))
 
     def _spans(self, head: Compound, body: Term | None) -> None:
-        """RTEC's initiatedAt(F=V, T1, T, T2): the span [T1, T2) in which it looks is no matter of the rules, so nothing else may read it."""
+        """Checks RTEC's initiatedAt(F=V, T1, T, T2): no other condition may read T1 or T2, the span [T1, T2) that RTEC searches."""
         for span in (head.arguments[1], head.arguments[3]):
             if not isinstance(span, Variable):
                 raise Faulty(
@@ -102,7 +102,7 @@ class RuleClauses:
         self.reading.point_rules.append(self._ordered(rule))
 
     def _ordered(self, rule: PointRule) -> PointRule:
-        """The rule with its body in an order that can be evaluated; its time must come from an event of the body."""
+        """The rule with its body in an order that can be evaluated; an event of the body must bind its time."""
         if not any(isinstance(literal, Happens | Edge | Initiated) and literal.time == rule.time for literal in rule.body):
             raise Faulty(rule.place, Message("the body must hold happensAt(_, {time}): an event that fixes the time", time=rule.time))
         try:
@@ -143,7 +143,7 @@ class RuleClauses:
 
 
 def _left_to_groundings(rule: PointRule) -> tuple[Declared, ...]:
-    """What binds the variables of a head that its conditions need and no condition binds."""
+    """The groundings that bind the head's variables that conditions need and no condition binds."""
     bound = bound_by(rule.body)
     open_ = {term.name for term in rule.terms if isinstance(term, Variable)} - bound
     needed = set().union(*(literal_variables(literal) for literal in rule.body if isinstance(literal, Negation | Count | Comparison | Assignment)))

@@ -1,4 +1,5 @@
-"""A program over a stretch of history: every fluent, inner ones too, with the rule that made each edge. For rule editors and evidence."""
+"""Evaluates a program over a period of history: every fluent, including intermediate ones, with the rule of each edge. For rule editors and
+evidence."""
 
 from __future__ import annotations
 
@@ -43,16 +44,16 @@ def run_sandbox(
     """All fluents and events of a program over the rows with from_t <= t <= to_t, taken as one window that ends at `to_t`.
 
     `specification`: a document of the family `calculus`; its `program` is replaced by `program_text`; its window, step and origin do not count.
-    `table`: checked rows of the feed in any order (other columns are ignored); rows outside the stretch are left out. `entities`: only
-    lanes of which an argument is one of these. `regions`: the stored ones by name.
+    `table`: checked rows of the feed in any order (other columns are ignored); rows outside the period are left out. `entities`: only
+    lanes with one of these among the arguments. `regions`: the stored ones by name.
 
     A lane, in order of (level, fluent, arguments, value), is
         {"fluent": name, "args": [names], "value": name | None, "kind": "input" | "simple" | "derived" | "event", "level": int, "is_output": bool,
          "intervals": [{"start": t, "end": t | None, "rule_start": rule | None, "rule_end": rule | None}]}
-    Intervals are half-open [start, end), end None while it holds at `to_t`; an event of the program has value None and start == end. `level` is 0
-    for inputs, else one more than the greatest level it reads. A rule is
+    Intervals are half-open [start, end), with end None if it holds at `to_t`; an event of the program has value None and start == end. `level` is 0
+    for inputs, else one more than the greatest level that is read. A rule is
         {"line": int, "text": the clause as written, "t": when it fired, "because": ["happensAt(start(walking(id1)=true), 680)", ...]};
-    None for edges of inputs (rows made them) and of what was already so when the stretch began.
+    None for edges of inputs (they come from rows), and for starts of intervals that held before the period.
 
     Raises Refused with all faults of the program or the document, LimitExceeded for more than `limit` intervals or a query beyond its limits.
     """
@@ -76,10 +77,10 @@ def explain(
     end: int | None,
     regions: Mapping[str, Any] | None = None,
 ) -> list[Lane]:
-    """The lane of one answer (an interval, or an event with value None) and those of all fluents of its entities, over the rows given.
+    """The lane of one answer (an interval, or an event with value None) and those of all fluents of its entities, evaluated over the rows of `table`.
 
-    `table` holds the history to explain it from: at least the window before `start`, up to `end` (or the last row). The answer's own lane
-    comes first and has only the interval (or instant) asked for; it is missing when the rows do not give it. Lanes: see `run_sandbox`.
+    `table` must contain at least the window before `start`, up to `end` (or the last row). The answer's own lane comes first and has only the
+    answer's interval (or instant); it is missing if the answer does not follow from the rows. Lanes: see `run_sandbox`.
     """
     times = np.asarray(table["t"])
     if not len(times):
@@ -87,12 +88,12 @@ def explain(
     last = int(times.max()) if end is None else max(end, start)
     lanes = run_sandbox(program_text, specification, feed, table, int(times.min()), last, regions=regions, entities=args)
     own = [lane for lane in lanes if (lane["fluent"], lane["args"], lane["value"]) == (fluent, list(args), value)]
-    asked = [{**lane, "intervals": [one for one in lane["intervals"] if one["start"] == start]} for lane in own]
-    return [*(lane for lane in asked if lane["intervals"]), *(lane for lane in lanes if lane not in own)]
+    answer = [{**lane, "intervals": [one for one in lane["intervals"] if one["start"] == start]} for lane in own]
+    return [*(lane for lane in answer if lane["intervals"]), *(lane for lane in lanes if lane not in own)]
 
 
 def _evaluated(checked: CalculusSpecification, feed: Feed, table: pa.Table, from_t: int, to_t: int) -> Evaluation:
-    """The window of the stretch, its rows taken as the operator takes them: with the critical points that a synopsis makes of them."""
+    """The window of the period; like in the operator, its rows include the critical points of a synopsis."""
     times = np.asarray(table["t"])
     mine = np.flatnonzero((times >= from_t) & (times <= to_t))
     mine = mine[np.argsort(times[mine], kind="stable")]
@@ -106,7 +107,7 @@ def _evaluated(checked: CalculusSpecification, feed: Feed, table: pa.Table, from
     keyed = operator.keyed.initial(index)
     batches = rows.to_batches()
     if batches:
-        # Silences are known when the clock has passed them: once with the rows, once with the end of the stretch.
+        # Gaps are known when the clock has passed them: once with the rows, once with the end of the period.
         for batch in (batches[0], batches[0].slice(0, 0)):
             emitted = operator.keyed.step(index, keyed, Batch(batch, EntityDictionary()), to_t + 1).emitted
             if emitted is not None and emitted.num_rows:

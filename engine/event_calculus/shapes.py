@@ -1,7 +1,7 @@
-"""Relations whose arguments have arguments of their own, as in pow(vote(V, M)) = true: each shape is a relation of its own.
+"""Relations with compound terms as arguments, as in pow(vote(V, M)) = true: each shape is a separate relation.
 
-Such a relation is named by its shape, `pow(vote(_, _))`, and its arguments are those in the holes, from left to right: everything but reading and
-showing treats it as any other. What a variable stands for is a name or a number, never a term with arguments. In answers the fluent is `pow` and
+Such a relation is named by its shape, `pow(vote(_, _))`, and its arguments are those in the holes, from left to right. Only reading and showing treat
+it differently from other relations. A variable is bound to a name or a number, never to a compound term. In answers the fluent is `pow` and
 the entities are `vote, V, M`: the term read from left to right, so that two shapes of one fluent differ.
 """
 
@@ -15,13 +15,13 @@ from engine.event_calculus.parser import ProgramRefused, parse_term
 from engine.event_calculus.terms import Compound, Place, Term, Variable
 
 _HOLE = "(_"
-"""Begins the innermost arguments of every shape."""
+"""The beginning of the innermost arguments of every shape."""
 _PLAIN = re.compile(r"[a-z][A-Za-z0-9_]*")
 _NOWHERE = Place(0, 0)
 
 
 def is_shape(name: str) -> bool:
-    """Whether a relation's name is a shape; of a name that the text or a row gives: whether it could be taken for one."""
+    """Whether a relation's name is a shape; for a name in a text or a row: whether it could be mistaken for one."""
     return _HOLE in name and _known(name) is not None
 
 
@@ -38,7 +38,7 @@ def called(name: str) -> str:
 
 
 def spelt(name: str) -> list[str | None]:
-    """What an answer's entities are, in order: a functor within the shape, or the next argument (null). Empty for a relation without a shape."""
+    """The entities of an answer, in order: a functor of the shape, or null for the next argument. Empty for a relation without a shape."""
     return list(_prefix(_term(name)))[1:] if is_shape(name) else []
 
 
@@ -49,13 +49,13 @@ def entities_of(name: str, arguments: Sequence[str]) -> list[str]:
 
 
 def alike(one: str, arity: int, other: str, other_arity: int) -> bool:
-    """Whether answers of two relations could have the same entities under one name, `one` or `other` being a shape."""
+    """Whether answers of two relations could have the same entities under one name; `one` or `other` is a shape."""
     mine, theirs = spelt(one) or [None] * arity, spelt(other) or [None] * other_arity
     return len(mine) == len(theirs) and all(a is None or b is None or a == b for a, b in zip(mine, theirs, strict=True))
 
 
 def shown(name: str, arguments: Sequence[str]) -> str:
-    """A relation with its arguments as a program writes it."""
+    """A relation with its arguments, in the notation of programs."""
     if not is_shape(name):
         return f"{name}({', '.join(arguments)})" if arguments else name
     left = iter(arguments)
@@ -63,7 +63,7 @@ def shown(name: str, arguments: Sequence[str]) -> str:
 
 
 def whole(name: str, arguments: Sequence[Term], other: str) -> Variable | None:
-    """A variable of `name(arguments)` that stands where relation `other`, which this would match otherwise, has a term with arguments."""
+    """A variable of `name(arguments)` at the position of a compound term in relation `other`, if the two match otherwise."""
     mine = _refilled(_term(name), iter(arguments)) if is_shape(name) else Compound(name, tuple(arguments), _NOWHERE)
     found: list[Variable] = []
     return found[0] if _meets(mine, _term(other), found) and found else None

@@ -1,12 +1,12 @@
-"""Which relations of several entities each relational partition computes for its own share of their keys: the pairs of a program, spread.
+"""Distributes the relations about pairs: each relational partition computes them for its own share of their keys.
 
-A **key** of a relation are one or two of its arguments, whatever their order. A relation has a key if every rule that defines it reads, of what has
-keys, only lists and events with the same entities in the key: then all that is said of one pair follows from what its share knows. What each
-partition of the entities has computed, input rows and facts are known to all shares. Relations that read each other are spread together or not
-at all; those that are not are computed by the first share alone, and fluents of one entity, where no stage before has them, by each share.
+A **key** of a relation is a set of one or two of its arguments. A relation has a key if every rule that defines it reads other relations with keys
+only for the same entities in the key. Then all tuples about one pair depend only on its own share. Results of the keyed stage, input rows and facts
+are known to all shares. Relations that read each other are distributed together or not at all. Those that are not distributed are computed by the
+first share only; fluents of one entity that the keyed stage does not compute are computed by each share.
 
-Open answers about pairs make members of dynamic domains, and they are in several shares: a rule that asks for members is spread only where all
-shares know the members nevertheless (`members.py`).
+Open answers about pairs make entities members of dynamic domains, and these answers are in several shares. So a rule that reads members is
+distributed only if all shares know the members in another way (`members.py`).
 
 References: [dRTEC] 3.3 (pairing and relational processing).
 """
@@ -35,9 +35,10 @@ Key = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Sharing:
-    """`keys` of what is spread (none: the program is in one partition); `together`: what the first share alone computes, each with the reason.
+    """`keys` of distributed relations (none: the program is in one partition); `together`: relations that only the first share computes, with the
+    reason.
 
-    `lasting`: dynamic domains whose members all shares know, each with how many members there must be for all of them to stay (`members.py`).
+    `lasting`: dynamic domains whose members all shares know, each with the number of members from which on members are never removed (`members.py`).
     """
 
     keys: Mapping[Relation, Key] = field(default_factory=dict)
@@ -57,20 +58,20 @@ class Share:
         return self.number == 0 or relation not in self.sharing.together
 
     def states(self, relation: Relation) -> bool:
-        """Whether answers about it are asserted here: what every share knows the first one states."""
+        """Whether this share asserts answers of the relation; those that every share knows are asserted by the first."""
         return self.number == 0 or relation in self.sharing.keys
 
     def remembers(self, relation: Relation) -> bool:
-        """Whether answers about it are kept here, because they are asserted or because they make members."""
+        """Whether this share keeps answers of the relation, because it asserts them or because they make entities members."""
         return self.states(relation) or (relation.fluent and bool(self.sharing.lasting))
 
     def own(self, relation: Relation, columns: Ints | Sequence[Ints], symbols: Symbols) -> Bools | None:
-        """Which rows are of this share; null: the relation is not spread. `columns` are its arguments."""
+        """Which rows are in this share; null: the relation is not distributed. `columns` are its arguments."""
         key = self.sharing.keys.get(relation)
         return None if key is None else self.of([columns[place] for place in key], symbols)
 
     def of(self, key: Sequence[Ints], symbols: Symbols) -> Bools:
-        """Which keys are of this share, by the names in them; what has no name counts nothing."""
+        """Which keys are in this share, by the hashes of the names in them; a missing name counts 0."""
         total = np.zeros(len(key[0]), np.int64)
         for column in key:
             total += self._rest(column, symbols)
@@ -82,7 +83,7 @@ class Share:
         return found
 
     def sides(self, relation: Relation, entities: Ints, symbols: Symbols) -> Sides | None:
-        """Of a relation of two entities: which of them make pairs that are of this share, in one order or the other; null: all of them."""
+        """For a relation of two entities: which entities form pairs that are in this share, in either order; null: all."""
         key = self.sharing.keys.get(relation)
         if key is None:
             return None
@@ -97,7 +98,7 @@ class Share:
         return table if own is None or own.all() else table.picked(own.nonzero()[0])
 
     def of_event(self, relation: Relation, table: Table, symbols: Symbols) -> Table:
-        """Of events that rules define, whose arguments are names."""
+        """The events of this share; for events that rules define, whose arguments are names."""
         own = self.own(relation, table.columns, symbols)
         if own is None or own.all():
             return table
@@ -106,7 +107,7 @@ class Share:
 
 
 def shared(plan: Plan, partitioning: Partitioning | None, outputs: Sequence[str], *, computed: bool) -> Sharing:
-    """How a program's relations are spread; `computed`: all but those that the stage before has computed, as the cut says."""
+    """How a program's relations are distributed; `computed`: the keyed stage has computed its part of `partitioning`."""
     lasting = lasting_domains(plan, outputs)
     while True:
         sharing = _Sharer(plan, partitioning, computed, lasting).sharing
@@ -118,7 +119,7 @@ def shared(plan: Plan, partitioning: Partitioning | None, outputs: Sequence[str]
 
 
 class _Sharer:
-    """`lasting`: the domains whose members all shares are taken to know."""
+    """Finds the keys, on the assumption that all shares know the members of the domains `lasting`."""
 
     def __init__(self, plan: Plan, partitioning: Partitioning | None, computed: bool, lasting: Mapping[Indicator, int]) -> None:
         self.lasting = lasting
@@ -137,7 +138,7 @@ class _Sharer:
         self.reads = {relation: [(rule, list(reads_of(rule))) for rule in rules] for relation, rules in self.rules.items()}
         spatial = {Relation(True, *one.fluent.indicator): one.relation for one in plan.program.spatial}
         self.reasons = {relation: reason for relation in [*self.rules, *spatial] if (reason := self._reason(relation))}
-        # What is inside of areas is of one entity.
+        # Fluents about areas have one entity.
         self.spatial = {relation for relation, kind in spatial.items() if kind != "inside" or relation in self.reasons}
 
     def _add(self, relation: Relation, rule: Rule, before: frozenset[Relation]) -> None:
@@ -145,14 +146,14 @@ class _Sharer:
             self.rules.setdefault(relation, []).append(rule)
 
     def _reason(self, relation: Relation) -> str:
-        """Why a relation cannot be spread, nor be computed by several shares alike; "" where it can."""
+        """Why a relation can neither be distributed nor computed by several shares; "" if it can."""
         declared = self.plan.program.groundings.get("=" + relation.name if relation.fluent else relation.name, ())
         bodies = [one.body for one in declared if len(one.terms) == relation.arity + relation.fluent]
         bodies += [conditions_of(rule) for rule in self.rules.get(relation, ())]
         bodies += [start.body for start in self.plan.program.initially if relation == Relation(True, *start.indicator)]
-        asked = sorted({fact.name for body in bodies for fact in facts_of(body) if fact.indicator in self.plan.domains - self.lasting.keys()})
-        if asked:
-            return Message("it asks for all members of {domain}, and any pair's answer may make one", domain=asked[0])
+        domains = sorted({fact.name for body in bodies for fact in facts_of(body) if fact.indicator in self.plan.domains - self.lasting.keys()})
+        if domains:
+            return Message("it asks for all members of {domain}, and any pair's answer may make one", domain=domains[0])
         parts = [part for rule in self.rules.get(relation, ()) if isinstance(rule, IntervalRule) for part in rule.intervals]
         if any(isinstance(part, Construct) and part.position is not None for part in parts):
             return Message("it withdraws answers by speeds")
@@ -170,10 +171,10 @@ class _Sharer:
                 together.update(dict.fromkeys(component, reason or Message("its rules join pairs that are in several shares")))
             else:
                 keys.update(found)
-        return Sharing(keys | self._of_given(keys), together, self.lasting)
+        return Sharing(keys | self._input_keys(keys), together, self.lasting)
 
     def _known_to_all(self) -> set[Relation]:
-        """Fluents and events of one entity that need nothing of pairs: each share computes all of them."""
+        """Fluents and events of one entity that read nothing about pairs: each share computes all of them."""
         known = {one for one in self.rules if (one.arity < 2 or one in self.of_one) and one not in self.spatial and one not in self.reasons}
         while unknown := {relation for relation in known if any(one in self.spatial or self._later(one, known) for one in self._read_by(relation))}:
             known -= unknown
@@ -186,7 +187,7 @@ class _Sharer:
         return (read.relation for _, reads in self.reads[relation] for read in reads)
 
     def _components(self, relations: set[Relation]) -> Iterator[set[Relation]]:
-        """The relations that read each other."""
+        """The groups of relations that are connected by reading each other."""
         linked: dict[Relation, set[Relation]] = {relation: set() for relation in relations}
         for relation in relations & self.rules.keys():
             for other in self._read_by(relation):
@@ -205,7 +206,7 @@ class _Sharer:
     # -- keys ----------------------------------------------------------------------------------------------------
 
     def _keys(self, component: set[Relation]) -> dict[Relation, Key] | None:
-        """A key for each relation of a component; null where there is none."""
+        """A key for each relation of a component; null if there is none."""
         first = max(sorted(component), key=lambda relation: relation.arity)
         for key in [*itertools.combinations(range(first.arity), 2), *((place,) for place in range(first.arity))]:
             found = {first: key}
@@ -214,7 +215,7 @@ class _Sharer:
         return None
 
     def _propagated(self, component: set[Relation], keys: dict[Relation, Key]) -> bool:
-        """Gives the other relations the keys that follow; False where one contradicts another."""
+        """Derives the keys of the other relations; false if two contradict each other."""
         pairs = [(rule, relation, read) for relation in component & self.rules.keys() for rule, reads in self.reads[relation] for read in reads]
         pairs = [one for one in pairs if one[2].relation in component]
         while True:
@@ -232,30 +233,30 @@ class _Sharer:
                     _names(head_of(rule), keys[relation]) is not None for relation in keys.keys() & self.rules.keys() for rule in self.rules[relation]
                 )
 
-    def _of_given(self, keys: Mapping[Relation, Key]) -> dict[Relation, Key]:
-        """Keys of lists of pairs that are known to all shares: each needs its own alone, where all that is spread reads them so."""
+    def _input_keys(self, keys: Mapping[Relation, Key]) -> dict[Relation, Key]:
+        """Keys of lists of pairs that all shares get: a share needs only its own lists if all distributed relations read them by the same key."""
         if self.plan.program.domains:
             return {}
         found: dict[Relation, Key | None] = {}
         for relation, rules in self.reads.items():
             for rule, read in ((rule, read) for rule, reads in rules for read in reads):
-                given = read.relation
-                if given not in self.listed or given in self.rules or given in self.spatial or not given.fluent or given.arity < 2:
+                listed = read.relation
+                if listed not in self.listed or listed in self.rules or listed in self.spatial or not listed.fluent or listed.arity < 2:
                     continue
                 names = _names(head_of(rule), keys[relation]) if relation in keys else None
-                places = _places(names, read.arguments[: given.arity])
-                found[given] = places if found.setdefault(given, places) == places else None
+                places = _places(names, read.arguments[: listed.arity])
+                found[listed] = places if found.setdefault(listed, places) == places else None
         return {relation: key for relation, key in found.items() if key is not None}
 
 
 def _names(terms: Sequence[object], key: Key) -> frozenset[str] | None:
-    """The variables that stand in the key; null where something else does, or one of them twice."""
+    """The variables in the key's arguments; null if one is not a variable, or one occurs twice."""
     found = [term.name for place in key if isinstance(term := terms[place], Variable)]
     return frozenset(found) if len(set(found)) == len(key) else None
 
 
 def _places(names: frozenset[str] | None, terms: Sequence[object]) -> Key | None:
-    """The arguments in which these variables stand; null where one of them does not."""
+    """The positions of these variables among the arguments; null if one is missing."""
     if names is None:
         return None
     at = {term.name: place for place, term in reversed(list(enumerate(terms))) if isinstance(term, Variable)}

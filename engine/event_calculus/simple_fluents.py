@@ -1,7 +1,7 @@
-"""Simple fluents of a window: the points that rules give, applied to groundings, and what inertia makes of them.
+"""Simple fluents of a window: the points that rules derive, applied to groundings, and the intervals that result by inertia.
 
-A fluent's points go through one compiled call, whatever their number: most windows have some dozens, and each call into numpy costs more
-than they do (measured on the CAVIAR windows: 290 us a fluent by numpy, 25 compiled).
+A fluent's points are processed in one compiled call, whatever their number: most windows have some dozens, and each call into numpy takes longer
+than these (measured on the CAVIAR windows: 290 us a fluent by numpy, 25 compiled).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NOWHERE = Place(0, 0)
 
 @dataclass(frozen=True)
 class _Part:
-    """Points of one rule: arguments and value (null: the rule leaves it open), times, what they do."""
+    """Points of one rule: arguments and value (null: the rule leaves it open), times, and kind."""
 
     columns: list[Ints | int | None]
     value: Ints | int | None
@@ -58,10 +58,10 @@ class Points:
         self.parts: list[_Part] = []
         self.started = False
         self.initiated = Table((np.empty(0, np.int64),) * (node.arity + 1), (SYMBOL,) * (node.arity + 1), 0, np.empty(0, np.int64))
-        """When each value is initiated, if a condition asks for it."""
+        """The initiations of each value, if a condition reads them."""
 
     def add(self, rule: PointRule, rows: Rows) -> None:
-        """Rows of one rule: initiations of declared groundings open groups, everything else applies to groups that exist."""
+        """Adds the rows of one rule: initiations of declared groundings open groups, all others apply to existing groups."""
         context = self.context
         *columns, value = [self._column(rows, term) for term in rule.terms]
         t = rows.columns[rule.time]
@@ -79,13 +79,13 @@ class Points:
             self.parts.append(_Part(columns, value, t, OPEN_INITIATE))
 
     def _column(self, rows: Rows, term: Term) -> Ints | int | None:
-        """Symbols of a term, one for all rows where it is a constant, null where it is not bound."""
+        """The symbols of a term: one for all rows if it is a constant, null if it is not bound."""
         if not isinstance(term, Variable):
             return self._code(term)
         return self.context.groundings.column(rows, term) if term.name in rows.columns else None
 
     def initially(self) -> None:
-        """What holds from the beginning of time was initiated one tick before."""
+        """Adds the values that hold from the beginning of time, as initiated one tick before it."""
         self.started = True
         context = self.context
         for start in context.plan.starts(self.node):
@@ -116,7 +116,7 @@ class Points:
             raise LimitExceeded(
                 Message("conditions of {name} would apply to more than {most:,} pairs of a time and a grounding", name=self.node.name, most=MAX_PAIRS)
             )
-        if self.node in context.plan.asked:
+        if self.node in context.plan.initiations_read:
             rows, t = initiations(inputs, bounds.begin)
             self.initiated = Table(tuple(rows), (SYMBOL,) * (width + 1), len(t), t)
         table = FluentTable(keys, Intervals(ptr, s, e))
@@ -129,7 +129,7 @@ class Points:
         return Table(tuple(keys), (SYMBOL,) * self.node.arity, keys.shape[1])
 
     def _laid_out(self) -> tuple[Ints, Ints]:
-        """All points, one behind the other: rows t, kind, value, arguments; and where each part begins. Of a share those that may be its own."""
+        """All points, concatenated: rows t, kind, value, arguments; and the offset of each part. For a share those that may be its own."""
         points, parts = self._of_all_shares()
         share, relation = self.context.share, relation_of(self.node)
         key = None if share is None else share.sharing.keys.get(relation)
@@ -162,7 +162,7 @@ class Points:
         return np.ascontiguousarray(np.array(rows, np.int64).reshape(len(deadlines), 3).T)
 
     def _delays(self, deadlines: Sequence[Deadline], points: Ints, carry: SimpleCarry) -> Ints:
-        """For each grounding and each deadline its duration; 0 where it is not of the grounding."""
+        """For each grounding and each deadline its duration; 0 if the deadline does not apply to the grounding."""
         if not deadlines:
             return _NO_DELAYS
         keys = begun(points, carry.keys)
@@ -181,7 +181,7 @@ class Points:
         return delays
 
     def _undeclared(self, keys: Ints, value: Term) -> Ints:
-        """The groundings that are not declared with a value of which some are."""
+        """The groundings that are not declared with this value, if some groundings are declared with it."""
         context = self.context
         name = "=" + self.node.name
         if name not in context.plan.program.groundings:

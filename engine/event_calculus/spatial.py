@@ -1,4 +1,4 @@
-"""Spatial input fluents from positions: candidate pairs come from (time slot, cell) buckets, never from all pairs."""
+"""Spatial input fluents from positions: candidate pairs are found by (time slot, cell) buckets instead of by all pairs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Positions(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """Which pairs of samples are looked at: `of` each sample its group, `meet[g, h]` whether samples of groups g and h make pairs (symmetric)."""
+    """Which pairs of samples are tested: `of`: the group of each sample; `meet[g, h]`: whether samples of groups g and h form pairs (symmetric)."""
 
     of: Ints
     meet: Bools
@@ -58,8 +58,8 @@ def all_of(samples: Positions) -> Sides:
 
 @dataclass(frozen=True)
 class Contacts:
-    """Pairs that were near in some slot: `pairs` (2, pairs) are entity codes, the lesser first; pair i met in the slots (their first times)
-    `slot[ptr[i]:ptr[i + 1]]`, ascending, at these distances. `examined` counts distance tests.
+    """Pairs that were near in some slot: `pairs` (2, pairs) are entity codes, the lesser first; pair i met in the slots (given by first time)
+    `slot[ptr[i]:ptr[i + 1]]`, ascending, at the `distance` of the same index. `examined` counts distance tests.
     """
 
     pairs: Ints
@@ -75,8 +75,8 @@ FEW = 16
 
 @jit
 def _sparse(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y: float) -> Any:
-    """`_contacts` where no slot has more than FEW samples, else nothing (-1 tested). Counting first, then writing: arrays that grow in the loop
-    make it five times slower (measured)."""
+    """`_contacts` if no slot has more than FEW samples, else empty (-1 tested). It counts first and then writes: arrays that grow in the loop make it
+    five times slower (measured)."""
     (entity, _, x, y), (group, meet) = samples, sides
     n = len(slot)
     tests = near = begin = most = 0
@@ -106,7 +106,7 @@ def _sparse(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_
 def _contacts(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y: float, left: Ints, right: Ints) -> tuple[int, int]:
     """Pairs of samples of one slot, of different entities and of groups that meet, with |dx| <= reach_x and |dy| <= reach_y. Samples sorted by slot.
 
-    Written to `left` and `right` as far as they reach; gives how many there are, and how many were tested.
+    They are written to `left` and `right` as far as there is room. Returns the number of pairs, and of tests.
     """
     (entity, _, x, y), (group, meet) = samples, sides
     cell_x, cell_y = reach_x * 1.000001, reach_y * 1.000001
@@ -122,7 +122,7 @@ def _contacts(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reac
         column -= column.min()
         row -= row.min()
         height = row.max() + 3
-        # One grid for each group, far enough from the next that no neighbourhood reaches into it.
+        # One grid for each group, so far from the next that neighbourhoods do not overlap.
         cells = (column.max() + 2) * height
         key = group[i:j] * cells + column * height + row
         order = np.argsort(key)
@@ -133,14 +133,14 @@ def _contacts(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reac
                 if not meet[own, other]:
                     continue
                 at = ordered[p] + (other - own) * cells
-                # The rest of the own cell, then the half of the neighbourhood that lies ahead: each pair of cells once.
+                # The rest of the own cell, then the following half of the neighbourhood: each pair of cells once.
                 for part in range(2):
                     if part == 1:
                         q = np.searchsorted(ordered, at + height - 1)
                     elif other == own:
                         q = p + 1
                     else:
-                        # Two groups in the own cell: the lesser one looks at the greater.
+                        # Two groups in the own cell: the lesser one tests the greater.
                         q = np.searchsorted(ordered, at + (1 if other < own else 0))
                     last = at + (1 if part == 0 else height + 1)
                     while q < m and ordered[q] <= last:
@@ -166,7 +166,7 @@ def _crowded(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach
 
 
 def contacts(samples: Positions, slot: Ints, reach: float, geographic: bool, sides: Sides | None = None) -> Contacts:
-    """Pairs at most `reach` apart within a slot (metres on a geographic feed, else the feed's unit), border included; of the `sides` that meet."""
+    """Pairs at most `reach` apart (closed) within a slot, of the `sides` that meet; `reach` in metres on a geographic feed, else the feed's unit."""
     sides = all_of(samples) if sides is None else sides
     if not is_sorted(slot):
         order = np.argsort(slot, kind="stable")
@@ -183,15 +183,15 @@ def _near(samples: Positions, slot: Ints, sides: Sides, reach: float, geographic
     left, right, examined = _sparse(samples, slot, sides, reach_x, reach_y)
     if examined < 0:
         left, right, examined = _crowded(samples, slot, sides, reach_x, reach_y)
-    # hypot is exact where coordinates are whole numbers and the distance is one (3-4-5), so a border is hit.
+    # hypot is exact if coordinates and distance are whole numbers (3-4-5), so the border is included exactly.
     distance = _geodesic_near(x[left], y[left], x[right], y[right], reach) if geographic else _plane(x, y, left, right)
     return left, right, distance, examined
 
 
 @dataclass(frozen=True)
 class Meetings:
-    """Two samples of different entities, less than a slot apart in time and within reach: `pairs` (2, meetings), from when both were known to when
-    the older is a slot old, and their distance. `examined` counts distance tests.
+    """Two samples of different entities, less than a slot apart in time and within reach: `pairs` (2, meetings), the interval from the later sample
+    until the earlier one is a slot old, and the distance. `examined` counts distance tests.
     """
 
     pairs: Ints
@@ -203,7 +203,7 @@ class Meetings:
 
 def meetings(samples: Positions, slot: int, reach: float, geographic: bool, sides: Sides | None = None) -> Meetings:
     """All pairs of samples less than `slot` apart in time and at most `reach` in space; of the `sides` that meet."""
-    # Samples less than a slot apart lie in one slot or in two neighbouring ones: each stands in its own and, as an earlier one, in the next.
+    # Samples less than a slot apart are in one slot or in two neighbouring ones: each is entered in its own slot and, as an earlier one, in the next.
     n = len(samples.t)
     own = samples.t // slot
     order = np.argsort(np.concatenate((own, own + 1)), kind="stable")
@@ -229,7 +229,7 @@ def proximity(found: Meetings, threshold: float, query_time: int, value: int) ->
 
 @jit
 def _by_pair(entity: Ints, slot: Ints, left: Ints, right: Ints, distance: Floats, reach: float) -> Any:
-    """Contacts within reach in order of their pair, those of a pair in order of time: they came slot by slot."""
+    """Contacts within reach by pair, and by time within a pair, because the input is in order of slots."""
     n = 0
     both, kept = np.empty((2, len(left)), np.int64), np.empty(len(left), np.int64)
     for i in range(len(left)):
@@ -254,21 +254,21 @@ def _plane(x: Floats, y: Floats, left: Ints, right: Ints) -> Floats:
 
 
 def _reach(latitude: Floats, reach: float) -> tuple[float, float]:
-    """Degrees of longitude and latitude that surely cover `reach` metres."""
+    """Degrees of longitude and latitude that certainly cover `reach` metres."""
     widest = min(89.9, float(np.abs(latitude).max()) + reach / 110_000) if len(latitude) else 0.0
     return reach / (111_000 * np.cos(np.radians(widest))), reach / 110_000
 
 
 @cache
 def _geod() -> Geod:
-    # Imported when a program asks for distances on the sphere: it takes a fifth of the start of a short run.
+    # Imported only for programs with distances on the sphere: the import takes a fifth of the start of a short run.
     from pyproj import Geod
 
     return Geod(ellps="WGS84")
 
 
 def _geodesic_near(lon1: Floats, lat1: Floats, lon2: Floats, lat2: Floats, threshold: float) -> Floats:
-    """Distances in metres: by the sphere where it decides (its error is below 0.6 %), by the ellipsoid near the threshold."""
+    """Distances in metres: by the sphere if that decides (its error is below 0.6 %), by the ellipsoid near the threshold."""
     metres = np.asarray(distance_m(lon1, lat1, lon2, lat2), np.float64)
     doubtful = np.abs(metres - threshold) <= 0.01 * threshold
     if doubtful.any():
@@ -313,7 +313,7 @@ def _near_pairs(pairs: Ints, ptr: Ints, slot: Ints, distance: Floats, threshold:
 
 
 def stays(samples: Positions, areas: Sequence[tuple[int | None, Area]], longest: int, query_time: int, value: int) -> FluentTable:
-    """Intervals in which entities are inside areas: from a sample inside to the entity's next one, at most `longest`.
+    """Intervals in which entities are inside areas: from a sample inside to the entity's next sample, at most `longest`.
 
     `areas` pairs the code of the area argument (null: the fluent has none) with the region.
     """

@@ -33,9 +33,8 @@ MAX_AREAS = 500
 class CalculusSpecification:
     """A checked program with its inputs, outputs and windows.
 
-    `arrival` names the column with a row's time of arrival, or is null; `synopsis` says how critical points are made of positions, or is null;
-    `distributed`: the partitions of a job share the program's work; else it stays together in one of them. `notices` say what of the program changes
-    no answer.
+    `arrival`: the column with a row's time of arrival, or null. `synopsis`: how critical points are derived from positions, or null. `distributed`:
+    the partitions of a job share the program's work; else it is in one of them. `notices` name the parts of the program that change no answer.
     """
 
     name: str
@@ -151,7 +150,7 @@ def _program(text: str, declared: Mapping[str, InputSpec], regions: Iterable[str
 
 
 def _all_inputs(program: Program, declared: Mapping[str, InputSpec], context: Context) -> tuple[InputSpec, ...]:
-    """The declared inputs, and those the program names: their arguments are entity, entity2, ..."""
+    """The declared inputs, and the undeclared ones that the program names, with arguments entity, entity2, ..."""
     found = dict(declared)
     for (name, arity), kind in program.inputs.items():
         if name in found:
@@ -193,7 +192,7 @@ def _input_fluents(program: Program) -> set[Indicator]:
 
 
 def _given_areas(value: Any, context: Context) -> dict[str, Region | None]:
-    """The regions that the program's text calls by these names; null for a faulty one."""
+    """The document's own regions by their names in the program; null for a faulty one."""
     if not isinstance(value, Mapping):
         context.fault(Message('must be an object such as {"harbour": {"region": "Port A"}}'))
         return {}
@@ -204,14 +203,14 @@ def _given_areas(value: Any, context: Context) -> dict[str, Region | None]:
 
 
 def _areas(program: Program, given: Mapping[str, Region | None], context: Context) -> dict[str, Region]:
-    """The regions that the program names: those given with it, else stored ones."""
+    """The regions that the program names: the document's own, else stored ones."""
     names = sorted(area_names(program))
     regions = {name: given[name] if name in given else context.at("program").region({"region": name}) for name in names}
     return {name: region for name, region in regions.items() if region is not None}
 
 
 def area_names(program: Program) -> set[str]:
-    """The names by which a program speaks of regions."""
+    """The names of regions in a program."""
     names: set[str] = set()
     for spatial in program.spatial:
         if spatial.relation == "inside":
@@ -221,26 +220,26 @@ def area_names(program: Program) -> set[str]:
 
 
 def areas_named_in(document: Mapping[str, Any]) -> set[str]:
-    """The names of regions in the program of a document that may be faulty; empty where it cannot be read."""
+    """The names of regions in the program of a document that may be faulty; empty if it cannot be read."""
     program = _readable(document)
     return set() if program is None else area_names(program)
 
 
 def kinds_of(document: Mapping[str, Any]) -> list[str]:
-    """The names of the outputs of a document that may be faulty and leave them out; none where its program cannot be read."""
+    """The names of the outputs of a document that may be faulty or have none; empty if its program cannot be read."""
     outputs = document["outputs"] if "outputs" in document else _outputs_of(json.dumps(document))
     return sorted({str(output).split("/")[0].split("(")[0] for output in outputs})
 
 
 @lru_cache(maxsize=500)
 def _outputs_of(document: str) -> tuple[str, ...]:
-    """Reading a program takes milliseconds, and a list shows many."""
+    """The outputs of a program's text, cached, because reading takes milliseconds and a list shows many programs."""
     program = _readable(json.loads(document))
     return () if program is None else _default_outputs(program)
 
 
 def notices_of(document: Mapping[str, Any]) -> list[str]:
-    """What of a document's program changes no answer, each with its place; empty where the program cannot be read."""
+    """The parts of a document's program that change no answer, each with its place; empty if the program cannot be read."""
     program = _readable(document)
     return [] if program is None else _notices(document, program)
 
@@ -256,7 +255,7 @@ def _default_outputs(program: Program) -> tuple[str, ...]:
 
 
 def _readable(document: Mapping[str, Any]) -> Program | None:
-    """The program of a document that may be faulty; null where it cannot be read."""
+    """The program of a document that may be faulty; null if it cannot be read."""
     text, inputs = document.get("program"), document.get("inputs", {})
     if not isinstance(text, str) or not isinstance(inputs, Mapping):
         return None

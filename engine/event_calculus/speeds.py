@@ -1,4 +1,4 @@
-"""Intervals by the speed their entity needed from the place of their beginning to that of their end: impliedSpeedBelow."""
+"""impliedSpeedBelow: selects intervals by the entity's implied speed between its position at the start and its position at the end."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from engine.event_calculus.terms import Term
 class Speeds:
     """The speeds of one window.
 
-    An open interval counts as slow (speed 0): a delay is asserted while it lasts. When it ends and was not slow after all, it is retracted as a
-    whole, also what lies before the window: the context's `retracted` gets, by fluent, what was asserted there wrongly.
+    An open interval counts as slow (speed 0), so a delay is asserted while it lasts. If it ends and was not slow after all, the whole interval is
+    retracted, also its part before the window: the context's `retracted` gets these wrong assertions, by fluent.
     """
 
     def __init__(self, context: WindowContext) -> None:
         self.context = context
 
     def slower(self, rule: IntervalRule, rows: Rows, construct: Construct, lists: Intervals) -> Intervals:
-        """Intervals whose speed from the place at their start event to the place at their end event is below the amount.
+        """Intervals whose speed from the position at their start event to the position at their end event is below the amount.
 
-        Places are those of `position` (entity, longitude, latitude) at start - tick and end - tick; an interval whose places are
-        unknown is left out, an open one with a known beginning has speed 0. Metres per unit of t; great circle, R = 6371.0088 km.
-        With exact edges the start and its place are carried over the window's edge.
+        Positions are the events `position` (entity, longitude, latitude) at start - tick and end - tick; an interval with an unknown
+        position is left out, an open one with a known start position has speed 0. Metres per unit of t; great circle, R = 6371.0088 km.
+        With exact edges the start and its position are carried across the window's edge.
         """
         assert construct.position is not None and construct.amount is not None
         context = self.context
@@ -47,7 +47,7 @@ class Speeds:
             carried = (at >= 0) & (lists.s <= bounds.first)
             begin[:, carried] = held.places[:, at[carried]]
         if context.exact:
-            # The place of a start at the next window's first tick lies before that window, too.
+            # The position of a start at the next window's first tick is also before that window.
             context.crossing.keep(name, keys, lists, begin, edge=bounds.next_low + tick)
         end = self._places(construct.position.indicator, entity, np.where(lists.e == INF, 0, lists.e - tick))
         with np.errstate(invalid="ignore"):
@@ -58,7 +58,7 @@ class Speeds:
         return keep(lists, slow)
 
     def _places(self, indicator: Indicator, entity: Ints, moments: Ints) -> Floats:
-        """Where entities were at moments, (2, moments); NaN where no event says."""
+        """The positions of entities at moments, (2, moments); NaN if there is no event."""
         found = np.full((2, len(entity)), np.nan)
         places = self.context.world.events.get(indicator)
         if places is None or places.t is None or places.n == 0 or not len(entity):
@@ -73,7 +73,7 @@ class Speeds:
         return found
 
     def _retract(self, rule: IntervalRule, rows: Rows, construct: Construct, owner: Ints, s: Ints) -> None:
-        """Notes what a rule asserted before the window about intervals that were open then; only where the rule alone makes the fluent of them."""
+        """Notes the part before the window of intervals that a rule asserted while they were open; only if no other rule derives the fluent."""
         plan = self.context.plan
         if not len(owner) or construct.out != rule.out or plan.rules_beside(rule):
             return

@@ -1,4 +1,4 @@
-"""When a query's windows are evaluated, and all that it remembers between two of them."""
+"""A query's settings, and its state between two windows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.event_calculus.tables import FluentTable, Symbols, Table
 
 @dataclass(frozen=True)
 class Settings:
-    """When and over what a query is evaluated; times in the unit of t."""
+    """The windows of a query; times in the unit of t."""
 
     window: int
     step: int
@@ -32,12 +32,12 @@ class Settings:
 
 @dataclass
 class WindowState:
-    """Everything a query remembers between two query times.
+    """The state of a query between two query times.
 
-    `rows` have arrived by the last query time, `waiting` after it; `first_time` is the t of the first row that came, `least` the least t of the
-    feed's rows, also of those that no rule reads; `last_query` is the last query time decided; `clock` the feed's clock. NEVER stands for none.
-    `idle` counts query times without rows in a row. `local_results`: the lists of fluents that the stage before has computed, where a program is cut.
-    `share`: which share of what is spread is kept here. `members` of domains at the last query time, where pairs are shared out (codes).
+    `rows` have arrived by the last query time, `waiting` after it; `first_time` is the t of the first row that arrived, `least` the least t of the
+    feed's rows, including those that no rule reads; `last_query` is the last query time decided; `clock` the feed's clock. NEVER means none.
+    `idle` counts consecutive query times without rows. `local_results`: the lists of the keyed stage, if the program is divided. `share`: the share
+    of the distributed relations in this state. `members`: those of domains at the last query time (codes), if pairs are shared out.
     `looked_at`: a query time whose rows have been counted although the clock has not passed it; it is decided again.
     """
 

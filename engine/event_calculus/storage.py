@@ -1,4 +1,4 @@
-"""States of windows as bytes and back: plain arrays with a description in JSON, no pickle."""
+"""Serialises states of windows: plain arrays with a description in JSON, no pickle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 
 
 class _Writer:
-    """Numbers arrays as they come; the description refers to them by number."""
+    """Numbers arrays in sequence; the description refers to them by number."""
 
     def __init__(self) -> None:
         self.arrays: list[Array] = []
@@ -84,7 +84,7 @@ def _rows(parts: list[InputRows], writer: _Writer) -> list[Any]:
 
 
 def load_state(data: bytes) -> list[WindowState]:
-    """The states `dump_state` wrote. Raises ValueError for those of another version of this program."""
+    """The inverse of `dump_state`. Raises ValueError for states of another version of this program."""
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         described = json.loads(arrays["text"].tobytes())
         if not isinstance(described, dict) or described["version"] != VERSION:
@@ -96,7 +96,7 @@ def _loaded(entry: dict[str, Any], get: Any) -> WindowState:
     def many(places: list[int]) -> tuple[Array, ...]:
         return tuple(get(place) for place in places)
 
-    # States of the release before do not say who is a member in other shares.
+    # States of the previous release do not have the members of other shares.
     state = WindowState(Symbols(entry["symbols"]), share=entry["share"] if "members" in entry else -1)
     state.members = {(name, arity): get(place) for name, arity, place in entry.get("members", ())}
     if entry["brought"] is not None:
@@ -109,7 +109,7 @@ def _loaded(entry: dict[str, Any], get: Any) -> WindowState:
         getattr(state, key).update({(name, arity): [InputRows(many(columns), *many(rest))] for name, arity, (columns, rest) in entry[key]})
     simple = {Node(*node): SimpleCarry(*many(places)) for node, places in entry["simple"]}
     held = {name: Held(*many(places)) for name, places in entry["held"]}
-    # Snapshots of the release before have none.
+    # Snapshots of the previous release have none.
     state.memory = Memory(simple, held, {name: Ended(*many(places)) for name, places in entry.get("ended", ())})
     for name, (keys, *lists) in entry["answers"]:
         state.answers[name] = FluentTable(get(keys), Intervals(*many(lists)))

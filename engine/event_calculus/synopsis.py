@@ -1,20 +1,21 @@
-"""Trajectory synopsis: critical points of each entity's track from its plain position reports.
+"""Trajectory synopsis: critical points of each entity's track, derived from its position reports.
 
-A stage of its own before the windows, so that programs written for critical points run on a feed of positions. It takes an entity's reports in order
-of (t, arrival), each once no earlier one can come any more (the watermark has passed it), and gives, at the report's t:
+This is a separate stage before the windows, so that programs written for critical points run on a feed of positions. It processes an entity's reports
+in order of (t, arrival), each when the watermark has passed it, and emits at the report's t:
 
 | event | when |
 | --- | --- |
-| `gap_end(V)` | first report, and each report more than `gap` after the one before; what was known of speed, course and areas is forgotten |
+| `gap_end(V)` | first report, and each report more than `gap` after the one before; resets the state of speed, course and areas |
 | `gap_start(V)` | last report before a silence of more than `gap` (known only when `gap` has passed; its t is the report's) |
 | `stop_start/_end(V)` | speed <= `stop` begins or ends to hold |
 | `slow_motion_start/_end(V)` | `stop` < speed <= `slow` begins or ends to hold |
 | `change_in_speed_start/_end(V)` | abs(speed - m) / max(m, 0.1) > `change` and max(speed, m) > `stop`, m the mean of the (up to) 5 speeds before |
 | `change_in_heading(V)` | the course turned by more than `turn` degrees since the report before, both speeds > `stop` |
 | `entersArea/leavesArea(V, Area)` | a region holds the position (border included) and did not, or the other way round |
-| `velocity(V, Speed, Course, Heading)`, `coord(V, X, Y)` | with each report at which something of the above happens, else with every `keep`-th |
+| `velocity(V, Speed, Course, Heading)`, `coord(V, X, Y)` | with each report at which one of the above happens, else with every `keep`-th |
 
-A report without a speed says nothing about speed or course, one without a course nothing about turns. What a gap breaks off has no end event.
+A report without a speed does not change the state of speed and course, one without a course not that of turns. A state that a gap resets has no end
+event.
 
 References: the rules by which the SDEs of RTEC's maritime example are made; [dRTEC] 4.2.
 """
@@ -53,16 +54,16 @@ INPUTS: Mapping[str, InputSpec] = {
     "velocity": InputSpec("velocity", ("entity", SPEED, COURSE, HEADING)),
     "coord": InputSpec("coord", ("entity", X, Y)),
 }
-"""What programs may use without declaring it."""
+"""Events that programs may use without declaring them."""
 FIRST_SEQ = 1 << 61
-"""Made events come after all rows of the feed in order of seq, among themselves in order of time."""
+"""The least seq of made events: they come after all rows of the feed, in order of time."""
 _NEVER = -(1 << 62)
 _NUMERIC = (ColumnType.FLOAT, ColumnType.INT)
 
 
 @dataclass(frozen=True)
 class SynopsisSpec:
-    """Where a report's values stand, and the thresholds: `gap` in the unit of t, speeds in the feed's own, `turn` in degrees."""
+    """The columns of a report's values, and the thresholds: `gap` in the unit of t, speeds in the feed's unit, `turn` in degrees."""
 
     event: str
     speed: str
@@ -78,7 +79,7 @@ class SynopsisSpec:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of the feed that are read."""
+        """The columns of the feed that are read."""
         return tuple(name for name in (self.speed, self.course, self.heading) if name is not None)
 
 
@@ -109,7 +110,7 @@ def _areas(value: Any, context: Context) -> dict[str, Region]:
 
 @dataclass
 class SynopsisState:
-    """Of each entity (by its place in `names`) what the next report is compared with, and the reports that may still get an earlier one.
+    """For each entity (by its index in `names`) the values that the next report is compared with, and the reports that still wait for the watermark.
 
     `ints`: t of the last report, how many speeds are kept, reports since one was kept, 1 if the last one was, flags (1 stopped, 2 slow, 4 changing,
     8 silent). `floats`: x, y, speed, course and heading of the last report, speed and course of the last one with a course, five speeds.
@@ -147,9 +148,9 @@ _ARRAYS = ("ints", "floats", "inside", "pending_ints", "pending_floats")
 
 
 def synopsis_step(spec: SynopsisSpec, state: SynopsisState, batch: Batch, mine: Bools, watermark: int, lateness: int) -> pa.RecordBatch | None:
-    """Takes the reports marked in `mine` and gives the events that are certain: those of reports before `watermark`.
+    """Adds the reports marked in `mine` and returns the events that are certain: those of reports before `watermark`.
 
-    An event has arrived when the feed's clock passed its t by more than the lateness (and a silence's length): that depends on nothing but the rows.
+    An event's arrival is when the feed's clock has passed its t by more than the lateness (for a gap: and the gap), so it depends only on the rows.
     """
     _take(spec, state, batch, mine)
     order = np.lexsort((state.pending_ints[:, 2], state.pending_ints[:, 1]))
@@ -178,7 +179,7 @@ def _take(spec: SynopsisSpec, state: SynopsisState, batch: Batch, mine: Bools) -
 
 
 def _events(spec: SynopsisSpec, state: SynopsisState, whole: Ints, real: Floats, lateness: int) -> pa.RecordBatch:
-    """Rows of the events: whole numbers are kind, entity, t, area (-1: none) and when they were certain."""
+    """The events as rows: `whole` has kind, entity, t, area (-1: none) and the time of certainty."""
     areas = pa.array([*spec.areas, None], pa.string())
     kinds, t = whole[:, 0], whole[:, 2]
     numbers = {name: pa.array(real[:, place], pa.float64(), from_pandas=True) for place, name in enumerate((X, Y, SPEED, COURSE, HEADING))}
@@ -200,7 +201,7 @@ def _events(spec: SynopsisSpec, state: SynopsisState, whole: Ints, real: Floats,
 def _points(
     reports: Ints, values: Floats, inside: Bools, ints: Ints, floats: Floats, held: Bools, limits: Floats, gap: int, keep: int, watermark: int
 ) -> tuple[Ints, Floats]:
-    """Critical points of reports (entity, t, seq; sorted by t) with values (x, y, speed, course, heading). Brings the state up to date."""
+    """Critical points of reports (entity, t, seq; sorted by t) with values (x, y, speed, course, heading). Updates the state."""
     whole, real = np.empty((64, 5), np.int64), np.empty((64, 5))
     k = 0
     stop, slow, change, turn = limits
@@ -271,7 +272,7 @@ def _add(whole: Ints, real: Floats, k: int, kind: int, who: int, t: int, area: i
 
 @jit
 def _keep(whole: Ints, real: Floats, k: int, who: int, ints: Ints, floats: Floats, certain: int) -> int:
-    """velocity and coord of the entity's last report."""
+    """Writes velocity and coord of the entity's last report."""
     t = ints[who, 0]
     if not np.isnan(floats[who, 2]):
         k = _add(whole, real, k, 11, who, t, -1, certain)
@@ -285,7 +286,7 @@ def _keep(whole: Ints, real: Floats, k: int, who: int, ints: Ints, floats: Float
 
 @jit
 def _silence(whole: Ints, real: Floats, k: int, who: int, ints: Ints, floats: Floats, gap: int) -> int:
-    """gap_start at the entity's last report, once; the report is kept if it was not."""
+    """Writes gap_start at the entity's last report, once, and keeps the report if it was not kept."""
     if ints[who, 0] == _NEVER or ints[who, 4] & 8:
         return k
     certain = ints[who, 0] + gap
@@ -304,5 +305,5 @@ def _larger(whole: Ints, real: Floats) -> tuple[Ints, Floats]:
 
 
 def indicators(specs: Sequence[InputSpec]) -> frozenset[tuple[str, int]]:
-    """Name and number of arguments of the inputs among `specs` that a synopsis makes."""
+    """Name and number of arguments of the inputs among `specs` that a synopsis derives."""
     return frozenset(spec.indicator for spec in specs if INPUTS.get(spec.name) == spec)

@@ -1,4 +1,4 @@
-"""What a checked program consists of: rules, literals, declarations. Built by program.py, read by the evaluator."""
+"""The parts of a checked program: rules, literals, declarations."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Negation:
-    """No way to satisfy `body`; variables that occur nowhere else are local to it."""
+    """Negation as failure: `body` cannot be satisfied; variables that occur nowhere else are local to it."""
 
     body: tuple[Literal, ...]
     place: Place = field(compare=False)
@@ -107,7 +107,7 @@ class Negation:
 
 @dataclass(frozen=True)
 class Initiated:
-    """initiatedAt(F=V, _, time, _): a rule or a deadline initiates F=V at that time, whether it holds already or not."""
+    """initiatedAt(F=V, _, time, _): a rule or a deadline initiates F=V at that time, even if it holds already."""
 
     fluent: FluentPattern
     time: str
@@ -116,7 +116,7 @@ class Initiated:
 
 @dataclass(frozen=True)
 class Count:
-    """findall(variable, body, L), length(L, number): how many values of the variable satisfy the body.
+    """findall(variable, body, L), length(L, number): the number of values of the variable that satisfy the body.
 
     Variables that occur nowhere else are local.
     """
@@ -129,9 +129,9 @@ class Count:
 
 @dataclass(frozen=True)
 class Declared:
-    """What a head leaves open is one of its groundings: a declared one, or, where none is declared, one that has begun.
+    """Binds the variables that a head leaves open to its groundings: declared ones, or, if none is declared, those that have begun.
 
-    `name` is the key of the groundings: that of a fluent begins with '='.
+    `name` is the key of the groundings; the key of a fluent begins with '='.
     """
 
     name: str
@@ -157,8 +157,8 @@ class Construct:
 
     union_all, intersect_all: `inputs`. relative_complement_all: inputs[0] minus the rest. complement_all: complement of the
     union of inputs. longer_than (intDurGreater): `amount` is the duration. allen: `relation`, two inputs and `mode`.
-    slower_than (impliedSpeedBelow): `position` names the event that gives places, `amount` is in metres per unit of t. `satisfied`: allen's sixth
-    argument says that some pair must (or none may) be in the relation; null: the lists alone count.
+    slower_than (impliedSpeedBelow): `position` names the event with positions, `amount` is in metres per unit of t. `satisfied`: by allen's sixth
+    argument some pair must (or none may) be in the relation; null: this is not checked.
     """
 
     operator: str
@@ -174,7 +174,7 @@ class Construct:
 
 @dataclass(frozen=True)
 class NonEmpty:
-    """The list must hold an interval (`negated`: must hold none)."""
+    """The list must not be empty (`negated`: must be empty)."""
 
     list: str
     negated: bool
@@ -203,7 +203,7 @@ class PointRule:
 
 @dataclass(frozen=True)
 class Initially:
-    """initially(F=V): holds from the beginning of time; `body` is of facts, comparisons and arithmetic, in an order in which it can be evaluated."""
+    """initially(F=V): holds from the beginning of time; `body`: facts, comparisons and arithmetic, in an order in which it can be evaluated."""
 
     fluent: FluentPattern
     body: tuple[Literal, ...]
@@ -228,7 +228,7 @@ class IntervalRule:
 
 @dataclass(frozen=True)
 class Grounding:
-    """grounding(pattern) :- body: which arguments the pattern has; body holds domains, facts and comparisons."""
+    """grounding(pattern) :- body: the possible arguments of the pattern; body consists of domains, facts and comparisons."""
 
     name: str
     terms: tuple[Term, ...]
@@ -238,8 +238,8 @@ class Grounding:
 
 @dataclass(frozen=True)
 class Deadline:
-    """fi(F=before, F=after, D) of some groundings: `rows` are the constants of their arguments (all rows in the same places, null elsewhere: any) and
-    their D in the unit of t; no two rows have the same constants. `extends`: p(F=before).
+    """fi(F=before, F=after, D) of some groundings: `rows` are the constants of their arguments (in the same places in all rows; null elsewhere: any)
+    and their D in the unit of t; no two rows have the same constants. `extends`: p(F=before).
     """
 
     fluent: Indicator
@@ -256,13 +256,13 @@ class Deadline:
 
     @cached_property
     def constants(self) -> tuple[Atom | Number, ...]:
-        """The constants of all rows, one row behind the other."""
+        """The constants of all rows, concatenated."""
         return tuple(term for row, _ in self.rows for term in row if term is not None)
 
 
 @dataclass(frozen=True)
 class SpatialFluent:
-    """An input fluent the engine computes from positions.
+    """An input fluent that the engine computes from positions.
 
     distance: `amount` is the greatest distance, pairs at one tick. proximity: the same by time slots of `slot` ticks.
     inside: `region` names a stored region, or a table of (name, region) facts; a sample counts for at most `slot` ticks.
@@ -278,7 +278,7 @@ class SpatialFluent:
 
 
 def literal_terms(literal: Literal) -> Iterator[Term]:
-    """The terms of a literal outside nested negations; the time variable is not among them."""
+    """The terms of a literal outside nested negations, without the time variable."""
     if isinstance(literal, Happens | Fact):
         yield from literal.arguments
     elif isinstance(literal, Edge | HoldsAt | Initiated):
@@ -296,7 +296,7 @@ def literal_terms(literal: Literal) -> Iterator[Term]:
 
 
 def timed(body: Iterable[Literal]) -> Iterator[Happens | Edge | HoldsAt | Initiated]:
-    """The conditions of a body that have a time, also those in negations."""
+    """The conditions of a body that have a time, including those in negations."""
     for literal in body:
         if isinstance(literal, Negation | Count):
             yield from timed(literal.body)

@@ -1,4 +1,4 @@
-"""Relations: columns of equal length. A column is symbols (int64 codes), numbers (float64) or times (int64)."""
+"""Relations: columns of equal length. A column contains symbols (int64 codes), numbers (float64) or times (int64)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ Column = npt.NDArray[Any]
 
 
 def number_text(value: float) -> str:
-    """The name of the symbol a number becomes: 24.0 is `24`."""
+    """The symbol name of a number: 24.0 is `24`."""
     return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(float(value))
 
 
 def symbol_name(term: Atom | Number) -> str:
-    """The name of the symbol that a constant is."""
+    """The symbol name of a constant."""
     return term.name if isinstance(term, Atom) else number_text(term.value)
 
 
 class Symbols:
     """Names and their codes, dense from 0 in order of first appearance, never reused.
 
-    `numbers[c]` is the number that name c spells (NaN: none), so that a symbol can be compared with numbers.
+    `numbers[c]` is name c as a number (NaN: it is none), so that a symbol can be compared with numbers.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
@@ -56,9 +56,9 @@ class Symbols:
 
     @property
     def ranks(self) -> Ints:
-        """Each code's place in the standard order of terms: numbers by value before names by letters."""
+        """Each code's rank in the standard order of terms: numbers by value, then names alphabetically."""
         if len(self._ranks) < len(self.names):
-            # New names are few: sorting what is nearly sorted takes linear time.
+            # New names are few, and sorting nearly sorted names takes linear time.
             self._order.extend(range(len(self._order), len(self.names)))
             self._order.sort(key=self._place)
             self._ranks = np.empty(len(self.names), np.int64)
@@ -67,7 +67,7 @@ class Symbols:
 
     @property
     def hashes(self) -> Ints:
-        """The CRC-32 of each name: the same wherever the name has another code."""
+        """The CRC-32 of each name, which does not depend on the name's code."""
         if len(self._hashes) < len(self.names):
             fresh = [zlib.crc32(name.encode()) for name in self.names[len(self._hashes) :]]
             self._hashes = np.concatenate((self._hashes, np.array(fresh, np.int64)))
@@ -88,7 +88,7 @@ class Symbols:
         return code
 
     def encode(self, column: pa.Array) -> Ints:
-        """Codes of an Arrow column (-1 for null); numbers and booleans are named as the language writes them."""
+        """Codes of an Arrow column (-1 for null); numbers and booleans get their names in the language."""
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         if pa.types.is_null(column.type):
@@ -109,7 +109,7 @@ class Symbols:
         return self.code(symbol_name(term))
 
     def terms(self, constants: Sequence[Atom | Number]) -> Ints:
-        """Codes of a rule's constants: looked up once, as codes never change."""
+        """Codes of a rule's constants, cached, as codes never change."""
         known = self._constants.get(id(constants))
         if known is None:
             known = self._constants[id(constants)] = (constants, np.array([self.term(constant) for constant in constants], np.int64))
@@ -135,7 +135,7 @@ def _text(value: object) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A relation without names: columns with their kinds, and a time for each row where it is a relation over points."""
+    """A relation without names: columns with their kinds, and a time for each row if it is a relation over time points."""
 
     columns: tuple[Column, ...]
     kinds: tuple[str, ...]
@@ -179,8 +179,8 @@ class FluentTable:
 
 
 def facts_table(rows: Sequence[tuple[Term, ...]], symbols: Symbols) -> Table:
-    """Background knowledge as symbols: what is compared as a number is looked up there (measured: 6,000 vessels' numbers as numbers took two thirds
-    of a window, turned into symbols for every join)."""
+    """Background knowledge as symbols; for comparisons their numbers are looked up. (Measured with the numbers of 6,000 vessels: converting numbers
+    to symbols for every join took two thirds of a window.)"""
     codes = [[symbols.term(term) for term in column if isinstance(term, Atom | Number)] for column in zip(*rows, strict=True)]
     return Table(tuple(np.array(column, np.int64) for column in codes), (SYMBOL,) * len(rows[0]), len(rows))
 
@@ -202,7 +202,7 @@ def no_fluent(width: int) -> FluentTable:
 
 
 def grouped(keys: Ints, lists: Intervals) -> FluentTable:
-    """The table of lists of which several may have one key: those are united, empty ones left out."""
+    """The table of lists, several of which may have one key: these are united; empty ones are left out."""
     owner = lists.owners()
     rows = take_rows(keys, owner)
     number, first = number_rows(rows)
@@ -219,7 +219,7 @@ def united(parts: Sequence[FluentTable], width: int) -> FluentTable:
 
 
 def stacked(filled: Sequence[FluentTable]) -> FluentTable:
-    """The lists of several tables, one behind the other; their keys differ, or equal ones are united later."""
+    """The lists of several tables, concatenated; their keys differ, or equal ones are united later."""
     if len(filled) == 1:
         return filled[0]
     offsets = np.cumsum([0, *(len(part.lists.s) for part in filled)])
@@ -244,7 +244,7 @@ class Rows:
         return Rows(n, columns, self.kinds)
 
     def distinct(self) -> Rows:
-        """Each row once; numbers are equal where their bits are."""
+        """The distinct rows; numbers are equal if their bits are."""
         columns = [column.view(np.int64) if column.dtype == np.float64 else column for column in self.columns.values()]
         first = number_rows(rows_of(columns, self.n))[1]
         return self if len(first) == self.n else self.take(first)
@@ -259,7 +259,7 @@ def one_row() -> Rows:
 
 
 def distinct_rows(columns: Sequence[Ints], n: int) -> tuple[Ints, Ints, int]:
-    """For each row the number of its distinct value, the position of one row of each, and how many there are.
+    """For each row the number of its distinct value, the position of one row of each, and the number of distinct values.
 
     Numbers follow the rows in order of their columns.
     """

@@ -28,7 +28,7 @@ class Atom:
 
 @dataclass(frozen=True)
 class Number:
-    """`text` is the number as written: it names the symbol when the number stands where an identifier is wanted."""
+    """`text` is the number as written: it is the symbol's name if the number is used as an identifier."""
 
     value: float
     text: str

@@ -1,4 +1,4 @@
-"""What the rows of a window give to its rules: tables of input events and fluents, background knowledge, domains, spatial fluents.
+"""The inputs of a window's rules: tables of input events and fluents, background knowledge, domains, spatial fluents.
 
 References: [dRTEC] 3 (indexing, dynamic grounding); specification 5.6.
 """
@@ -53,8 +53,8 @@ class WindowInputs:
         self.positions = frozenset(one.position for one in plan.program.spatial)
 
     def fill(self, evaluation: Evaluation, seen: Mapping[Indicator, InputRows], state: WindowState, lists: Lists | None = None) -> None:
-        """Gives an evaluation everything its rules read; `seen` are the window's rows, of positions also those that reach into it, `lists` what the
-        stage before has computed."""
+        """Sets all tables that the rules of an evaluation read. `seen`: the window's rows, and earlier positions that still count in it; `lists`: the
+        results of the keyed stage."""
         counted = {indicator: self._of_window(indicator, rows, evaluation.bounds) for indicator, rows in seen.items()}
         keys = self._inputs(evaluation, counted)
         if state.facts is None:
@@ -74,7 +74,7 @@ class WindowInputs:
         return rows.since(bounds.low) if indicator[0] in self.positions and self.reach_back(indicator[0]) else rows
 
     def _inputs(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows]) -> dict[Indicator, Sequence[Column]]:
-        """Fills the tables of the inputs; gives what their rows name, each row or each list of rows once."""
+        """Fills the tables of the inputs. Returns the columns of their arguments, for each row or each list of rows once."""
         named: dict[Indicator, Sequence[Column]] = {}
         for indicator, kind in self.plan.program.inputs.items():
             if kind == POINTS and indicator not in counted and (self.part is None or indicator in self.part.inputs):
@@ -114,9 +114,9 @@ class WindowInputs:
         state: WindowState,
         local_results: Mapping[Indicator, Table],
     ) -> None:
-        """Domains of the window: what its rows name (`keys`), the arguments of answers that were open before it, and members in `local_results`.
+        """Domains of the window: entities named by its rows (`keys`), in answers that were open before it, and members in `local_results`.
 
-        Of a share's domains all members stay, once there are so many that each is in an open answer of some share.
+        In a share, members of a domain are never removed once there are so many that each is in an open answer of some share.
         """
         lasting: Mapping[Indicator, int] = {} if evaluation.share is None else evaluation.share.sharing.lasting
         for indicator, sources in self.plan.domain_sources.items():
@@ -132,7 +132,7 @@ class WindowInputs:
                 members = (np.union1d(members[0], before),)
             table = state.domains.get(indicator)
             if table is None or not all(map(np.array_equal, table.columns, members)):
-                # The same table stands for the same members: what is listed from it is kept.
+                # The same table object has the same members, so groundings listed from it remain valid.
                 table = state.domains[indicator] = Table(members, (SYMBOL,) * indicator[1], len(members[0]))
             evaluation.world.facts[indicator] = table
 
@@ -155,7 +155,7 @@ class WindowInputs:
     def _named_together(
         self, evaluation: Evaluation, width: int, sources: list[Naming], counted: Mapping[Indicator, InputRows], state: WindowState
     ) -> tuple[Ints, ...]:
-        """Members of a domain of several arguments, which are named together."""
+        """Members of a domain of several arguments, which one tuple names together."""
         parts: list[tuple[Ints, ...]] = [(np.empty(0, np.int64),) * width]
         limit = evaluation.bounds.low if self.settings.exact else INF - 1
         for source in sources:
@@ -180,7 +180,7 @@ class WindowInputs:
     # -- spatial fluents -----------------------------------------------------------------------------------------
 
     def reach_back(self, position: str, slot: int | None = None) -> int:
-        """How long before a window a sample is looked at: as long as it counts for a spatial fluent (of this `slot`: of all)."""
+        """How long before a window samples are read: as long as a sample counts for a spatial fluent (of this `slot`; null: of all)."""
         if not self.settings.exact:
             return 0
         slots = [one.slot for one in self.plan.program.spatial if one.position == position] if slot is None else [slot]
@@ -192,7 +192,7 @@ class WindowInputs:
         for place, declared in enumerate(self.plan.program.spatial):
             fluent = Relation(True, *declared.fluent.indicator)
             if share is None or share.computes(fluent):
-                # What is measured together is shared out alike.
+                # Fluents that are measured together have the same key.
                 key = None if share is None else share.sharing.keys.get(fluent)
                 groups.setdefault((declared.relation, declared.position, declared.slot, key), []).append(place)
         tables: dict[Indicator, list[FluentTable]] = {}
@@ -221,7 +221,7 @@ class WindowInputs:
         """The positions after `low`, in order of time."""
         for indicator, all_rows in seen.items():
             if indicator[0] == position and len(rows := all_rows.since(low)):
-                # A sum is no number where one of its terms is not.
+                # A sum is NaN if one of its terms is.
                 known = rows.x + rows.y
                 part = rows if not np.isnan(known).any() else rows.take(~np.isnan(known))
                 order = slice(None) if is_sorted(part.t) else np.argsort(part.t, kind="stable")
@@ -243,7 +243,7 @@ class WindowInputs:
         else:
             table = spatial.stays(samples, self._areas_of(place, symbols), declared.slot, query_time, value)
         if declared.slot:
-            # Samples before the window reach into it; what they give before it is decided.
+            # Samples before the window count in it; their intervals before it are already decided.
             table = table.picked(np.arange(table.n), evaluation.bounds.first)
         if evaluation.share is not None:
             table = evaluation.share.of_fluent(Relation(True, *declared.fluent.indicator), table, symbols)

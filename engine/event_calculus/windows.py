@@ -1,12 +1,12 @@
-"""Sliding windows over a stream of rows: what counts at each query time, what is carried on, how the answer changes.
+"""Sliding windows over a stream of rows: the rows of each query time, the memory carried to the next window, and the changes of the answer.
 
 Time line of one window (Q query time, W window, K tick):
 
     ----|=========================|---->      (Q - W, Q] counts; `low` = Q - W on the tick grid
       Q - W                       Q           first tick: low + K
 
-With `edge` "exact" the window looks one tick further back, to `low` = Q - W - K, so that start and end events at Q - W, which are
-decided by what holds at the first tick, are seen together with the events of Q - W.
+With `edge` "exact" the window extends one tick further back, to `low` = Q - W - K, so that start and end events at Q - W, which depend on
+the fluents at the first tick, are in one window with the events at Q - W.
 
 References: [dRTEC] 2 (windowing); specification 5.6; CAVIAR definitions 1, rules 1, 8, 9.
 """
@@ -43,7 +43,7 @@ from engine.event_calculus.window_inputs import WindowInputs
 
 @dataclass(frozen=True)
 class Decision:
-    """What one query time brought: the changes, and the answers as they stood then, forgotten parts of this window included.
+    """The result of one query time: the changes, and the answers at that time, including those that are forgotten after this window.
 
     `answers` and `instants` are by "name/arity".
     """
@@ -57,7 +57,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class _Asserted:
-    """One output: the fluents (of one number of arguments) or the event that have its name, and the key of its answers."""
+    """One output: the fluents (with one number of arguments) or the event of its name, and the key of its answers."""
 
     key: str
     name: str
@@ -65,7 +65,7 @@ class _Asserted:
     nodes: tuple[Node, ...]
     event: bool = False
     wanted: tuple[tuple[Term, ...], ...] = ()
-    """What outputEntity declares of it, unless that is everything."""
+    """The patterns that outputEntity declares for it, unless it declares all."""
 
     def picked(self, keys: Ints, symbols: Symbols) -> Bools | None:
         """Which keys (arguments, and a fluent's value) are wanted; null: all."""
@@ -82,7 +82,7 @@ class _Asserted:
 
 
 def _declared(plan: Plan, asserted: _Asserted) -> _Asserted | None:
-    """With what the program declares as its outputs; null where it declares others only."""
+    """The output with the program's declared patterns; null if the program declares only others."""
     if not plan.program.outputs:
         return asserted
     width = asserted.arity + (not asserted.event)
@@ -93,7 +93,7 @@ def _declared(plan: Plan, asserted: _Asserted) -> _Asserted | None:
 
 
 def _asserted(plan: Plan, name: str) -> Iterator[_Asserted]:
-    """The relations that have an output's name: several where their arguments have shapes."""
+    """The relations with an output's name: several if their arguments have shapes."""
     relations = [node.name for node in plan.nodes] + [name for name, _ in plan.program.inputs] + [one.fluent.name for one in plan.program.spatial]
     for relation in dict.fromkeys(relations):
         if called(relation) == name:
@@ -127,9 +127,9 @@ class Windows:
         *,
         keyed: bool = False,
     ) -> None:
-        """`made`: inputs that a stage before makes of rows; at the end of the input they count although their time of certainty has not come.
+        """`made`: inputs that an earlier stage derives from rows; at the end of the input they count although they are not yet certain.
 
-        `parts`: only one of them is evaluated here, the `keyed` one or what needs its lists.
+        `parts`: only one of them is evaluated here, the `keyed` or the relational one.
         """
         self.shares: Sequence[Share] = ()
         self.plan = plan
@@ -151,7 +151,7 @@ class Windows:
         return WindowState(Symbols(), local_results=LocalResults() if second else None)
 
     def shared(self, shares: Sequence[Share]) -> Windows:
-        """The same windows where each state has one of these shares of what is spread."""
+        """The same windows, where each state has one of these shares of the distributed relations."""
         found = copy(self)
         found.shares = shares
         return found
@@ -170,8 +170,8 @@ class Windows:
         return origin + -(-(moment - origin) // step) * step
 
     def take(self, state: WindowState, rows: Mapping[Indicator, InputRows], first_time: int, clock: int, least: int = NEVER) -> None:
-        """Rows that have come; `first_time` is the t of the first of them in order of arrival (NEVER: there is none), `least` the least t of any
-        row of the feed that came with them."""
+        """Adds rows that have arrived; `first_time` is the t of the first of them in order of arrival (NEVER: there is none), `least` the least t of
+        all rows of the feed that arrived with them."""
         if least != NEVER:
             state.least = least if state.least == NEVER else min(state.least, least)
         for indicator, part in rows.items():
@@ -186,9 +186,9 @@ class Windows:
             yield self.decide(state, query_time)
 
     def conclude(self, state: WindowState, last: int) -> Iterator[Decision]:
-        """At the end of the input, `last` being its last time: the query times left, up to the first >= last.
+        """Decides the remaining query times at the end of the input, up to the first >= `last`, the input's last time.
 
-        That one is not final: should the input go on, it is decided again.
+        That one is not final: if the input goes on, it is decided again.
         """
         state.clock = max(state.clock, last)
         yield from self.advance(state)
@@ -196,7 +196,7 @@ class Windows:
             yield self.decide(state, self.next_query(state), commit=False)
 
     def next_query(self, state: WindowState) -> int:
-        """The query time to decide next; stretches in which nothing can change are passed over."""
+        """The query time to decide next; query times at which nothing can change are skipped."""
         if state.last_query == NEVER:
             return self.query_after(state.first_time)
         following = state.last_query + self.settings.step
@@ -222,7 +222,7 @@ class Windows:
         return state.least if state.least != NEVER else state.first_time
 
     def bounds(self, query_time: int, time_begins: int, *, first_of_all: bool = False) -> Bounds:
-        """The window that ends at a query time. `first_of_all`: none was before it, so what held from the beginning of time is not known yet."""
+        """The window that ends at a query time. `first_of_all`: there was none before it, so `initially` has not been evaluated yet."""
         settings = self.settings
         tick = settings.tick
         begin = query_time - settings.window
@@ -231,14 +231,14 @@ class Windows:
         next_low = following - following % tick
         if settings.exact:
             low, next_low = low - tick, next_low - tick
-        # What held from the beginning of time has been initiated in an earlier window and is carried, where that window has seen its first tick.
+        # Fluents that hold from the beginning of time were initiated in an earlier window, if it contained the first tick, and are carried on.
         initial = first_of_all or (begin <= time_begins and low < time_begins - tick)
         return Bounds(query_time, low, low + tick, next_low, initial, time_begins)
 
     def evaluate(self, state: WindowState, query_time: int, *, final: bool = False) -> tuple[Evaluation, Memory]:
-        """All fluents and events of the window that ends at `query_time`, and what it leaves to the next; `state` stays at its query time.
+        """All fluents and events of the window that ends at `query_time`, and the memory for the next; `state` stays at its query time.
 
-        `final`: no row is to come, so made inputs count at once.
+        `final`: no more rows will come, so made inputs count at once.
         """
         bounds = self.bounds(query_time, self._begin(state), first_of_all=state.last_query == NEVER)
         settings = self.settings
@@ -247,7 +247,7 @@ class Windows:
         offset = settings.tick if settings.dialect == "rtec" else 0
         if offset == 0:
             edge_after = bounds.low
-        world = World(state.symbols, settings.tick, edge_after, offset, bounds.first, lambda pattern: [], max_rows=settings.max_rows)
+        world = World(state.symbols, settings.tick, edge_after, offset, lambda pattern: [], max_rows=settings.max_rows)
         world.max_work = settings.max_work
         if state.local_results is not None:
             state.local_results.advance(query_time)
@@ -260,7 +260,7 @@ class Windows:
         return evaluation, memory
 
     def _counted(self, state: WindowState, bounds: Bounds, final: bool) -> dict[Indicator, InputRows]:
-        """Rows of the window that have arrived: (Q - W, Q], and with exact edges those of the tick before that counted before."""
+        """Rows of the window that have arrived: (Q - W, Q], and with exact edges those of the tick before that an earlier window counted."""
         counted = {}
         begin = bounds.query_time - self.settings.window
         known = state.last_query if self.settings.exact else INF
@@ -280,19 +280,19 @@ class Windows:
         return counted
 
     def _reach_back(self, indicator: Indicator) -> int:
-        """How long before a window rows of an input are looked at."""
+        """How long before a window rows of an input are read."""
         return self.inputs.reach_back(indicator[0]) if indicator[0] in self.inputs.positions else 0
 
     def _when(self, indicator: Indicator, rows: InputRows) -> Ints:
-        """By which time rows belong to a window."""
+        """The time by which rows belong to a window."""
         return rows.end if self.plan.program.inputs.get(indicator, EVENT) == INTERVALS else rows.t
 
     # -- answers -------------------------------------------------------------------------------------------------
 
     def decide(self, state: WindowState, query_time: int, *, commit: bool = True) -> Decision:
-        """Evaluates the window, brings the stored answers up to date and returns what changed.
+        """Evaluates the window, updates the stored answers and returns the changes.
 
-        Without `commit` the answers are brought up to date but the stream is not moved on: the same query time will be decided again.
+        Without `commit` the answers are updated but the stream does not advance: the same query time will be decided again.
         """
         evaluation, memory = self.evaluate(state, query_time, final=not commit)
         bounds = evaluation.bounds
@@ -319,7 +319,7 @@ class Windows:
         if commit:
             quiet = not changes and not any(len(part) for parts in state.rows.values() for part in parts)
             quiet = quiet and (state.local_results is None or state.local_results.quiet)
-            # What ends at the edge is remembered for one window more.
+            # Intervals that end at the edge are kept for one more window.
             quiet = quiet and memory.equals(state.memory)
             state.idle = state.idle + 1 if quiet else 0
             state.memory = memory
@@ -341,7 +341,7 @@ class Windows:
     def _event_changes(self, state: WindowState, output: _Asserted, table: Table, bounds: Bounds) -> list[Change]:
         assert table.t is not None
         columns = [
-            as_symbols(World(state.symbols, 1, 0, 0, 0, lambda pattern: []), column, kind)
+            as_symbols(World(state.symbols, 1, 0, 0, lambda pattern: []), column, kind)
             for column, kind in zip(table.columns, table.kinds, strict=True)
         ]
         seen = table.t > bounds.low
@@ -365,7 +365,7 @@ class Windows:
         return [Change(output.name, rows_of(keys, len(times)), times, None, weight)]
 
     def _forget(self, state: WindowState, bounds: Bounds) -> None:
-        """Drops rows no later window can see. No row is of a time after its arrival."""
+        """Drops rows that no later window reads. A row's time is never after its arrival."""
         if bounds.next_low >= bounds.query_time and not self.inputs.positions:
             state.rows.clear()
         for indicator, parts in state.rows.items():

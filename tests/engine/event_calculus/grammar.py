@@ -1,7 +1,7 @@
-"""Programs from the language's own grammar: every kind of clause, condition and construct, put together at random.
+"""Random programs from the language's grammar: every kind of clause, condition and construct.
 
-A program is made from the lowest level up; what a rule defines may be read by those after it. Some are refused (an unsafe variable, a cycle):
-tests that draw them assume that they are not.
+A program is made from the lowest level up; later rules may read what earlier rules define. Some programs are refused (an unsafe variable, a cycle):
+tests discard them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Fluent:
     arity: int
     values: tuple[str, ...]
     simple: bool = False
-    """Its rules are initiatedAt and terminatedAt; else holdsFor, or it is an input."""
+    """The fluent's rules are initiatedAt and terminatedAt; else holdsFor, or it is an input."""
 
 
 @dataclass
@@ -118,7 +118,7 @@ class _Writer:
         own = Fluent(name, arity, tuple(values), simple=True)
         inside = self.chance(3)
         if inside:
-            # A cycle: the fluent's own rules may look at it.
+            # A cycle: the fluent's own rules may read it.
             self.fluents.append(own)
         for value in ["on", *(self.one("on", "off", "1", "V") for _ in range(self.draw(st.integers(0, 2))))]:
             before = len(self.lines)
@@ -210,7 +210,7 @@ class _Writer:
 def generated(draw: st.DrawFn, *, timeless: bool = False) -> str:
     """Text of a program.
 
-    `timeless`: only what sliding windows see as one big window does: no complement, no duration, no Allen relation, no empty list.
+    `timeless`: only constructs with the same result in sliding windows and in one big window: no complement, duration, Allen relation or empty list.
     """
     writer = _Writer(draw, timeless)
     for number in range(draw(st.integers(1, 4))):

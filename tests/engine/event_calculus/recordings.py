@@ -1,4 +1,4 @@
-"""The recordings with golden results, and how the programs of fixtures/programs are run over them."""
+"""The recordings with golden results, and functions that run the programs of fixtures/programs over them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def answers(query: RegisteredQuery, feed: Feed, stamped: pa.Table, *, batch_rows
 
 
 def add(total: Counter[tuple[Any, ...]], changes: pa.Table) -> None:
-    """Adds signed changes to `total`; facts whose weights cancel go."""
+    """Adds signed changes to `total`; facts whose weights cancel are removed."""
     columns = (changes[name].to_pylist() for name in ("kind", "entities", "value", "start", "end", "weight"))
     for kind, entities, value, start, end, weight in zip(*columns, strict=True):
         total[kind, tuple(entities), value, start, end] += weight
@@ -88,7 +88,7 @@ def golden(folder: str, variant: str) -> list[dict[str, str]]:
 
 
 def shared_segment(moment: int) -> bool:
-    """Whether the CAVIAR segment at a time belongs to the half whose golden intervals are here."""
+    """Whether the CAVIAR segment at a time is in the half with golden intervals."""
     with (DATA / "caviar" / "segments.csv").open() as file:
         segments = list(csv.DictReader(file))
     firsts = np.array([int(row["t_first"]) for row in segments])

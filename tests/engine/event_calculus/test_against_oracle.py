@@ -30,7 +30,7 @@ def test_one_window_is_the_oracle(text: str, stream: list[Row], dialect: str, ex
 @settings(max_examples=150, deadline=None)
 @given(programs(timeless=True), rows(), st.integers(1, 8), st.integers(0, 8), st.sampled_from(["rtec", "rtec1"]), st.booleans())
 def test_sliding_windows_are_one_window(text: str, stream: list[Row], step: int, longer: int, dialect: str, restart: bool) -> None:
-    """Rows in order: whatever the window, nothing is forgotten that still matters. Intervals come whole, so they fit the window."""
+    """Rows in order: no window drops rows that are still needed. Each interval comes as one row, so intervals fit into the window."""
     stream = [row for row in stream if INPUTS[row[0]][0] != "intervals" or row[3] - row[2] <= longer]
     program = compiled(text.replace("initially", "% initially"))
     whole = ByEngine(program, Settings(ONE_WINDOW.window, ONE_WINDOW.step, ONE_WINDOW.origin, dialect=dialect))
@@ -43,7 +43,7 @@ def test_sliding_windows_are_one_window(text: str, stream: list[Row], step: int,
 @settings(max_examples=100, deadline=None)
 @given(programs(timeless=True), rows(), st.data())
 def test_late_rows_revise_to_the_same_answer(text: str, stream: list[Row], data: st.DataObject) -> None:
-    """A row that comes late by less than window - step - 1 gives what it would have given in time."""
+    """A row that is late by less than window - step - 1 has the same effect as one in time."""
     program = compiled(text.replace("initially", "% initially"))
     settings_ = Settings(window=14, step=4, origin=0)
     stream = [row for row in stream if INPUTS[row[0]][0] != "intervals"]
@@ -59,8 +59,8 @@ def test_late_rows_revise_to_the_same_answer(text: str, stream: list[Row], data:
 
 
 def test_a_window_looked_at_before_its_time_is_not_passed_over() -> None:
-    """After a long silence a row comes and the clock stands still, so its window is evaluated before the clock has passed it; then the clock moves
-    far ahead."""
+    """After a long silence a row comes and the clock does not advance, so its window is evaluated before the clock has passed it; then the clock
+    moves far ahead."""
     program = compiled("initiatedAt(seen(X)=true, T) :- happensAt(ev(X), T).")
     engine = ByEngine(program, Settings(window=6, step=3))
     for moment, name in ((1, "a"), (100, ""), (200, "b"), (905, ""), (1000, "c")):
@@ -73,7 +73,7 @@ def test_a_window_looked_at_before_its_time_is_not_passed_over() -> None:
 
 
 def test_a_window_that_would_take_too_long_is_refused_with_the_figure() -> None:
-    """The bound counts rows looked at, so that it is the same on every machine."""
+    """The bound counts rows read, so that it is the same on every machine."""
     program = compiled("initiatedAt(all(X, Y, Z, W)=true, T) :- happensAt(ev(X), T), kind(Y, _), kind(Z, _), kind(W, _).")
     engine = ByEngine(program, Settings(ONE_WINDOW.window, ONE_WINDOW.step, ONE_WINDOW.origin, max_work=5_100))
     stream: list[Row] = [("ev", (name,), t, t + 1) for t in range(20) for name in "abc"]
@@ -103,7 +103,7 @@ def test_events_of_one_moment_that_share_no_variable_give_all_pairs() -> None:
 
 
 def test_what_ends_at_an_edge_does_not_end_again_after_a_silence() -> None:
-    """The fluent that ended with the last tick before a window is seen there once, however many quiet windows are passed over."""
+    """A fluent that ended with the last tick before a window ends there once, for any number of skipped windows."""
     program = compiled("initiatedAt(busy(X)=on, T) :- happensAt(ev(X), T). fi(busy(X)=on, busy(X)=off, 2).")
     engine = ByEngine(program, Settings(window=7, step=1, dialect="rtec1"))
     for name, moment in (("a", 3), ("b", 20)):

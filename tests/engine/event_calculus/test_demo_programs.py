@@ -1,4 +1,4 @@
-"""The demo's programs on its own simulators, whose truth is known, and on small scenes written by hand."""
+"""The demo's programs on its simulators, with known ground truth, and on small scenes written by hand."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def scene(*parts: Scene) -> pa.Table:
 
 
 def seen(who: str, activity: str, first: int, last: int, x: float) -> Scene:
-    """Frames first..last of somebody at x."""
+    """Frames first..last of a person at x."""
     return [row for frame in range(first, last + 1) for row in ((activity, who, frame * FRAME, None), ("coord", who, frame * FRAME, x))]
 
 

@@ -1,4 +1,4 @@
-"""Every edge of a computed fluent has the rule that made it, and the rule says so itself."""
+"""Every edge of a computed fluent is explained by a rule, and evaluating that rule confirms it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STORY = [("enter", "a", 2, 0, 0), ("enter", "b", 3, 0, 0), ("position", "a", 5, 
 @settings(max_examples=60, deadline=None)
 @given(st.one_of(programs(), divided(), st.one_of(programs(), divided()).map(with_terms)), rows(), st.sampled_from(["rtec", "rtec1"]))
 def test_every_edge_has_its_rule(text: str, stream: list[Row], dialect: str) -> None:
-    """In one window from before the first row on, an edge without a rule would be an edge nothing made."""
+    """In one window that begins before the first row every edge has a rule."""
     program = compiled(text)
     engine = ByEngine(program, Settings(LAST + 60, LAST + 60, LAST, dialect=dialect))
     for row, arrived in zip(stream, on_time(stream), strict=True):

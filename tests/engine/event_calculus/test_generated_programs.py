@@ -56,7 +56,7 @@ def test_sliding_windows_are_the_oracle(text: str, stream: list[Row], step: int,
 
 @st.composite
 def disordered(draw: st.DrawFn, longest: int) -> list[Row]:
-    """Rows up to the feed's lateness late, intervals no longer than `longest`; the last is at LAST, up to where the oracle knows."""
+    """Rows up to the feed's lateness late, intervals no longer than `longest`; the last is at LAST, the end of the oracle's time."""
     stream = [row for row in draw(rows()) if INPUTS[row[0]][0] != "intervals" or row[3] - row[2] <= longest]
     delays = [draw(st.integers(0, LATENESS)) for _ in stream]
     order = sorted(zip(delays, stream, strict=True), key=lambda pair: pair[0] + pair[1][2])
@@ -71,7 +71,7 @@ def asked(text: str, **when: Any) -> RegisteredQuery:
 
 
 def answered(query: RegisteredQuery, stream: list[Row], data: st.DataObject) -> set[tuple[Any, ...]]:
-    """What the batches of an evaluator with several partitions, maybe restarted after each, give together."""
+    """The sum of the changes of all batches, from an evaluator with several partitions that may be restarted after each batch."""
     batch_rows, partitions, restart = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 4)), data.draw(st.booleans())
     total = sum(answer(query, table(stream), batch_rows, partitions, restart=restart), Counter())
     assert all(weight == 1 for weight in total.values())
@@ -81,7 +81,7 @@ def answered(query: RegisteredQuery, stream: list[Row], data: st.DataObject) -> 
 @settings(max_examples=40, deadline=None, suppress_health_check=MANY_REFUSED)
 @given(generated(timeless=True), st.data())
 def test_windows_disorder_partitions_and_restarts_are_the_oracle(text: str, data: st.DataObject) -> None:
-    """Windows that hold what can still come: as long as a step, the lateness and the longest interval together."""
+    """Windows long enough for all late rows: a step, the lateness and the longest interval together."""
     step, longer = data.draw(st.integers(1, 9)), data.draw(st.integers(LATENESS, LATENESS + 6))
     dialect, stream = data.draw(st.sampled_from(["rtec", "rtec", "rtec1"])), data.draw(disordered(longer))
     query = asked(text, window=step + longer, step=step, origin=LAST % step, dialect=dialect, distributed=data.draw(st.booleans()))
@@ -98,7 +98,7 @@ def test_one_window_disorder_partitions_and_restarts_are_the_oracle(text: str, s
 
 @pytest.mark.parametrize("what", ["begins", "goes on"])
 def test_a_head_left_to_its_grounding_is_not_any(what: str) -> None:
-    """The issue's own world: persons a and b, e and d(a) at 5, so s(b) holds from 6 on."""
+    """Persons a and b, e and d(a) at 5, so s(b) holds from 6 on."""
     text = {
         "begins": "initiatedAt(s(C)=true, T) :- happensAt(e(_), T), \\+ happensAt(d(C), T).",
         "goes on": "initiatedAt(s(C)=true, T) :- happensAt(f(_), T). terminatedAt(s(C)=true, T) :- happensAt(e(_), T), \\+ happensAt(d(C), T).",

@@ -17,7 +17,7 @@ shared_segment = cache(shared_segment)
 
 
 def caviar_name(kind: str, entities: Any, value: str) -> tuple[str, str, str, str]:
-    """Fluent, arguments, value and threshold as the golden files write them."""
+    """Fluent, arguments, value and threshold in the form of the golden files."""
     fluent, _, threshold = kind.partition("_") if kind.startswith("close") else (kind, "", "")
     return fluent, ";".join(entities), value, threshold
 

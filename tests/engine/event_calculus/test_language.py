@@ -1,4 +1,4 @@
-"""The rule language: what is accepted, what is refused and where, and that no text makes the reader run long or crash."""
+"""The rule language: accepted programs, faults with their places, and texts that must not make the parser slow or crash."""
 
 from __future__ import annotations
 

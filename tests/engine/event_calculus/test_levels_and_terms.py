@@ -1,4 +1,4 @@
-"""Relations made of themselves with other constants, terms with arguments, and conditions of `initially`, against the oracle."""
+"""Relations defined by themselves with other constants, compound terms, and conditions of `initially`, against the oracle."""
 
 from __future__ import annotations
 
@@ -116,6 +116,6 @@ initiatedAt(seen(X)=true, T) :- happensAt(end(f(X)=on), T).
 @settings(max_examples=20, deadline=None)
 @given(rows(), st.sampled_from(["f(X)=V", "f(X)=on"]))
 def test_rules_that_state_the_same_begin_and_end_it_together(stream: list[Row], head: str) -> None:
-    """Where one rule's list lies within another's there is no edge."""
+    """If one rule's list is within another's, it adds no edge."""
     text = OVERLAPPING.replace("f(X)=V, I) :- holdsFor(g(X)=V", f"{head}, I) :- holdsFor(g(X)={head[-2:].strip('=')}")
     assert by_engine(text, stream) == (by_oracle(FACTS + text, stream, "rtec") if stream else set())

@@ -1,4 +1,4 @@
-"""A number that a row does not have has no name: it satisfies nothing, and nothing is said of it; an infinite one is a number like others."""
+"""A missing number has no name: it satisfies no condition and is in no answer; an infinite one is a number like others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every clause and every argument of a program has an effect that an answer can show, or is refused, or is reported as ignored."""
+"""Every clause and every argument of a program has an effect on some answer, or is refused, or is reported as ignored."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ARGUMENT = re.compile(r"(?<![A-Za-z0-9_'])(?:[A-Z_][A-Za-z0-9_]*|[a-z][A-Za-z0-9
 """A variable, a name that has no arguments, or a number."""
 WORDS = {"mod", "rem", "is", "dynamic", "discontiguous"}
 EVERY = 40
-"""Of so many changes one is tried (a run over all takes minutes)."""
+"""One in this many changes is tested (a run over all takes minutes)."""
 SAID_TWICE = {
-    # What a grounding leaves out is left out by the groundings of the lists that the rule reads. Who disappears is no person at the next tick, so no
-    # greeting with him begins.
+    # The groundings of the lists that the rule reads exclude the same. An entity that disappears is not a person at the next tick, so no greeting
+    # with it begins.
     "street": ("grounding(greeting(A, B)=true)", "\\+ happensAt(disappear(A), T), \\+ happensAt(disappear(B), T)"),
     "toy": ("grounding(happy(Person)=true)",),
 }
-"""Clauses that may stand in a program and change no answer, with the reason."""
+"""Clauses that may be in a program without changing any answer, with the reason."""
 STORIES: dict[str, list[Row]] = {
     # A consumer asks for a quote while he still has to pay, is suspended, and accepts another quote all the same: no contract.
     "commerce": [
@@ -40,9 +40,9 @@ STORIES: dict[str, list[Row]] = {
         )
     ],
 }  # fmt: skip
-"""Streams with what chance seldom gives."""
+"""Streams with events that random streams rarely have."""
 UNKNOWN = ("zed",)
-"""Stand in rows and in no declaration."""
+"""Names that are in rows and in no declaration."""
 Outcome = tuple[frozenset[str], tuple[frozenset[object], ...]]
 
 
@@ -62,7 +62,7 @@ def streams(given: Given, number: int, rows: int, unknown: tuple[str, ...] = ())
 
 
 def outcome(text: str, inputs: Inputs, histories: list[list[Row]]) -> Outcome:
-    """Faults and notices (without their places: those of other clauses move), and the answers over each stream."""
+    """Faults and notices (without their places, because these move), and the answers over each stream."""
     try:
         program = compile_text(text, inputs=inputs)
     except ProgramRefused as refused:
@@ -77,7 +77,7 @@ def outcome(text: str, inputs: Inputs, histories: list[list[Row]]) -> Outcome:
 
 
 def changed(text: str) -> Iterator[tuple[str, str]]:
-    """The program without each clause, and with each argument changed; and what was changed."""
+    """Variants of the program, without each clause and with each argument changed, each with a description of the change."""
     lines = text.split("\n")
     starts = [0]
     for line in lines:

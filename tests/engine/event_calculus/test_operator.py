@@ -1,4 +1,4 @@
-"""The family under the engine's contract: batches, partitions, restarts, queries that come and go, late rows, refusals."""
+"""The family's operator: batches, partitions, restarts, queries that are added and removed, late rows, refusals."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_restart_between_batches(rows: list[Row], data: st.DataObject) -> None:
 @settings(max_examples=25, deadline=None)
 @given(streams, st.data())
 def test_queries_come_and_go(rows: list[Row], data: st.DataObject) -> None:
-    """A query that caught up answers as if it had always run; the others do not notice."""
+    """A query that caught up answers as if it had always run, and does not affect the others."""
     table = stamped(rows)
     cut = data.draw(st.integers(0, len(rows)))
     other = query("other", step=6)

@@ -1,4 +1,4 @@
-"""Programs cut in two: which fluents concern one entity, and that the two stages together answer as the whole plan does."""
+"""Programs divided in two stages: which fluents are non-relational, and that both stages together answer like the whole plan."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def query(text: str, **changed: Any) -> RegisteredQuery:
 
 
 def table(stream: list[Row]) -> pa.Table:
-    """Rows as they come; an interval comes when it is over."""
+    """Rows in order of arrival; an interval arrives when it has ended."""
     found = pa.table(
         {
             "event": pa.array([row[0] for row in stream], pa.string()),
@@ -72,14 +72,14 @@ def table(stream: list[Row]) -> pa.Table:
     )
     good, dead = check_rows(found, FEED)
     assert not dead
-    # Rows from outside are never heartbeats: only ingest makes them.
+    # Rows from outside are never heartbeats; only ingest creates these.
     events = pc.if_else(pc.equal(good["event"], "beat"), HEARTBEAT, good["event"])
     return Stamper().stamp(good.set_column(good.schema.get_field_index("event"), "event", events))
 
 
 @st.composite
 def questions(draw: st.DrawFn) -> RegisteredQuery:
-    """A random program, with groundings over a domain for some of its fluents, some of them as outputs, its fluents maybe in terms."""
+    """A random program, with groundings over a domain for some of its fluents, some fluents as outputs, and perhaps compound terms."""
     text = draw(st.one_of(programs(), programs(), divided()))
     made = query(text).specification.program
     if draw(st.booleans()):
@@ -102,7 +102,7 @@ def questions(draw: st.DrawFn) -> RegisteredQuery:
 
 @st.composite
 def streams(draw: st.DrawFn) -> list[Row]:
-    """Rows up to the feed's lateness late, and heartbeats, which move the clock alone."""
+    """Rows up to the feed's lateness late, and heartbeats, which only advance the clock."""
     stream = [*draw(rows()), *(("beat", ("a",), t, t + 1) for t in draw(st.lists(st.integers(0, LAST + 20), max_size=3)))]
     delays = [draw(st.integers(0, LATENESS)) for _ in stream]
     return [row for _, row in sorted(zip(delays, stream, strict=True), key=lambda pair: pair[0] + pair[1][2])]
@@ -118,7 +118,7 @@ def changed(outcome: Outcome) -> Changes:
 
 
 def answer(asked: RegisteredQuery, stream: pa.Table, batch_rows: int, partitions: int, *, restart: bool = False) -> list[Changes]:
-    """What each batch changes, and the end of the input."""
+    """The changes of each batch, and of the end of the input."""
     evaluator = Evaluator.start(FEED, [asked], partitions)
     found = []
     for first in range(0, len(stream), batch_rows):
@@ -131,7 +131,7 @@ def answer(asked: RegisteredQuery, stream: pa.Table, batch_rows: int, partitions
 @settings(max_examples=100, deadline=None)
 @given(questions(), streams(), st.integers(1, 9), st.integers(2, 4), st.booleans())
 def test_two_stages_answer_as_one(asked: RegisteredQuery, stream: list[Row], batch_rows: int, partitions: int, restart: bool) -> None:
-    """Batch by batch, whatever the edges, the outputs and the groundings; with late rows, and restarts after every batch."""
+    """The changes are equal batch by batch, for all edges, outputs and groundings, with late rows, and restarts after every batch."""
     given_rows = table(stream)
     assert answer(asked, given_rows, batch_rows, partitions, restart=restart) == answer(asked, given_rows, batch_rows, 1)
 
@@ -143,7 +143,7 @@ def test_two_stages_are_the_oracle(text: str, stream: list[Row], batch_rows: int
     program = compiled(text)
     outputs = sorted({name for name, _ in program.fluents | program.events})
     asked = query(text, outputs=outputs, window=LAST + 30, step=LAST + 30, origin=LAST, dialect=dialect)
-    # The oracle knows what is true at LAST, where the input has to end.
+    # The oracle's answer is as of LAST, so the input must end there.
     stream = [*sorted(stream, key=lambda row: row[2]), ("go", ("nobody",), LAST, LAST + 1)]
     total = sum(answer(asked, table(stream), batch_rows, partitions), Counter())
     facts = {(name, arguments, value or "", start, end) for name, arguments, value, start, end in total}
@@ -153,7 +153,7 @@ def test_two_stages_are_the_oracle(text: str, stream: list[Row], batch_rows: int
 @settings(max_examples=20, deadline=None)
 @given(questions(), questions(), streams(), st.data())
 def test_queries_come_and_go(asked: RegisteredQuery, other: RegisteredQuery, stream: list[Row], data: st.DataObject) -> None:
-    """A query that caught up answers as if it had always run, cut or not."""
+    """A query that caught up answers as if it had always run, divided or not."""
     given_rows = table(stream)
     half = data.draw(st.integers(0, len(stream)))
     other = replace(other, id="other")
@@ -168,7 +168,7 @@ def test_queries_come_and_go(asked: RegisteredQuery, other: RegisteredQuery, str
 
 
 def test_what_is_over_leaves_the_lists_that_are_reported() -> None:
-    """A silent partition skips no query time until its facts have left the window: they used to be asserted again and again."""
+    """A silent partition skips no query time until its facts have left the window (otherwise they are asserted repeatedly)."""
     asked = query("initiatedAt(f(X)=on, T) :- happensAt(ev(X), T). fi(f(X)=on, f(X)=off, 4).", outputs=["f"], step=1, window=2)
     stream: list[Row] = [("ev", ("c",), 0, 1), ("near", ("b", "b"), 16, 20), ("beat", ("a",), 27, 28)]
     assert answer(asked, table(stream), 9, 3) == answer(asked, table(stream), 9, 1)
@@ -179,7 +179,8 @@ def _by_query(outcomes: list[Outcome]) -> Counter[str]:
 
 
 def test_work_is_bounded_in_both_stages_together() -> None:
-    """A window that is stopped whole is stopped cut in two: the relational stage counts what the keyed one has looked at for it."""
+    """A window that exceeds the limit as a whole also does when divided: the relational stage counts the rows that the keyed stage has read for
+    it."""
     lists = "holdsFor(f(X)=true, I1), holdsFor(iv(Y)=true, I2), holdsFor(near(X, Y)=true, I3)"
     text = f"{RULE}. holdsFor(g(X, Y)=true, I) :- {lists}, intersect_all([I1, I2, I3], I)."
     stream: list[Row] = [("ev", (f"n{i}",), t, t + 1) for t in range(20) for i in range(40)]
@@ -198,7 +199,7 @@ def limited(asked: RegisteredQuery, most: int) -> RegisteredQuery:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_on_executors(spark: SparkSession, tmp_path: Path) -> None:
-    """Both stages as tasks of Spark's, with their states in files: what one evaluator finds, batch by batch."""
+    """Both stages as Spark tasks, with their states in files, have the same results as one evaluator, batch by batch."""
     chance = random.Random(7)
     names = [f"n{i}" for i in range(9)]
     stream: list[Row] = []
@@ -221,7 +222,7 @@ def test_on_executors(spark: SparkSession, tmp_path: Path) -> None:
     assert changed(spread.local().finish()) == changed(whole.finish())
 
 
-# -- the cut ---------------------------------------------------------------------------------------------------------------------
+# -- the partitioning ------------------------------------------------------------------------------------------------------------
 
 
 def cut_of(specification: CalculusSpecification) -> Partitioning | None:
@@ -229,7 +230,7 @@ def cut_of(specification: CalculusSpecification) -> Partitioning | None:
 
 
 def own(text: str, **changed: Any) -> set[str]:
-    """What of a program is non-relational."""
+    """The non-relational relations of a program."""
     found = cut_of(query(text, **changed).specification)
     return set() if found is None else {node.name for node in found.keyed.nodes}
 
@@ -268,7 +269,7 @@ RULE = "initiatedAt(f(X)=true, T) :- happensAt(ev(X), T)"
         (f"{RULE}.", {"f"}),
         (f"{RULE}, kind(X, Z), Z > 1.", {"f"}),
         (f"{RULE}, \\+ happensAt(tie(X, _), T).", {"f"}),
-        # Another's event, another's fluent, a negated one, none at all.
+        # An event of another entity, a fluent of another, a negated one, no condition at all.
         (f"{RULE}, happensAt(go(Y), T).", set()),
         ("initiatedAt(f(X)=true, T) :- happensAt(tie(Y, X), T).", set()),
         (f"{RULE}, \\+ happensAt(tie(_, X), T).", set()),
@@ -280,14 +281,14 @@ RULE = "initiatedAt(f(X)=true, T) :- happensAt(ev(X), T)"
         ("initiatedAt(f(X, Y)=true, T) :- happensAt(tie(X, Y), T), \\+ holdsAt(f(Y, X)=true, T).", set()),
         (f"{SECOND} holdsFor(g(A)=true, I) :- holdsFor(f(B, A)=true, I1), union_all([I1], I).", {"f", "g"}),
         (f"{SECOND} holdsFor(g(A)=true, I) :- holdsFor(f(A, B)=true, I1), union_all([I1], I).", {"f"}),
-        # When a fluent is initiated is not sent: who asks for it of another has it with him.
+        # Initiations are not sent: a fluent is in one stage with the rules that read its initiations for another entity.
         (f"{RULE}. initiatedAt(g(X)=true, T) :- initiatedAt(f(X)=true, _, T, _).", {"f", "g"}),
         (f"{RULE}. initiatedAt(g(X)=true, T) :- initiatedAt(f(Y)=true, _, T, _), happensAt(tie(X, Y), T).", set()),
         (f"{RULE}. initiatedAt(g(X)=true, T) :- happensAt(tie(Y, X), T), \\+ initiatedAt(f(Y)=true, _, T, _).", set()),
         # A complement holds for all declared entities, with or without rows.
         ("grounding(f(X)=true) :- kind(X, _). holdsFor(f(X)=true, I) :- holdsFor(iv(X)=true, J), complement_all([J], I).", set()),
         ("holdsFor(f(X)=true, I) :- holdsFor(iv(X)=true, J), holdsFor(pt(X)=true, K), complement_all([J], C), intersect_all([C, K], I).", {"f"}),
-        # A domain: what brings its own row, carries on in its own answer and ends by rows.
+        # A domain: a fluent that begins by a row of its entity, continues as an answer of its own, and ends by rows.
         (f"{KNOWN} grounding(f(X)=true) :- id(X). {RULE}.", {"f"}),
         (f"{KNOWN} grounding(f(X)=true) :- id(X). initiatedAt(f(X)=true, T) :- happensAt(go(X), T).", set()),
         (f"{KNOWN} grounding(f(X)=true) :- id(X). {RULE}. fi(f(X)=true, f(X)=false, 5).", set()),
@@ -301,7 +302,7 @@ def test_what_is_non_relational(text: str, names: set[str]) -> None:
 
 
 def test_what_no_answer_carries_is_left_to_the_whole_domain() -> None:
-    """An entity without rows may still be a member as another's partner, which only the relational stage knows."""
+    """An entity without rows may still be a member as another's partner; only the relational stage has this information."""
     text = f"{KNOWN} grounding(f(X)=true) :- id(X). {RULE}. holdsFor(g(X)=true, I) :- holdsFor(f(X)=true, J), union_all([J], I)."
     assert own(text, outputs=["f", "g"]) == {"f", "g"}
     assert own(text, outputs=["g"]) == set()
@@ -328,7 +329,7 @@ OPEN_HEADS = {
 
 @pytest.mark.parametrize("text", OPEN_HEADS.values(), ids=OPEN_HEADS)
 def test_what_a_head_leaves_open_is_no_grounding_that_begins_later(text: str) -> None:
-    """A window that holds a grounding's beginning, and what happened long before it, says what small windows say; so do batches of any size."""
+    """A window with a grounding's beginning, and earlier events, has the same results as small windows; batches of any size too."""
     stream = [
         ("go", ("go",), 5, 6),
         ("ev", ("a",), 10, 11),

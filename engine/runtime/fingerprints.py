@@ -153,10 +153,9 @@ class SeenRows:
             _insert(*entries, self._first, self._second, self._t, self._used, np.empty(len(entries[2]), np.bool_))
 
     def _rebuild(self, first: Words, second: Words, t: Ints) -> None:
-        self._count = len(t)
-        self._rebuild_at = max(2 * self._count, _LEAST_ROOM // 2)
+        self._rebuild_at = max(2 * len(t), _LEAST_ROOM // 2)
         self._allocate(max(1 << (2 * self._rebuild_at).bit_length(), _LEAST_ROOM))
-        _insert(first, second, t, self._first, self._second, self._t, self._used, np.empty(len(t), np.bool_))
+        self._count = _insert(first, second, t, self._first, self._second, self._t, self._used, np.empty(len(t), np.bool_))
 
     def dump(self) -> bytes:
         first, second, t = self._entries()
@@ -173,7 +172,7 @@ class SeenRows:
 
     @classmethod
     def union(cls, parts: Sequence[SeenRows]) -> SeenRows:
-        """The rows of all `parts`, of which no two have the same."""
+        """The rows of all `parts`; a row that several have is one."""
         seen = cls()
         entries = [part._entries() for part in parts]
         if entries:

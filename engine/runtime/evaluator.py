@@ -195,6 +195,8 @@ class Evaluator:
         of_all, after = self._broadcast.admission, self.plan
         if after.broadcast and not before.broadcast:
             of_all.gate = Gate.union(self.feed, [one.gate for one in keyed])
+            # Now, not when a partition's queries first read them: the dictionary has to be the same in all processes.
+            of_all.dictionary.encode(of_all.gate.waiting.column(ENTITY))
         if before.partitions_rows != after.partitions_rows:
             gates = of_all.gate.divided(count, lambda names: entity_partitions(pa.chunked_array([names]), count)) if before.broadcast else []
             for p, one in enumerate(keyed):

@@ -100,13 +100,18 @@ class Gate:
 
     def divided(self, partitions: int, partition_of: Callable[[pa.Array], Ints]) -> list[Gate]:
         """Inverse of `union`: `partition_of` says where each entity belongs. Fingerprints do not say whose they are: each gate has all of them."""
-        waiting = merged(self._waiting.runs) if self._waiting.runs else empty_batch(self.feed)
+        waiting = self._waiting.rows
         home, gates = partition_of(waiting.column(ENTITY)), []
         for p in range(partitions):
             gate, own = Gate(self.feed), waiting.filter(pa.array(home == p))
             gate._seen, gate._waiting = SeenRows.union([self._seen]), Reorderer(self.feed, [own] if own.num_rows else [])
             gates.append(gate)
         return gates
+
+    @property
+    def waiting(self) -> pa.RecordBatch:
+        """Accepted rows that the watermark has not reached."""
+        return self._waiting.rows
 
     @property
     def rows_kept(self) -> int:
@@ -134,6 +139,11 @@ class Reorderer:
     def __len__(self) -> int:
         return sum(run.num_rows for run in self.runs)
 
+    @property
+    def rows(self) -> pa.RecordBatch:
+        """All that wait, sorted by (t, seq)."""
+        return merged(self.runs) if self.runs else empty_batch(self.feed)
+
     def add(self, rows: pa.RecordBatch) -> None:
         """Takes accepted rows sorted by seq, all later in arrival than those before."""
         if rows.num_rows:
@@ -160,7 +170,7 @@ class Reorderer:
         self.runs = [run for position, run in enumerate(self.runs) if position not in chosen] + [merged(small)]
 
     def dump(self) -> bytes:
-        return table_bytes(pa.Table.from_batches([merged(self.runs)] if self.runs else [], empty_batch(self.feed).schema))
+        return table_bytes(pa.Table.from_batches([self.rows]))
 
     @classmethod
     def load(cls, feed: Feed, rows: pa.RecordBatch) -> Reorderer:

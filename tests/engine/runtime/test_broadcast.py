@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from engine.model.events import Stamper
 from engine.operator import RegisteredQuery
-from engine.runtime.broadcast import job_plan
+from engine.runtime.broadcast import Broadcast, WholePartition, job_plan
 from engine.runtime.evaluator import Evaluator, state_names
+from engine.runtime.partitions import Admission
 from engine.specification import check
 from tests.engine.runtime.test_processor import FEED, SQUARE, rows_of
 
@@ -105,3 +106,31 @@ def test_a_job_whose_queries_all_have_all_rows_keeps_no_state_by_entity() -> Non
     assert not any(name.startswith("keyed") for name in evaluator.states())
     outcome = evaluator.process(Stamper().stamp(rows_of(random.Random(1), 20, 0)))
     assert outcome.processed + outcome.duplicates + outcome.late.num_rows == 20
+
+
+def test_a_gate_that_was_divided_and_united_again_remembers_each_row_once() -> None:
+    chance, stamper = random.Random(1), Stamper()
+    evaluator = Evaluator.start(FEED, QUERIES[3:4], 3)
+    evaluator.process(stamper.stamp(rows_of(chance, 20, 0)))
+    before = evaluator.rows_kept
+    evaluator.register(QUERIES[:1])
+    evaluator.register(QUERIES[3:4])
+    evaluator.check()
+    assert evaluator.rows_kept == before
+
+
+def test_processes_with_other_queries_give_entities_the_same_codes() -> None:
+    """Also those whose rows waited when the first of these queries came: some queries read them as they come, others when they are in order."""
+    chance, stamper = random.Random(1), Stamper()
+    evaluator = Evaluator.start(FEED, QUERIES[:1], 4)
+    evaluator.process(stamper.stamp(rows_of(chance, 6, 10)))
+    evaluator.register(QUERIES)
+    states = {name: state.dump() for name, state in evaluator.states().items()}
+    names = []
+    for p, plan in evaluator.plan.broadcast.items():
+        process = Broadcast(Admission.load(FEED, states["admission"]), {p: WholePartition.load(plan, states[f"broadcast-{p}"])})
+        # Another entity, late enough that all before it are in order now.
+        process.take(Stamper().stamp(rows_of(chance, 1, 99).set_column(1, "entity", pa.array(["new"]))), 90)
+        names.append(process.admission.dictionary.names)
+    assert len(names) == 4
+    assert all(some == names[0] for some in names)

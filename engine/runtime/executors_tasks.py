@@ -147,6 +147,7 @@ def read_spilled(files: Files, messages: Iterable[Message]) -> list[Message]:
 
 def _first_stage(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[Message]:
     feed, plan = _planned(queries, work)
+    _forget_left_behind(work)
     own = mine if plan.partitions_rows else []
     found = {p: _taken((work.place, "keyed", p), work) for p in own}
     lost = [p for p in own if found[p] is None]
@@ -358,6 +359,13 @@ def _taken(key: tuple[str, str, int], work: Work) -> Any:
     """The state to continue from, if this process has it. It is removed, so that a task that fails leaves nothing behind."""
     name, part = _HERE.states.pop(key, ("", None))
     return part if name == work.before and not work.rewind else None
+
+
+def _forget_left_behind(work: Work) -> None:
+    """Drops states from which no task will go on: their partition is at another executor by now, or its job has no state of that kind any more."""
+    left = [key for key, (name, _) in _HERE.states.items() if key[0] == work.place and name not in (work.before, work.after)]
+    for key in left:
+        del _HERE.states[key]
 
 
 def _planned(queries: Queries, work: Work) -> tuple[Feed, JobPlan]:

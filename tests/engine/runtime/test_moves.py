@@ -1,0 +1,198 @@
+"""Partitions that move between workers, are lost, or are evaluated twice change no answer: tasks without Spark, on workers that are only memory."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.model.events import Stamper
+from engine.operator import RegisteredQuery
+from engine.runtime import executors, executors_tasks
+from engine.runtime.evaluator import Evaluator
+from engine.runtime.executors import ExecutorsEvaluator
+from engine.runtime.snapshots import StateFiles
+from engine.sources.eventlog import EventLog
+from engine.sources.store import files_of
+from tests.engine.runtime.test_broadcast import BROADCAST, PARTITIONED, QUERIES, found, queries_of
+from tests.engine.runtime.test_executors import logged
+from tests.engine.runtime.test_processor import FEED, rows_of
+
+KNOWN = [
+    *QUERIES,
+    *queries_of([{**BROADCAST[-1], "distributed": True}], 20),
+    *(replace(query, version=2) for query in queries_of(BROADCAST, 3)),
+]
+
+
+class Cluster:
+    """Workers by their executor's name; each has the states that tasks left there. With none, a task may run anywhere."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.names = ["a", "b"]
+        self.memory: dict[str, Any] = {}
+        self.twice = False
+
+    def executors(self) -> list[str]:
+        return sorted(self.names)
+
+    def run(self, act: Callable[[Iterable[Any]], Iterable[Any]], given: Sequence[tuple[str | None, Any]]) -> list[Any]:
+        return [message for place, one in given for message in self._task(act, place, one)]
+
+    def _task(self, act: Callable[[Iterable[Any]], Iterable[Any]], place: str | None, one: Any) -> list[Any]:
+        if self.twice and self.chance.random() < 0.5:
+            # An attempt whose messages are lost.
+            self._at(self.chance.choice([place or "x", "x", "y"]), act, one)
+        return self._at(place or self.chance.choice(["x", "y"]), act, one)
+
+    def _at(self, place: str, act: Callable[[Iterable[Any]], Iterable[Any]], one: Any) -> list[Any]:
+        executors_tasks._HERE = self.memory.setdefault(place, executors_tasks._Resident())
+        return list(act([one]))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_spark() -> Iterator[None]:
+    patch = pytest.MonkeyPatch()
+    patch.setattr(executors, "Tasks", lambda spark: spark.cluster)
+    patch.setattr(executors_tasks, "_HERE", executors_tasks._HERE)
+    yield
+    patch.undo()
+
+
+def session(cluster: Cluster) -> Any:
+    context = SimpleNamespace(broadcast=lambda value: SimpleNamespace(value=value, unpersist=lambda: None))
+    return SimpleNamespace(cluster=cluster, sparkContext=context)
+
+
+CHOICES = st.sets(st.integers(0, len(KNOWN) - 1))
+EVENTS = st.one_of(
+    st.tuples(st.just("batch"), st.integers(2, 30)),
+    st.tuples(st.just("batch"), st.integers(2, 30)),
+    st.tuples(st.just("here"), st.integers(2, 10)),
+    st.tuples(st.sampled_from(["change", "catch_up"]), CHOICES),
+    st.tuples(st.sampled_from(["dump", "restart", "again", "twice"]), st.none()),
+    st.tuples(st.sampled_from(["join", "leave", "killed"]), st.sampled_from(["a", "b", "c", "d"])),
+)
+
+
+class World:
+    """A job on the cluster, and beside it one evaluator with the same rows and queries."""
+
+    def __init__(self, folder: Path, seed: int, chosen: set[int], partitions: int) -> None:
+        self.cluster, self.chance, self.stamper = Cluster(seed), random.Random(seed), Stamper()
+        self.queries = self.of(chosen)
+        self.local = Evaluator.start(FEED, self.queries)
+        self.log = EventLog(folder / "log", FEED.name)
+        self.log.live.mkdir(parents=True)
+        self.states = lambda: StateFiles(files_of(folder / "state"))
+        self.spread: Any = ExecutorsEvaluator.start(session(self.cluster), FEED, self.log, self.states(), self.queries, partitions)
+        self.spread.inline_bytes = self.chance.choice([0, 2_000, 256_000])
+        self.expected: list[Any] = []
+        self.found: list[Any] = []
+        self.tables: list[pa.Table] = []
+        self.t = 0
+
+    @staticmethod
+    def of(chosen: set[int]) -> list[RegisteredQuery]:
+        return [KNOWN[i] for i in sorted(chosen)]
+
+    def rows(self, count: int) -> pa.Table:
+        own = rows_of(self.chance, count, self.t)
+        if self.tables:
+            own = pa.concat_tables([self.tables[-1].select(own.schema.names).slice(0, 2), own])
+        self.t += count // 2
+        table = self.stamper.stamp(own)
+        self.tables.append(table)
+        self.expected.append(self.local.process(table))
+        return logged(self.spread, table)
+
+    def batch(self, count: int) -> None:
+        self.take(self.rows(count).num_rows)
+
+    def take(self, rows: int) -> None:
+        span = self.log.ahead(self.spread.position, rows)
+        assert span is not None
+        self.found.append(self.spread.take(span))
+
+    def here(self, count: int) -> None:
+        self.found.append(self.spread.process(self.rows(count)))
+
+    def again(self, _: None) -> None:
+        """The same batch twice: nobody heard of the first attempt."""
+        spread = self.spread
+        before = spread.position, list(spread._since), spread.state, spread.last_t, spread._reached
+        self.batch(10)
+        self.found.pop()
+        spread.position, spread._since, spread.state, spread.last_t, spread._reached = before
+        self.take(self.tables[-1].num_rows)
+
+    def catch_up(self, chosen: set[int]) -> None:
+        self.change(chosen, caught_up=True)
+
+    def change(self, chosen: set[int], *, caught_up: bool = False) -> None:
+        wanted = self.of(chosen)
+        fresh = [query for query in wanted if query not in self.queries]
+        for evaluator in (self.local, self.spread):
+            side = evaluator.beside(fresh) if caught_up and fresh and self.tables else None
+            for table in self.tables if side is not None else []:
+                side.process(table)
+            evaluator.register(wanted, side)
+        self.queries = wanted
+
+    def dump(self, _: None = None) -> None:
+        self.spread.dump()
+
+    def restart(self, _: None) -> None:
+        data = self.spread.dump()
+        self.spread = ExecutorsEvaluator.load(session(self.cluster), FEED, self.log, self.states(), self.queries, data)
+
+    def join(self, name: str) -> None:
+        self.cluster.names = sorted({*self.cluster.names, name})
+
+    def leave(self, name: str) -> None:
+        self.cluster.names = [one for one in self.cluster.names if one != name]
+        self.killed(name)
+
+    def killed(self, name: str) -> None:
+        self.cluster.memory.pop(name, None)
+
+    def twice(self, _: None) -> None:
+        self.cluster.twice = not self.cluster.twice
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 1 << 16), CHOICES, st.integers(1, 5) | st.just(70), st.lists(EVENTS, min_size=1, max_size=12))
+def test_answers_are_those_of_one_evaluator(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, chosen: set[int], partitions: int, events: list[tuple[str, Any]]
+) -> None:
+    world = World(tmp_path_factory.mktemp("world"), seed, chosen, partitions)
+    for name, argument in events:
+        getattr(world, name)(argument)
+    world.batch(20)
+    assert found(world.found) == found(world.expected)
+    assert (world.spread.position, world.spread.last_t, world.spread.watermark) == (world.local.position, world.local.last_t, world.local.watermark)
+
+
+def test_a_worker_forgets_states_from_which_no_task_will_go_on(tmp_path: Path) -> None:
+    world = World(tmp_path, 1, {0, 1}, 4)
+    world.batch(10)
+    world.join("c")
+    world.batch(10)
+    world.batch(10)
+    kept = [(key, name) for worker in world.cluster.memory.values() for key, (name, _) in worker.states.items()]
+    assert {name for _, name in kept} == {world.spread.state}
+    assert sum(stage == "keyed" for (_, stage, _), _ in kept) == 4, "one of a partition, though one moved"
+    # Now all queries have all rows, so no partition keeps a state by entity.
+    world.catch_up({len(PARTITIONED), len(PARTITIONED) + 1})
+    world.batch(10)
+    busy = [worker for worker in world.cluster.memory.values() if any(name == world.spread.state for name, _ in worker.states.values())]
+    assert {stage for worker in busy for _, stage, _ in worker.states} == {"broadcast"}

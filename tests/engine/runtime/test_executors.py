@@ -96,7 +96,7 @@ def test_answers_are_those_of_one_evaluator_also_after_a_restart_and_new_queries
     found = [through(spread, table) for table in tables[:2]]
     spread = ExecutorsEvaluator.load(spark, FEED, spread.log, StateFiles(files_of(tmp_path / "state")), first, spread.dump())
     for evaluator in (local, spread):
-        side = evaluator.beside([query for query in TOGETHER if query not in first])
+        side: Any = evaluator.beside([query for query in TOGETHER if query not in first])
         for table in tables[:2]:
             side.process(table)
         evaluator.register(TOGETHER, side)

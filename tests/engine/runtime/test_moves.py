@@ -93,13 +93,17 @@ class World:
         self.local = Evaluator.start(FEED, self.queries)
         self.log = EventLog(folder / "log", FEED.name)
         self.log.live.mkdir(parents=True)
-        self.states = lambda: StateFiles(files_of(folder / "state"))
+        self.folder = folder
         self.spread: Any = ExecutorsEvaluator.start(session(self.cluster), FEED, self.log, self.states(), self.queries, partitions)
         self.spread.inline_bytes = self.chance.choice([0, 2_000, 256_000])
         self.expected: list[Any] = []
         self.found: list[Any] = []
         self.tables: list[pa.Table] = []
         self.t = 0
+
+    def states(self) -> StateFiles:
+        """As a new process has them."""
+        return StateFiles(files_of(self.folder / "state"))
 
     @staticmethod
     def of(chosen: set[int]) -> list[RegisteredQuery]:
@@ -142,7 +146,7 @@ class World:
         wanted = self.of(chosen)
         fresh = [query for query in wanted if query not in self.queries]
         for evaluator in (self.local, self.spread):
-            side = evaluator.beside(fresh) if caught_up and fresh and self.tables else None
+            side: Any = evaluator.beside(fresh) if caught_up and fresh and self.tables else None
             for table in self.tables if side is not None else []:
                 side.process(table)
             evaluator.register(wanted, side)

@@ -30,7 +30,7 @@ from engine.operator import RegisteredQuery
 from engine.runtime import steps
 from engine.runtime.broadcast import job_plan
 from engine.runtime.container import table_from
-from engine.runtime.evaluator import ROUTES, Evaluator, Outcome, same_homes, state_names
+from engine.runtime.evaluator import ROUTES, STATE_VERSION, Evaluator, Outcome, same_homes, state_names
 from engine.runtime.executors_tasks import (
     INLINE_BYTES,
     Message,
@@ -101,6 +101,8 @@ class ExecutorsEvaluator:
         facts = json.loads(data)
         if facts["queries"] != [list(query.key) for query in queries]:
             raise ValueError("the state is that of other queries")
+        if facts.get("version") != STATE_VERSION:
+            raise ValueError(f"the state has version {facts.get('version')}, this program reads {STATE_VERSION}")
         same_homes(facts)
         evaluator = cls(spark, feed, log, states, queries, facts["partitions"])
         evaluator.position, evaluator.last_t, evaluator._reached = facts["position"], facts["last_t"], facts["reached"]
@@ -119,7 +121,13 @@ class ExecutorsEvaluator:
             self._snapshot()
         self._keep()
         facts: dict[str, Any] = {"position": self.position, "last_t": self.last_t, "reached": self._reached, "partitions": self.partitions}
-        facts |= {"files": dict(self.snapshot), "buckets": BUCKETS, "routes": ROUTES, "queries": [list(query.key) for query in self._queries]}
+        facts |= {
+            "version": STATE_VERSION,
+            "files": dict(self.snapshot),
+            "buckets": BUCKETS,
+            "routes": ROUTES,
+            "queries": [list(query.key) for query in self._queries],
+        }
         return json.dumps(facts).encode()
 
     @property
@@ -177,15 +185,19 @@ class ExecutorsEvaluator:
 
     def _place(self) -> None:
         """Assigns each partition to an executor: where it was, unless executors joined or left."""
-        before, self._places = self._places, placed(self._places, self.tasks.executors(), self.partitions)
+        before, self._places = self._places, placed(self._places, self.tasks.executors(), self._busy)
         if self._places != before:
             found = {place: [p for p, at in self._places.items() if at == place] for place in sorted(set(self._places.values()))}
             logger.info("%s: partitions are at %s", self.feed.name, ", ".join(f"{place} {parts}" for place, parts in found.items()) or "any executor")
 
+    @property
+    def _busy(self) -> list[int]:
+        """The partitions that take rows."""
+        return list(range(self.partitions)) if self._plan.partitions_rows else list(self._plan.broadcast)
+
     def _stages(self, work: Work) -> list[Message]:
         try:
-            wanted = list(range(self.partitions)) if self._plan.partitions_rows else list(self._plan.broadcast)
-            found = self._tasks(partial(first_stage, self._broadcast, work), {p: p for p in wanted})
+            found = self._tasks(partial(first_stage, self._broadcast, work), {p: p for p in self._busy})
             for message in found:
                 raise_fault(*message)
             if self.partitions == 1 or not has_relational(self._plan.partitioned):

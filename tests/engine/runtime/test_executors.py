@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import random
@@ -144,6 +145,14 @@ def test_a_killed_worker_is_replaced_and_the_answers_stay(spark: SparkSession, t
     assert answered(found) == answered(expected)
 
 
+def test_a_state_of_another_version_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    spread = started(spark, tmp_path, QUERIES, 1)
+    facts = json.loads(spread.dump())
+    for older in ({**facts, "version": facts["version"] - 1}, {name: value for name, value in facts.items() if name != "version"}):
+        with pytest.raises(ValueError, match="has version"):
+            ExecutorsEvaluator.load(spark, FEED, spread.log, spread.states, QUERIES, json.dumps(older).encode())
+
+
 def test_a_damaged_segment_is_named(spark: SparkSession, tmp_path: Path) -> None:
     spread = started(spark, tmp_path, QUERIES, 2)
     spread.log.append(rows_of(random.Random(1), 20, 0))
@@ -156,15 +165,15 @@ def test_a_damaged_segment_is_named(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_partitions_stay_where_they_are_and_move_only_when_they_must() -> None:
-    places = placed({}, ["a", "b"], 5)
+    places = placed({}, ["a", "b"], range(5))
     assert sorted(Counter(places.values()).values()) == [2, 3]
-    assert placed(places, ["a", "b"], 5) == places
-    more = placed(places, ["a", "b", "c"], 5)
+    assert placed(places, ["a", "b"], range(5)) == places
+    more = placed(places, ["a", "b", "c"], range(5))
     assert sorted(Counter(more.values()).values()) == [1, 2, 2]
     assert sum(more[p] != places[p] for p in range(5)) == 1
-    less = placed(more, ["b", "c"], 5)
+    less = placed(more, ["b", "c"], range(5))
     assert all(less[p] == more[p] for p in range(5) if more[p] != "a")
-    assert placed(places, [], 5) == {}
+    assert placed(places, [], range(5)) == {}
 
 
 SEPARATE = """

@@ -441,7 +441,7 @@ def streams(quick: bool) -> Iterator[Row]:
 def _state_bytes(running: Any) -> int:
     """The memory of an evaluator's dictionary and stream state, including spare capacity."""
     (part,) = running._keyed
-    state = part.states["border"]
+    state = part.keyed.states["border"]
     kept = [part.dictionary, *(own.last for own in state.classes), state.waiting]
     arrays = sum(value.nbytes for one in kept for value in vars(one).values() if isinstance(value, np.ndarray))
     return arrays + sum(sys.getsizeof(name) + 8 for name in part.dictionary.names)

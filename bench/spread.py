@@ -26,8 +26,9 @@ from engine.model.changes import ANSWERS
 from engine.model.events import Stamper, check_rows
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
+from engine.runtime.broadcast import Broadcast, job_plan
 from engine.runtime.evaluator import Evaluator
-from engine.runtime.partitions import KeyedOutput, KeyedPartition, RelationalPartition, plan_of
+from engine.runtime.partitions import KeyedOutput, KeyedPartition, RelationalPartition
 from engine.specification import check
 
 PARTITIONS = (1, 2, 4)
@@ -121,10 +122,10 @@ def _taken(feed: Feed, query: RegisteredQuery, stream: pa.Table, repeats: int) -
     expected, found = None, dict[int, list[tuple[float, float]]]()
     for turn in range(repeats + 1):
         for partitions in PARTITIONS:
-            plan = plan_of([query], feed, partitions)
-            keyed = [_Keyed(feed, plan) for _ in range(partitions)]
-            relational = [_Relational(plan) for _ in range(partitions)]
-            evaluator = Evaluator(feed, keyed, relational)
+            plan = job_plan([query], feed, partitions)
+            keyed = [_Keyed(feed, plan.partitioned) for _ in range(partitions)]
+            relational = [_Relational(plan.partitioned) for _ in range(partitions)]
+            evaluator = Evaluator(feed, plan, keyed, relational, Broadcast.start(feed, {}, []))
             pieces = [stream.slice(first, len(stream) // 8) for first in range(0, len(stream), len(stream) // 8)]
             changes = [*(evaluator.process(piece).changes for piece in pieces), evaluator.finish().changes]
             total = _summed(changes)

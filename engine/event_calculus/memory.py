@@ -85,7 +85,8 @@ class Bounds:
     """Times of a window: ticks > `low` and <= `query_time` count; `next_low` is the next window's `low`.
 
     `first` is low + tick. `begin` is the beginning of time: no fluent holds before it. `initial`: `initially` applies in this window, because it
-    contains the beginning of time or is the first to be evaluated.
+    contains the beginning of time or is the first to be evaluated. Input rows count from ticks > `rows_after` on: the same as `low`, but in the
+    first window `low` lies before the beginning of time where fluents hold from there on, because no earlier window has asserted what follows.
     """
 
     query_time: int
@@ -94,6 +95,12 @@ class Bounds:
     next_low: int
     initial: bool
     begin: int
+    rows_after: int
+
+    @property
+    def first_row(self) -> int:
+        """The first tick of the window whose rows count."""
+        return self.rows_after + self.first - self.low
 
     @property
     def earliest(self) -> int:

@@ -71,7 +71,7 @@ class WindowInputs:
             self._spatial(evaluation, seen, state)
 
     def _of_window(self, indicator: Indicator, rows: InputRows, bounds: Bounds) -> InputRows:
-        return rows.since(bounds.low) if indicator[0] in self.positions and self.reach_back(indicator[0]) else rows
+        return rows.since(bounds.rows_after) if indicator[0] in self.positions and self.reach_back(indicator[0]) else rows
 
     def _inputs(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows]) -> dict[Indicator, Sequence[Column]]:
         """Fills the tables of the inputs. Returns the columns of their arguments, for each row or each list of rows once."""
@@ -97,7 +97,7 @@ class WindowInputs:
         return evaluation.crossing.joined(f"input {indicator[0]}/{indicator[1]}", table) if self.settings.exact else table
 
     def _from_intervals(self, rows: InputRows, bounds: Bounds) -> FluentTable:
-        s = np.maximum(rows.t, bounds.begin if self.settings.exact else bounds.earliest)
+        s = np.maximum(rows.t, bounds.begin if self.settings.exact else max(bounds.first_row, bounds.begin))
         some = np.flatnonzero(s < rows.end)
         return grouped(rows_of([column[some] for column in rows.columns], len(some)), Intervals(np.arange(len(some) + 1), s[some], rows.end[some]))
 
@@ -197,7 +197,7 @@ class WindowInputs:
                 groups.setdefault((declared.relation, declared.position, declared.slot, key), []).append(place)
         tables: dict[Indicator, list[FluentTable]] = {}
         for (relation, position, slot, _), places in groups.items():
-            samples = self._samples(seen, position, evaluation.bounds.low - self.reach_back(position, slot if relation != "distance" else 0))
+            samples = self._samples(seen, position, evaluation.bounds.rows_after - self.reach_back(position, slot if relation != "distance" else 0))
             if samples is None:
                 continue
             found: spatial.Contacts | spatial.Meetings | None = None
@@ -244,7 +244,7 @@ class WindowInputs:
             table = spatial.stays(samples, self._areas_of(place, symbols), declared.slot, query_time, value)
         if declared.slot:
             # Samples before the window count in it; their intervals before it are already decided.
-            table = table.picked(np.arange(table.n), evaluation.bounds.first)
+            table = table.picked(np.arange(table.n), evaluation.bounds.first_row)
         if evaluation.share is not None:
             table = evaluation.share.of_fluent(Relation(True, *declared.fluent.indicator), table, symbols)
         return evaluation.crossing.joined(f"spatial {place}", evaluation.groundings.of_table("=" + declared.fluent.name, table))

@@ -233,7 +233,11 @@ class Windows:
             low, next_low = low - tick, next_low - tick
         # Fluents that hold from the beginning of time were initiated in an earlier window, if it contained the first tick, and are carried on.
         initial = first_of_all or (begin <= time_begins and low < time_begins - tick)
-        return Bounds(query_time, low, low + tick, next_low, initial, time_begins)
+        rows_after = low
+        if first_of_all and self.plan.program.initially:
+            before = time_begins - tick
+            low = min(low, before - before % tick)
+        return Bounds(query_time, low, low + tick, next_low, initial, time_begins, rows_after)
 
     def evaluate(self, state: WindowState, query_time: int, *, final: bool = False) -> tuple[Evaluation, Memory]:
         """All fluents and events of the window that ends at `query_time`, and the memory for the next; `state` stays at its query time.
@@ -275,7 +279,7 @@ class Windows:
         for indicator in [*state.rows, *(at_once & state.waiting.keys() - state.rows.keys())]:
             rows = InputRows.together([*state.rows.get(indicator, ()), *(state.waiting[indicator] if indicator in at_once else ())])
             arrived = INF if indicator in at_once else bounds.query_time
-            low = max(bounds.low - self._reach_back(indicator), bounds.begin - 1)
+            low = max(bounds.rows_after - self._reach_back(indicator), bounds.begin - 1)
             counted[indicator] = rows.counted(self._when(indicator, rows), low, bounds.query_time, arrived, begin, known)
         return counted
 

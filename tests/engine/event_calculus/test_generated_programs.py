@@ -96,6 +96,23 @@ def test_one_window_disorder_partitions_and_restarts_are_the_oracle(text: str, s
     assert answered(query, stream, data) == by_oracle(KNOWLEDGE + text, stream, dialect), text
 
 
+@pytest.mark.parametrize("first", [1, 5, 20])
+def test_what_follows_from_initially_holds_from_the_beginning_of_time_whenever_the_first_row_comes(first: int) -> None:
+    text = """
+    initially(simple0(X)=off) :- pal(X, Y).
+    initiatedAt(simple0(X)=on, T) :- happensAt(ev(X), T).
+    grounding(simple0(X)=on) :- kind(X, _).
+    grounding(simple0(X)=off) :- kind(X, _).
+    holdsFor(simple2(X)=other, I) :- holdsFor(simple0(X)=off, I1), low(X), union_all([I1], I).
+    """
+    stream: list[Row] = [("go", ("nobody",), first, first + 1), ("go", ("nobody",), LAST, LAST + 1)]
+    query = asked(text, window=7, step=1, origin=0, dialect="rtec")
+    total = sum(answer(query, table(stream), 1, 1, restart=False), Counter())
+    found = {(name, arguments, value or "", start, end) for name, arguments, value, start, end in total}
+    assert ("simple2", ("a",), "other", 0, None) in found
+    assert found == by_oracle(KNOWLEDGE + text, stream, "rtec")
+
+
 @pytest.mark.parametrize("what", ["begins", "goes on"])
 def test_a_head_left_to_its_grounding_is_not_any(what: str) -> None:
     """Persons a and b, e and d(a) at 5, so s(b) holds from 6 on."""

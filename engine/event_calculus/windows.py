@@ -323,8 +323,8 @@ class Windows:
         if commit:
             quiet = not changes and not any(len(part) for parts in state.rows.values() for part in parts)
             quiet = quiet and (state.local_results is None or state.local_results.quiet)
-            # Intervals that end at the edge are kept for one more window.
-            quiet = quiet and memory.equals(state.memory)
+            # Intervals that end at the edge are kept for one more window. While `initially` applies, what it initiates is not in the memory yet.
+            quiet = quiet and memory.equals(state.memory) and not (bounds.initial and self.plan.program.initially)
             state.idle = state.idle + 1 if quiet else 0
             state.memory = memory
             state.last_query = query_time

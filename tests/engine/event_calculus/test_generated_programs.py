@@ -113,6 +113,13 @@ def test_what_follows_from_initially_holds_from_the_beginning_of_time_whenever_t
     assert found == by_oracle(KNOWLEDGE + text, stream, "rtec")
 
 
+def test_what_holds_initially_is_not_lost_when_no_rule_reads_the_first_rows() -> None:
+    text = "initially(simple0(b)=on).\ninitiatedAt(simple0(X)=on, T) :- happensAt(ev(X), T).\n"
+    stream: list[Row] = [("iv", ("a",), 1, 7), ("go", ("nobody",), LAST, LAST + 1)]
+    total = sum(answer(asked(text, window=7, step=1, origin=0, dialect="rtec"), table(stream), 1, 1, restart=False), Counter())
+    assert {(name, arguments, value, start, end) for name, arguments, value, start, end in total} == {("simple0", ("b",), "on", 0, None)}
+
+
 @pytest.mark.parametrize("what", ["begins", "goes on"])
 def test_a_head_left_to_its_grounding_is_not_any(what: str) -> None:
     """Persons a and b, e and d(a) at 5, so s(b) holds from 6 on."""

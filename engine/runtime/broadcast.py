@@ -56,6 +56,11 @@ class JobPlan:
         return [self.partitioned, *self.broadcast.values()]
 
     @property
+    def is_relational(self) -> bool:
+        """Whether rows go on to relational partitions."""
+        return any(run.operator.relational is not None for run in self.partitioned.values())
+
+    @property
     def partitions_rows(self) -> bool:
         """Whether the keyed partitions take rows: not where all queries have them broadcast. The gate for all entities then counts them."""
         return bool(self.partitioned) or not self.broadcast

@@ -287,8 +287,7 @@ class Evaluator:
 
 def state_names(plan: JobPlan, partitions: int) -> list[str]:
     """The names of an evaluator's `states()`."""
-    relational = any(run.operator.relational is not None for run in plan.partitioned.values())
-    stages = ("keyed", "relational")[: 1 + relational] if plan.partitions_rows else ()
+    stages = ("keyed", "relational")[: 1 + plan.is_relational] if plan.partitions_rows else ()
     found = [f"{stage}-{p}" for stage in stages for p in range(partitions)]
     return [*found, ADMISSION, *(f"broadcast-{p}" for p in plan.broadcast)] if plan.broadcast else found
 

@@ -36,7 +36,6 @@ from engine.runtime.executors_tasks import (
     Message,
     Work,
     first_stage,
-    has_relational,
     pieces_of,
     plan_named,
     raise_fault,
@@ -200,7 +199,7 @@ class ExecutorsEvaluator:
             found = self._tasks(partial(first_stage, self._broadcast, work), {p: p for p in self._busy})
             for message in found:
                 raise_fault(*message)
-            if self.partitions == 1 or not has_relational(self._plan.partitioned):
+            if self.partitions == 1 or not self._plan.is_relational:
                 return found
             pieces = [piece for kind, _, payload in found if kind == "emitted" for piece in pieces_of(payload)]
             homes = {p: (p, [piece for piece in pieces if piece.home == p]) for p in range(self.partitions)}

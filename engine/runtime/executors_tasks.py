@@ -185,7 +185,7 @@ def _first_stage(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[
     new = [output for step, output in outputs if step >= 0]
     yield from _found(admitted if counting else [output.admitted for output in new])
     yield from _asserted([*(output.changes for output in new), *asserted])
-    if has_relational(plan.partitioned):
+    if plan.is_relational:
         emitted = _by_step(outputs)
         yield from _stepped_relational(queries, work, 0, emitted) if work.partitions == 1 else _emitted(work, emitted)
 
@@ -226,15 +226,13 @@ def shares(log: EventLog, feed: Feed, span: Span, mine: Sequence[int], partition
     """All rows of `span` (none unless asked for), and for each of some partitions its own, in order of seq. Each file is opened once."""
     nothing = pa.Table.from_batches([], stamped_schema(feed))
     every, found = [nothing], [[nothing] for _ in mine]
-    if all_rows or partitions > BUCKETS:
-        wanted: list[Collection[int]] = [range(BUCKETS)]
-    else:
-        wanted = [buckets_of_partition(p, partitions) for p in mine]
+    by_bucket = not all_rows and partitions <= BUCKETS
+    wanted: list[Collection[int]] = [buckets_of_partition(p, partitions) for p in mine] if by_bucket else [range(BUCKETS)]
     for stamped, whose in log.parts_between(span.first, span.stop, wanted):
         rows = conformed(stamped, feed)
         if all_rows:
             every.append(rows)
-        own = range(len(mine)) if len(wanted) < len(mine) or all_rows else whose
+        own = whose if by_bucket else range(len(mine))
         for i, share in zip(own, _divided(rows, [mine[i] for i in own], partitions), strict=True):
             found[i].append(share)
     return pa.concat_tables(every), [pa.concat_tables(tables) for tables in found]
@@ -392,11 +390,6 @@ def _dumped(work: Work, name: str, data: bytes) -> Message:
 
 def _name(work: Work, what: str) -> str:
     return f"{work.mark}.{what}.{uuid.uuid4().hex}"
-
-
-def has_relational(plan: Plan) -> bool:
-    """Whether any operator has a relational stage."""
-    return any(run.operator.relational is not None for run in plan.values())
 
 
 def plan_named(plan: JobPlan, name: str) -> tuple[Plan, str]:

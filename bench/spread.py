@@ -125,7 +125,7 @@ def _taken(feed: Feed, query: RegisteredQuery, stream: pa.Table, repeats: int) -
             plan = job_plan([query], feed, partitions)
             keyed = [_Keyed(feed, plan.partitioned) for _ in range(partitions)]
             relational = [_Relational(plan.partitioned) for _ in range(partitions)]
-            evaluator = Evaluator(feed, plan, keyed, relational, Broadcast.start(feed, {}, []))
+            evaluator = Evaluator(feed, plan, keyed, relational, Broadcast.start(feed, plan.broadcast))
             pieces = [stream.slice(first, len(stream) // 8) for first in range(0, len(stream), len(stream) // 8)]
             changes = [*(evaluator.process(piece).changes for piece in pieces), evaluator.finish().changes]
             total = _summed(changes)

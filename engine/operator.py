@@ -9,7 +9,7 @@ randomness, no call back into the runtime; the runtime calls it. It has one or t
 
 The keyed stage sees every row of the entities of its partition (any number of partitions gives the same answer). What needs
 several entities at once goes on as rows with a `route`: a query, a space cell, a pair. A family without that has one stage.
-A query whose rows cost more to send on than to read (`Operator.broadcast`) has both stages in one partition, which sees every
+A query whose rows cost more to send on than to read (`Operator.is_broadcast`) has both stages in one partition, which sees every
 row of all entities.
 
 **Watermark.** `step(..., watermark)`: every row that is still to come has t >= watermark and, where t is equal, a greater
@@ -193,10 +193,9 @@ class Operator(ABC, Generic[Index]):
         """The index for this many partitions: a family may then divide its work between its stages differently. Its answers are the same."""
         return index
 
-    def broadcast(self, query: RegisteredQuery) -> int | None:
-        """A number by which one of several partitions is chosen to evaluate the query over the rows of all entities; null where rows are
-        partitioned. Queries with one number are together: few numbers limit how many partitions read all rows."""
-        return None
+    def is_broadcast(self, query: RegisteredQuery) -> bool:
+        """Whether one of several partitions evaluates the query over the rows of all entities; otherwise its rows are partitioned."""
+        return False
 
     def parts(self, query: RegisteredQuery) -> Mapping[str, Any]:
         """Which parts of a query are evaluated where over several partitions, for `--stats`; empty where a query has no parts."""

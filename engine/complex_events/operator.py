@@ -56,8 +56,6 @@ from engine.operator import Operator, Output, QueryStopped, RegisteredQuery, Sta
 _ROWS, _ITEMS, _TIMERS = 4_096, 32_768, 1_024
 _LAYOUT = 4
 """Version of the arrays in a snapshot."""
-MOST_PARTITIONS = 4
-"""The greatest number of partitions for the queries over all entities: each keeps its own history of the events that its queries need."""
 
 
 @dataclass
@@ -358,8 +356,8 @@ class CompositeOperator(Operator[CompositeIndex]):
     def recompile(self, old: CompositeIndex, queries: Sequence[RegisteredQuery], feed: Feed) -> CompositeIndex:
         return recompile_index(old, queries)
 
-    def broadcast(self, query: RegisteredQuery) -> int | None:
-        return None if query.specification.per_entity else query.route % MOST_PARTITIONS
+    def is_broadcast(self, query: RegisteredQuery) -> bool:
+        return not query.specification.per_entity
 
     def horizon(self, query: RegisteredQuery) -> int | None:
         """The age from which on an event neither is in, nor rules out, a later occurrence; no timer waits longer."""

@@ -34,8 +34,6 @@ MOST_SOLUTIONS = 100_000
 """The greatest number of solutions that one event may complete in one query."""
 MOST_FOUND = 250_000
 """The greatest number of solutions of one query in one chunk: each becomes an answer of half a kilobyte, and all are in memory at once."""
-MOST_PARTITIONS = 8
-"""The greatest number of partitions for the queries. Each partition reads all rows, so with more of them reading would outweigh searching."""
 _CHUNK, _ROOM = 65_536, 100_000
 
 
@@ -88,8 +86,8 @@ class ConstraintOperator(Operator[ConstraintIndex]):
     def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> ConstraintIndex:
         return compile_index(queries, feed)
 
-    def broadcast(self, query: RegisteredQuery) -> int | None:
-        return query.route % MOST_PARTITIONS
+    def is_broadcast(self, query: RegisteredQuery) -> bool:
+        return True
 
     def refusal(self, query: RegisteredQuery, feed: Feed, recent: Callable[[], pa.Table]) -> Message | None:
         index = compile_index([query], feed)

@@ -392,8 +392,8 @@ class CalculusOperator(Operator[CalculusIndex]):
         partition."""
         return self._index(tuple(_spread(compiled, partitions) for compiled in index.queries), feed)
 
-    def broadcast(self, query: RegisteredQuery) -> int | None:
-        return None if query.specification.distributed else query.route
+    def is_broadcast(self, query: RegisteredQuery) -> bool:
+        return not query.specification.distributed
 
     def parts(self, query: RegisteredQuery) -> Mapping[str, Any]:
         if not query.specification.distributed:

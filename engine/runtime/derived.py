@@ -28,7 +28,7 @@ from engine.model.events import HEARTBEAT, row_schema, stamped_schema
 from engine.model.feed import Feed
 from engine.operator import Delivery, RegisteredQuery
 from engine.runtime.answer_events import AnswerEvents
-from engine.runtime.broadcast import WholePartition
+from engine.runtime.broadcast import BothStages
 from engine.runtime.container import pack, table_bytes, table_from, unpack
 from engine.runtime.evaluator import Evaluator, Outcome, conformed, reached
 from engine.runtime.gate import Gate, empty_batch, int64s, merged, single_batch, widened
@@ -157,7 +157,7 @@ class DerivedQuery:
         self.events = AnswerEvents(self.feed, query.sources, specifications, per_entity=per_entity)
         self.plan = plan_of([query], self.feed, 1)
         ((self.name, self.running),) = self.plan.items()
-        self.stages, self.dictionary = WholePartition(self.plan), EntityDictionary()
+        self.stages, self.dictionary = BothStages(self.plan), EntityDictionary()
         self.schema = row_schema(self.feed).append(pa.field(SEQ, pa.int64()))
         self.count = 0
         self.arrived = 0
@@ -218,7 +218,7 @@ class DerivedQuery:
         return batch.append_column(CLOCK, pa.array(came[order], pa.int64()))
 
     def _evaluated(self, rows: pa.RecordBatch, watermark: int) -> pa.Table:
-        asserted = self.stages.take({self.running.operator.delivery: Batch(rows, self.dictionary)}, watermark)
+        asserted = self.stages.take({self.running.operator.delivery: Batch(rows, self.dictionary)}, self.dictionary, watermark)
         return pa.concat_tables([ANSWERS.empty_table(), *(answers(one, *self.running.keys) for _, one in asserted if one.num_rows)])
 
     # -- states -------------------------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ class DerivedQuery:
         facts, parts = unpack(data)
         self.events.restore(parts["events"])
         self.count, self.arrived = facts["count"], facts["arrived"]
-        self.stages, self.dictionary = WholePartition.load(self.plan, parts["stages"]), EntityDictionary(facts["names"])
+        self.stages, self.dictionary = BothStages.load(self.plan, parts["stages"]), EntityDictionary(facts["names"])
 
     def counters(self) -> dict[str, Mapping[str, int]]:
         found = Counter({"events_derived": self.count, "events_derived_waiting": len(self.events)})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -23,17 +23,15 @@ from engine.model.changes import ANSWERS, answers
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.operator import ROUTE, RegisteredQuery, homes
-from engine.runtime.broadcast import Broadcast, JobPlan, WholePartition, job_plan
+from engine.runtime.broadcast import ADMISSION, BothStages, Broadcast, JobPlan, job_plan, partitions_of, state_name
 from engine.runtime.container import pack, unpack
 from engine.runtime.gate import Admitted, Gate
 from engine.runtime.partitions import Admission, KeyedPartition, Name, Plan, RelationalPartition
 from engine.sources.buckets import BUCKETS
 
-STATE_VERSION = 5
-ROUTES = 3
+STATE_VERSION = 6
+ROUTES = 4
 """Which routes the queries of several partitions have; another number for another way to choose them."""
-ADMISSION = "admission"
-"""The state of the gate for the rows of all entities."""
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
@@ -71,7 +69,7 @@ class Evaluator:
         """An evaluator before any row. `queries` are checked; several queries of one id need different versions."""
         plan, every = job_plan(queries, feed, partitions), range(partitions)
         keyed = [KeyedPartition(feed, plan.partitioned) for _ in every]
-        return cls(feed, plan, keyed, [RelationalPartition(plan.partitioned) for _ in every], Broadcast.start(feed, plan.broadcast, every))
+        return cls(feed, plan, keyed, [RelationalPartition(plan.partitioned) for _ in every], Broadcast.start(feed, plan.broadcast))
 
     def beside(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
         """An evaluator before any row that reads history for `queries`, to be joined to this one by `register`; may run in another thread.
@@ -81,7 +79,7 @@ class Evaluator:
         plan = job_plan(queries, self.feed, len(self._keyed))
         keyed = [KeyedPartition(self.feed, plan.partitioned, own.dictionary) for own in self._keyed]
         relational = [RelationalPartition(plan.partitioned, own.dictionary) for own in self._relational]
-        return Evaluator(self.feed, plan, keyed, relational, self._broadcast.beside(self.feed, plan.broadcast))
+        return Evaluator(self.feed, plan, keyed, relational, Broadcast.start(self.feed, plan.broadcast, self._broadcast.admission.dictionary))
 
     def skip_to(self, position: int) -> None:
         """The rows up to `position` no longer exist: the next row follows it."""
@@ -127,7 +125,8 @@ class Evaluator:
         admitted, asserted = self._partitioned(rows, watermark) if self.plan.partitions_rows else ([], [])
         if self.plan.broadcast:
             of_all, changed = self._broadcast.take(rows, watermark)
-            asserted += [_answers(self.plan.broadcast[p], name, changes) for p, name, changes in changed]
+            own = self.plan.broadcast.plan(self._broadcast.partitions)
+            asserted += [_answers(own, name, changes) for name, changes in changed]
             admitted = admitted or [of_all]
         for accepted in (one.accepted for one in admitted if one.accepted.num_rows):
             newest = pc.max(accepted.column(TIME)).as_py()
@@ -220,13 +219,15 @@ class Evaluator:
         }
         return pack(facts, {name: part.dump() for name, part in self.states().items()})
 
-    def states(self) -> dict[str, KeyedPartition | RelationalPartition | Admission | WholePartition]:
+    def states(self) -> dict[str, KeyedPartition | RelationalPartition | Admission | BothStages]:
         """Everything with rows or operators in it, by its name in `state_names`."""
-        keyed = {f"keyed-{p}": part for p, part in enumerate(self._keyed)} if self.plan.partitions_rows else {}
-        relational = {f"relational-{p}": part for p, part in enumerate(self._relational) if part.plan}
-        broadcast = {f"broadcast-{p}": part for p, part in self._broadcast.partitions.items() if part.keyed.plan}
-        admission = {ADMISSION: self._broadcast.admission} if broadcast else {}
-        return keyed | relational | admission | broadcast
+        found: dict[str, KeyedPartition | RelationalPartition | Admission | BothStages] = {}
+        if self.plan.partitions_rows:
+            found |= {f"keyed-{p}": part for p, part in enumerate(self._keyed)}
+        found |= {f"relational-{p}": part for p, part in enumerate(self._relational) if not part.is_empty}
+        if self.plan.broadcast:
+            found |= {ADMISSION: self._broadcast.admission, state_name(self._broadcast.partitions): self._broadcast.stages}
+        return found
 
     @classmethod
     def load(cls, feed: Feed, queries: Sequence[RegisteredQuery], data: bytes) -> Evaluator:
@@ -250,11 +251,8 @@ class Evaluator:
         relational = [
             RelationalPartition.load(shared, states[name]) if (name := f"relational-{p}") in states else RelationalPartition(shared) for p in every
         ]
-        broadcast = Broadcast.start(feed, {}, every)
-        if plan.broadcast:
-            broadcast.admission = Admission.load(feed, states[ADMISSION])
-            broadcast.partitions |= {p: WholePartition.load(own, states[f"broadcast-{p}"]) for p, own in plan.broadcast.items()}
-        return cls(feed, plan, keyed, relational, broadcast)
+        own = plan.broadcast
+        return cls(feed, plan, keyed, relational, Broadcast.load(feed, own, own.partitions, states) if own else Broadcast.start(feed, own))
 
     def stand(self, position: int, last_t: int | None, reached: int | None) -> None:
         """Sets where it is in the log, and its clock there."""
@@ -265,8 +263,8 @@ class Evaluator:
     def counters(self) -> dict[Name, dict[str, int]]:
         """For each operator, by its first family, its work so far summed over the partitions."""
         found: dict[Name, Counter[str]] = {name: Counter() for plan in self.plan.plans for name in plan}
-        broadcast = [counters for part in self._broadcast.partitions.values() for counters in part.counters()]
-        for counters in [*(part.counters() for part in self._keyed), *(part.counters() for part in self._relational), *broadcast]:
+        of_all = self._broadcast.stages.counters()
+        for counters in [*(part.counters() for part in self._keyed), *(part.counters() for part in self._relational), *of_all]:
             for name, counted in counters.items():
                 found[name].update(counted)
         return {name: dict(total) for name, total in found.items()}
@@ -285,11 +283,12 @@ class Evaluator:
         self._broadcast.check()
 
 
-def state_names(plan: JobPlan, partitions: int) -> list[str]:
-    """The names of an evaluator's `states()`."""
+def missing_states(plan: JobPlan, partitions: int, names: Collection[str]) -> list[str]:
+    """Which of an evaluator's `states()` are not among some; the queries over all entities may be in several."""
     stages = ("keyed", "relational")[: 1 + plan.is_relational] if plan.partitions_rows else ()
-    found = [f"{stage}-{p}" for stage in stages for p in range(partitions)]
-    return [*found, ADMISSION, *(f"broadcast-{p}" for p in plan.broadcast)] if plan.broadcast else found
+    wanted = [f"{stage}-{p}" for stage in stages for p in range(partitions)] + [ADMISSION] * bool(plan.broadcast)
+    there = {p for name in names for p in partitions_of(name)}
+    return [name for name in wanted if name not in names] + [state_name((p,)) for p in plan.broadcast.partitions if p not in there]
 
 
 def reached(stamped: pa.Table, before: int | None) -> int:

@@ -28,16 +28,16 @@ from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime import steps
-from engine.runtime.broadcast import job_plan
+from engine.runtime.broadcast import BEFORE_ANY_ROW, job_plan, partitions_of
 from engine.runtime.container import table_from
-from engine.runtime.evaluator import ROUTES, STATE_VERSION, Evaluator, Outcome, same_homes, state_names
+from engine.runtime.evaluator import ROUTES, STATE_VERSION, Evaluator, Outcome, missing_states, same_homes
 from engine.runtime.executors_tasks import (
     INLINE_BYTES,
     Message,
     Work,
     first_stage,
+    keys_named,
     pieces_of,
-    plan_named,
     raise_fault,
     read_spilled,
     relational,
@@ -108,9 +108,9 @@ class ExecutorsEvaluator:
         evaluator.state, evaluator.snapshot = uuid.uuid4().hex, facts["files"]
         states.adopt(evaluator.parts)
         there = set(states.files.names())
-        for name in state_names(evaluator._plan, evaluator.partitions):
-            if facts["files"].get(name) not in there:
-                raise ValueError(f"the state of {name} is missing")
+        whole = [name for name, file in facts["files"].items() if file in there]
+        for name in missing_states(evaluator._plan, evaluator.partitions, whole):
+            raise ValueError(f"the state {name} is missing")
         evaluator._keep()
         return evaluator
 
@@ -192,7 +192,7 @@ class ExecutorsEvaluator:
     @property
     def _busy(self) -> list[int]:
         """The partitions that take rows."""
-        return list(range(self.partitions)) if self._plan.partitions_rows else list(self._plan.broadcast)
+        return list(range(self.partitions)) if self._plan.partitions_rows else list(self._plan.broadcast.partitions)
 
     def _stages(self, work: Work) -> list[Message]:
         try:
@@ -233,8 +233,7 @@ class ExecutorsEvaluator:
             raise_fault(kind, name, payload)
             if kind == "changes":
                 batch = table_from(payload).combine_chunks().to_batches()[0]
-                own, operator = plan_named(plan, name)
-                changes.append(answers(batch, *own[operator].keys))
+                changes.append(answers(batch, *keys_named(plan, name)))
             elif kind == "late":
                 late.append(table_from(payload))
             elif kind == "counts":
@@ -276,9 +275,8 @@ class ExecutorsEvaluator:
         """The whole of it in this process."""
         if self._since:
             self._snapshot()
-        names = state_names(self._plan, self.partitions)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            data = dict(zip(names, pool.map(lambda name: self.states.files.read(self.snapshot[name]), names), strict=True))
+            data = dict(zip(self.snapshot, pool.map(self.states.files.read, self.snapshot.values()), strict=True))
         local = Evaluator.of_states(self.feed, self._plan, self.partitions, data)
         local.stand(self.position, self.last_t, self._reached)
         return local
@@ -289,7 +287,7 @@ class ExecutorsEvaluator:
         parts = local.states()
         names = {name: self.states.named(f"{self.state}.{name}") for name in parts}
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(lambda name: self.states.files.put_with_retries(names[name], parts[name].dump()), parts))
+            list(pool.map(lambda name: self.states.files.put_with_retries(names[name], _dumped(local, name, parts[name])), parts))
         self.snapshot, self._since = names, []
         self.position, self.last_t, self._reached = local.position, local.last_t, local._reached
 
@@ -297,6 +295,12 @@ class ExecutorsEvaluator:
         """Removes the files that neither a kept dump nor the next batch needs."""
         self._kept.append(self.snapshot)
         self.states.keep_only({file for kept in self._kept for file in kept.values()})
+
+
+def _dumped(local: Evaluator, name: str, part: Any) -> bytes:
+    is_new = local.watermark is None and bool(partitions_of(name))
+    dumped: bytes = BEFORE_ANY_ROW if is_new else part.dump()
+    return dumped
 
 
 class _Beside:

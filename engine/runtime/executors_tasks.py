@@ -28,11 +28,11 @@ from engine.model.batch import ENTITY, TIME
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.operator import OperatorFailed, QueryStopped
-from engine.runtime.broadcast import Broadcast, JobPlan, WholePartition, job_plan
+from engine.runtime.broadcast import ADMISSION, Broadcast, JobPlan, Partitions, job_plan, partitions_of, state_name
 from engine.runtime.container import pack, table_bytes, table_from, unpack
-from engine.runtime.evaluator import ADMISSION, conformed, divided, entity_partitions, route_partitions
+from engine.runtime.evaluator import conformed, divided, entity_partitions, route_partitions
 from engine.runtime.gate import Admitted
-from engine.runtime.partitions import Admission, KeyedOutput, KeyedPartition, Plan, RelationalPartition
+from engine.runtime.partitions import KeyedOutput, KeyedPartition, Keys, RelationalPartition
 from engine.sources.buckets import BUCKETS, buckets_of_partition
 from engine.sources.eventlog import Address, EventLog, Span
 from engine.sources.store import AT_ONCE, Files
@@ -153,15 +153,16 @@ def _first_stage(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[
     lost = [p for p in own if found[p] is None]
     parts = {p: KeyedPartition.load(feed, plan.partitioned, _snapshot(work, f"keyed-{p}")) if p in lost else found[p] for p in own}
     whole = _whole(work, feed, plan, mine)
+    lost_whole = whole is not None and whole.is_lost
     # All processes admit the same rows to queries that have all of them broadcast; one of them says which.
     counting = not plan.partitions_rows and _is_first(plan, mine)
-    yield from [("loaded", "", b"")] * (len(lost) + whole.lost)
+    yield from [("loaded", "", b"")] * (len(lost) + lost_whole)
     # What a step emitted is numbered from the first new one: replayed steps are before 0, and most do not need what comes of them.
     outputs: list[tuple[int, KeyedOutput]] = []
     admitted: list[Admitted] = []
     asserted: list[dict[str, pa.RecordBatch]] = []
     for step, span in enumerate((*work.since, *work.fresh), -len(work.since)):
-        stepped, all_rows = (own, bool(whole.state.partitions)) if step >= 0 else (lost, whole.lost)
+        stepped, all_rows = (own, whole is not None) if step >= 0 else (lost, lost_whole)
         if not stepped and not all_rows:
             continue
         rows, of_stepped = shares(work.log.open(), feed, span, stepped, work.partitions, all_rows=all_rows)
@@ -170,18 +171,19 @@ def _first_stage(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[
             output = parts[p].take(share, watermark)
             if step >= 0 or work.rewind:
                 outputs.append((step, output))
-        if all_rows:
+        if whole is not None and all_rows:
             of_all, changed = whole.state.take(rows, watermark)
             if step >= 0:
                 admitted.append(of_all)
-                asserted += [{f"{p}/{name}": changes} for p, name, changes in changed]
+                asserted += [{f"{state_name(whole.state.partitions)}/{name}": changes} for name, changes in changed]
     failpoint("executor.before_state")
     if work.dump:
         for p, part in parts.items():
             yield _dumped(work, f"keyed-{p}", part.dump())
-        yield from _dumped_whole(work, plan, whole.state)
+        yield from [] if whole is None else _dumped_whole(work, plan, whole.state)
     _HERE.states |= {(work.place, "keyed", p): (work.after, part) for p, part in parts.items()}
-    _HERE.states[work.place, "broadcast", mine[0]] = (work.after, whole.state)
+    if whole is not None:
+        _HERE.states[work.place, "broadcast", mine[0]] = (work.after, whole.state)
     new = [output for step, output in outputs if step >= 0]
     yield from _found(admitted if counting else [output.admitted for output in new])
     yield from _asserted([*(output.changes for output in new), *asserted])
@@ -191,35 +193,34 @@ def _first_stage(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[
 
 
 class _Whole(NamedTuple):
-    """The partitions that evaluate queries over all rows; `lost`: they are at the snapshot."""
+    """The queries of an executor over all rows; `is_lost`: they are at the snapshot."""
 
     state: Broadcast
-    lost: bool
+    is_lost: bool
 
 
-def _whole(work: Work, feed: Feed, plan: JobPlan, mine: Sequence[int]) -> _Whole:
-    """Those of one executor, as a task must go on from."""
-    wanted = [p for p in mine if p in plan.broadcast]
+def _whole(work: Work, feed: Feed, plan: JobPlan, mine: Sequence[int]) -> _Whole | None:
+    """Those of one executor, as a task must go on from; null where its partitions have none."""
+    partitions: Partitions = tuple(p for p in plan.broadcast.partitions if p in mine)
     found: Broadcast | None = _taken((work.place, "broadcast", mine[0]), work)
-    if found is not None and list(found.partitions) == wanted:
+    if not partitions:
+        return None
+    if found is not None and found.partitions == partitions:
         return _Whole(found, False)
-    if not wanted:
-        return _Whole(Broadcast.start(feed, {}, []), False)
-    loaded = {p: WholePartition.load(plan.broadcast[p], _snapshot(work, f"broadcast-{p}")) for p in wanted}
-    return _Whole(Broadcast(Admission.load(feed, _snapshot(work, ADMISSION)), loaded), True)
+    names = [name for name in work.snapshot if name == ADMISSION or set(partitions_of(name)) & set(partitions)]
+    return _Whole(Broadcast.load(feed, plan.broadcast, partitions, {name: _snapshot(work, name) for name in names}), True)
 
 
-def _dumped_whole(work: Work, plan: JobPlan, state: Broadcast) -> Iterator[Message]:
-    """Its states; the gate's and the dictionary's, the same in every process, come from the one with the first partition."""
-    for p, part in state.partitions.items():
-        yield _dumped(work, f"broadcast-{p}", part.dump())
-    if _is_first(plan, list(state.partitions)):
-        yield _dumped(work, ADMISSION, state.admission.dump())
+def _dumped_whole(work: Work, plan: JobPlan, whole: Broadcast) -> Iterator[Message]:
+    """Its state; the gate's and the dictionary's, the same in every process, come from the one with the first partition."""
+    yield _dumped(work, state_name(whole.partitions), whole.stages.dump())
+    if _is_first(plan, whole.partitions):
+        yield _dumped(work, ADMISSION, whole.admission.dump())
 
 
 def _is_first(plan: JobPlan, mine: Sequence[int]) -> bool:
     """Whether the first partition with queries over all rows is among some."""
-    return next(iter(plan.broadcast), -1) in mine
+    return any(p in mine for p in plan.broadcast.partitions[:1])
 
 
 def shares(log: EventLog, feed: Feed, span: Span, mine: Sequence[int], partitions: int, *, all_rows: bool = False) -> tuple[pa.Table, list[pa.Table]]:
@@ -392,10 +393,10 @@ def _name(work: Work, what: str) -> str:
     return f"{work.mark}.{what}.{uuid.uuid4().hex}"
 
 
-def plan_named(plan: JobPlan, name: str) -> tuple[Plan, str]:
-    """The plan and the operator whose changes a message with this name carries: the operator's name, after its partition's if all rows go there."""
-    p, _, operator = name.rpartition("/")
-    return (plan.broadcast[int(p)] if p else plan.partitioned), operator
+def keys_named(plan: JobPlan, name: str) -> Keys:
+    """The queries whose changes a message with this name carries: the name of the operator, after that of the state of queries over all rows."""
+    state, _, operator = name.rpartition("/")
+    return plan.broadcast.keys(partitions_of(state))[operator] if state else plan.partitioned[operator].keys
 
 
 def raise_fault(kind: str, name: str, payload: bytes) -> None:

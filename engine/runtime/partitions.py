@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -25,6 +25,14 @@ from engine.runtime.gate import Admitted, Gate, merged
 Name = str
 """An operator, by its first family."""
 _NOTHING_EMITTED = pa.RecordBatch.from_pylist([], schema=pa.schema([(TIME, pa.int64()), (SEQ, pa.int64()), (ROUTE, pa.int64())]))
+
+
+Keys = tuple[pa.Array, pa.Array]
+"""Ids and versions of queries, in their order."""
+
+
+def keys_of(queries: Sequence[RegisteredQuery]) -> Keys:
+    return pa.array([query.id for query in queries], pa.string()), pa.array([query.version for query in queries], pa.int32())
 
 
 @dataclass(frozen=True)
@@ -41,9 +49,9 @@ class Running:
         return self.operator.relational
 
     @cached_property
-    def keys(self) -> tuple[pa.Array, pa.Array]:
-        """Ids and versions of the queries: made once, because a batch that changes little must not cost a pass over all queries."""
-        return pa.array([query.id for query in self.queries], pa.string()), pa.array([query.version for query in self.queries], pa.int32())
+    def keys(self) -> Keys:
+        """Made once, because a batch that changes little must not cost a pass over all queries."""
+        return keys_of(self.queries)
 
     @cached_property
     def digest(self) -> str:
@@ -72,15 +80,19 @@ def plan_of(queries: Sequence[RegisteredQuery], feed: Feed, partitions: int, bef
 
     Raises OperatorFailed.
     """
+    groups = by_operator(queries)
+    return {name: _compiled(name, operator, own, feed, partitions, (before or {}).get(name)) for name, (operator, own) in groups.items()}
+
+
+def by_operator(queries: Sequence[RegisteredQuery]) -> dict[Name, tuple[Operator[Any], list[RegisteredQuery]]]:
+    """The operators of some queries, each with its own in their order."""
     operators = {kind: operator_of(one) for kind, one in {type(query.specification): query.specification for query in queries}.items()}
-    distinct = {operator.families[0]: operator for operator in operators.values()}
-    if len(distinct) < 2:
-        own = {name: list(queries) for name in distinct}
-    else:
-        own = {name: [] for name in distinct}
-        for query in queries:
-            own[operators[type(query.specification)].families[0]].append(query)
-    return {name: _compiled(name, operator, own[name], feed, partitions, (before or {}).get(name)) for name, operator in distinct.items()}
+    groups: dict[Name, tuple[Operator[Any], list[RegisteredQuery]]] = {one.families[0]: (one, []) for one in operators.values()}
+    if len(groups) == 1:
+        return {name: (operator, list(queries)) for name, (operator, _) in groups.items()}
+    for query in queries:
+        groups[operators[type(query.specification)].families[0]][1].append(query)
+    return groups
 
 
 def operator_of(specification: Any) -> Operator[Any]:
@@ -128,12 +140,57 @@ class KeyedOutput:
     admitted: Admitted
 
 
-class KeyedStates:
-    """The keyed state of every operator, over some entities."""
+class _States:
+    """The states of one stage of every operator that has it."""
 
     def __init__(self, plan: Plan) -> None:
+        self.plan = self._with_stage(plan)
+        self.states: dict[Name, Any] = {name: self._stage(run).initial(run.index) for name, run in self.plan.items()}
+
+    @staticmethod
+    def _stage(run: Running) -> Stage[Any, Any]:
+        raise NotImplementedError
+
+    @staticmethod
+    def _with_stage(plan: Plan) -> Plan:
+        return plan
+
+    def migrate(self, plan: Plan, others: Sequence[Self] = ()) -> None:
+        """Switches to `plan`. `others` stand at the same row, have the same dictionary and are consumed."""
+        parts, plan = [self, *others], self._with_stage(plan)
+        self.states = {name: self._migrated(name, run, [part for part in parts if name in part.plan]) for name, run in plan.items()}
         self.plan = plan
-        self.states: dict[Name, Any] = {name: run.operator.keyed.initial(run.index) for name, run in plan.items()}
+
+    def _migrated(self, name: Name, run: Running, parts: Sequence[Self]) -> Any:
+        with blamed(name):
+            if not parts:
+                return self._stage(run).initial(run.index)
+            return self._stage(run).migrate(run.index, [(part.plan[name].index, part.states[name]) for part in parts])
+
+    def dumps(self) -> dict[Name, bytes]:
+        return {name: self._stage(run).dump(run.index, self.states[name]) for name, run in self.plan.items()}
+
+    @classmethod
+    def load(cls, plan: Plan, parts: Mapping[Name, bytes]) -> Self:
+        loaded = cls({})
+        loaded.plan = cls._with_stage(plan)
+        loaded.states = {name: cls._stage(run).load(run.index, parts[name]) for name, run in loaded.plan.items()}
+        return loaded
+
+    def counters(self) -> dict[Name, Mapping[str, int]]:
+        return {name: self._stage(run).counters(run.index, self.states[name]) for name, run in self.plan.items()}
+
+    def check(self) -> None:
+        for name, run in self.plan.items():
+            self._stage(run).check(run.index, self.states[name])
+
+
+class KeyedStates(_States):
+    """The keyed state of every operator, over some entities."""
+
+    @staticmethod
+    def _stage(run: Running) -> Stage[Any, Any]:
+        return run.operator.keyed
 
     def step(self, batches: Mapping[Delivery, Batch], watermark: int) -> tuple[dict[Name, pa.RecordBatch], dict[Name, pa.RecordBatch]]:
         """Changes and emitted rows."""
@@ -147,28 +204,30 @@ class KeyedStates:
                 emitted[name] = result.emitted
         return changes, emitted
 
-    def migrate(self, plan: Plan, caught_up: KeyedStates | None) -> None:
-        """Switches to `plan`; `caught_up` has the same dictionary and is consumed."""
-        sources = [self] if caught_up is None else [self, caught_up]
-        self.states = {name: _migrated(run.operator.keyed, run, [(part.plan, part.states) for part in sources]) for name, run in plan.items()}
-        self.plan = plan
 
-    def dumps(self) -> dict[Name, bytes]:
-        return {name: run.operator.keyed.dump(run.index, self.states[name]) for name, run in self.plan.items()}
+class RelationalStates(_States):
+    """The relational state of every operator that has one, over some routes."""
 
-    @classmethod
-    def load(cls, plan: Plan, parts: Mapping[Name, bytes]) -> KeyedStates:
-        loaded = cls({})
-        loaded.plan = plan
-        loaded.states = {name: run.operator.keyed.load(run.index, parts[name]) for name, run in plan.items()}
-        return loaded
+    @staticmethod
+    def _stage(run: Running) -> Stage[Any, Any]:
+        return run.relational
 
-    def counters(self) -> dict[Name, Mapping[str, int]]:
-        return {name: run.operator.keyed.counters(run.index, self.states[name]) for name, run in self.plan.items()}
+    @staticmethod
+    def _with_stage(plan: Plan) -> Plan:
+        return {name: run for name, run in plan.items() if run.operator.relational is not None}
 
-    def check(self) -> None:
+    def step(self, emitted: Mapping[Name, Sequence[pa.RecordBatch]], dictionary: EntityDictionary, watermark: int) -> dict[Name, pa.RecordBatch]:
+        """Changes from emitted rows and from timers."""
+        found = {}
         for name, run in self.plan.items():
-            run.operator.keyed.check(run.index, self.states[name])
+            given = list(emitted.get(name, ()))
+            # Rows of one entity come from one keyed partition, so rows with equal (t, seq) and route keep the order in which they were emitted.
+            rows = (merged(given) if run.relational.ordered else pa.concat_batches(given)) if given else _NOTHING_EMITTED
+            with blamed(name):
+                result = run.relational.step(run.index, self.states[name], Batch(rows, dictionary), watermark)
+            self.states[name] = result.state
+            found[name] = result.changes
+        return found
 
 
 class KeyedPartition:
@@ -191,7 +250,7 @@ class KeyedPartition:
 
     def migrate(self, plan: Plan, caught_up: KeyedPartition | None) -> None:
         """Switches to `plan`; `caught_up` shares the dictionary and is consumed."""
-        self.keyed.migrate(plan, None if caught_up is None else caught_up.keyed)
+        self.keyed.migrate(plan, [] if caught_up is None else [caught_up.keyed])
 
     def dump(self) -> bytes:
         return pack({}, {"$admission": self.admission.dump(), **self.keyed.dumps()})
@@ -212,59 +271,37 @@ class KeyedPartition:
 
 
 class RelationalPartition:
-    """The relational state of every operator that has one, for a share of the routes."""
+    """The dictionary and the relational state of every operator that has one, for a share of the routes."""
 
     def __init__(self, plan: Plan, dictionary: EntityDictionary | None = None) -> None:
-        self.plan = _relational(plan)
+        self.relational = RelationalStates(plan)
         self.dictionary = dictionary if dictionary is not None else EntityDictionary()
-        self.states: dict[Name, Any] = {name: run.relational.initial(run.index) for name, run in self.plan.items()}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no operator has a relational state."""
+        return not self.relational.plan
 
     def take(self, emitted: Mapping[Name, Sequence[pa.RecordBatch]], watermark: int) -> dict[Name, pa.RecordBatch]:
         """Changes from this partition's emitted rows and from timers."""
-        found = {}
-        for name, run in self.plan.items():
-            given = list(emitted.get(name, ()))
-            # Rows of one entity come from one keyed partition, so rows with equal (t, seq) and route keep the order in which they were emitted.
-            rows = (merged(given) if run.relational.ordered else pa.concat_batches(given)) if given else _NOTHING_EMITTED
-            with blamed(name):
-                result = run.relational.step(run.index, self.states[name], Batch(rows, self.dictionary), watermark)
-            self.states[name] = result.state
-            found[name] = result.changes
-        return found
+        return self.relational.step(emitted, self.dictionary, watermark)
 
     def migrate(self, plan: Plan, caught_up: RelationalPartition | None) -> None:
-        """Goes over to `plan`; `caught_up` shares the dictionary and is given up."""
-        sources = [self] if caught_up is None else [self, caught_up]
-        relational = _relational(plan)
-        self.states = {name: _migrated(run.relational, run, [(part.plan, part.states) for part in sources]) for name, run in relational.items()}
-        self.plan = relational
+        """Switches to `plan`; `caught_up` shares the dictionary and is consumed."""
+        self.relational.migrate(plan, [] if caught_up is None else [caught_up.relational])
 
     def dump(self) -> bytes:
-        parts = {name: run.relational.dump(run.index, self.states[name]) for name, run in self.plan.items()}
-        return pack({"names": self.dictionary.names}, parts)
+        return pack({"names": self.dictionary.names}, self.relational.dumps())
 
     @classmethod
     def load(cls, plan: Plan, data: bytes) -> RelationalPartition:
         facts, parts = unpack(data)
         partition = cls({}, EntityDictionary(facts["names"]))
-        partition.plan = _relational(plan)
-        partition.states = {name: run.relational.load(run.index, parts[name]) for name, run in partition.plan.items()}
+        partition.relational = RelationalStates.load(plan, parts)
         return partition
 
     def counters(self) -> dict[Name, Mapping[str, int]]:
-        return {name: run.relational.counters(run.index, self.states[name]) for name, run in self.plan.items()}
+        return self.relational.counters()
 
     def check(self) -> None:
-        for name, run in self.plan.items():
-            run.relational.check(run.index, self.states[name])
-
-
-def _relational(plan: Plan) -> dict[Name, Running]:
-    return {name: run for name, run in plan.items() if run.operator.relational is not None}
-
-
-def _migrated(stage: Stage[Any, Any], run: Running, sources: Sequence[tuple[Plan, Mapping[Name, Any]]]) -> Any:
-    name = run.operator.families[0]
-    parts = [(plan[name].index, states[name]) for plan, states in sources if name in plan]
-    with blamed(name):
-        return stage.migrate(run.index, parts) if parts else stage.initial(run.index)
+        self.relational.check()

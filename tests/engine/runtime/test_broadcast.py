@@ -11,11 +11,11 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.model.changes import answers
 from engine.model.events import Stamper
 from engine.operator import RegisteredQuery
-from engine.runtime.broadcast import Broadcast, WholePartition, job_plan
-from engine.runtime.evaluator import Evaluator, state_names
-from engine.runtime.partitions import Admission
+from engine.runtime.broadcast import ADMISSION, BEFORE_ANY_ROW, Broadcast, BroadcastQueries, job_plan, state_name
+from engine.runtime.evaluator import Evaluator, missing_states
 from engine.specification import check
 from tests.engine.runtime.test_processor import FEED, SQUARE, rows_of
 
@@ -92,17 +92,57 @@ def test_the_answers_are_those_of_one_partition(seed: int, chosen: set[int], ste
     assert run(partitions, tables, changes, chosen, restarts=restarts) == run(1, tables, changes, chosen, restarts=False)
 
 
+def taken(process: Broadcast, queries: BroadcastQueries, rows: pa.Table, watermark: int) -> Counter[str]:
+    """What a process finds, with the queries' ids."""
+    total: Counter[str] = Counter()
+    for name, changes in process.take(rows, watermark)[1]:
+        for row in answers(changes, *queries.keys(process.partitions)[name]).to_pylist():
+            total[str({name: value for name, value in row.items() if name != "weight"})] += row["weight"]
+    return total
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 1 << 16), st.lists(st.lists(st.integers(0, 2), min_size=8, max_size=8), min_size=1, max_size=4))
+def test_partitions_that_move_take_their_queries_with_them(seed: int, places: list[list[int]]) -> None:
+    """Partition p is at process `places[n][p]` in turn n; each process makes its state of the states of the turn before."""
+    chance, stamper = random.Random(seed), Stamper()
+    queries = BroadcastQueries(FEED, [(i % 8, RegisteredQuery(f"q{i}", 1, check(BROADCAST[i % 4], FEED))) for i in range(12)])
+    whole, total, expected = Broadcast.start(FEED, queries), Counter[str](), Counter[str]()
+    states = {ADMISSION: whole.admission.dump(), state_name(queries.partitions): whole.stages.dump()}
+    for n, place in enumerate(places):
+        rows = stamper.stamp(rows_of(chance, 16, 8 * n))
+        shares = [share for one in range(3) if (share := tuple(p for p in range(8) if place[p] == one))]
+        processes = [Broadcast.load(FEED, queries, share, states) for share in shares]
+        for process in processes:
+            total.update(taken(process, queries, rows, 8 * n))
+            process.check()
+        states = {ADMISSION: processes[0].admission.dump()} | {state_name(one.partitions): one.stages.dump() for one in processes}
+        expected.update(taken(whole, queries, rows, 8 * n))
+    assert total == expected
+
+
+def test_a_state_before_any_row_is_made_by_its_reader() -> None:
+    queries = BroadcastQueries(FEED, list(enumerate(queries_of(BROADCAST, 0))))
+    whole = Broadcast.start(FEED, queries)
+    states = {ADMISSION: whole.admission.dump(), state_name(queries.partitions): BEFORE_ANY_ROW}
+    rows = Stamper().stamp(rows_of(random.Random(1), 20, 0))
+    found = [taken(Broadcast.load(FEED, queries, share, states), queries, rows, 30) for share in ((0, 2), (1, 3))]
+    assert found[0] + found[1] == taken(whole, queries, rows, 30)
+    assert found[0]
+    assert found[1]
+
+
 def test_only_queries_over_all_entities_have_all_rows() -> None:
     plan = job_plan(QUERIES, FEED, 3)
     assert {query.id for own in plan.partitioned.values() for query in own.queries} == {"q0", "q1", "q2"}
-    assert {query.id for parts in plan.broadcast.values() for own in parts.values() for query in own.queries} == {"q3", "q4", "q5", "q6"}
+    assert {query.id for query in plan.broadcast.of(range(3))} == {"q3", "q4", "q5", "q6"}
     assert not job_plan(QUERIES, FEED, 1).broadcast
 
 
 def test_a_job_whose_queries_all_have_all_rows_keeps_no_state_by_entity() -> None:
     queries = queries_of(BROADCAST, 0)
     evaluator = Evaluator.start(FEED, queries, 2)
-    assert sorted(evaluator.states()) == sorted(state_names(evaluator.plan, 2))
+    assert not missing_states(evaluator.plan, 2, evaluator.states())
     assert not any(name.startswith("keyed") for name in evaluator.states())
     outcome = evaluator.process(Stamper().stamp(rows_of(random.Random(1), 20, 0)))
     assert outcome.processed + outcome.duplicates + outcome.late.num_rows == 20
@@ -127,10 +167,10 @@ def test_processes_with_other_queries_give_entities_the_same_codes() -> None:
     evaluator.register(QUERIES)
     states = {name: state.dump() for name, state in evaluator.states().items()}
     names = []
-    for p, plan in evaluator.plan.broadcast.items():
-        process = Broadcast(Admission.load(FEED, states["admission"]), {p: WholePartition.load(plan, states[f"broadcast-{p}"])})
+    for p in evaluator.plan.broadcast.partitions:
+        process = Broadcast.load(FEED, evaluator.plan.broadcast, (p,), states)
         # Another entity, late enough that all before it are in order now.
         process.take(Stamper().stamp(rows_of(chance, 1, 99).set_column(1, "entity", pa.array(["new"]))), 90)
         names.append(process.admission.dictionary.names)
-    assert len(names) == 4
+    assert len(names) > 1
     assert all(some == names[0] for some in names)

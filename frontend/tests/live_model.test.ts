@@ -108,7 +108,7 @@ describe("retracted answers", () => {
     };
     const { model, asked } = await loaded(answers);
     deliver(model, [row("back", 1, 400, 500)]);
-    await model.loadRetracted(model.window()[0]);
+    await model.loading.loadRetracted(model.window()[0]);
     const shown = model.intervals.of("1").intervals.map((one) => [one.key, one.end, one.isRetracted]);
     expect(shown).toEqual([
       ["gone", 200, true],
@@ -120,15 +120,15 @@ describe("retracted answers", () => {
 
   it("are requested once for each stretch of time, and again after the connection was lost", async () => {
     const { model, asked } = await loaded({ "detections/": { results: [], next: null } });
-    await model.loadRetracted(5000);
-    await model.loadRetracted(6000);
-    await model.loadRetracted(1000);
+    await model.loading.loadRetracted(5000);
+    await model.loading.loadRetracted(6000);
+    await model.loading.loadRetracted(1000);
     expect(asked.map((path) => new URLSearchParams(path.split("?")[1])).map((at) => [at.get("from"), at.get("to")])).toEqual([
       ["5000", null],
       ["1000", "5000"],
     ]);
     model.take(news({ isSnapshot: true }));
-    await model.loadRetracted(5000);
+    await model.loading.loadRetracted(5000);
     expect(asked.length).toBe(3);
   });
 
@@ -190,8 +190,8 @@ describe("a step to an answer of which only the count is loaded", () => {
 
   it("loads the next answer of the queries that are shown", async () => {
     const { model, asked } = await loaded({ "detections/": page(row("z", 1, 700, 800)) });
-    model.coverage.clear();
-    expect(model.knows(5, 700)).toBe(false);
+    model.loading.coverage.clear();
+    expect(model.loading.knows(5, 700)).toBe(false);
     await model.loadBeside(5.5, 1);
     const after = "ff".repeat(16);
     expect(asked).toEqual([`detections/?feed=yard&order=start&cursor=5.${after}&page_size=100`]);
@@ -210,15 +210,15 @@ describe("a step to an answer of which only the count is loaded", () => {
     const entry = detection({ ...row("i", 1, 100, 100), kind: "in" });
     const exit = detection({ ...row("o", 1, 900, 900), kind: "out" });
     const { model, asked } = await loaded({ "detections/": page(exit) });
-    model.coverage.clear();
+    model.loading.coverage.clear();
     model.remember(entry);
     const open = model.intervals.find("i")!;
     expect(open.end).toBeNull();
-    await model.loadEnd(open);
+    await model.loading.loadEnd(open);
     expect(asked).toEqual([`detections/?feed=yard&entity=a&order=start&cursor=100.${"ff".repeat(16)}&page_size=100&query=1`]);
     const closed = model.intervals.find("i")!;
     expect(closed.end).toBe(900);
-    await model.loadEnd(closed);
+    await model.loading.loadEnd(closed);
     expect(asked).toHaveLength(1);
   });
 });

@@ -23,7 +23,7 @@ import { liveActions, pressed } from "./live/keyboard";
 import { MapLooks } from "./live/map_looks";
 import { LiveModel } from "./live/model";
 import { Places } from "./live/places";
-import { Playback } from "../clock/playback";
+import { Positions } from "./live/positions";
 import { slowestOf } from "./live/standstill";
 import { MapPointer } from "./live/pointer";
 import { Selection } from "./live/selection";
@@ -59,8 +59,7 @@ export class LiveView {
   private readonly tracks: LiveTracks;
   private readonly looks: MapLooks;
   private readonly feedMap: FeedMap;
-  private readonly entities: EntitiesData;
-  private readonly playback: Playback;
+  private readonly positions: Positions;
   private readonly entityLayer: EntityLayer;
   private readonly answers: Answers;
   private readonly panel: QueryPanelView;
@@ -73,7 +72,6 @@ export class LiveView {
   private readonly opensAnywhere: boolean;
   /** Whether the clock was live at the last update. */
   private wasPast = false;
-  private frameRequest = 0;
   private readonly timers: ReturnType<typeof setInterval>[] = [];
   private readonly abort = new AbortController();
 
@@ -151,16 +149,17 @@ export class LiveView {
     this.skip = skipLinks(this.element);
     document.getElementById("page")?.prepend(this.skip);
     this.feedMap = openMap(mapElement, feed, { at: state.map, covered: () => covered(mapElement.getBoundingClientRect(), this.panels()) });
-    this.entities = new EntitiesData(this.feedMap.project, slowestOf(feed));
-    this.playback = new Playback({
-      feed: feed.name,
-      unitsPerMs: this.model.unitsPerMs,
-      entities: this.entities,
-      onFault: fail,
-      onBegin: (t) => (this.model.clock.earliest = t),
-    });
-    this.entityLayer = new EntityLayer(this.entities).addTo(this.feedMap.map);
-    this.looks = new MapLooks(this.model, this.feedMap, this.entities, this.entityLayer);
+    const entities = new EntitiesData(this.feedMap.project, slowestOf(feed));
+    this.entityLayer = new EntityLayer(entities).addTo(this.feedMap.map);
+    this.positions = new Positions(
+      this.model,
+      entities,
+      this.entityLayer,
+      () => this.time.beat(),
+      // For measurements: the instant whose positions the map shows.
+      (instant) => (this.element.dataset["shown"] = String(instant)),
+    );
+    this.looks = new MapLooks(this.model, this.feedMap, entities, this.entityLayer);
     const overlays = new Overlays(feed, this.feedMap, () => this.looks.items());
     this.pointer.boxButton.after(overlays.button);
     mapElement.after(this.looks.legend);
@@ -186,14 +185,11 @@ export class LiveView {
     return new LiveSession(feed.name, {
       onNews: (news) => this.news(news),
       onPositions: (rows, clock) => {
-        if (this.model.clock.isLive) {
-          this.tick(clock);
-          for (const row of rows) this.entities.put(row);
-        }
+        this.positions.take(rows, clock);
         this.model.noteNow(this.model.data.now);
       },
       onStatus: (status) => {
-        if (this.model.clock.isLive) this.tick(status.max_t);
+        this.positions.take([], status.max_t);
         this.model.noteNow(status.max_t);
         this.connection.setStatus(status);
       },
@@ -203,12 +199,6 @@ export class LiveView {
       },
       onError: (message) => toast(message, "critical"),
     });
-  }
-
-  /** The feed's clock advances for all entities, including those without reports. */
-  private tick(clock: number | null): void {
-    if (clock !== null) this.entities.tick(clock);
-    this.entityLayer.changed();
   }
 
   private makePanel(newQueryUrl: string): QueryPanelView {
@@ -258,11 +248,11 @@ export class LiveView {
   }
 
   private news(news: News): void {
-    if (news.isSnapshot && this.model.clock.isLive) this.entities.clear();
+    if (news.isSnapshot) this.positions.clearPresent();
     if (news.isSnapshot) this.connection.loaded();
     this.model.take(news);
     if (news.isSnapshot) this.opened();
-    if (news.isSnapshot) this.model.loadRetracted(this.model.window()[0]).catch(fail);
+    if (news.isSnapshot) this.model.loading.loadRetracted(this.model.window()[0]).catch(fail);
     if (this.model.hasUnknown) void this.fetchUnknown();
     if (news.alerts.length > 0) refreshAlertCount();
     for (const alert of news.alerts) {
@@ -297,7 +287,7 @@ export class LiveView {
     this.entityLayer.marks = marks;
     this.entityLayer.changed();
     const totals = this.model.totalsWithin(this.model.window());
-    this.answers.timeline.setCounts(this.model.counts, this.model.coverage, totals);
+    this.answers.timeline.setCounts(this.model.loading.counts, this.model.loading.coverage, totals);
     this.panel.setCounts(
       new Map(this.model.queries.map(({ id }) => [id, { total: totals.get(id) ?? 0, open: open.get(id) ?? 0 }])),
       this.model.clock.isLive,
@@ -312,7 +302,7 @@ export class LiveView {
     this.isOpened = true;
     this.time.open();
     if (!this.model.clock.isLive) return;
-    void this.showPresent().then(() => {
+    void this.positions.showPresent().then(() => {
       this.frameUnknown();
       if (Number.isFinite(this.model.clock.earliest)) this.showRecording(this.model.clock.earliest);
     });
@@ -329,25 +319,6 @@ export class LiveView {
     if (this.opensAnywhere && this.model.data.positions.size > 0) this.places.fitAll();
   }
 
-  /** The current positions of all entities, with their recent tracks. */
-  private async showPresent(): Promise<void> {
-    this.playback.close();
-    const put = (): void => {
-      for (const row of this.model.data.positions.values()) this.entities.put(row);
-      this.tick(this.model.present());
-    };
-    try {
-      const { t, x, y, entity, entities, begin } = await this.playback.warmUp(this.model.present());
-      if (!this.model.clock.isLive) return;
-      if (begin !== null) this.model.clock.earliest = begin;
-      this.entities.clear();
-      for (let n = 0; n < t.length; n++) this.entities.put([entities[entity[n]!]!, x[n]!, y[n]!, t[n]!]);
-    } catch (error) {
-      fail(error);
-    }
-    put();
-  }
-
   /** The reader chose the instant or the window: its answers and positions have to be loaded. */
   private timeChosen(): void {
     const { clock } = this.model;
@@ -358,34 +329,14 @@ export class LiveView {
           ? t("Playing {rate}×", { rate: `${clock.rate < 0 ? "−" : ""}${Math.abs(clock.rate)}` })
           : t("Paused"),
     );
-    if (clock.isLive && this.wasPast) void this.showPresent();
+    if (clock.isLive && this.wasPast) void this.positions.showPresent();
     this.wasPast = !clock.isLive;
     this.model.loadHistory(clock.window()).catch(fail);
     this.answers.showList();
     this.card.again();
     this.looks.moved();
     this.tracks.draw(150);
-    this.frame();
-  }
-
-  /** Frames are drawn while the clock plays, and until the map shows the instant of a paused clock. */
-  private frame(): void {
-    if (this.frameRequest !== 0 || this.model.clock.isLive) return;
-    this.frameRequest = requestAnimationFrame(() => {
-      this.frameRequest = 0;
-      if (this.model.clock.isPlaying) this.time.beat();
-      this.showPast();
-    });
-  }
-
-  private showPast(): void {
-    const { clock } = this.model;
-    if (clock.isLive) return;
-    const now = clock.now();
-    if (this.playback.show(now, clock.rate)) this.entityLayer.changed();
-    // For measurements: the instant whose positions the map shows.
-    if (this.playback.isShown(now)) this.element.dataset["shown"] = String(now);
-    if (clock.isPlaying || !this.playback.isShown(now)) this.frame();
+    this.positions.showPast();
   }
 
   // ---- Choices
@@ -505,9 +456,8 @@ export class LiveView {
   close(): void {
     this.abort.abort();
     for (const timer of this.timers) clearInterval(timer);
-    cancelAnimationFrame(this.frameRequest);
-    this.model.close();
-    this.playback.close();
+    this.model.loading.close();
+    this.positions.close();
     this.truth.close();
     this.card.close();
     this.halfDone.close();

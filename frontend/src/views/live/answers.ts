@@ -98,7 +98,7 @@ export class Answers {
     if (data.seq === null) return t("Fetching the answers so far.");
     if (queries.length === 0) return t("Register a query and its answers appear here as they are found.");
     if (state.hidden.length >= queries.length) return t("All queries are hidden.");
-    if (this.model.isFilling) return t("Fetching the answers so far.");
+    if (this.model.loading.isFilling) return t("Fetching the answers so far.");
     const [first, ...others] = state.entities;
     if (first !== undefined)
       return others.length === 0 ? t("No answers about {entity} yet.", { entity: first }) : t("No answers about the chosen entities yet.");

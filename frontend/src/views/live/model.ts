@@ -2,7 +2,6 @@
 
 import { t } from "../../lib/texts";
 import {
-  detection,
   queryRow,
   queryVersion,
   region as regionParser,
@@ -20,28 +19,18 @@ import { IntervalsData } from "../../data/intervals_data";
 import type { LiveData } from "../../data/live_data";
 import { regionsOf } from "../../data/query_shapes";
 import type { ViewState } from "../../data/view_state";
-import { answerCounts, countedStretches, countWithin, type AnswerCounts } from "../../data/answer_counts";
 import { Clock } from "../../clock/clock";
-import { Coverage } from "../../data/coverage";
-import { Latest } from "../../lib/latest";
-import { get, getAll, page, query as address } from "../../lib/api";
+import { get, getAll, query as address } from "../../lib/api";
 import { familyOf } from "../../lib/families";
 import { queryColour, spreadColours } from "../../lib/colours";
 import type { Geometry } from "../../lib/regions";
 import type { Zone } from "../../lib/time";
 import type { News } from "../../data/live_session";
 import type { DrawnRegion } from "../region_layer";
+import { AnswerLoading } from "./answer_loading";
 
 /** For playback a feed of ticks is assumed to have this many per millisecond. */
 const TICKS_PER_MS = 1 / 40;
-/** Up to this many answers of a window are fetched one by one. */
-const MOST_SINGLE = 10_000;
-const COUNT_STRETCHES = 400;
-/** While a window is being dragged or zoomed nothing is requested. */
-const FILL_WAIT_MS = 150;
-/** How many answers are fetched for a step to the next one, and for how many selected entities. */
-const BESIDE = 100;
-const MOST_ASKED_FOR = 10;
 /** How many queries are requested at once when their first answers arrive. */
 const MOST_UNKNOWN = 20;
 /** A history whose newest row is older than this is a recording that has ended; and the margin of the window around it. */
@@ -79,22 +68,11 @@ export class LiveModel {
   private queryById = new Map<string, QueryRow>();
   /** The requested specifications by query and version. */
   private readonly versions = new Map<string, QueryVersion | "coming" | null>();
-  /** The stretches of time whose answers are loaded one by one. */
-  readonly coverage = new Coverage();
-  /** Counts of answers elsewhere. */
-  counts: AnswerCounts | null = null;
-  private readonly filling = new Latest<[from: number, to: number]>(
-    (signal, from, to) => this.fill(from, to, signal),
-    (error) => this.onFault(error),
-  );
-  private readonly holding = new Latest<[t: number]>(
-    (signal, t) => this.loadHolding(t, signal),
-    (error) => this.onFault(error),
-  );
-  private retractedFrom = Infinity;
-  /** Queries to request: unknown ones with answers, and changed ones; and those that were not found. */
+  readonly loading: AnswerLoading;
+  /** Queries to request: unknown ones with answers, and changed ones. */
   private readonly unknownIds = new Set<string>();
-  private readonly asked = new Set<string>();
+  /** Queries that the server does not show to this reader. */
+  private readonly missingIds = new Set<string>();
   private atFrame = { t: 0, at: 0 };
   private chosen: ReadonlySet<string> | null = null;
 
@@ -103,13 +81,20 @@ export class LiveModel {
     readonly zone: Zone,
     readonly state: ViewState,
     readonly data: LiveData,
-    private readonly onFault: (error: unknown) => void = () => undefined,
+    onFault: (error: unknown) => void = () => undefined,
   ) {
     this.clock = new Clock(
       { present: () => this.present(), wall: () => performance.now(), unitsPerMs: this.unitsPerMs, leastSpan: this.inUnit(200, 4) },
       state.span ?? this.inUnit(900_000, 4000),
       () => this.noteClock(),
     );
+    this.loading = new AnswerLoading(feed.name, {
+      present: () => this.present(),
+      onAnswer: (row) => this.remember(row),
+      onRetracted: (row) => this.rememberRetracted(row),
+      onChange: () => (this.isDirty = true),
+      onFault,
+    });
     this.chooseEntities(state.entities);
   }
 
@@ -157,7 +142,7 @@ export class LiveModel {
     // Requested as a list: a query that was removed or is hidden from the reader is missing in it, which is no error.
     const rows = await getAll(address("queries/", { id: ids.join(",") }), queryRow).catch(() => []);
     const renewed = new Set(rows.map((row) => row.id));
-    for (const id of ids) if (!renewed.has(id)) this.asked.add(id);
+    for (const id of ids) if (!renewed.has(id)) this.missingIds.add(id);
     if (rows.length === 0) return false;
     const known = new Set(this.regions.map((row) => row.id));
     if (rows.some((row) => row.regions.some((region) => !known.has(region.id)))) this.regions = await this.fetchRegions();
@@ -170,7 +155,7 @@ export class LiveModel {
   }
 
   private noteUnknown(rows: readonly Detection[]): void {
-    for (const { query } of rows) if (!this.queryById.has(query) && !this.asked.has(query)) this.unknownIds.add(query);
+    for (const { query } of rows) if (!this.queryById.has(query) && !this.missingIds.has(query)) this.unknownIds.add(query);
   }
 
   query(id: string): QueryRow | null {
@@ -204,13 +189,10 @@ export class LiveModel {
     this.noteNow(this.data.now);
     this.isDirty = true;
     this.noteUnknown(news.changed);
-    for (const id of news.queries) if (!this.asked.has(id)) this.unknownIds.add(id);
+    for (const id of news.queries) if (!this.missingIds.has(id)) this.unknownIds.add(id);
     if (news.isSnapshot) {
       this.fillIntervals();
-      this.retractedFrom = Infinity;
-      this.coverage.add(this.data.since ?? -Infinity, Infinity);
-      // Answers that began earlier and are still open are not among the newest.
-      if (this.data.since !== null) this.holding.after(0, this.present());
+      this.loading.snapshotCame(this.data.since);
       return;
     }
     for (const id of news.removed) {
@@ -266,67 +248,14 @@ export class LiveModel {
     this.isDirty = true;
   }
 
-  /** Loads the window's answers: one by one if they are few, else their counts. */
-  async loadHistory([t0, t1]: readonly [number, number]): Promise<void> {
-    const now = this.now();
-    if (this.coverage.gaps(t0, t1).length > 0) this.filling.after(FILL_WAIT_MS, t0, t1);
-    else this.filling.drop();
-    if (!this.clock.isLive && !this.coverage.has(now)) this.holding.after(FILL_WAIT_MS, now);
-    if (t0 < this.retractedFrom) await this.loadRetracted(t0 - (t1 - t0) / 2);
+  /** Loads the answers of the window, and in the past those that hold at the instant shown. */
+  loadHistory(window: readonly [number, number]): Promise<void> {
+    return this.loading.loadWindow(window, this.clock.isLive ? null : this.now());
   }
 
-  /** Whether the window's answers are still loading. */
-  get isFilling(): boolean {
-    return this.filling.isAsking;
-  }
-
-  /** Half a window more at both ends: a reader who drags will continue. */
-  private async fill(t0: number, t1: number, signal: AbortSignal): Promise<void> {
-    const half = (t1 - t0) / 2;
-    const [from, to] = [Math.floor(t0 - half), Math.ceil(Math.min(t1 + half, this.present() + 1))];
-    const gaps = this.coverage.gaps(from, to);
-    if (gaps.length === 0) return;
-    const counts = answerCounts(
-      await get(address("detections/counts", { feed: this.feed.name, from, to, buckets: COUNT_STRETCHES }), (value) => value, signal),
-    );
-    this.counts = counts;
-    this.isDirty = true;
-    if (counts.total > MOST_SINGLE) return;
-    for (const [a, b] of gaps) {
-      for (const row of await this.detectionsBetween(a, b, {}, signal)) this.remember(row);
-      this.coverage.add(a, b);
-    }
-    this.isDirty = true;
-  }
-
-  /** Whether all answers that begin between two times are loaded one by one. */
-  knows(one: number, other: number): boolean {
-    return this.coverage.gaps(Math.min(one, other), Math.max(one, other)).length === 0;
-  }
-
-  /** Fetches the answers that begin next after `t`, or last before it, among those shown, also where only counts are loaded. */
-  async loadBeside(t: number, direction: 1 | -1): Promise<void> {
-    const entities = this.chosen === null ? [null] : this.state.entities.slice(0, MOST_ASKED_FOR);
-    const found = await Promise.all(entities.map((entity) => this.beside(t, direction, entity, this.shownQueries())));
-    for (const row of found.flat()) this.remember(row);
-  }
-
-  /** A stay that was fetched alone looks open: later answers of its query about its entities end it. */
-  async loadEnd({ query, entities, start, end }: Interval): Promise<void> {
-    if (end !== null || this.knows(start, this.present())) return;
-    for (const row of await this.beside(start, 1, entities[0] ?? null, [query])) this.remember(row);
-  }
-
-  /** A page of answers beside `t`, nearest first. The server's cursor is a start and a key: this one is after, or before, all keys. */
-  private async beside(t: number, direction: 1 | -1, entity: string | null, queries: readonly string[]): Promise<Detection[]> {
-    const path = address("detections/", {
-      feed: this.feed.name,
-      entity,
-      order: direction === 1 ? "start" : "-start",
-      cursor: direction === 1 ? `${Math.floor(t)}.${"ff".repeat(16)}` : `${Math.ceil(t)}.`,
-      page_size: BESIDE,
-    });
-    return (await get([path, ...queries.map((id) => `query=${id}`)].join("&"), page(detection))).results;
+  /** Fetches the answers that begin next after `t`, or last before it, among those shown. */
+  loadBeside(t: number, direction: 1 | -1): Promise<void> {
+    return this.loading.loadBeside(t, direction, this.state.entities, this.shownQueries());
   }
 
   /** Empty: all. */
@@ -335,53 +264,19 @@ export class LiveModel {
     return hidden.size === 0 ? [] : this.queries.filter((row) => !hidden.has(row.id)).map((row) => row.id);
   }
 
-  /** Loads the answers that hold at `t`, for a time with too many answers to load all. */
-  private async loadHolding(t: number, signal: AbortSignal): Promise<void> {
-    for (const row of await this.detectionsBetween(Math.floor(t), Math.floor(t) + 1, {}, signal)) this.remember(row);
-  }
-
   /** The number of answers of each query in the window: loaded ones that overlap it, else counted ones that begin in it. */
   totalsWithin([t0, t1]: readonly [number, number]): Map<string, number> {
-    const { counts } = this;
-    const unknown = this.coverage.gaps(t0, t1);
-    const gaps = counts === null ? unknown : countedStretches(counts, unknown);
+    const counted = this.loading.counted(t0, t1);
     return new Map(
       this.queries.map(({ id }) => {
         const columns = this.intervals.of(id);
-        let total = counts === null ? 0 : countWithin(counts, id, gaps, t0, t1);
+        let total = counted.of(id);
         columns.intervals.forEach((one, i) => {
-          const isCounted = gaps.some(([a, b]) => a <= one.start && one.start < b);
-          if (!one.isRetracted && !isCounted && one.start < t1 && columns.end[i]! >= t0) total += 1;
+          if (!one.isRetracted && !counted.has(one.start) && one.start < t1 && columns.end[i]! >= t0) total += 1;
         });
         return [id, total];
       }),
     );
-  }
-
-  /** Stops all requests. */
-  close(): void {
-    this.filling.drop();
-    this.holding.drop();
-  }
-
-  /** Loads answers that were retracted since `from`: a page that was open then would show them struck through. */
-  async loadRetracted(from: number): Promise<void> {
-    const to = this.retractedFrom;
-    if (from >= to) return;
-    this.retractedFrom = from;
-    for (const row of await this.detectionsBetween(from, to, { withdrawn: "true" })) this.rememberRetracted(row);
-  }
-
-  private detectionsBetween(from: number, to: number, more: Record<string, string>, signal?: AbortSignal): Promise<Detection[]> {
-    const bound = (t: number): number | null => (Number.isFinite(t) ? t : null);
-    const path = address("detections/", {
-      feed: this.feed.name,
-      from: bound(Math.floor(from)),
-      to: bound(Math.ceil(to)),
-      page_size: 1000,
-      ...more,
-    });
-    return getAll(path, detection, 2 * MOST_SINGLE, signal);
   }
 
   /**

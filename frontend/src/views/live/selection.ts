@@ -173,17 +173,17 @@ export class Selection {
   private async neighbour(direction: 1 | -1): Promise<Interval | null> {
     const { model, selected } = this;
     const { timeline, refresh } = this.linked();
-    const isSingle = model.clock.isLive || model.knows(...model.clock.window());
+    const isSingle = model.clock.isLive || model.loading.knows(...model.clock.window());
     const at = selected?.start ?? (isSingle ? null : model.now());
     const known = timeline.neighbour(direction, at);
     if (at === null) return known;
-    if (!model.knows(at, known?.start ?? (direction === 1 ? model.present() : -Infinity))) {
+    if (!model.loading.knows(at, known?.start ?? (direction === 1 ? model.present() : -Infinity))) {
       await model.loadBeside(at, direction);
       refresh();
     }
     const next = timeline.neighbour(direction, at);
     if (next === null) return null;
-    await model.loadEnd(next);
+    await model.loading.loadEnd(next);
     refresh();
     return model.intervals.find(next.key);
   }

@@ -117,7 +117,8 @@ export class TimeControl {
 
   /** If single answers are not shown, the page says so. */
   private showCoverage(): void {
-    const { coverage, clock, counts } = this.model;
+    const { clock, loading } = this.model;
+    const { coverage, counts } = loading;
     const [t0, t1] = clock.window();
     const gaps = clock.present === 0 ? [] : coverage.gaps(t0, Math.min(t1, clock.present));
     const isCounted = counts !== null && gaps.every(([a, b]) => counts.from <= a && b <= counts.to + 1);

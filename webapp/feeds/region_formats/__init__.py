@@ -1,0 +1,1 @@
+"""Readers of region files: one module for each family of formats."""

@@ -22,8 +22,6 @@ import shutil
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +32,7 @@ import psutil
 from bench.city_day import HOUR, Day, city_day
 from bench.latency import Client
 from webapp.platform.folders import ROOT
+from webapp.platform.health import healthy
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -142,7 +141,7 @@ def _server(folder: Path, port: int) -> Iterator[tuple[str, psutil.Process]]:
     url = f"http://127.0.0.1:{port}"
     try:
         until = time.monotonic() + STARTED_S
-        while not _answers(url):
+        while not healthy(port):
             if time.monotonic() > until or web.poll() is not None:
                 raise RuntimeError(f"the web server does not answer: see {folder / 'web.log'}")
             time.sleep(0.2)
@@ -150,14 +149,6 @@ def _server(folder: Path, port: int) -> Iterator[tuple[str, psutil.Process]]:
     finally:
         web.terminate()
         web.wait()
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url + "/healthz", timeout=2):
-            return True
-    except (urllib.error.URLError, OSError):
-        return False
 
 
 @contextmanager

@@ -7,8 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from webapp.platform.folders import ROOT, next_free_port
+from webapp.platform.health import healthy
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Playwright
@@ -84,20 +83,13 @@ class Servers:
         for name, command in self._commands.items():
             if name not in self._running:
                 self._running[name] = self._started(command)
-        world.wait(self._answers, 60, "the web server answers")
+        world.wait(lambda: healthy(self.port), 60, "the web server answers")
 
     def _started(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, *command], cwd=ROOT, env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-
-    def _answers(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=2) as answer:
-                return bool(answer.status == 200)
-        except (urllib.error.URLError, OSError):
-            return False
 
     def kill(self, name: str) -> None:
         child = self._running.pop(name)

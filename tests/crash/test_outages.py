@@ -25,6 +25,7 @@ from webapp.accounts.models import Scope
 from webapp.accounts.services import token_create
 from webapp.jobs.models import Job
 from webapp.platform.folders import PortReservation
+from webapp.platform.health import healthy
 from webapp.platform.postgres import EmbeddedPostgres
 from webapp.supervisor.reconciler import SILENT, SUSPECT
 
@@ -66,13 +67,7 @@ def test_a_database_that_hangs_is_reported_within_seconds(own_server: EmbeddedPo
     base = f"http://127.0.0.1:{reservation.port}"
     world.start(sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(reservation.port), "webapp.config.asgi:application", name="web")
 
-    def answers() -> bool:
-        try:
-            return asked(f"{base}/healthz")[0] == 200
-        except OSError:
-            return False
-
-    world.wait(answers, 120, "the web server answers")
+    world.wait(lambda: healthy(reservation.port), 120, "the web server answers")
     events = f"{base}/api/v1/feeds/yard/events"
     assert asked(events, ROW, token)[0] == 202
     with standing_still(own_server):
@@ -82,7 +77,7 @@ def test_a_database_that_hangs_is_reported_within_seconds(own_server: EmbeddedPo
             assert (status, bool(retry)) == (503, True)
             assert body == '{"database": false}' if data is None else "The database does not answer" in body
             assert taken < 4, "about two seconds, and as much again on a machine that is busy"
-    world.wait(answers, 30, "it answers again")
+    world.wait(lambda: healthy(reservation.port), 30, "it answers again")
     assert asked(events, ROW, token)[0] == 202
 
 

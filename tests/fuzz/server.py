@@ -6,15 +6,14 @@ import os
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import psutil
 
 from tests.fuzz.campaign import FEED_REQUESTS, FEEDS, Campaign, feed
 from webapp.platform.folders import ROOT, PortReservation
+from webapp.platform.health import healthy
 
 
 def migrated() -> None:
@@ -50,16 +49,10 @@ def running() -> Iterator[Campaign]:
     process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + 120
-        while not answers(port):
+        while not healthy(port):
             assert process.poll() is None and time.monotonic() < until, "the web server does not answer"
             time.sleep(0.2)
         yield Campaign(port, text, psutil.Process(process.pid))
     finally:
         process.terminate()
         process.wait()
-
-
-def answers(port: int) -> bool:
-    with suppress(urllib.error.URLError, OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as answer:
-        return bool(answer.status == 200)
-    return False

@@ -16,7 +16,7 @@ from engine.constraint_queries.reader import EXPIRATIONS
 from engine.model.events import Stamper, check_rows
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 from engine.runtime.evaluator import Evaluator
-from tests.engine.constraint_queries.worlds import registered
+from tests.engine.runs import registered
 from tests.oracles.constraint_queries import Answer, answers
 
 pytestmark = pytest.mark.data

@@ -17,7 +17,8 @@ import pytest
 from engine.model.events import Stamper, check_rows
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.runtime.evaluator import Evaluator
-from tests.engine.motion_patterns.worlds import add_answers, registered
+from tests.engine.motion_patterns.worlds import add_answers
+from tests.engine.runs import registered
 from tests.oracles.motion_patterns import Answer, answers
 
 pytestmark = pytest.mark.data

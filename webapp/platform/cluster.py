@@ -16,6 +16,7 @@ from pathlib import Path
 
 from webapp.platform import demo
 from webapp.platform.folders import PortReservation, kept_port, kept_secret, next_free_port, package_folder, var_folder
+from webapp.platform.health import healthy
 from webapp.platform.java import JavaError
 from webapp.platform.kafka import KafkaServer, KafkaServerError
 from webapp.platform.object_store import ObjectStore, ObjectStoreError
@@ -157,7 +158,7 @@ def run(*, feeds: bool, verbose: bool) -> None:
             for process in processes(var, spark, ports):
                 manager.start(process)
             for name, port in zip(("web", "web-2"), ports, strict=True):
-                manager.wait_ready(name, lambda port=port: demo.healthy(port), timeout=2 * demo.HEALTH_SECONDS)  # type: ignore[misc]
+                manager.wait_ready(name, lambda port=port: healthy(port), timeout=2 * demo.HEALTH_SECONDS)  # type: ignore[misc]
             if feeds:
                 manager.start(Process("players", demo.manage("simulate", *demo.PLAYERS), restart="on-failure"))
         except StartError:

@@ -6,7 +6,6 @@ publisher, the ingest, the connectors and, with feeds, the players. Spark jobs a
 
 import argparse
 import fcntl
-import http.client
 import os
 import shlex
 import sys
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from webapp.platform.folders import ROOT, kept_secret, next_free_port, var_folder
+from webapp.platform.health import healthy
 from webapp.platform.java import JavaError, spark_environment
 from webapp.platform.postgres import READER, EmbeddedPostgres, PostgresError
 from webapp.platform.processes import Process, ProcessManager, StartError
@@ -114,18 +114,6 @@ def only_one(var: Path) -> Iterator[None]:
         except BlockingIOError:
             sys.exit(f"Vedette runs already on {var}. Stop it first, or set VEDETTE_VAR to another folder.")
         yield
-
-
-def healthy(port: int) -> bool:
-    """Whether `/healthz` on this loopback port answers 200 within two seconds; never by way of a proxy."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
-    try:
-        connection.request("GET", "/healthz")
-        return connection.getresponse().status == http.HTTPStatus.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
 
 
 def say(text: str) -> None:

@@ -30,6 +30,7 @@ import { samplesView } from "../views/wizard/samples_view";
 import { SampleView } from "../views/wizard/sample_view";
 import { uploadStep } from "../views/wizard/upload_step";
 import { t } from "../lib/texts";
+import { formField } from "../views/form_field";
 
 const RATES: readonly (readonly [string, string])[] = [
   ["1", t("As fast as it was")],
@@ -299,7 +300,7 @@ function feedSettings(row: Upload): Settings {
   const history = h("input", { type: "radio", name: "manner", checked: true });
   const now = h("input", { type: "radio", name: "manner" });
   const ordered = h("input", { type: "checkbox", checked: true });
-  const paceField = field(t("Pace"), "/rate", rate);
+  const paceField = formField(t("Pace"), "/rate", rate);
   const orderField = h("label", { class: "check" }, ordered, t("In the order of time, instead of the file's"));
   let seen: Inspection | null = null;
   let isLatenessTyped = false;
@@ -329,9 +330,9 @@ function feedSettings(row: Upload): Settings {
       "section",
       { class: "stack" },
       h("h2", { class: "section-title" }, t("Feed")),
-      field(t("Name"), "/feed/name", name),
-      field(t("Title"), "/feed/title", title),
-      field(t("Team"), "/feed/team", team),
+      formField(t("Name"), "/feed/name", name),
+      formField(t("Title"), "/feed/title", title),
+      formField(t("Team"), "/feed/team", team),
       h(
         "div",
         { class: "field", "data-pointer": "/feed/lateness" },
@@ -399,10 +400,6 @@ function orderWords({ ordered, lateness, reading }: Inspection): string {
 function numeric(text: string, factor: number): number | string {
   const value = Number(text.trim().replace(",", "."));
   return text.trim() === "" || Number.isNaN(value) ? text : Math.round(value * factor);
-}
-
-function field(label: string, pointer: string, control: HTMLElement): HTMLElement {
-  return h("div", { class: "field", "data-pointer": pointer }, h("label", { for: control.id }, label), control);
 }
 
 const asked = wanted.get("upload");

@@ -11,6 +11,7 @@ import { showFaults } from "./faults_view";
 import { DurationField } from "./query_form/duration_field";
 import { fail, toast } from "./shell_view";
 import { t } from "../lib/texts";
+import { formField } from "./form_field";
 
 type Team = { id: string; name: string };
 type Body = Record<string, unknown>;
@@ -43,10 +44,10 @@ export function openNewFeed(teams: readonly Team[], done: () => void): void {
   showSpans();
   const dialog = openDialog(
     t("New feed"),
-    field(t("Name"), name, "/name", t("In addresses: small letters, digits, - and _.")),
-    field(t("Title"), title, "/title", t("What pages call it; the name if empty.")),
-    field(t("Places"), crs, "/crs"),
-    field(t("Times"), time, "/time"),
+    formField(t("Name"), "/name", name, t("In addresses: small letters, digits, - and _.")),
+    formField(t("Title"), "/title", title, t("What pages call it; the name if empty.")),
+    formField(t("Places"), "/crs", crs),
+    formField(t("Times"), "/time", time),
     h(
       "div",
       { class: "field", "data-pointer": "/wall_clock" },
@@ -54,8 +55,8 @@ export function openNewFeed(teams: readonly Team[], done: () => void): void {
       h("span", { class: "hint" }, t("Then silence moves time on as well.")),
     ),
     spans,
-    field(t("Other columns"), columns, "/columns", t("One a line, with its type: string, int, float or bool.")),
-    field(t("Team"), team, "/team"),
+    formField(t("Other columns"), "/columns", columns, t("One a line, with its type: string, int, float or bool.")),
+    formField(t("Team"), "/team", team),
   );
   finish(
     dialog,
@@ -95,25 +96,27 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
   const plan = h("input", { type: "file", id: "feed-plan", class: "input", accept: "image/png,image/jpeg,image/webp" });
   const dialog = openDialog(
     t("Settings of {value}", { value: feed.title === "" ? feed.name : feed.title }),
-    field(t("Title"), title, "/title"),
+    formField(t("Title"), "/title", title),
     lateness?.element ?? latenessStays(feed),
     guard.element,
-    field(
+    formField(
       t("Columns to add"),
-      columns,
       "/columns",
+      columns,
       t("One a line, with its type: string, int, float or bool. {present}; these stay. Earlier rows have no values for new ones.", {
         present,
       }),
     ),
-    field(t("Hours that rows are kept"), retention, "/retention_hours", t("Back from the newest row.")),
-    field(t("Team"), team, "/team", t("Its members see the feed, its operators change it.")),
+    formField(t("Hours that rows are kept"), "/retention_hours", retention, t("Back from the newest row.")),
+    formField(t("Team"), "/team", team, t("Its members see the feed, its operators change it.")),
     h(
       "div",
       { class: "field", "data-pointer": "/public" },
       h("label", { class: "row", for: "feed-public" }, isPublic, t("All logged-in users may read it")),
     ),
-    feed.crs === "planar" ? field(t("Plan below the map"), plan, "/plan_image", t("PNG, JPEG or WebP. Empty: it stays as it is.")) : null,
+    feed.crs === "planar"
+      ? formField(t("Plan below the map"), "/plan_image", plan, t("PNG, JPEG or WebP. Empty: it stays as it is."))
+      : null,
   );
   const hours = (): unknown => (/^\d+$/.test(retention.value.trim()) ? Number(retention.value) : retention.value);
   const added = (): Body => (columns.value.trim() === "" ? {} : { columns: { ...feed.columns, ...columnsOf(columns.value) } });
@@ -265,16 +268,6 @@ function input(id: string, more: Record<string, string | number>): HTMLInputElem
 
 function select(id: string, options: readonly (readonly [string, string])[], chosen?: string): HTMLSelectElement {
   return h("select", { class: "select", id }, ...options.map(([value, text]) => h("option", { value, selected: value === chosen }, text)));
-}
-
-function field(label: string, control: HTMLElement, pointer: string, hint?: string): HTMLElement {
-  return h(
-    "div",
-    { class: "field", "data-pointer": pointer },
-    h("label", { for: control.id }, label),
-    control,
-    hint === undefined ? null : h("span", { class: "hint" }, hint),
-  );
 }
 
 function finish(dialog: Dialog, action: string, done: () => void, send: () => Promise<unknown>, message: string): void {

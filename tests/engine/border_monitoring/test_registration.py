@@ -12,7 +12,8 @@ from engine.border_monitoring import plan, structures
 from engine.model.batch import EntityDictionary
 from engine.operator import RegisteredQuery
 from engine.specification import check
-from tests.engine.border_monitoring.worlds import OPERATOR, PLANE, STAGE, answers_in, batch_of, documents, registered, streams
+from tests.engine.border_monitoring.worlds import OPERATOR, PLANE, STAGE, answers_in, batch_of, documents, streams
+from tests.engine.runs import registered
 from tests.oracles.border_monitoring import answers
 
 SIZES = structures._SMALL, structures._STEP, plan._MANY_GONE

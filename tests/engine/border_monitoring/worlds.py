@@ -16,7 +16,7 @@ from engine.border_monitoring.operator import BorderOperator
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 from engine.operator import RegisteredQuery
-from engine.specification import check
+from tests.engine.runs import registered
 from tests.oracles.border_monitoring import Answer, Row
 
 OPERATOR = BorderOperator()
@@ -30,10 +30,6 @@ SCHEMA = pa.schema(
     [("entity", pa.string()), ("t", pa.int64()), ("x", pa.float64()), ("y", pa.float64()), ("seq", pa.int64())]
     + [(name, ARROW[kind]) for name, kind in COLUMNS.items()]
 )
-
-
-def registered(documents: Sequence[dict[str, Any]], feed: Feed, first: int = 0) -> list[RegisteredQuery]:
-    return [RegisteredQuery(str(first + i), 1, check(document, feed)) for i, document in enumerate(documents)]
 
 
 def batch_of(rows: Sequence[Row], dictionary: EntityDictionary) -> Batch:

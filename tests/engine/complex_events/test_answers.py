@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from engine.model.events import Stamper
 from engine.runtime.evaluator import Evaluator
-from tests.engine.complex_events.worlds import PLANE, compare, registered, table_of
+from tests.engine.complex_events.worlds import PLANE, compare, table_of
+from tests.engine.runs import registered
 from tests.oracles.complex_events import Row
 
 Seen = tuple[str, int, str]

@@ -16,7 +16,8 @@ from engine.complex_events.history import SHIFT, nothing
 from engine.complex_events.operator import CompositeOperator, recent
 from engine.complex_events.plan import Program
 from engine.complex_events.search import KIND, Ints
-from tests.engine.complex_events.worlds import PLANE, documents, longer, registered, rows
+from tests.engine.complex_events.worlds import PLANE, documents, longer, rows
+from tests.engine.runs import registered
 from tests.oracles.complex_events import TIMER, Row, detections, matches
 
 Kinds = Mapping[int, set[int]]

@@ -20,8 +20,9 @@ from engine.complex_events.pattern import Pattern
 from engine.complex_events.plan import CompositeIndex
 from engine.complex_events.searching import BY_LISTS, LISTED, MOST_WAITING, SEARCHED
 from engine.model.batch import Batch, EntityDictionary
-from tests.engine.complex_events.worlds import NAMES, PLANE, SCHEMA, SPANS, as_tree, registered
+from tests.engine.complex_events.worlds import NAMES, PLANE, SCHEMA, SPANS, as_tree
 from tests.engine.complex_events.writing import pattern_tree
+from tests.engine.runs import registered
 from tests.oracles.complex_events import Row, detections
 
 OPERATOR = CompositeOperator()

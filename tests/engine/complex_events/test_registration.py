@@ -13,7 +13,8 @@ from engine.complex_events import fragments
 from engine.complex_events.operator import CompositeOperator
 from engine.operator import RegisteredQuery
 from engine.specification import check
-from tests.engine.complex_events.worlds import PLANE, documents, registered
+from tests.engine.complex_events.worlds import PLANE, documents
+from tests.engine.runs import registered
 
 OPERATOR = CompositeOperator()
 MOST = 6

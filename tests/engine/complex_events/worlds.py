@@ -14,10 +14,9 @@ from engine.complex_events import pattern as tree
 from engine.complex_events.pattern import Pattern, pattern_text, primitives
 from engine.model.events import Stamper
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
-from engine.operator import RegisteredQuery
-from engine.runtime.evaluator import Evaluator
 from engine.specification import check
 from tests.engine.complex_events.writing import pattern_tree
+from tests.engine.runs import changes_of, registered
 from tests.oracles.complex_events import Answer, Row, detections
 
 COLUMNS = {"reader": ColumnType.STRING, "n": ColumnType.INT, "v": ColumnType.FLOAT, "b": ColumnType.BOOL}
@@ -32,10 +31,6 @@ SPANS = st.sampled_from([0, 1, 2, 3, 4, 6, 9])
 
 def table_of(rows: Sequence[Row]) -> pa.Table:
     return pa.Table.from_pylist([{name: row.get(name) for name in SCHEMA.names} for row in rows], schema=SCHEMA)
-
-
-def registered(documents: Sequence[Mapping[str, Any]], feed: Feed, first: int = 0) -> list[RegisteredQuery]:
-    return [RegisteredQuery(str(first + i), 1, check(document, feed)) for i, document in enumerate(documents)]
 
 
 class Checked:
@@ -91,22 +86,8 @@ def compare(
 ) -> Checked:
     """Runs the evaluator in one batch, or in random batches with random restarts and registrations, against the oracle."""
     checked = Checked(rows, documents)
-    queries = registered(documents, feed)
-    evaluator = Evaluator.start(feed, queries, partitions)
-    stamper, rest = Stamper(), list(rows)
-    while rest:
-        size = chance.randint(1, 7) if chance else len(rest)
-        part, rest = rest[:size], rest[size:]
-        checked.add(evaluator.process(stamper.stamp(table_of(part))).changes)
-        evaluator.check()
-        if chance and chance.random() < 0.3:
-            evaluator = Evaluator.load(feed, queries, evaluator.dump())
-            evaluator.check()
-        if chance and chance.random() < 0.15:
-            evaluator.register(queries)
-            evaluator.check()
-    checked.add(evaluator.finish().changes)
-    evaluator.check()
+    for changes in changes_of(feed, registered(documents, feed), Stamper().stamp(table_of(rows)), chance, partitions):
+        checked.add(changes)
     checked.equal()
     return checked
 

@@ -13,7 +13,8 @@ from engine.constraint_queries.operator import ConstraintOperator
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.events import Stamper
 from engine.runtime.evaluator import Evaluator
-from tests.engine.constraint_queries.worlds import PLANE, registered, table_of
+from tests.engine.constraint_queries.worlds import PLANE, table_of
+from tests.engine.runs import registered
 
 
 def document(form: str = "loose", latest: tuple[int, int] = (20, 50)) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from engine.model.batch import Batch, EntityDictionary
 from engine.model.events import Stamper
 from engine.operator import QueryStopped
 from engine.runtime.evaluator import Evaluator
-from tests.engine.constraint_queries.worlds import PLANE, one_document, registered, rows, run, table_of
+from tests.engine.constraint_queries.worlds import PLANE, one_document, rows, run, table_of
+from tests.engine.runs import registered
 from tests.oracles.constraint_queries import Row, answers, satisfies
 
 FIGURE_1B: dict[str, Any] = {

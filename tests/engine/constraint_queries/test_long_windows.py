@@ -14,7 +14,8 @@ from engine.constraint_queries.rings import LEAST_LONG
 from engine.index.geodesic import distances
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Feed
-from tests.engine.constraint_queries.worlds import GLOBE, PLANE, registered
+from tests.engine.constraint_queries.worlds import GLOBE, PLANE
+from tests.engine.runs import registered
 
 COUNT, BATCH, WINDOW = 6_000, 500, 3_000
 SIZES = {PLANE.name: (100.0, 1.0), GLOBE.name: (20.0, 30_000.0)}

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from engine.model.events import Stamper
 from engine.model.faults import Refused
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
-from engine.operator import RegisteredQuery
-from engine.runtime.evaluator import Evaluator
 from engine.specification import check
+from tests.engine.runs import changes_of, registered
 from tests.oracles.constraint_queries import Answer, Row
 
 COLUMNS = {"v": ColumnType.FLOAT, "n": ColumnType.INT, "s": ColumnType.STRING, "b": ColumnType.BOOL}
@@ -34,10 +33,6 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
     return pa.Table.from_pylist([{name: row.get(name) for name in SCHEMA.names} for row in rows], schema=SCHEMA)
 
 
-def registered(documents: Sequence[Mapping[str, Any]], feed: Feed, first: int = 0) -> list[RegisteredQuery]:
-    return [RegisteredQuery(str(first + i), 1, check(document, feed)) for i, document in enumerate(documents)]
-
-
 def add_answers(total: Counter[Answer], changes: pa.Table, rows: Sequence[Row]) -> None:
     """Adds changes in the form of the oracle's answers. Checks that nothing is retracted and that evidence repeats the events."""
     for row in changes.to_pylist():
@@ -54,24 +49,9 @@ def run(
     documents: Sequence[Mapping[str, Any]], rows: Sequence[Row], feed: Feed, chance: random.Random | None = None, partitions: int = 1
 ) -> Counter[Answer]:
     """Answers of the evaluator: in one batch, or in random batches with random restarts and registrations between."""
-    queries = registered(documents, feed)
-    evaluator = Evaluator.start(feed, queries, partitions)
     found: Counter[Answer] = Counter()
-    stamper = Stamper()
-    rest = list(rows)
-    while rest:
-        size = chance.randint(1, 7) if chance else len(rest)
-        part, rest = rest[:size], rest[size:]
-        add_answers(found, evaluator.process(stamper.stamp(table_of(part))).changes, rows)
-        evaluator.check()
-        if chance and chance.random() < 0.3:
-            evaluator = Evaluator.load(feed, queries, evaluator.dump())
-            evaluator.check()
-        if chance and chance.random() < 0.15:
-            evaluator.register(queries)
-            evaluator.check()
-    add_answers(found, evaluator.finish().changes, rows)
-    evaluator.check()
+    for changes in changes_of(feed, registered(documents, feed), Stamper().stamp(table_of(rows)), chance, partitions):
+        add_answers(found, changes, rows)
     return found
 
 

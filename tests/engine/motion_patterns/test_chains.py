@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from engine.model.batch import EntityDictionary
 from engine.motion_patterns import plane_groups
-from tests.engine.motion_patterns.worlds import OPERATOR, PLANE, batch_of, box, registered, run
+from tests.engine.motion_patterns.worlds import OPERATOR, PLANE, batch_of, box, run
+from tests.engine.runs import registered
 from tests.oracles.motion_patterns import answers
 
 

@@ -17,7 +17,8 @@ from engine.motion_patterns import plane_groups, plane_sweep
 from engine.motion_patterns.compact_ids import assign, change, no_ids, renumbered, with_entities, with_samples
 from engine.motion_patterns.plane_sweep import PlaneSweep
 from engine.motion_patterns.sample_store import append, no_samples
-from tests.engine.motion_patterns.worlds import GLOBE, OPERATOR, PLANE, box, documents, registered, run, streams
+from tests.engine.motion_patterns.worlds import GLOBE, OPERATOR, PLANE, box, documents, run, streams
+from tests.engine.runs import registered
 from tests.oracles.motion_patterns import answers
 
 

@@ -15,7 +15,8 @@ from engine.motion_patterns.batch_cache import BatchCache
 from engine.motion_patterns.evaluation import RETRACTED
 from engine.motion_patterns.plane_groups import bucket_width
 from engine.motion_patterns.region_grid import RegionGrid
-from tests.engine.motion_patterns.worlds import GLOBE, OPERATOR, PLANE, batch_of, box, documents, registered, streams
+from tests.engine.motion_patterns.worlds import GLOBE, OPERATOR, PLANE, batch_of, box, documents, streams
+from tests.engine.runs import registered
 
 
 def answered(queries, rows, feed, unknown=0):

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from engine.model.batch import EntityDictionary
 from engine.motion_patterns.plan import compile_index
 from engine.motion_patterns.progress import progress, reach
-from tests.engine.motion_patterns.worlds import GLOBE, PLANE, batch_of, box, documents, registered, streams
+from tests.engine.motion_patterns.worlds import GLOBE, PLANE, batch_of, box, documents, streams
+from tests.engine.runs import registered
 from tests.oracles.motion_patterns import distance, is_forall, is_sample, orders_of, precedes, satisfies, satisfying, steps_done, window_of
 
 

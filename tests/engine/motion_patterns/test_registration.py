@@ -12,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from engine.model.batch import EntityDictionary
 from engine.model.events import Stamper
 from engine.runtime.evaluator import Evaluator
-from tests.engine.motion_patterns.worlds import OPERATOR, PLANE, add_answers, batch_of, box, documents, registered, streams, table_of
+from tests.engine.motion_patterns.worlds import OPERATOR, PLANE, add_answers, batch_of, box, documents, streams, table_of
+from tests.engine.runs import registered
 from tests.oracles.motion_patterns import answers
 
 

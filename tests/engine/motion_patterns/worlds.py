@@ -14,9 +14,7 @@ from engine.model.batch import Batch, EntityDictionary
 from engine.model.events import Stamper
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 from engine.motion_patterns.operator import MotionOperator
-from engine.operator import RegisteredQuery
-from engine.runtime.evaluator import Evaluator
-from engine.specification import check
+from tests.engine.runs import changes_of, registered
 from tests.oracles.motion_patterns import Answer, Row
 
 OPERATOR = MotionOperator()
@@ -24,10 +22,6 @@ COLUMNS = {"v": ColumnType.INT}
 PLANE = Feed("plane", Crs.PLANAR, TimeUnit.TICKS, columns=COLUMNS, dedupe=False)
 GLOBE = Feed("globe", Crs.GEOGRAPHIC, TimeUnit.TICKS, columns=COLUMNS, dedupe=False)
 SCHEMA = pa.schema([("entity", pa.string()), ("t", pa.int64()), ("x", pa.float64()), ("y", pa.float64()), ("v", pa.int64())])
-
-
-def registered(documents: Sequence[Mapping[str, Any]], feed: Feed, first: int = 0) -> list[RegisteredQuery]:
-    return [RegisteredQuery(str(first + i), 1, check(document, feed)) for i, document in enumerate(documents)]
 
 
 def table_of(rows: Sequence[Row]) -> pa.Table:
@@ -45,7 +39,7 @@ def add_answers(total: Counter[Answer], changes: pa.Table) -> None:
         seqs = tuple(item["seq"] for item in row["evidence"])
         answer = (int(row["query"]), row["entities"][0], row["start"], row["end"], row["score"], seqs)
         total[answer] += row["weight"]
-        assert total[answer] >= 0, f"{answer} is withdrawn but was not stated"
+        assert total[answer] >= 0, f"{answer} is retracted but was not asserted"
         if total[answer] == 0:
             del total[answer]
 
@@ -54,24 +48,9 @@ def run(
     documents: Sequence[Mapping[str, Any]], rows: Sequence[Row], feed: Feed, chance: random.Random | None = None, partitions: int = 1
 ) -> Counter[Answer]:
     """Answers of the evaluator over stamped rows in arrival order: in one batch, or in random batches with random restarts and registrations."""
-    queries = registered(documents, feed)
-    evaluator = Evaluator.start(feed, queries, partitions)
     found: Counter[Answer] = Counter()
-    stamper = Stamper()
-    rest = list(rows)
-    while rest:
-        size = chance.randint(1, 7) if chance else len(rest)
-        part, rest = rest[:size], rest[size:]
-        add_answers(found, evaluator.process(stamper.stamp(table_of(part))).changes)
-        evaluator.check()
-        if chance and chance.random() < 0.25:
-            evaluator = Evaluator.load(feed, queries, evaluator.dump())
-            evaluator.check()
-        if chance and chance.random() < 0.15:
-            evaluator.register(queries)
-            evaluator.check()
-    add_answers(found, evaluator.finish().changes)
-    evaluator.check()
+    for changes in changes_of(feed, registered(documents, feed), Stamper().stamp(table_of(rows)), chance, partitions):
+        add_answers(found, changes)
     return found
 
 

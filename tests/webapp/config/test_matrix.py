@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
-from django.utils import timezone
 from rest_framework.test import APIClient
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
@@ -164,9 +163,6 @@ ELSEWHERE = {"api-feed-events", "api-track", "api-track-token", "api-shares", "a
 """Tested beside their own code (tests/webapp/feeds, tests/webapp/live/test_shares.py, tests/webapp/entities): a token's scope
 decides there too, or who sees a feed may write beside it."""
 
-READING = {"entity": ["mmsi"], "time": ["received"], "time_format": "epoch_ms", "x": "lon", "y": "lat", "crs": "plane"}
-"""A connector into the feed of these tests, which lies in a plane."""
-
 
 def named_addresses() -> Iterator[str]:
     def walk(patterns: list[Any]) -> Iterator[str]:
@@ -178,41 +174,6 @@ def named_addresses() -> Iterator[str]:
                 yield pattern.name or str(pattern.pattern)
 
     return walk(get_resolver().url_patterns)
-
-
-@pytest.fixture
-def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[str, Any]:
-    """One object of each kind, all of the harbour team."""
-    from webapp.alerts.deliveries import channel_create
-    from webapp.alerts.models import Alert, Delivery, Mute, SavedView, Shift
-    from webapp.alerts.routing import rule_save
-    from webapp.connectors.services import connector_create
-    from webapp.feeds.models import Upload
-    from webapp.overlays.models import Overlay
-
-    overlay = Overlay.objects.create(feed=feed, name="fences", document={"type": "FeatureCollection", "features": []})
-    channel = channel_create(owner=people.owner, name="desk", url="https://hooks.example.org/x", team=people.harbour)
-    alert = Alert.objects.create(query=query, feed=feed, detection_key=b"k" * 16, kind="in", entities=["a"], start=1, severity="low")
-    view = SavedView.objects.create(owner=people.owner, name="grave", team=people.harbour)
-    mute = Mute.objects.create(owner=people.owner, team=people.harbour, feed=feed, query=query, reason="Works", window_from=timezone.now())
-    upload = Upload.objects.create(owner=people.owner, name="ships.csv", size=10, team=people.harbour)
-    rule = rule_save(user=people.owner, name="grave", team=people.harbour, channels=[channel])
-    connector = connector_create(feed=feed, name="mast", kind="ais-udp", settings={"port": 10110}, reading=READING)
-    return {
-        "connector": connector,
-        "overlay": overlay,
-        "upload": upload,
-        "feed": feed,
-        "region": region,
-        "query": query,
-        "channel": channel,
-        "alert": alert,
-        "view": view,
-        "mute": mute,
-        "rule": rule,
-        "shift": Shift.objects.create(owner=people.owner, team=people.harbour, name="duty"),
-        "delivery": Delivery.objects.create(channel=channel, body="{}", failed_at=timezone.now()),
-    }
 
 
 def address_of(name: str, things: dict[str, Any]) -> str:

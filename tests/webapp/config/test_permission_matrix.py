@@ -15,20 +15,15 @@ import pytest
 from django.contrib import admin
 from django.db import transaction
 from django.urls import reverse
-from django.utils import timezone
 from rest_framework.test import APIClient
 
-from tests.webapp.config.test_matrix import LISTS, OWNED, OWNED_PAGES, PAGES, PERSONAL, READING, address_of, ask
+from tests.webapp.config.test_matrix import LISTS, OWNED, OWNED_PAGES, PAGES, PERSONAL, address_of, ask
 from webapp.accounts.models import Role
-from webapp.alerts.deliveries import channel_create
-from webapp.alerts.models import Alert, Channel, Delivery, Mute, RoutingRule, SavedView, Shift
-from webapp.alerts.routing import rule_save
-from webapp.connectors.services import connector_create
+from webapp.alerts.models import Channel, Mute, RoutingRule, SavedView, Shift
 from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure
 from webapp.feeds.models import Feed, Region, Upload
 from webapp.live.selectors import permission
-from webapp.overlays.models import Overlay
 from webapp.queries.models import Query
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
@@ -96,38 +91,12 @@ class World:
 
 
 @pytest.fixture
-def world(people: SimpleNamespace, feed: Any, region: Any, query: Any, client_of: Callable[..., APIClient]) -> World:
-    upload = Upload.objects.create(owner=people.owner, name="ships.csv", size=10, team=people.harbour)
-    channel = channel_create(owner=people.owner, name="desk", url="https://hooks.example.org/x", team=people.harbour)
-    alert = Alert.objects.create(query=query, feed=feed, detection_key=b"k" * 16, kind="in", entities=["a"], start=1, severity="low")
+def world(people: SimpleNamespace, things: dict[str, Any], client_of: Callable[..., APIClient]) -> World:
     partitions_ensure([0])
-    Detection.objects.create(feed=feed, key=b"k" * 16, query=query, version=1, kind="in", entities=["a"], start=1, end=1, seq=1, detected_at=1)
-    view = SavedView.objects.create(owner=people.owner, name="grave", team=people.harbour)
-    mute = Mute.objects.create(owner=people.owner, team=people.harbour, feed=feed, query=query, reason="Works", window_from=timezone.now())
-    rule = rule_save(user=people.owner, name="grave", team=people.harbour, channels=[channel])
-    delivery = Delivery.objects.create(channel=channel, body="{}", failed_at=timezone.now())
-    shift = Shift.objects.create(owner=people.owner, name="duty", team=people.harbour)
-    connector = connector_create(feed=feed, name="mast", kind="ais-udp", settings={"port": 10110}, reading=READING)
-    overlay = Overlay.objects.create(feed=feed, name="fences", document={"type": "FeatureCollection", "features": []})
-    return World(
-        people,
-        {
-            "connector": connector,
-            "overlay": overlay,
-            "upload": upload,
-            "feed": feed,
-            "region": region,
-            "query": query,
-            "channel": channel,
-            "alert": alert,
-            "view": view,
-            "mute": mute,
-            "rule": rule,
-            "shift": shift,
-            "delivery": delivery,
-        },
-        client_of,
+    Detection.objects.create(
+        feed=things["feed"], key=b"k" * 16, query=things["query"], version=1, kind="in", entities=["a"], start=1, end=1, seq=1, detected_at=1
     )
+    return World(people, things, client_of)
 
 
 def expected(name: str, method: str, actor: str, sharing: str) -> set[int]:

@@ -25,7 +25,6 @@ from engine.model.messages import untranslated
 from tests.webapp.conftest import at_each_place
 from webapp.accounts.services import token_create
 from webapp.feeds import ingest as service
-from webapp.feeds import ingest_views
 from webapp.feeds.bodies import BODY_BYTES
 from webapp.feeds.client import arrow_stream
 from webapp.feeds.ingest import Delivery, ingest, settle
@@ -33,20 +32,7 @@ from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter, IngestReceipt
 from webapp.platform.folders import ROOT
 
-pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture(autouse=True)
-def pool_connections() -> Any:
-    """The pool's lasting connections would keep the test database from being emptied."""
-    yield
-
-    def close() -> None:
-        connections.close_all()
-        time.sleep(0.05)
-
-    for done in [ingest_views._pool.submit(close) for _ in range(ingest_views.WORKERS)]:
-        done.result()
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("pool_connections")]
 
 
 @pytest.fixture

@@ -7,30 +7,15 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connections
 
 from webapp.accounts.services import token_create
-from webapp.feeds import ingest_views
 from webapp.feeds.credentials import server_url
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed, IngestCounter
 from webapp.feeds.services import feed_create
 
-pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("pool_connections")]
 T = 1_600_000_000_000
-
-
-@pytest.fixture(autouse=True)
-def pool_connections() -> Any:
-    """The pool's lasting connections would keep the test database from being emptied."""
-    yield
-
-    def close() -> None:
-        connections.close_all()
-        time.sleep(0.05)
-
-    for done in [ingest_views._pool.submit(close) for _ in range(ingest_views.WORKERS)]:
-        done.result()
 
 
 @pytest.fixture

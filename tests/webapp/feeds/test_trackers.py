@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.db import connections
 from rest_framework.test import APIClient
 
 from tests.fuzz.streams import CLIENT, FORWARDED, NOW
 from webapp.accounts.services import token_create
-from webapp.feeds import ingest_views
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed
 from webapp.feeds.services import feed_create
 
-pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture(autouse=True)
-def pool_connections() -> Iterator[None]:
-    """The pool's lasting connections would keep the test database from being emptied."""
-    yield
-
-    def close() -> None:
-        connections.close_all()
-        time.sleep(0.05)
-
-    for done in [ingest_views._pool.submit(close) for _ in range(ingest_views.WORKERS)]:
-        done.result()
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("pool_connections")]
 
 
 @pytest.fixture

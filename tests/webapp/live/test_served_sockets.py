@@ -11,8 +11,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -29,6 +27,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.webapp.live.pages import session_of
 from webapp.platform.folders import ROOT, next_free_port
+from webapp.platform.health import healthy
 from webapp.platform.postgres import with_database
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
@@ -67,16 +66,9 @@ class Served:
 
     def wait(self) -> None:
         give_up = time.monotonic() + 60
-        while not self._answers():
+        while not healthy(self.port):
             assert time.monotonic() < give_up, self.log("web")
             time.sleep(0.1)
-
-    def _answers(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=2) as answer:
-                return bool(answer.status == 200)
-        except (urllib.error.URLError, OSError):
-            return False
 
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")

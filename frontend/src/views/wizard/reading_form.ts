@@ -16,6 +16,7 @@ import {
   type Reading,
 } from "../../data/upload_data";
 import { t } from "../../lib/texts";
+import { formField } from "../form_field";
 
 const KINDS: readonly (readonly [string, string])[] = [
   ["csv", t("Text with columns (CSV)")],
@@ -58,7 +59,7 @@ export function readingForm(found: Inspection, changed: (change: Chosen) => void
     options: readonly (readonly [string, string])[],
     take: (value: string) => void,
     hint?: string,
-  ): HTMLElement => field(label, pointer, select(pointer, value, options, take), hint);
+  ): HTMLElement => formField(label, pointer, select(pointer, value, options, take), hint);
   const isText = reading.kind === "csv";
   const layout: Child[] = [
     pick(t("The file is"), "/reading/kind", reading.kind, KINDS, (kind) => changed({ kind })),
@@ -176,7 +177,7 @@ function placeFields(
 function zoneField(zone: string, format: string, changed: (change: Chosen) => void): HTMLElement | null {
   if (format === "ticks" || format.startsWith("epoch")) return null;
   const zones = ["UTC", ...Intl.supportedValuesOf("timeZone").filter((one) => one !== "UTC")];
-  return field(
+  return formField(
     t("Time zone of times without one"),
     "/reading/zone",
     select(
@@ -196,13 +197,13 @@ function crsFields(crs: string, changed: (change: Chosen) => void): Child[] {
   const known = CRS_CHOICES.some(([value]) => value === crs);
   const chosen = known ? crs : utm !== null || crs === UTM ? "utm" : "other";
   const choose = (value: string): void => changed({ crs: value === "utm" ? UTM : value === "other" ? "EPSG:3035" : value });
-  const fields: Child[] = [field(t("Coordinates are"), "/reading/crs", select("/reading/crs", chosen, CRS_CHOICES, choose))];
+  const fields: Child[] = [formField(t("Coordinates are"), "/reading/crs", select("/reading/crs", chosen, CRS_CHOICES, choose))];
   if (chosen === "utm") {
     const zones = Array.from({ length: 60 }, (_, at) => [String(at + 1), t("Zone {at}", { at: at + 1 })] as const);
     const options = utm === null ? [["", t("Choose the zone")] as const, ...zones] : zones;
     const south = utm?.south ?? false;
     fields.push(
-      field(
+      formField(
         t("UTM zone"),
         "/reading/utm",
         select("/reading/utm", utm === null ? "" : String(utm.zone), options, (value) => changed({ crs: utmCrs(Number(value), south) })),
@@ -298,16 +299,6 @@ function select(
   );
   element.addEventListener("change", () => take(element.value));
   return element;
-}
-
-function field(label: string, pointer: string, control: HTMLElement, hint?: string): HTMLElement {
-  return h(
-    "div",
-    { class: "field", "data-pointer": pointer },
-    h("label", { for: control.id }, label),
-    control,
-    hint === undefined ? null : h("span", { class: "hint" }, hint),
-  );
 }
 
 function check(label: string, value: boolean, take: (value: boolean) => void): HTMLElement {

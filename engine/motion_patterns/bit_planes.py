@@ -66,8 +66,8 @@ def with_words(planes: Planes, words: int) -> Planes:
     """The same planes, `words` wide."""
     sequences, slots, had = planes.bits.shape
     wide = no_planes(sequences, slots, len(planes.words), words)
-    there = planes.counts.T > 0
-    wide.bits[there, :had] = planes.bits[there]
+    filled = planes.counts.T > 0
+    wide.bits[filled, :had] = planes.bits[filled]
     used = planes.counts.any(axis=1)
     wide.latest[used, : had * 64] = planes.latest[used]
     wide.words[:, :had] = planes.words
@@ -165,8 +165,8 @@ def _find_new(store, first, begin, stop, latest, who, hits, several):  # type: i
     entity, word, back = store.entity, store.word, store.back
     several[:] = 0
     for number in range(begin, stop):
-        own = word[number & mask]
-        if own == 0:
+        sample_hits = word[number & mask]
+        if sample_hits == 0:
             continue
         e = np.uint32(entity[number & mask])
         before, latest[e] = np.int64(latest[e]), number - first
@@ -175,7 +175,7 @@ def _find_new(store, first, begin, stop, latest, who, hits, several):  # type: i
         known = (before < number - first) & (entity[earlier] == entity[number & mask]) & (word[earlier] != 0)
         if not linked:
             back[number & mask] = (number - first - before) * np.int64(known)
-        new = own & ~(word[earlier] * np.uint64(known))
+        new = sample_hits & ~(word[earlier] * np.uint64(known))
         n = min(how_many(new), np.uint64(_MANY))
         who[n, several[n]] = e
         hits[n, several[n]] = new
@@ -201,10 +201,10 @@ def _write(who, hits, counts, dense, bits, most):  # type: ignore[no-untyped-def
 @njit(cache=True, nogil=True)
 def _set_plane(store, first, stop, p, plane):  # type: ignore[no-untyped-def]
     """Writes the bits of sequence p only."""
-    mask, own = len(store.t) - 1, np.uint64(1) << np.uint64(p)
+    mask, bit = len(store.t) - 1, np.uint64(1) << np.uint64(p)
     plane[:] = 0
     for number in range(first, stop):
-        if store.word[number & mask] & own:
+        if store.word[number & mask] & bit:
             e = np.uint32(store.entity[number & mask])
             plane[e >> np.uint32(6)] |= np.uint64(1) << np.uint64(e & np.uint32(63))
 
@@ -243,7 +243,7 @@ def first_with(planes, p, low, high):  # type: ignore[no-untyped-def]
 def gather(planes, s, p, words):  # type: ignore[no-untyped-def]
     """Sets `words[s]` to the OR of sequence p over the window's buckets."""
     slots, bits = len(planes.bucket), planes.bits[p]
-    found = planes.words[s]
+    union = planes.words[s]
     several = np.empty(_AT_ONCE, np.int64)
     n, begun = 0, False
     for j in range(planes.left[s], planes.entered[s]):
@@ -251,33 +251,33 @@ def gather(planes, s, p, words):  # type: ignore[no-untyped-def]
             several[n] = j % slots
             n += 1
             if n == _AT_ONCE:
-                _unite(bits, several, n, found, begun, words)
+                _unite(bits, several, n, union, begun, words)
                 n, begun = 0, True
     if n or not begun:
-        _unite(bits, several, n, found, begun, words)
+        _unite(bits, several, n, union, begun, words)
     for j in range(planes.left[s], planes.entered[s]):
         slot = j % slots
         if planes.dense[slot, p]:
             continue
         for i in range(planes.counts[slot, p]):
             e = bits[slot, i]
-            found[e >> np.uint64(6)] |= np.uint64(1) << (e & np.uint64(63))
+            union[e >> np.uint64(6)] |= np.uint64(1) << (e & np.uint64(63))
 
 
 @njit(cache=True, nogil=True)
-def _unite(bits, several, n, found, begun, words):  # type: ignore[no-untyped-def]
-    """Sets `found` to the OR of the planes `several[:n]`, and of itself if `begun`; several planes in one pass over memory."""
+def _unite(bits, several, n, union, begun, words):  # type: ignore[no-untyped-def]
+    """Sets `union` to the OR of the planes `several[:n]`, and of itself if `begun`; several planes in one pass over memory."""
     if n == 5 and not begun:
         a, b, c, d, e = bits[several[0]], bits[several[1]], bits[several[2]], bits[several[3]], bits[several[4]]
         for w in range(words):
-            found[w] = a[w] | b[w] | c[w] | d[w] | e[w]
+            union[w] = a[w] | b[w] | c[w] | d[w] | e[w]
         return
     if not begun:
-        found[:words] = 0
+        union[:words] = 0
     for i in range(n):
         plane = bits[several[i]]
         for w in range(words):
-            found[w] |= plane[w]
+            union[w] |= plane[w]
 
 
 @njit(cache=True, nogil=True)
@@ -299,7 +299,7 @@ def latest(store, planes, s, p, entities, samples):  # type: ignore[no-untyped-d
 
     The samples of different entities are far apart in memory, so that of one entity is prefetched while others are searched.
     """
-    slots, places, own = len(planes.bucket), len(store.t) - 1, np.uint64(1) << np.uint64(p)
+    slots, places, bit = len(planes.bucket), len(store.t) - 1, np.uint64(1) << np.uint64(p)
     bits, counts, dense, first, last = planes.bits[p], planes.counts, planes.dense, planes.first, planes.latest
     entity, word, t, seq, x, y = store.entity, store.word, store.t, store.seq, store.x, store.y
     newest, oldest = planes.entered[s] - 1, planes.left[s]
@@ -325,7 +325,7 @@ def latest(store, planes, s, p, entities, samples):  # type: ignore[no-untyped-d
         number = samples[i]
         if number < 0:
             continue
-        if number >= planes.stop[bucket[i] % slots] or entity[number & places] != entities[i] or (word[number & places] & own) == 0:
+        if number >= planes.stop[bucket[i] % slots] or entity[number & places] != entities[i] or (word[number & places] & bit) == 0:
             samples[i] = _latest_from(store, planes, p, entities[i], bucket[i], oldest)
 
 
@@ -361,8 +361,8 @@ def check(store: Store, planes: Planes) -> None:
         if planes.first[slot] < left:
             continue  # Only empty windows still have it.
         assert planes.stop[slot] <= tail
-        own = np.arange(planes.first[slot], planes.stop[slot]) & mask
-        for p, (plane, who) in enumerate(zip(planes.bits[:, slot], _entering(store.entity[own], store.word[own], len(planes.bits)), strict=True)):
+        rows = np.arange(planes.first[slot], planes.stop[slot]) & mask
+        for p, (plane, who) in enumerate(zip(planes.bits[:, slot], _entering(store.entity[rows], store.word[rows], len(planes.bits)), strict=True)):
             assert len(who) == planes.counts[slot, p]
             if planes.dense[slot, p]:
                 assert (np.flatnonzero(np.unpackbits(plane.view(np.uint8), bitorder="little")) == np.unique(who)).all()

@@ -101,11 +101,11 @@ def _gray(cells, words, gray, near, hit, word, doubtful):  # type: ignore[no-unt
     n, bits, x, y, gray_x, gray_y = 0, np.uint64(0), words[0], words[1], gray[0], gray[1]
     for k in range(hit):
         column, level = _either(cells, np.uint32(near[k]))
-        own = x[column] & y[level]
-        word[k] = own
+        hits = x[column] & y[level]
+        word[k] = hits
         doubtful[n] = k
-        n += (own & (gray_x[column] | gray_y[level])) != 0
-        bits += how_many(own)
+        n += (hits & (gray_x[column] | gray_y[level])) != 0
+        bits += how_many(hits)
     return n, np.int64(bits)
 
 
@@ -118,14 +118,14 @@ def _decide(x, y, cells, gray, boxes, near, word, doubtful, count):  # type: ign
         i = np.uint32(near[k])
         column, level = _either(cells, i)
         left, px, py = word[k], x[i], y[i]
-        asked = left & (gray[0, column] | gray[1, level])
-        while asked:
-            r = lowest_bit(asked)
+        undecided = left & (gray[0, column] | gray[1, level])
+        while undecided:
+            r = lowest_bit(undecided)
             # About half of them are outside, which cannot be predicted: so no branch.
             outside = np.uint64(1) - np.uint64((boxes[r, 0] <= px) & (px <= boxes[r, 2]) & (boxes[r, 1] <= py) & (py <= boxes[r, 3]))
             left ^= outside << r
             gone += outside
-            asked &= asked - np.uint64(1)
+            undecided &= undecided - np.uint64(1)
         word[k] = left
         empty |= left == 0
     return np.int64(gone), empty
@@ -136,9 +136,9 @@ def _still(word, near, hit):  # type: ignore[no-untyped-def]
     """Moves the samples `near[:hit]` that still have a bit, and their words, to the front. Returns their number."""
     n = 0
     for k in range(hit):
-        own = word[k]
-        near[n], word[n] = near[k], own
-        n += own != 0
+        bits = word[k]
+        near[n], word[n] = near[k], bits
+        n += bits != 0
     return n
 
 

@@ -39,14 +39,14 @@ def no_chains(queries: int, words: int) -> Chains:
 @njit(cache=True, nogil=True)
 def _last_hit(store, planes, slot, p, e, before, reads):  # type: ignore[no-untyped-def]
     """The latest sample of entity e before time `before` that hits sequence p in the bucket of `slot`, or -1; and `reads`, increased."""
-    mask, own, first = len(store.t) - 1, np.uint64(1) << np.uint64(p), planes.first[slot]
+    mask, bit, first = len(store.t) - 1, np.uint64(1) << np.uint64(p), planes.first[slot]
     number = first + planes.latest[slot, e]
     if number >= planes.stop[slot] or store.entity[number & mask] != e:
         return np.int64(-1), reads
     while number >= first:
         place = number & mask
         reads += 1
-        if store.word[place] & own and store.t[place] < before:
+        if store.word[place] & bit and store.t[place] < before:
             return number, reads
         back = store.back[place]
         number = number - back if back > 0 else -1
@@ -108,16 +108,16 @@ def _may_begin(sweep, store, planes, entered, q, e):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True)
-def keep_solved(sweep, store, planes, chains, entered, q, at, words, found, pick, bucket):  # type: ignore[no-untyped-def]
-    """Removes the candidates of query q from `found[:words]` whose chain does not hold at `at`. Returns the samples read.
+def keep_solved(sweep, store, planes, chains, entered, q, at, words, candidates, pick, bucket):  # type: ignore[no-untyped-def]
+    """Removes the candidates of query q from `candidates[:words]` whose chain does not hold at `at`. Returns the samples read.
 
     `entered[s]`: the first bucket that has entered the window since the query's last evaluation.
     """
     k, reads, known, until = at // sweep.clock[0], 0, chains.known[q], chains.until[q]
     for w in range(words):
-        candidates, held = found[w], known[w]
-        known[w] = candidates
-        left = candidates
+        remaining, held = candidates[w], known[w]
+        known[w] = remaining
+        left = remaining
         while left:
             bit = left & (~left + np.uint64(1))
             left ^= bit
@@ -126,10 +126,10 @@ def keep_solved(sweep, store, planes, chains, entered, q, at, words, found, pick
                 if until[e] > k:
                     continue
                 if until[e] == UNSOLVED and not _may_begin(sweep, store, planes, entered, q, e):
-                    found[w] ^= bit
+                    candidates[w] ^= bit
                     continue
             until[e], n = solve(sweep, store, planes, q, e, pick, bucket)
             reads += n
             if until[e] == UNSOLVED:
-                found[w] ^= bit
+                candidates[w] ^= bit
     return reads

@@ -62,16 +62,16 @@ def assign(compact_ids, entity, first, stop, mask):  # type: ignore[no-untyped-d
 
 def with_samples(compact_ids: CompactIds, store: Store) -> npt.NDArray[np.bool_]:
     """For each compact id, whether its entity has a stored sample."""
-    found = np.zeros(int(compact_ids.taken[0]), np.bool_)
-    found[store.entity[np.arange(*store.bounds) & (len(store.t) - 1)]] = True
-    return found
+    sampled = np.zeros(int(compact_ids.taken[0]), np.bool_)
+    sampled[store.entity[np.arange(*store.bounds) & (len(store.t) - 1)]] = True
+    return sampled
 
 
-def renumbered(compact_ids: CompactIds, there: npt.NDArray[np.bool_]) -> tuple[CompactIds, Int32s]:
-    """(Ids for only the entities marked in `there`, in the order of their numbers; the new id of each old one, -1 for the others)."""
-    who = np.flatnonzero(there)
+def renumbered(compact_ids: CompactIds, in_use: npt.NDArray[np.bool_]) -> tuple[CompactIds, Int32s]:
+    """(Ids for only the entities marked in `in_use`, in the order of their numbers; the new id of each old one, -1 for the others)."""
+    who = np.flatnonzero(in_use)
     order = who[np.argsort(compact_ids.entity[who])]
-    moved = np.full(len(there), -1, np.int32)
+    moved = np.full(len(in_use), -1, np.int32)
     moved[order] = np.arange(len(order), dtype=np.int32)
     of, entity = np.full_like(compact_ids.of, -1), np.zeros_like(compact_ids.entity)
     entity[: len(order)] = compact_ids.entity[order]

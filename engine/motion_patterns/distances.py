@@ -22,10 +22,10 @@ def distances_to(target: Region | Place, x: Floats, y: Floats, border: GeodesicB
         return np.maximum(_from_point(target.x, target.y, target.geodesic, x, y) - target.radius, 0.0)
     assert isinstance(target, PolygonRegion)
     if border is not None:
-        found = np.zeros(len(x))
+        distances = np.zeros(len(x))
         outside = np.flatnonzero(~target.contains(x, y))
-        found[outside] = border.distances(x[outside], y[outside])
-        return found
+        distances[outside] = border.distances(x[outside], y[outside])
+        return distances
     return np.asarray(shapely.distance(target.geometry, shapely.points(x, y)), np.float64)
 
 

@@ -36,6 +36,27 @@ class Status(NamedTuple):
     score: Floats
 
 
+class Clock(NamedTuple):
+    """The `series` and `queries` that are evaluated at the multiples of `every`."""
+
+    every: int
+    series: Ints
+    queries: Ints
+
+
+class Request(NamedTuple):
+    """What one call evaluates: all times up to `last`. At the first multiple after the time `forced` everything is evaluated (NEVER: not).
+
+    `entities`: codes in use; `rank` orders them by id (used by top k only); `width`: witnesses of an event.
+    """
+
+    last: int
+    forced: int
+    entities: int
+    rank: Ints
+    width: int
+
+
 class Events(NamedTuple):
     """Changes in order: `what` is START ... RETRACTED; witnesses of predicate j in column j (seq -1: none)."""
 
@@ -246,10 +267,11 @@ def _move(plan, points, series, due, k, touched_series, touched_entity, work):  
 
 
 @njit(cache=True, nogil=True)
-def _rank(plan, points, status, q, at, entities, rank, marked, events, n, pick):  # type: ignore[no-untyped-def]
+def _rank(plan, points, status, q, at, request, marked, events, n, pick):  # type: ignore[no-untyped-def]
     """Asserts the best of ranked query q, after its `marked` entities were evaluated, as events from n on. Returns (events, n)."""
+    entities = request.entities
     scores, holds, chosen = status.score[plan.ranking[q]], status.holds[q], np.empty(entities, np.bool_)
-    best(scores[:entities], plan.ranks[q], plan.k[q], rank, chosen)
+    best(scores[:entities], plan.ranks[q], plan.k[q], request.rank, chosen)
     for e in range(entities):
         if chosen[e] == holds[e] and not (chosen[e] and marked[e]):
             continue
@@ -263,12 +285,13 @@ def _rank(plan, points, status, q, at, entities, rank, marked, events, n, pick):
 
 
 @njit(cache=True, nogil=True)
-def advance(plan, points, status, series, queries, every, last, forced, entities, rank, width, switches, on):  # type: ignore[no-untyped-def]
-    """Evaluates one clock at all multiples of `every` up to `last`. Returns (events, points entered, points left, evaluations).
+def advance(plan, points, status, clock, request, switches, on):  # type: ignore[no-untyped-def]
+    """Evaluates one clock as requested. Returns (events, points entered, points left, evaluations).
 
-    `series`, `queries`: those of the clock. `forced`: a time; at the first multiple after it everything is evaluated (NEVER: not). `entities`: codes
-    in use; `rank` orders them by id (used by top k only). `switches`: those of the clock's totals, by time; `on[total, e]`: the state before them.
+    `switches`: those of the clock's totals, by time; `on[total, e]`: the state before them.
     """
+    every, series, queries = clock.every, clock.series, clock.queries
+    last, forced, entities, width = request.last, request.forced, request.entities, request.width
     events = no_events(64, width)
     n = 0
     evaluations, work = 0, np.zeros(2, np.int64)
@@ -283,7 +306,14 @@ def advance(plan, points, status, series, queries, every, last, forced, entities
     # Local names for the arrays of the loop over pairs: reading a field of a tuple each time costs more than reading the array.
     head, extremum, measure_of = points.head, points.extremum, plan.measure
     users_first, users_of = plan.users_first, plan.users
-    needs_first, needs, bars_first, bars, sums_first, sums = plan.needs_first, plan.needs, plan.bars_first, plan.bars, plan.sums_first, plan.sums
+    required_first, required, excluded_first, excluded, sums_first, sums = (
+        plan.required_first,
+        plan.required,
+        plan.excluded_first,
+        plan.excluded,
+        plan.sums_first,
+        plan.sums,
+    )
     totals_first, totals, reached = plan.totals_first, plan.totals, plan.reached
     chain_first, chain_until, holds, scores = plan.chain_first, status.chain_until, status.holds, status.score
     decides_of, ranking_of, bound_of = plan.decides, plan.ranking, plan.bound
@@ -330,10 +360,10 @@ def advance(plan, points, status, series, queries, every, last, forced, entities
             for u in range(first, stop):
                 q = users[u]
                 covered = True
-                for i in range(needs_first[q], needs_first[q + 1]):
-                    covered = covered and head[needs[i], e] >= 0
-                for i in range(bars_first[q], bars_first[q + 1]):
-                    covered = covered and head[bars[i], e] < 0
+                for i in range(required_first[q], required_first[q + 1]):
+                    covered = covered and head[required[i], e] >= 0
+                for i in range(excluded_first[q], excluded_first[q + 1]):
+                    covered = covered and head[excluded[i], e] < 0
                 for i in range(sums_first[q], sums_first[q + 1]):
                     covered = covered and head[sums[i], e] >= 0
                 for i in range(totals_first[q], totals_first[q + 1]):
@@ -367,6 +397,6 @@ def advance(plan, points, status, series, queries, every, last, forced, entities
         for q in queries:
             r = ranking_of[q]
             if r >= 0 and moved[r]:
-                events, n = _rank(plan, points, status, q, at, entities, rank, marked[r], events, n, pick)
+                events, n = _rank(plan, points, status, q, at, request, marked[r], events, n, pick)
                 moved[r] = False
     return first_of(events, n), work[0], work[1], evaluations

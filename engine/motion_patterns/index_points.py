@@ -103,8 +103,8 @@ def with_room(points: Points, counts: Ints) -> Points:
     rooms = points.mask + 1
     if (kept + counts <= rooms).all():
         return points
-    wanted = np.where(kept + counts > rooms // 2, np.maximum(2 * (kept + counts), rooms), rooms)
-    grown = _with_rings(np.maximum(wanted, 1), 0, 0)
+    needed = np.where(kept + counts > rooms // 2, np.maximum(2 * (kept + counts), rooms), rooms)
+    grown = _with_rings(np.maximum(needed, 1), 0, 0)
     moved = grown._replace(tail=points.tail, entered=points.entered, left=points.left, head=points.head, front=points.front, extremum=points.extremum)
     _move(points, moved)
     return moved

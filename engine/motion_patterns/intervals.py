@@ -74,11 +74,11 @@ def state_changes(open_matches: OpenMatches, events: Events, dictionary: EntityD
     if len(events.query) == 0:
         return open_matches, NO_CHANGES
     # Most matches continue: only those with an event are processed.
-    keys, wanted = open_matches.keys, keys_of(events)
+    keys, event_keys = open_matches.keys, keys_of(events)
     touched = np.zeros(len(keys), np.bool_)
-    at = np.searchsorted(keys, wanted)
+    at = np.searchsorted(keys, event_keys)
     known = at < len(touched)
-    known[known] = keys[at[known]] == wanted[known]
+    known[known] = keys[at[known]] == event_keys[known]
     touched[at[known]] = True
     held = int(touched.sum())
     every = joined([taken(open_matches.began, touched), events])
@@ -132,17 +132,17 @@ def match_changes(matches: Events, end: pa.Array, weight: npt.NDArray[np.int8], 
     """CHANGES rows; one evidence item for each predicate, in their order."""
     if len(matches.query) == 0:
         return NO_CHANGES
-    there = matches.seq >= 0
-    counts = there.sum(axis=1)
-    owner, predicate = np.nonzero(there)
-    labels = pa.array([f"P{j + 1}" for j in range(there.shape[1])], pa.string())
+    has_witness = matches.seq >= 0
+    counts = has_witness.sum(axis=1)
+    owner, predicate = np.nonzero(has_witness)
+    labels = pa.array([f"P{j + 1}" for j in range(has_witness.shape[1])], pa.string())
     evidence = Evidence(
         offsets=np.concatenate([[0], np.cumsum(counts)]),
         entity=matches.entity[owner],
-        t=matches.t[there],
-        x=matches.x[there],
-        y=matches.y[there],
-        seq=matches.seq[there],
+        t=matches.t[has_witness],
+        x=matches.x[has_witness],
+        y=matches.y[has_witness],
+        seq=matches.seq[has_witness],
         variable=labels.take(pa.array(predicate)),
     )
     return changes(

@@ -82,7 +82,7 @@ class MotionStage(Stage[MotionIndex, MotionState]):
         state = MotionState(
             points=PointSeries.merged(index, [part.points for _, part in parts if part.points]) if index.clocks else None,
             planes=[
-                PlaneSweep.merged(index, group, [own for _, part in parts for own in part.planes if own.group.key == group.key], done)
+                PlaneSweep.merged(index, group, [sweep for _, part in parts for sweep in part.planes if sweep.group.key == group.key], done)
                 for group in index.groups
             ],
             open=OpenMatches(renumbered([(old, part.open.began) for old, part in parts], index)),
@@ -118,11 +118,11 @@ class MotionStage(Stage[MotionIndex, MotionState]):
             raise ValueError(f"the state of motion patterns has version {version[0]}, this program reads {STATE_VERSION}")
         points = 1 if index.clocks else 0
         numbers = range(points + len(index.groups))
-        own = [{name.partition(" ")[2]: column for name, column in arrays.items() if name.startswith(f"{n} ")} for n in numbers]
+        parts_of_group = [{name.partition(" ")[2]: column for name, column in arrays.items() if name.startswith(f"{n} ")} for n in numbers]
         done = int(arrays["done"][0]) if len(arrays["done"]) else None
         return MotionState(
-            points=PointSeries.load(index, own[0]) if points else None,
-            planes=[PlaneSweep.load(index, group, part, done) for group, part in zip(index.groups, own[points:], strict=True)],
+            points=PointSeries.load(index, parts_of_group[0]) if points else None,
+            planes=[PlaneSweep.load(index, group, part, done) for group, part in zip(index.groups, parts_of_group[points:], strict=True)],
             open=OpenMatches(Events._make(arrays[f"open {name}"] for name in Events._fields)),
             sent=Events._make(arrays[f"sent {name}"] for name in Events._fields),
             done=done,
@@ -159,14 +159,14 @@ class MotionOperator(Operator[MotionIndex]):
 
 def _evaluated(index: MotionIndex, state: MotionState, last: int, dictionary: EntityDictionary) -> Events:
     """All evaluation times up to `last`; events of each (query, entity) in order of time."""
-    found = []
+    events = []
     rank = _rank(index, state, dictionary)
     for structure in state.structures:
-        found.append(structure.advance(last, len(dictionary), rank))
+        events.append(structure.advance(last, len(dictionary), rank))
         state.work.add(structure.work)
         structure.work = Work()
     state.done = last if state.done is None else max(state.done, last)
-    return found[0] if len(found) == 1 else joined([none_of(index.widest), *found])
+    return events[0] if len(events) == 1 else joined([none_of(index.widest), *events])
 
 
 def _rank(index: MotionIndex, state: MotionState, dictionary: EntityDictionary) -> Ints:

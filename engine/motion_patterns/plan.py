@@ -96,8 +96,8 @@ class _Node:
 
 @dataclass
 class _Query:
-    needs: list[int]
-    bars: list[int]
+    required: list[int]
+    excluded: list[int]
     sums: list[int]
     totals: list[tuple[int, bool]]
     shown: list[int]
@@ -118,45 +118,45 @@ class _Compiler:
 
     def query(self, specification: MotionSpecification) -> _Query:
         predicates = specification.predicates
-        found = _Query([], [], [], [], [], [], [-1] * len(predicates))
+        compiled = _Query([], [], [], [], [], [], [-1] * len(predicates))
         for i, predicate in enumerate(predicates):
             if predicate.window is not None:
-                self._windowed(specification, predicate, i, found)
-        self._order(specification, found)
-        return found
+                self._windowed(specification, predicate, i, compiled)
+        self._order(specification, compiled)
+        return compiled
 
-    def _windowed(self, specification: MotionSpecification, predicate: Predicate, i: int, found: _Query) -> None:
+    def _windowed(self, specification: MotionSpecification, predicate: Predicate, i: int, compiled: _Query) -> None:
         assert predicate.window is not None
         start, end = predicate.window
         if predicate.numerical:
             series = self.series(specification, "greatest" if predicate.forall else "least", predicate.target, start, end)
-            found.sums.append(series)
+            compiled.sums.append(series)
         elif predicate.total is not None:
-            series = self._total(specification, predicate, found)
+            series = self._total(specification, predicate, compiled)
         elif predicate.forall:
             series = self.series(specification, "any", None, start, end)
-            found.needs.append(series)
+            compiled.required.append(series)
             opposite = "outside" if predicate.sense == "inside" else "inside"
-            found.bars.append(self.series(specification, opposite, predicate.target, start, end))
+            compiled.excluded.append(self.series(specification, opposite, predicate.target, start, end))
         else:
             series = self.series(specification, predicate.sense, predicate.target, start, end)
-            found.needs.append(series)
-        found.witness[i] = series
+            compiled.required.append(series)
+        compiled.witness[i] = series
 
-    def _total(self, specification: MotionSpecification, predicate: Predicate, found: _Query) -> int:
+    def _total(self, specification: MotionSpecification, predicate: Predicate, compiled: _Query) -> int:
         """The series that shows the latest sample of a total: one that counted, or any that `at_most` needs."""
         total, target = predicate.total, predicate.target
         assert predicate.window is not None and total is not None and isinstance(target, Region)
         start, end = predicate.window
         gap, bound = FOR_EVER if total.gap is None else total.gap, total.span + 1 if total.at_most else total.span
         key = TotalKey(specification.where, target, predicate.sense == "outside", gap, start, end, bound, specification.every)
-        found.totals.append((self.totals.setdefault(key, len(self.totals)), not total.at_most))
+        compiled.totals.append((self.totals.setdefault(key, len(self.totals)), not total.at_most))
         test, shown = ("any", None) if total.at_most else (predicate.sense, target)
         series = self.series(specification, test, shown, start, end)
-        (found.needs if total.at_most else found.shown).append(series)
+        (compiled.required if total.at_most else compiled.shown).append(series)
         return series
 
-    def _order(self, specification: MotionSpecification, found: _Query) -> None:
+    def _order(self, specification: MotionSpecification, compiled: _Query) -> None:
         predicates = specification.predicates
         binary = [i for i, predicate in enumerate(predicates) if predicate.in_order]
         in_order: list[int] = []
@@ -164,8 +164,8 @@ class _Compiler:
             before = binary[place - 1] if place > 0 else None
             after = binary[place + 1] if place + 1 < len(binary) else None
             if predicates[i].window is None:
-                found.witness[i] = self._free(specification, i, before, after)
-                found.needs.append(found.witness[i])
+                compiled.witness[i] = self._free(specification, i, before, after)
+                compiled.required.append(compiled.witness[i])
                 in_order.append(i)
             elif not predicates[i].forall and any(j is not None and predicates[j].window is None for j in (before, after)):
                 in_order.append(i)
@@ -177,7 +177,7 @@ class _Compiler:
             followers = {in_order.index(after)} if after in in_order and (is_free or predicates[after].window is None) else set()
             if is_free and free[-1] != i:
                 followers.add(in_order.index(free[free.index(i) + 1]))
-            found.nodes.append(_Node(i, found.witness[i], is_free, tuple(sorted(followers))))
+            compiled.nodes.append(_Node(i, compiled.witness[i], is_free, tuple(sorted(followers))))
 
     def _free(self, specification: MotionSpecification, i: int, before: int | None, after: int | None) -> int:
         """The series of a predicate without a window: the horizon, narrowed by *forall* neighbours."""
@@ -203,7 +203,7 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> MotionIndex
     measures = [p for p, key in enumerate(series) if key.test in ("least", "greatest")]
     by_points = [q for q, one in enumerate(specifications) if bucket_width(one) is None]
     plan = _plan(series, specifications, compiled, measures, rankings, by_points, len(compiler.totals))
-    used = {p for q in by_points for p in (*compiled[q].needs, *compiled[q].bars, *compiled[q].sums, *compiled[q].shown)}
+    used = {p for q in by_points for p in (*compiled[q].required, *compiled[q].excluded, *compiled[q].sums, *compiled[q].shown)}
     clocks = tuple(sorted({specifications[q].every for q in by_points}))
     return MotionIndex(
         queries=tuple(queries),
@@ -231,11 +231,11 @@ def _classes(series: Sequence[SeriesKey], members: Sequence[int]) -> tuple[Sampl
 
 
 def _class(series: Sequence[SeriesKey], members: Sequence[int], where: Conditions) -> SampleClass:
-    own = [(p, series[p]) for p in members if series[p].where == where]
+    members_of_class = [(p, series[p]) for p in members if series[p].where == where]
     measured: dict[Region | Place, list[int]] = {}
     inside: dict[Region, list[int]] = {}
     outside: dict[Region, list[int]] = {}
-    for p, key in own:
+    for p, key in members_of_class:
         if key.test in ("least", "greatest") and key.target is not None:
             measured.setdefault(key.target, []).append(p)
         elif isinstance(key.target, Region):
@@ -243,7 +243,7 @@ def _class(series: Sequence[SeriesKey], members: Sequence[int], where: Condition
     regions = list(dict.fromkeys([*inside, *outside]))
     return SampleClass(
         where=where,
-        every_sample=tuple(p for p, key in own if key.test == "any"),
+        every_sample=tuple(p for p, key in members_of_class if key.test == "any"),
         measured=tuple((tuple(numbers), target) for target, numbers in measured.items()),
         grid=RegionGrid.of(regions) if regions else None,
         tested=tuple((tuple(inside.get(region, ())), tuple(outside.get(region, ()))) for region in regions),
@@ -271,7 +271,7 @@ def _plan(
     eager = np.zeros(len(series), np.bool_)
     for q in by_points:
         query = compiled[q]
-        used = sorted({*query.needs, *query.bars, *query.sums})
+        used = sorted({*query.required, *query.excluded, *query.sums})
         for p in used:
             users[p].append(q)
         if q in rankings:
@@ -294,10 +294,10 @@ def _plan(
         eager=eager,
         users_first=_first(users),
         users=_flat(users),
-        needs_first=_first([query.needs for query in compiled]),
-        needs=_flat([query.needs for query in compiled]),
-        bars_first=_first([query.bars for query in compiled]),
-        bars=_flat([query.bars for query in compiled]),
+        required_first=_first([query.required for query in compiled]),
+        required=_flat([query.required for query in compiled]),
+        excluded_first=_first([query.excluded for query in compiled]),
+        excluded=_flat([query.excluded for query in compiled]),
         sums_first=_first([query.sums for query in compiled]),
         sums=_flat([query.sums for query in compiled]),
         totals_first=_first([query.totals for query in compiled]),

@@ -144,17 +144,17 @@ def _parts(series: Sequence[SeriesKey], plan: Plan, queries: Sequence[int]) -> l
     sequences: list[set[SequenceKey]] = []
     seen: dict[SequenceKey, int] = {}
     for q in queries:
-        own = {_sequence(series[p]) for p in (*_row(plan.needs_first, plan.needs, q), *_row(plan.bars_first, plan.bars, q))}
-        known = sorted({seen[sequence] for sequence in own if sequence in seen} | ({len(parts) - 1} if parts else set()))
-        fits = [n for n in known if len(sequences[n] | own) <= MOST_SEQUENCES]
+        used = {_sequence(series[p]) for p in (*_row(plan.required_first, plan.required, q), *_row(plan.excluded_first, plan.excluded, q))}
+        known = sorted({seen[sequence] for sequence in used if sequence in seen} | ({len(parts) - 1} if parts else set()))
+        fits = [n for n in known if len(sequences[n] | used) <= MOST_SEQUENCES]
         if not fits:
             fits = [len(parts)]
             parts.append([])
             sequences.append(set())
-        best = max(fits, key=lambda n: len(sequences[n] & own))
+        best = max(fits, key=lambda n: len(sequences[n] & used))
         parts[best].append(q)
-        sequences[best] |= own
-        seen |= dict.fromkeys(own, best)
+        sequences[best] |= used
+        seen |= dict.fromkeys(used, best)
     return parts
 
 
@@ -171,8 +171,8 @@ class _Group:
         self.series: dict[int, int] = {}
         self.measures: dict[int, int] = {}
         self.measured: dict[Region | Place, int] = {}
-        self.needs = [[self._series(p) for p in _row(plan.needs_first, plan.needs, q)] for q in queries]
-        self.bars = [[self._series(p) for p in _row(plan.bars_first, plan.bars, q)] for q in queries]
+        self.required = [[self._series(p) for p in _row(plan.required_first, plan.required, q)] for q in queries]
+        self.excluded = [[self._series(p) for p in _row(plan.excluded_first, plan.excluded, q)] for q in queries]
         self.sums = [[self.measures.setdefault(p, len(self.measures)) for p in _row(plan.sums_first, plan.sums, q)] for q in queries]
         self.regions = list(dict.fromkeys(target for _, target in self.sequences if isinstance(target, Region)))
         self.boxes = not keeps_all and all_boxes(self.regions)
@@ -214,8 +214,13 @@ class _Group:
                 always |= 1 << p
             if test == "outside" and isinstance(target, Region):
                 misses[target] |= 1 << p
-        own = [region for region in self.regions if region in number]
-        return Bits(np.uint64(always), _ints([number[region] for region in own]), _words([holds[r] for r in own]), _words([misses[r] for r in own]))
+        in_group = [region for region in self.regions if region in number]
+        return Bits(
+            np.uint64(always),
+            _ints([number[region] for region in in_group]),
+            _words([holds[r] for r in in_group]),
+            _words([misses[r] for r in in_group]),
+        )
 
     def _measures(self) -> Measures:
         keys = [self.keys[p] for p in self.measures]
@@ -245,10 +250,10 @@ class _Group:
             sequence=sequence,
             start=start,
             end=_ints([key.end for key in keys]),
-            needs_first=_first(self.needs),
-            needs=_flat(self.needs),
-            bars_first=_first(self.bars),
-            bars=_flat(self.bars),
+            required_first=_first(self.required),
+            required=_flat(self.required),
+            excluded_first=_first(self.excluded),
+            excluded=_flat(self.excluded),
             sums_first=_first(self.sums),
             sums=_flat(self.sums),
             decides=plan.decides[q],

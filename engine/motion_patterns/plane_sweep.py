@@ -18,12 +18,12 @@ from engine.motion_patterns.batch_cache import BatchCache
 from engine.motion_patterns.box_slabs import BoxSlabs
 from engine.motion_patterns.compact_ids import CompactIds
 from engine.motion_patterns.distances import distances_to
-from engine.motion_patterns.evaluation import NEVER, Events
+from engine.motion_patterns.evaluation import NEVER, Events, Request
 from engine.motion_patterns.plan import MotionIndex
 from engine.motion_patterns.plane_groups import PlaneGroup, SequenceKey
 from engine.motion_patterns.structure import Arrays, Structure
 from engine.motion_patterns.sweep import advance
-from engine.motion_patterns.windows import move
+from engine.motion_patterns.windows import GroupState, Moves, move
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -140,14 +140,14 @@ class PlaneSweep(Structure):
         self.looks_at = tail + _REST * (tail - left)
         if now.taken[0] < _FEW:
             return
-        there = compact_ids.with_samples(now, self.store)
-        if len(there) > _VACANT * np.count_nonzero(there):
-            self._renumber(now, there)
+        in_use = compact_ids.with_samples(now, self.store)
+        if len(in_use) > _VACANT * np.count_nonzero(in_use):
+            self._renumber(now, in_use)
 
-    def _renumber(self, now: CompactIds, there: npt.NDArray[np.bool_]) -> None:
-        """Gives new ids to the entities marked in `there` only; arrays indexed by id are made again."""
+    def _renumber(self, now: CompactIds, in_use: npt.NDArray[np.bool_]) -> None:
+        """Gives new ids to the entities marked in `in_use` only; arrays indexed by id are made again."""
         query, entity = self.held()
-        self.compact_ids, moved = compact_ids.renumbered(now, there)
+        self.compact_ids, moved = compact_ids.renumbered(now, in_use)
         compact_ids.change(self.store, moved)
         words = -(-int(self.compact_ids.taken[0]) // _WORD)
         self.planes = bit_planes.emptied(self.planes, words)
@@ -161,9 +161,12 @@ class PlaneSweep(Structure):
         entities = min(entities, self._room) if self.compact_ids is None else int(self.compact_ids.taken[0])
         events: Events
         events, work = advance(
-            group.sweep, group.measures, self.store, self.planes, self.columns, self.chains, self.holds, group.queries,
-            last, self.forced, entities, rank, self.index.widest,
-        )  # fmt: skip
+            self._group_state(),
+            self.chains,
+            self.holds,
+            group.queries,
+            Request(last, self.forced, entities, rank, self.index.widest),
+        )
         if self.forced != NEVER and (self.forced // group.every + 1) * group.every <= last:
             self.forced = NEVER
         entered, left, evaluations, samples_read = work.tolist()
@@ -172,6 +175,9 @@ class PlaneSweep(Structure):
         self.work.evaluations += evaluations
         self.work.samples_read += samples_read
         return events if self.compact_ids is None else events._replace(entity=self._entities_of(events.entity))
+
+    def _group_state(self) -> GroupState:
+        return GroupState(self.group.sweep, self.group.measures, self.store, self.planes, self.columns)
 
     def _ids_of(self, entity: Ints) -> npt.NDArray[np.int32]:
         compact_id = entity.astype(np.int32)
@@ -191,8 +197,8 @@ class PlaneSweep(Structure):
 
     def hold(self, query: Ints, entity: Ints) -> None:
         for q, number in enumerate(self.group.queries):
-            own = self._ids_of(entity[query == number])
-            np.bitwise_or.at(self.holds[q], own // _WORD, np.uint64(1) << (own % _WORD).astype(np.uint64))
+            ids = self._ids_of(entity[query == number])
+            np.bitwise_or.at(self.holds[q], ids // _WORD, np.uint64(1) << (ids % _WORD).astype(np.uint64))
 
     def dump(self) -> Arrays:
         query, entity = self.held()
@@ -216,26 +222,26 @@ class PlaneSweep(Structure):
     @classmethod
     def load(cls, index: MotionIndex, group: PlaneGroup, arrays: Arrays, done: int | None) -> PlaneSweep:
         """The inverse of `dump`, for an equal index with every evaluation time up to `done` evaluated."""
-        found = cls(index, group)
-        found._make_room(int(arrays["entities"][0]))
-        found._restore({name: arrays[f"sample_{name}"] for name in sample_store.COLUMNS}, done)
-        found.hold(*arrays["held"])
-        found.forced = int(arrays["forced"][0])
-        return found
+        state = cls(index, group)
+        state._make_room(int(arrays["entities"][0]))
+        state._restore({name: arrays[f"sample_{name}"] for name in sample_store.COLUMNS}, done)
+        state.hold(*arrays["held"])
+        state.forced = int(arrays["forced"][0])
+        return state
 
     @classmethod
     def merged(cls, index: MotionIndex, group: PlaneGroup, parts: Sequence[PlaneSweep], done: int | None) -> PlaneSweep:
         """The samples of all `parts` that the group needs; `parts` are of groups with an equal key. No query matches yet."""
-        found = cls(index, group)
-        found._make_room(max((part._numbered for part in parts), default=0))
+        state = cls(index, group)
+        state._make_room(max((part._numbered for part in parts), default=0))
         lives = [part._samples() for part in parts]
         words = [_translated(live["word"], part.group.sequences, group.sequences) for part, live in zip(parts, lives, strict=True)]
         columns = _united(lives, words)
-        wanted = np.full(len(columns["t"]), True) if group.keeps_all else columns["word"] != 0
+        kept = np.full(len(columns["t"]), True) if group.keeps_all else columns["word"] != 0
         if done is not None:
-            wanted &= columns["t"] > done // group.every * group.every - group.reach
-        found._restore({name: column[wanted] for name, column in columns.items()}, done)
-        return found
+            kept &= columns["t"] > done // group.every * group.every - group.reach
+        state._restore({name: column[kept] for name, column in columns.items()}, done)
+        return state
 
     def _restore(self, columns: Arrays, done: int | None) -> None:
         """Restores the samples, numbered from 0, and the windows as of the last evaluation up to `done`."""
@@ -247,9 +253,9 @@ class PlaneSweep(Structure):
         if done is not None:
             group, entities = self.group, self._room
             series = len(group.sweep.sequence)
-            moved = np.empty(series, np.bool_), np.empty(len(group.measures.start), np.bool_), np.empty(series, np.int64)
+            moves = Moves(np.empty(series, np.bool_), np.empty(len(group.measures.start), np.bool_), np.empty(series, np.int64))
             at = done // group.every * group.every
-            move(group.sweep, group.measures, self.store, self.planes, self.columns, at, entities, True, *moved, np.zeros(4, np.int64))
+            move(self._group_state(), at, entities, True, moves, np.zeros(4, np.int64))
 
     def kept(self) -> int:
         return int(self.store.bounds[1] - self.store.bounds[0])
@@ -270,11 +276,11 @@ class PlaneSweep(Structure):
 def _translated(word: npt.NDArray[Any], sequences: Sequence[SequenceKey], wanted: Sequence[SequenceKey]) -> Words:
     """Words with the bits of `sequences`, translated to the bits of the `wanted` sequences."""
     place = {key: p for p, key in enumerate(wanted)}
-    found = np.zeros(len(word), np.uint64)
+    bits = np.zeros(len(word), np.uint64)
     for p, key in enumerate(sequences):
         if key in place:
-            found |= (word >> np.uint64(p) & np.uint64(1)) << np.uint64(place[key])
-    return found
+            bits |= (word >> np.uint64(p) & np.uint64(1)) << np.uint64(place[key])
+    return bits
 
 
 def _united(lives: Sequence[Arrays], words: Sequence[Words]) -> Arrays:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.motion_patterns.batch_cache import BatchCache
-from engine.motion_patterns.evaluation import NEVER, UNSOLVED, Events, Status, advance
+from engine.motion_patterns.evaluation import NEVER, UNSOLVED, Clock, Events, Request, Status, advance
 from engine.motion_patterns.index_points import COLUMNS, append, live, no_points, rebuilt, with_entities, with_room
 from engine.motion_patterns.intervals import joined, none_of
 from engine.motion_patterns.plan import MotionIndex
@@ -36,11 +36,11 @@ class PointSeries(Structure):
     def take(self, cache: BatchCache) -> None:
         batch = cache.batch
         self._make_room(cache.entities)
-        found = hits(self.index, self.index.point_classes, batch)
-        self.points = with_room(self.points, np.bincount(found.series, minlength=len(self.index.series)))
-        append(self.points, found.series, found.row, found.value, batch.t, batch.seq, batch.x, batch.y, batch.entity)
+        hit = hits(self.index, self.index.point_classes, batch)
+        self.points = with_room(self.points, np.bincount(hit.series, minlength=len(self.index.series)))
+        append(self.points, hit.series, hit.row, hit.value, batch.t, batch.seq, batch.x, batch.y, batch.entity)
         self.totals.take(batch, self.points.head.shape[1])
-        self.work.index_points += len(found.series)
+        self.work.index_points += len(hit.series)
 
     def _make_room(self, entities: int) -> None:
         room = self.points.head.shape[1]
@@ -53,23 +53,28 @@ class PointSeries(Structure):
 
     def advance(self, last: int, entities: int, rank: Ints) -> Events:
         index = self.index
-        found = [none_of(index.widest)]
+        events_of_clocks = [none_of(index.widest)]
         entities = min(entities, self.points.head.shape[1])
         on = self.totals.on(entities)
         switches = self.totals.advance(last)
         for clock, every in enumerate(index.clocks):
-            series, queries, forced = index.clock_series[clock], index.clock_queries[clock], int(self.forced[clock])
+            forced = int(self.forced[clock])
             events, entered, left, evaluations = advance(
-                index.plan, self.points, self.status, series, queries, every, last, forced, entities, rank, index.widest,
-                _together([switches[number] for number in index.clock_totals[clock]]), on,
-            )  # fmt: skip
+                index.plan,
+                self.points,
+                self.status,
+                Clock(every, index.clock_series[clock], index.clock_queries[clock]),
+                Request(last, forced, entities, rank, index.widest),
+                _by_time([switches[number] for number in index.clock_totals[clock]]),
+                on,
+            )
             if forced != NEVER and (forced // every + 1) * every <= last:
                 self.forced[clock] = NEVER
-            found.append(events)
+            events_of_clocks.append(events)
             self.work.positive_updates += entered
             self.work.negative_updates += left
             self.work.evaluations += evaluations
-        return joined(found)
+        return joined(events_of_clocks)
 
     def force(self, after: int) -> None:
         self.forced[:] = after
@@ -79,8 +84,8 @@ class PointSeries(Structure):
         return query.astype(np.int64), entity.astype(np.int64)
 
     def hold(self, query: Ints, entity: Ints) -> None:
-        own = np.isin(query, np.concatenate([np.empty(0, np.int64), *self.index.clock_queries]))
-        self.status.holds[query[own], entity[own]] = True
+        here = np.isin(query, np.concatenate([np.empty(0, np.int64), *self.index.clock_queries]))
+        self.status.holds[query[here], entity[here]] = True
 
     def dump(self) -> Arrays:
         counts, columns = live(self.points)
@@ -100,20 +105,20 @@ class PointSeries(Structure):
     @classmethod
     def load(cls, index: MotionIndex, arrays: Arrays) -> PointSeries:
         """The inverse of `dump`, for an equal index."""
-        found, entities = cls(index), int(arrays["entities"][0])
+        state, entities = cls(index), int(arrays["entities"][0])
         columns = {name: arrays[f"point_{name}"] for name in COLUMNS}
-        found.points = rebuilt(arrays["counts"], arrays["entered"], columns, index.plan.measure, index.plan.sign, entities)
-        found.status = _no_status(index, entities)
-        found.status.holds[tuple(arrays["held"])] = True
-        found.status.score[tuple(arrays["scored"])] = arrays["scores"]
-        found.forced = arrays["forced"]
-        found.totals = Totals.load(index.totals, arrays)
-        return found
+        state.points = rebuilt(arrays["counts"], arrays["entered"], columns, index.plan.measure, index.plan.sign, entities)
+        state.status = _no_status(index, entities)
+        state.status.holds[tuple(arrays["held"])] = True
+        state.status.score[tuple(arrays["scored"])] = arrays["scores"]
+        state.forced = arrays["forced"]
+        state.totals = Totals.load(index.totals, arrays)
+        return state
 
     @classmethod
     def merged(cls, index: MotionIndex, parts: Sequence[PointSeries]) -> PointSeries:
         """The points of the index's series, each series from the first part that has it. No query matches yet."""
-        found, entities = cls(index), max((part.points.head.shape[1] for part in parts), default=0)
+        state, entities = cls(index), max((part.points.head.shape[1] for part in parts), default=0)
         source: dict[SeriesKey, tuple[int, int]] = {}
         lives = [live(part.points) for part in parts]
         for number, part in enumerate(parts):
@@ -133,10 +138,10 @@ class PointSeries(Structure):
                 pieces[name].append(columns[name][firsts[number][old] : firsts[number][old] + counts[p]])
         empty = live(no_points(0, 0))[1]
         joined_columns = {name: np.concatenate([empty[name], *pieces[name]]) for name in COLUMNS}
-        found.points = rebuilt(counts, entered, joined_columns, index.plan.measure, index.plan.sign, entities)
-        found.status = _no_status(index, entities)
-        found.totals = Totals.merged(index.totals, [part.totals for part in parts])
-        return found
+        state.points = rebuilt(counts, entered, joined_columns, index.plan.measure, index.plan.sign, entities)
+        state.status = _no_status(index, entities)
+        state.totals = Totals.merged(index.totals, [part.totals for part in parts])
+        return state
 
     def kept(self) -> int:
         return int((self.points.tail - self.points.left).sum()) + self.totals.kept()
@@ -154,7 +159,7 @@ class PointSeries(Structure):
                 assert oldest + max(key.start, key.end) > done - key.every
 
 
-def _together(switches: Sequence[Switches]) -> Switches:
+def _by_time(switches: Sequence[Switches]) -> Switches:
     """All switches in order of time."""
     none = np.empty(0, np.int64)
     joined = Switches._make(np.concatenate(columns) for columns in zip(Switches(none, none, none, none.astype(np.bool_)), *switches, strict=True))

@@ -60,11 +60,11 @@ def progress(index: MotionIndex, query: int, batch: Batch, at: int) -> Progress:
     windows = _windows(index, query, batch, at)
     predicates = _span(index.plan.witness_first, query)
     shape = (len(batch.entities), predicates.stop - predicates.start)
-    found = Progress(np.zeros(shape, np.bool_), np.full(shape, -1), np.full(shape, np.nan), np.full(shape[0], np.nan), np.zeros(shape[0], np.bool_))
-    _single_steps(index, query, batch, at, windows, found)
-    _ordered_steps(index, query, batch, windows, found)
-    _decide(index, query, batch, found)
-    return found
+    result = Progress(np.zeros(shape, np.bool_), np.full(shape, -1), np.full(shape, np.nan), np.full(shape[0], np.nan), np.zeros(shape[0], np.bool_))
+    _single_steps(index, query, batch, at, windows, result)
+    _ordered_steps(index, query, batch, windows, result)
+    _decide(index, query, batch, result)
+    return result
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _span(first: Ints, i: int) -> range:
 
 def _series(index: MotionIndex, query: int) -> set[int]:
     plan = index.plan
-    lists = ((plan.needs_first, plan.needs), (plan.bars_first, plan.bars), (plan.sums_first, plan.sums))
+    lists = ((plan.required_first, plan.required), (plan.excluded_first, plan.excluded), (plan.sums_first, plan.sums))
     return {int(series[i]) for first, series in lists for i in _span(first, query)} | {int(plan.witness[i]) for i in _span(plan.witness_first, query)}
 
 
@@ -90,14 +90,14 @@ def _totals(index: MotionIndex, query: int) -> list[int]:
 
 
 def _windows(index: MotionIndex, query: int, batch: Batch, at: int) -> Mapping[int, _Window]:
-    found = hits(index, index.classes, batch)
-    bounds = np.searchsorted(found.series, np.arange(len(index.series) + 1))
+    hit = hits(index, index.classes, batch)
+    bounds = np.searchsorted(hit.series, np.arange(len(index.series) + 1))
     windows = {}
     for p in _series(index, query):
-        row, value = found.row[bounds[p] : bounds[p + 1]], found.value[bounds[p] : bounds[p + 1]]
+        row, value = hit.row[bounds[p] : bounds[p + 1]], hit.value[bounds[p] : bounds[p + 1]]
         t = batch.t[row]
-        there = (at - index.series[p].start < t) & (t <= at - index.series[p].end)
-        windows[p] = _Window(row[there], value[there])
+        inside = (at - index.series[p].start < t) & (t <= at - index.series[p].end)
+        windows[p] = _Window(row[inside], value[inside])
     return windows
 
 
@@ -108,32 +108,32 @@ def _reached(index: MotionIndex, query: int, batch: Batch, at: int) -> Iterator[
         totals = Totals([index.totals[plan.totals[i]]])
         totals.take(batch, entities)
         totals.advance(at)
-        found: Bools = totals.on(entities)[0] == plan.reached[i]
-        yield found
+        is_reached: Bools = totals.on(entities)[0] == plan.reached[i]
+        yield is_reached
 
 
-def _single_steps(index: MotionIndex, query: int, batch: Batch, at: int, windows: Mapping[int, _Window], found: Progress) -> None:
+def _single_steps(index: MotionIndex, query: int, batch: Batch, at: int, windows: Mapping[int, _Window], progress: Progress) -> None:
     """The steps outside the order: an *exists* or *forall* with a window, a distance."""
     plan, entity = index.plan, batch.entity
     totals = _reached(index, query, batch, at)
-    bars = iter([int(plan.bars[i]) for i in _span(plan.bars_first, query)])
+    excluded = iter([int(plan.excluded[i]) for i in _span(plan.excluded_first, query)])
     for j, w in enumerate(_span(plan.witness_first, query)):
         window = windows[int(plan.witness[w])]
         if plan.witness_node[w] >= 0:
             continue
         if index.queries[query].specification.predicates[j].total is not None:
-            found.row[entity[window.row], j] = window.row
-            found.done[:, j] = next(totals) & (~_needs_sample(index, query, j) | (found.row[:, j] >= 0))
+            progress.row[entity[window.row], j] = window.row
+            progress.done[:, j] = next(totals) & (~_needs_sample(index, query, j) | (progress.row[:, j] >= 0))
             continue
         if plan.measure[plan.witness[w]] >= 0:
-            extremum = _extrema(entity[window.row], window.value, len(found.done), int(plan.sign[plan.witness[w]]))
-            found.distance[:, j] = extremum
+            extremum = _extrema(entity[window.row], window.value, len(progress.done), int(plan.sign[plan.witness[w]]))
+            progress.distance[:, j] = extremum
             window = _Window(window.row[window.value == extremum[entity[window.row]]], window.value)
         # The last assignment of an entity's rows wins: the latest.
-        found.row[entity[window.row], j] = window.row
+        progress.row[entity[window.row], j] = window.row
         if index.series[plan.witness[w]].test == "any":
-            found.row[entity[windows[next(bars)].row], j] = -1
-        found.done[:, j] = found.row[:, j] >= 0
+            progress.row[entity[windows[next(excluded)].row], j] = -1
+        progress.done[:, j] = progress.row[:, j] >= 0
 
 
 def _needs_sample(index: MotionIndex, query: int, j: int) -> Bools:
@@ -148,45 +148,45 @@ def _extrema(entity: npt.NDArray[np.int32], value: Floats, entities: int, sign: 
     return extremum
 
 
-def _ordered_steps(index: MotionIndex, query: int, batch: Batch, windows: Mapping[int, _Window], found: Progress) -> None:
+def _ordered_steps(index: MotionIndex, query: int, batch: Batch, windows: Mapping[int, _Window], progress: Progress) -> None:
     """The steps in order: forwards at the earliest times to find which are done, then backwards at the latest times for their witnesses."""
     plan, entity, t = index.plan, batch.entity, batch.t
     nodes = _span(plan.chain_first, query)
     predicate = {int(plan.witness_node[w]): j for j, w in enumerate(_span(plan.witness_first, query))}
     followers = [[int(after) - nodes.start for after in plan.chain_after[n] if after >= 0] for n in nodes]
-    after = np.full((len(nodes), len(found.done)), -NEVER)
+    after = np.full((len(nodes), len(progress.done)), -NEVER)
     for i, n in enumerate(nodes):
         row = windows[int(plan.chain[n])].row
         row = row[t[row] > after[i, entity[row]]][::-1]
-        earliest = np.full(len(found.done), NEVER)
+        earliest = np.full(len(progress.done), NEVER)
         earliest[entity[row]] = t[row]
-        found.done[:, predicate[i]] = earliest < NEVER
+        progress.done[:, predicate[i]] = earliest < NEVER
         for follower in followers[i]:
             np.maximum(after[follower], earliest, out=after[follower])
-    before = np.full((len(nodes), len(found.done)), NEVER)
+    before = np.full((len(nodes), len(progress.done)), NEVER)
     for i, n in reversed(list(enumerate(nodes))):
         for follower in followers[i]:
-            picked = found.row[:, predicate[follower]]
-            there = picked >= 0
-            before[i, there] = np.minimum(before[i, there], t[picked[there]])
+            picked = progress.row[:, predicate[follower]]
+            inside = picked >= 0
+            before[i, inside] = np.minimum(before[i, inside], t[picked[inside]])
         row = windows[int(plan.chain[n])].row
-        row = row[(t[row] < before[i, entity[row]]) & found.done[entity[row], predicate[i]]]
-        found.row[entity[row], predicate[i]] = row
+        row = row[(t[row] < before[i, entity[row]]) & progress.done[entity[row], predicate[i]]]
+        progress.row[entity[row], predicate[i]] = row
 
 
-def _decide(index: MotionIndex, query: int, batch: Batch, found: Progress) -> None:
+def _decide(index: MotionIndex, query: int, batch: Batch, progress: Progress) -> None:
     plan = index.plan
-    complete = found.done.all(axis=1)
+    complete = progress.done.all(axis=1)
     sums = [j for j, w in enumerate(_span(plan.witness_first, query)) if plan.measure[plan.witness[w]] >= 0]
     for j in sums:
-        found.score[complete] = np.nan_to_num(found.score[complete]) + found.distance[complete, j]
+        progress.score[complete] = np.nan_to_num(progress.score[complete]) + progress.distance[complete, j]
     decides, bound = plan.decides[query], plan.bound[query]
     if decides == LOCAL_NONE:
-        found.matches[:] = complete
+        progress.matches[:] = complete
     elif decides in (LOCAL_AT_MOST, LOCAL_AT_LEAST):
-        found.matches[:] = found.score <= bound if decides == LOCAL_AT_MOST else found.score >= bound
+        progress.matches[:] = progress.score <= bound if decides == LOCAL_AT_MOST else progress.score >= bound
     else:
-        best(found.score, plan.ranks[query], plan.k[query], _by_id(batch.entities.names), found.matches)
+        best(progress.score, plan.ranks[query], plan.k[query], _by_id(batch.entities.names), progress.matches)
 
 
 def _by_id(names: Sequence[str]) -> Ints:

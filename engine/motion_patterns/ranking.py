@@ -128,13 +128,13 @@ def unsent(sent: Events, events: Events) -> tuple[Events, Events]:
     every = taken(every, order)
     key = keys_of(every)
     same_pair = key[1:] == key[:-1]
-    there = every.what == CANDIDATE
-    same = same_pair & there[1:] & there[:-1] & (every.score[1:] == every.score[:-1]) & (every.seq[1:] == every.seq[:-1]).all(axis=1)
+    is_candidate = every.what == CANDIDATE
+    same = same_pair & is_candidate[1:] & is_candidate[:-1] & (every.score[1:] == every.score[:-1]) & (every.seq[1:] == every.seq[:-1]).all(axis=1)
     news = np.concatenate([[True], ~same])
     news[order < len(sent.query)] = False
     fresh = np.sort(order[news])
     latest = np.concatenate([~same_pair, [True]])
-    return taken(every, latest & there), taken(joined([sent, events]), fresh)
+    return taken(every, latest & is_candidate), taken(joined([sent, events]), fresh)
 
 
 def _received(batch: Batch, width: int) -> Events:
@@ -176,8 +176,8 @@ def renumbered(parts: list[tuple[MotionIndex, Events]], index: MotionIndex) -> E
     for number, (old, events) in enumerate(parts):
         position = {query.key: i for i, query in enumerate(index.queries)}
         to = np.array([position.get(query.key, -1) if owner[query.key] == number else -1 for query in old.queries], np.int64)
-        own = taken(events, to[events.query] >= 0) if len(to) else taken(events, np.zeros(len(events.query), np.bool_))
-        kept.append(widened(own._replace(query=to[own.query]) if len(to) else own, index.widest))
+        owned = taken(events, to[events.query] >= 0) if len(to) else taken(events, np.zeros(len(events.query), np.bool_))
+        kept.append(widened(owned._replace(query=to[owned.query]) if len(to) else owned, index.widest))
     every = joined(kept)
     return taken(every, np.argsort(keys_of(every), kind="stable"))
 
@@ -191,7 +191,7 @@ def _decide(pair, offset, at, what, score, query, latest, holds, rank, ranks, k)
     """
     n = len(latest)
     refs, times, kinds = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
-    found = 0
+    n_events = 0
     now_score = np.full(n, np.nan)
     for i in range(n):
         if latest[i] >= 0:
@@ -204,10 +204,10 @@ def _decide(pair, offset, at, what, score, query, latest, holds, rank, ranks, k)
         t = at[offset + i]
         first = i
         while i < len(pair) and at[offset + i] == t:
-            there = what[offset + i] == CANDIDATE
-            latest[pair[i]] = offset + i if there else -1
+            is_candidate = what[offset + i] == CANDIDATE
+            latest[pair[i]] = offset + i if is_candidate else -1
             recent[pair[i]] = offset + i
-            now_score[pair[i]] = score[offset + i] if there else np.nan
+            now_score[pair[i]] = score[offset + i] if is_candidate else np.nan
             moved[pair[i]] = True
             i += 1
         for j in range(first, i):
@@ -221,10 +221,10 @@ def _decide(pair, offset, at, what, score, query, latest, holds, rank, ranks, k)
                 if chosen[c] == holds[c]:
                     continue
                 holds[c] = chosen[c]
-                if found == len(refs):
+                if n_events == len(refs):
                     refs, times, kinds = np.append(refs, refs), np.append(times, times), np.append(kinds, kinds)
-                refs[found] = recent[c]
-                times[found] = t
-                kinds[found] = START if chosen[c] else END
-                found += 1
-    return refs[:found], times[:found], kinds[:found]
+                refs[n_events] = recent[c]
+                times[n_events] = t
+                kinds[n_events] = START if chosen[c] else END
+                n_events += 1
+    return refs[:n_events], times[:n_events], kinds[:n_events]

@@ -100,9 +100,9 @@ class RegionGrid:
         scale = (float(_CELLS / sides[0]), float(_CELLS / sides[1]))
         cells, owners, ways = [], [], []
         for r, region in enumerate(regions):
-            own, way = _cells_of(region, boxes[r], corner, sides / _CELLS)
-            cells.append(own)
-            owners.append(np.full(len(own), r, np.int64))
+            region_cells, way = _cells_of(region, boxes[r], corner, sides / _CELLS)
+            cells.append(region_cells)
+            owners.append(np.full(len(region_cells), r, np.int64))
             ways.append(way)
         cell = np.concatenate(cells)
         order = np.argsort(cell, kind="stable")
@@ -128,9 +128,9 @@ class RegionGrid:
         if len(undecided):
             keep = np.ones(len(region), np.bool_)
             for r in np.unique(region[undecided]):
-                asked = undecided[region[undecided] == r]
-                row = rows[at[asked]]
-                keep[asked] = self.regions[r].contains(x[row], y[row])
+                pairs = undecided[region[undecided] == r]
+                row = rows[at[pairs]]
+                keep[pairs] = self.regions[r].contains(x[row], y[row])
             region, at = region[keep], at[keep]
         return Pairs(region, at, rows)
 
@@ -152,7 +152,7 @@ def _cells_of(region: Region, box: Floats, corner: tuple[float, float], side: Fl
         return rows * _CELLS + columns, np.full(len(rows), _BULK if region.geodesic else _CIRCLE, np.int8)
     assert isinstance(region, PolygonRegion)
     shapely.prepare(region.geometry)
-    found, ways = [], []
+    cells, ways = [], []
     for larger, size in pairwise(_SIZES):
         columns, rows = _split(columns, rows, larger, size, low, high)
         west, south = corner[0] + (columns - 1e-6) * side[0], corner[1] + (rows - 1e-6) * side[1]
@@ -160,13 +160,13 @@ def _cells_of(region: Region, box: Floats, corner: tuple[float, float], side: Fl
         squares = shapely.box(west, south, east, north)
         whole = shapely.contains_properly(region.geometry, squares)
         own_columns, own_rows = _split(columns[whole], rows[whole], size, 1, low, high)
-        found.append(own_rows * _CELLS + own_columns)
+        cells.append(own_rows * _CELLS + own_columns)
         ways.append(np.full(len(own_rows), _WHOLE, np.int8))
         gray = shapely.intersects(region.geometry, squares) & ~whole
         columns, rows = columns[gray], rows[gray]
-    found.append(rows * _CELLS + columns)
+    cells.append(rows * _CELLS + columns)
     ways.append(np.full(len(rows), _POLYGON if len(_edges_of(region)) else _BULK, np.int8))
-    return np.concatenate(found), np.concatenate(ways)
+    return np.concatenate(cells), np.concatenate(ways)
 
 
 def _split(columns: Ints, rows: Ints, larger: int, size: int, low: Ints, high: Ints) -> tuple[Ints, Ints]:
@@ -212,10 +212,10 @@ def _cells(x, y, west, south, across, up, cells):  # type: ignore[no-untyped-def
     for i in range(len(x)):
         u = (x[i] - west) * across
         v = (y[i] - south) * up
-        there = (u >= -1e-6) & (u <= _CELLS + 1e-6) & (v >= -1e-6) & (v <= _CELLS + 1e-6)
-        column = np.int32(min(max(u, 0.0), most) if there else 0.0)
-        row = np.int32(min(max(v, 0.0), most) if there else 0.0)
-        cells[i] = row * np.int32(_CELLS) + column if there else outside
+        inside = (u >= -1e-6) & (u <= _CELLS + 1e-6) & (v >= -1e-6) & (v <= _CELLS + 1e-6)
+        column = np.int32(min(max(u, 0.0), most) if inside else 0.0)
+        row = np.int32(min(max(v, 0.0), most) if inside else 0.0)
+        cells[i] = row * np.int32(_CELLS) + column if inside else outside
 
 
 @njit(cache=True, nogil=True)
@@ -238,10 +238,10 @@ def _pairs(x, y, frame, grid, boxes_only):  # type: ignore[no-untyped-def]
     replaced counts their references in each iteration.
     """
     west, south, across, up = frame
-    found, at = np.empty(2 * _BLOCK, np.int32), np.empty(2 * _BLOCK, np.int32)
+    region, at = np.empty(2 * _BLOCK, np.int32), np.empty(2 * _BLOCK, np.int32)
     undecided, rows = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int32)
     cells, near = np.empty(_BLOCK, np.int32), np.empty(_BLOCK, np.int32)
-    n, asked, kept = 0, 0, 0
+    n, n_undecided, kept = 0, 0, 0
     for start in range(0, len(x), _BLOCK):
         size = min(_BLOCK, len(x) - start)
         px, py = x[start : start + size], y[start : start + size]
@@ -250,23 +250,23 @@ def _pairs(x, y, frame, grid, boxes_only):  # type: ignore[no-untyped-def]
         block = _Block(px, py, cells, near, hit, kept)
         if kept + hit > len(rows):
             rows = np.append(rows, np.empty_like(rows))
-        if n + listed + 1 > len(found):
+        if n + listed + 1 > len(region):
             more = np.empty(n + listed + 1, np.int32)
-            found, at = np.append(found, more), np.append(at, more)
-        if asked + listed > len(undecided):
-            undecided = np.append(undecided, np.empty(asked + listed, np.int64))
+            region, at = np.append(region, more), np.append(at, more)
+        if n_undecided + listed > len(undecided):
+            undecided = np.append(undecided, np.empty(n_undecided + listed, np.int64))
         if boxes_only:
-            n = _decide_boxes(block, grid, found, at, n)
+            n = _decide_boxes(block, grid, region, at, n)
         else:
-            n, asked = _decide(block, grid, found, at, n, undecided, asked)
+            n, n_undecided = _decide(block, grid, region, at, n, undecided, n_undecided)
         for k in range(hit):
             rows[kept + k] = start + near[k]
         kept += hit
-    return found[:n], at[:n], undecided[:asked], rows[:kept]
+    return region[:n], at[:n], undecided[:n_undecided], rows[:kept]
 
 
 @njit(cache=True, nogil=True)
-def _decide_boxes(block, grid, found, at, n):  # type: ignore[no-untyped-def]
+def _decide_boxes(block, grid, pair_region, at, n):  # type: ignore[no-untyped-def]
     """Like `_decide` if all regions are boxes: without a branch, because it would be unpredictable. Returns the number of pairs."""
     x, y, cells, near, hit, kept = block
     first, region, way, _, _, _, boxes = grid
@@ -276,14 +276,14 @@ def _decide_boxes(block, grid, found, at, n):  # type: ignore[no-untyped-def]
         px, py = x[i], y[i]
         for j in range(np.uint64(first[cell]), np.uint64(first[cell + np.uint32(1)])):
             r = np.uint32(region[j])
-            found[n] = r
+            pair_region[n] = r
             at[n] = kept + k
             n += (way[j] == _WHOLE) | ((boxes[r, 0] <= px) & (px <= boxes[r, 2]) & (boxes[r, 1] <= py) & (py <= boxes[r, 3]))
     return n
 
 
 @njit(cache=True, nogil=True)
-def _decide(block, grid, found, at, n, undecided, asked):  # type: ignore[no-untyped-def]
+def _decide(block, grid, pair_region, at, n, undecided, n_undecided):  # type: ignore[no-untyped-def]
     """Appends the pairs of a block's samples to the arrays of `_pairs`, `at` from `kept` on. Returns (number of pairs, number of undecided ones)."""
     x, y, cells, near, hit, kept = block
     first, region, way, edge_first, edges, circles, _ = grid
@@ -292,7 +292,7 @@ def _decide(block, grid, found, at, n, undecided, asked):  # type: ignore[no-unt
         cell = np.uint32(cells[i])
         for j in range(np.uint64(first[cell]), np.uint64(first[cell + np.uint32(1)])):
             r = np.uint32(region[j])
-            found[n] = r
+            pair_region[n] = r
             at[n] = kept + k
             if way[j] == _WHOLE:
                 n += 1
@@ -301,10 +301,10 @@ def _decide(block, grid, found, at, n, undecided, asked):  # type: ignore[no-unt
             elif way[j] == _CIRCLE:
                 n += in_circle(circles[r, 0], circles[r, 1], circles[r, 2], x[i], y[i])
             else:
-                undecided[asked] = n
-                asked += 1
+                undecided[n_undecided] = n
+                n_undecided += 1
                 n += 1
-    return n, asked
+    return n, n_undecided
 
 
 @njit(cache=True, nogil=True)

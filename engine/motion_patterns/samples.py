@@ -31,15 +31,15 @@ def hits(index: MotionIndex, classes: Sequence[SampleClass], batch: Batch) -> Hi
     rows: list[Ints] = [np.empty(0, np.int64)] * len(index.series)
     values: dict[int, Floats] = {}
     for one in classes:
-        own = np.flatnonzero(located & one.where.mask(batch) if one.where else located)
-        x, y = batch.x[own], batch.y[own]
+        located_rows = np.flatnonzero(located & one.where.mask(batch) if one.where else located)
+        x, y = batch.x[located_rows], batch.y[located_rows]
         for p in one.every_sample:
-            rows[p] = own
+            rows[p] = located_rows
         for numbers, target in one.measured:
             measured = distances_to(target, x, y, index.border(target))
             for p in numbers:
-                rows[p], values[p] = own, measured
-        _tested(one, own, x, y, rows)
+                rows[p], values[p] = located_rows, measured
+        _tested(one, located_rows, x, y, rows)
     lengths = [len(one) for one in rows]
     value = np.zeros(sum(lengths))
     first = np.cumsum([0, *lengths])
@@ -48,18 +48,18 @@ def hits(index: MotionIndex, classes: Sequence[SampleClass], batch: Batch) -> Hi
     return Hits(np.repeat(np.arange(len(rows)), lengths), np.concatenate([np.empty(0, np.int64), *rows]), value)
 
 
-def _tested(one: SampleClass, own: Ints, x: Floats, y: Floats, rows: list[Ints]) -> None:
-    """Sets the `rows` of the series that test regions; `own` are the class's samples."""
+def _tested(one: SampleClass, located_rows: Ints, x: Floats, y: Floats, rows: list[Ints]) -> None:
+    """Sets the `rows` of the series that test regions; `located_rows` are the class's samples."""
     if one.grid is None:
         return
     first, at, near = one.grid.inside(x, y)
     inside = near[at]
     for r, (holding, missing) in enumerate(one.tested):
-        there = inside[first[r] : first[r + 1]]
+        samples = inside[first[r] : first[r + 1]]
         for p in holding:
-            rows[p] = own[there]
+            rows[p] = located_rows[samples]
         if missing:
-            outside = np.ones(len(own), np.bool_)
-            outside[there] = False
+            outside = np.ones(len(located_rows), np.bool_)
+            outside[samples] = False
             for p in missing:
-                rows[p] = own[outside]
+                rows[p] = located_rows[outside]

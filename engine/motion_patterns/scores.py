@@ -72,18 +72,18 @@ def approximate(sweep, measures, columns, q, binary, entities, total):  # type: 
     total[:entities] = 0.0
     for i in range(sweep.sums_first[q], sweep.sums_first[q + 1]):
         add_distances(measures, columns, sweep.sums[i], entities, total)
-    if sweep.needs_first[q] < sweep.needs_first[q + 1]:
+    if sweep.required_first[q] < sweep.required_first[q + 1]:
         for e in range(entities):
             if not _bit(binary, e):
                 total[e] = np.inf
 
 
 @njit(cache=True, nogil=True)
-def within(sweep, measures, store, q, entities, at, total, found, trail, pick):  # type: ignore[no-untyped-def]
-    """Writes the bits of the entities whose score satisfies the comparison to `found`. Returns (trail, samples read). Only scores that the bounds do
-    not decide are computed."""
+def within(sweep, measures, store, q, entities, at, total, matching, trail, pick):  # type: ignore[no-untyped-def]
+    """Writes the bits of the entities with a score that satisfies the comparison to `matching`. Returns (trail, samples read). Only scores that the
+    bounds do not decide are computed."""
     at_most, bound, radii = sweep.decides[q] == LOCAL_AT_MOST, sweep.bound[q], sweep.radii[q]
-    found[:] = 0
+    matching[:] = 0
     reads = 0
     for e in range(entities):
         if total[e] == np.inf:
@@ -96,7 +96,7 @@ def within(sweep, measures, store, q, entities, at, total, found, trail, pick): 
             reads += n
             if not (score <= bound if at_most else score >= bound):
                 continue
-        found[e >> 6] |= np.uint64(1) << np.uint64(e & 63)
+        matching[e >> 6] |= np.uint64(1) << np.uint64(e & 63)
     return trail, reads
 
 
@@ -109,13 +109,13 @@ def contenders(sweep, measures, store, q, entities, at, total, trail, pick):  # 
     descending = sweep.ranks[q] == RANK_GREATEST or sweep.ranks[q] == RANK_LAST_K
     sign = -1.0 if descending else 1.0
     radii = sweep.radii[q]
-    wanted = sweep.k[q] if sweep.k[q] > 0 else 1
-    worst = _worst_of_best(total, entities, wanted, sign)
+    k = sweep.k[q] if sweep.k[q] > 0 else 1
+    worst = _worst_of_best(total, entities, k, sign)
     limit = np.inf
     reads = 0
     if worst < np.inf:
         limit = -np.inf
-        left = wanted
+        left = k
         for e in range(entities):
             if left > 0 and total[e] < np.inf and sign * total[e] <= worst:
                 score, trail, n = exact_score(sweep, measures, store, q, e, at, trail, pick)
@@ -141,20 +141,20 @@ def contenders(sweep, measures, store, q, entities, at, total, trail, pick):  # 
 
 
 @njit(cache=True, nogil=True)
-def choose(sweep, q, who, scores, rank, found):  # type: ignore[no-untyped-def]
-    """Writes the bits of the contenders that Θ selects to `found`."""
+def choose(sweep, q, who, scores, rank, matching):  # type: ignore[no-untyped-def]
+    """Writes the bits of the contenders that Θ selects to `matching`."""
     chosen = np.zeros(len(who), np.bool_)
     best(scores, sweep.ranks[q], sweep.k[q], rank[who] if sweep.k[q] > 0 else who, chosen)
-    found[:] = 0
+    matching[:] = 0
     for i in range(len(who)):
         if chosen[i]:
-            found[who[i] >> 6] |= np.uint64(1) << np.uint64(who[i] & 63)
+            matching[who[i] >> 6] |= np.uint64(1) << np.uint64(who[i] & 63)
 
 
 @njit(cache=True, nogil=True)
-def _worst_of_best(total, entities, wanted, sign):  # type: ignore[no-untyped-def]
-    """The `wanted`-th least of `sign * total` (infinite values do not count); infinite if there are no more than that."""
-    heap = np.empty(min(wanted, entities))
+def _worst_of_best(total, entities, k, sign):  # type: ignore[no-untyped-def]
+    """The `k`-th least of `sign * total` (infinite values do not count); infinite if there are no more than that."""
+    heap = np.empty(min(k, entities))
     n = 0
     more = False
     for e in range(entities):

@@ -31,10 +31,10 @@ class Plan(NamedTuple):
     """The index as arrays. Series p, query q, chain node n; `x_first[i]` to `x_first[i + 1]` are the entries of i.
 
     Series: window `start` > T - t >= `end`, `every`, `measure` (number of the distance series or -1), `sign` (+1 least, -1 greatest kept), `eager`
-    (every point that enters or leaves is reported, not only the first and the last), `users` (queries that keep points). Queries: `needs` and `bars`
-    (series that must, and must not, have a point), `sums` (distance series in order), `totals` (their numbers; `reached`: whether the bound must be
-    reached or must not), `decides`, `bound`, `ranking` (number among the ranked, or -1), `ranks`, `k`, `chain` nodes with their series and up to two
-    successors, and for each predicate the `witness` series and chain node (or -1).
+    (every point that enters or leaves is reported, not only the first and the last), `users` (queries that keep points). Queries: `required` and
+    `excluded` (series that must, and must not, have a point), `sums` (distance series in order), `totals` (their numbers; `reached`: whether the
+    bound must be reached or must not), `decides`, `bound`, `ranking` (number among the ranked, or -1), `ranks`, `k`, `chain` nodes with their series
+    and up to two successors, and for each predicate the `witness` series and chain node (or -1).
     """
 
     start: Ints
@@ -45,10 +45,10 @@ class Plan(NamedTuple):
     eager: npt.NDArray[np.bool_]
     users_first: Ints
     users: Ints
-    needs_first: Ints
-    needs: Ints
-    bars_first: Ints
-    bars: Ints
+    required_first: Ints
+    required: Ints
+    excluded_first: Ints
+    excluded: Ints
     sums_first: Ints
     sums: Ints
     totals_first: Ints

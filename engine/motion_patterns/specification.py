@@ -111,8 +111,8 @@ def check(document: Mapping[str, Any], context: Context) -> MotionSpecification:
 
 def _predicate(item: Any, context: Context) -> Predicate | None:
     before = len(context.faults)
-    given = context.object(item, optional=(*SENSES, "window", "quantifier", *TOTAL_KEYS))
-    senses = [sense for sense in SENSES if sense in given]
+    members = context.object(item, optional=(*SENSES, "window", "quantifier", *TOTAL_KEYS))
+    senses = [sense for sense in SENSES if sense in members]
     if len(senses) != 1:
         if isinstance(item, Mapping):
             context.fault(
@@ -122,11 +122,11 @@ def _predicate(item: Any, context: Context) -> Predicate | None:
             )
         return None
     sense = senses[0]
-    target = _target(given[sense], context.at(sense)) if sense == "distance" else context.at(sense).region(given[sense])
-    window = _window(given.get("window"), context.at("window"))
-    quantifier = context.at("quantifier").choice(given.get("quantifier", "exists"), ("exists", "forall", "total"))
-    forall, total = quantifier == "forall", _total(given, quantifier, context)
-    if given.get("window") is None:
+    target = _target(members[sense], context.at(sense)) if sense == "distance" else context.at(sense).region(members[sense])
+    window = _window(members.get("window"), context.at("window"))
+    quantifier = context.at("quantifier").choice(members.get("quantifier", "exists"), ("exists", "forall", "total"))
+    forall, total = quantifier == "forall", _total(members, quantifier, context)
+    if members.get("window") is None:
         if sense == "distance":
             context.at("window").fault(Message("a distance needs a window [from, to]: it takes no part in the order"))
         elif quantifier == "total":
@@ -136,15 +136,15 @@ def _predicate(item: Any, context: Context) -> Predicate | None:
     return None if len(context.faults) > before or target is None else Predicate(sense, target, window, forall, total)
 
 
-def _total(given: Mapping[str, Any], quantifier: str | None, context: Context) -> Total | None:
-    keys = [key for key in TOTAL_KEYS if key in given]
+def _total(members: Mapping[str, Any], quantifier: str | None, context: Context) -> Total | None:
+    keys = [key for key in TOTAL_KEYS if key in members]
     if quantifier != "total":
         for key in keys if quantifier is not None else ():
             context.at(key).fault(Message('belongs to the quantifier "total": write "quantifier": "total", or leave the key out'))
         return None
-    if "distance" in given:
+    if "distance" in members:
         context.at("quantifier").fault(Message('"total" adds up the time inside or outside of a region; a distance takes "exists" or "forall"'))
-    bounds = [key for key in ("at_least", "at_most") if given.get(key) is not None]
+    bounds = [key for key in ("at_least", "at_most") if members.get(key) is not None]
     if len(bounds) != 1:
         context.fault(
             Message("\"total\" needs either 'at_least' or 'at_most', not both")
@@ -152,8 +152,8 @@ def _total(given: Mapping[str, Any], quantifier: str | None, context: Context) -
             else Message("\"total\" needs either 'at_least' or 'at_most'")
         )
         return None
-    span = context.at(bounds[0]).duration(given[bounds[0]], least=1 if bounds == ["at_least"] else 0)
-    gap = None if given.get("gap") is None else context.at("gap").duration(given["gap"])
+    span = context.at(bounds[0]).duration(members[bounds[0]], least=1 if bounds == ["at_least"] else 0)
+    gap = None if members.get("gap") is None else context.at("gap").duration(members["gap"])
     return None if span is None else Total(span, bounds == ["at_most"], gap)
 
 
@@ -228,14 +228,14 @@ def _theta(document: Mapping[str, Any], context: Context, items: Any) -> Theta |
             )
         return None
     op = value.get("op") if isinstance(value, Mapping) else None
-    own: tuple[str, ...] = {"<=": ("value",), ">=": ("value",), "top": ("k", "order")}.get(op, ()) if isinstance(op, str) else ()
+    operands: tuple[str, ...] = {"<=": ("value",), ">=": ("value",), "top": ("k", "order")}.get(op, ()) if isinstance(op, str) else ()
     known = isinstance(op, str) and op in OPS
-    given = here.object(value, required=("op", *own), optional=() if known else ("value", "k", "order"))
+    members = here.object(value, required=("op", *operands), optional=() if known else ("value", "k", "order"))
     if items and not numerical:
         here.fault(Message("needs a predicate with 'distance': there is no score without one; leave the key out"))
-    if "op" not in given or here.at("op").choice(op, OPS) is None:
+    if "op" not in members or here.at("op").choice(op, OPS) is None:
         return None
-    bound = here.at("value").number(given["value"]) if "value" in own and "value" in given else None
-    k = here.at("k").integer(given["k"], least=1, most=MAX_K) if "k" in own and "k" in given else None
-    order = here.at("order").choice(given["order"], ("min", "max")) if "order" in own and "order" in given else None
+    bound = here.at("value").number(members["value"]) if "value" in operands and "value" in members else None
+    k = here.at("k").integer(members["k"], least=1, most=MAX_K) if "k" in operands and "k" in members else None
+    order = here.at("order").choice(members["order"], ("min", "max")) if "order" in operands and "order" in members else None
     return Theta(str(op), float(bound or 0), k or 0, order == "max")

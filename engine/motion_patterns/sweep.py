@@ -15,7 +15,7 @@ from engine.motion_patterns.chains import keep_solved, solve
 from engine.motion_patterns.evaluation import CANDIDATE, END, NEVER, RETRACTED, START, first_of, grown, no_events
 from engine.motion_patterns.scores import approximate, choose, contenders, exact_score, within
 from engine.motion_patterns.theta import LOCAL_AT_LEAST, LOCAL_AT_MOST, RANKED
-from engine.motion_patterns.windows import forget, move, next_evaluation
+from engine.motion_patterns.windows import Moves, forget, move, next_evaluation
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
@@ -49,9 +49,10 @@ def _prove_one(events, k, j, store, number):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _witnesses(sweep, measures, store, planes, q, at, events, low, high, trail, pick):  # type: ignore[no-untyped-def]
+def _witnesses(state, q, at, events, low, high, trail, pick):  # type: ignore[no-untyped-def]
     """Writes scores and the latest witness of each predicate of q to the START and CANDIDATE events from `low` to `high`. Returns (trail, samples
     read)."""
+    sweep, store, planes = state.sweep, state.store, state.planes
     first, reads = sweep.witness_first[q], 0
     who = np.where(events.what[low:high] > 0, events.entity[low:high], -1)
     events.score[low:high] = np.nan
@@ -82,7 +83,7 @@ def _witnesses(sweep, measures, store, planes, q, at, events, low, high, trail, 
             if who[i] < 0:
                 continue
             k = low + i
-            events.score[k], trail, n = exact_score(sweep, measures, store, q, who[i], at, trail, pick)
+            events.score[k], trail, n = exact_score(sweep, state.measures, store, q, who[i], at, trail, pick)
             reads += n
             for j in range(sweep.witness_first[q + 1] - first):
                 if sweep.witness_measured[first + j]:
@@ -91,17 +92,17 @@ def _witnesses(sweep, measures, store, planes, q, at, events, low, high, trail, 
 
 
 @njit(cache=True, nogil=True)
-def _binary(sweep, words, q, count, found):  # type: ignore[no-untyped-def]
-    """Writes the bits of the entities that satisfy q's binary predicates to `found`."""
-    found[:count] = _ALL
-    for i in range(sweep.needs_first[q], sweep.needs_first[q + 1]):
-        need = words[sweep.needs[i]]
+def _binary(sweep, words, q, count, matching):  # type: ignore[no-untyped-def]
+    """Writes the bits of the entities that satisfy q's binary predicates to `matching`."""
+    matching[:count] = _ALL
+    for i in range(sweep.required_first[q], sweep.required_first[q + 1]):
+        required = words[sweep.required[i]]
         for w in range(count):
-            found[w] &= need[w]
-    for i in range(sweep.bars_first[q], sweep.bars_first[q + 1]):
-        bar = words[sweep.bars[i]]
+            matching[w] &= required[w]
+    for i in range(sweep.excluded_first[q], sweep.excluded_first[q + 1]):
+        excluded = words[sweep.excluded[i]]
         for w in range(count):
-            found[w] &= ~bar[w]
+            matching[w] &= ~excluded[w]
 
 
 @njit(cache=True, nogil=True)
@@ -130,43 +131,44 @@ def _changed(ranked, words, matching, held):  # type: ignore[no-untyped-def]
 def _append_events(query, begins, ends, at, who, events, n):  # type: ignore[no-untyped-def]
     """Writes events from n on for `who`, a result of `_changed`; there must be room."""
     for i in range(len(who)):
-        there = who[i] >= 0
+        begins_now = who[i] >= 0
         events.query[n + i] = query
-        events.entity[n + i] = who[i] if there else ~who[i]
+        events.entity[n + i] = who[i] if begins_now else ~who[i]
         events.at[n + i] = at
-        events.what[n + i] = begins if there else ends
+        events.what[n + i] = begins if begins_now else ends
 
 
 @njit(cache=True, nogil=True)
-def _touched(sweep, q, moved, measure_moved):  # type: ignore[no-untyped-def]
+def _touched(sweep, q, moves):  # type: ignore[no-untyped-def]
     """Whether a window of q moved."""
-    for i in range(sweep.needs_first[q], sweep.needs_first[q + 1]):
-        if moved[sweep.needs[i]]:
+    for i in range(sweep.required_first[q], sweep.required_first[q + 1]):
+        if moves.series[sweep.required[i]]:
             return True
-    if moved[sweep.bars[sweep.bars_first[q] : sweep.bars_first[q + 1]]].any():
+    if moves.series[sweep.excluded[sweep.excluded_first[q] : sweep.excluded_first[q + 1]]].any():
         return True
-    return measure_moved[sweep.sums[sweep.sums_first[q] : sweep.sums_first[q + 1]]].any()
+    return moves.measures[sweep.sums[sweep.sums_first[q] : sweep.sums_first[q + 1]]].any()
 
 
 @njit(cache=True, nogil=True)
-def advance(sweep, measures, store, planes, columns, chains, holds, query_of, last, forced, entities, rank, width):  # type: ignore[no-untyped-def]
-    """Evaluates a group at all multiples of `every` up to `last`. Returns (events, [entered, left, evaluations, samples read]).
+def advance(state, chains, holds, query_of, request):  # type: ignore[no-untyped-def]
+    """Evaluates a group as requested, at the multiples of its `every`. Returns (events, [entered, left, evaluations, samples read]).
 
-    `holds[q, word]`: the entities that match (ranked: are among the best). `query_of[q]`: number of the query in events. `forced`: a time; at the
-    first multiple after it everything is evaluated (NEVER: not). Ranked queries assert all their best at each evaluation. `width`: witnesses of an
-    event.
+    `holds[q, word]`: the entities that match (ranked: are among the best). `query_of[q]`: number of the query in events. Ranked queries assert all
+    their best at each evaluation.
     """
+    sweep, measures, store, planes, columns = state.sweep, state.measures, state.store, state.planes, state.columns
+    last, forced, entities, width = request.last, request.forced, request.entities, request.width
     every, words = sweep.clock[0], (entities + 63) >> 6
     events, n = no_events(64, width), 0
     work = np.zeros(4, np.int64)
-    moved, measure_moved = np.zeros(len(sweep.sequence), np.bool_), np.zeros(len(measures.start), np.bool_)
-    entered = np.zeros(len(sweep.sequence), np.int64)
+    series = len(sweep.sequence)
+    moves = Moves(np.zeros(series, np.bool_), np.zeros(len(measures.start), np.bool_), np.zeros(series, np.int64))
     trail, pick, bucket = np.empty(64, np.int64), np.empty(width, np.int64), np.empty(width, np.int64)
     binary, found = np.empty(words, np.uint64), np.empty(words, np.uint64)
     total = np.empty(entities)
     forced_k = NEVER if forced == NEVER else forced // every + 1
     while True:
-        k = min(forced_k, next_evaluation(sweep, measures, store, planes, columns))
+        k = min(forced_k, next_evaluation(state))
         if k == NEVER or k * every > last:
             break
         at = k * every
@@ -174,14 +176,14 @@ def advance(sweep, measures, store, planes, columns, chains, holds, query_of, la
         if everything:
             forced_k = NEVER
         work[2] += 1
-        move(sweep, measures, store, planes, columns, at, entities, everything, moved, measure_moved, entered, work)
+        move(state, at, entities, everything, moves, work)
         for q in range(len(query_of)):
-            if not (everything or _touched(sweep, q, moved, measure_moved)):
+            if not (everything or _touched(sweep, q, moves)):
                 continue
             decides = sweep.decides[q]
             _binary(sweep, planes.words, q, words, binary)
             if sweep.chain_first[q] < sweep.chain_first[q + 1]:
-                work[3] += keep_solved(sweep, store, planes, chains, entered, q, at, words, binary, pick, bucket)
+                work[3] += keep_solved(sweep, store, planes, chains, moves.entered, q, at, words, binary, pick, bucket)
             matching = binary
             scored = sweep.sums_first[q] < sweep.sums_first[q + 1]
             if scored:
@@ -193,7 +195,7 @@ def advance(sweep, measures, store, planes, columns, chains, holds, query_of, la
             elif decides == RANKED:
                 who, scores, trail, reads = contenders(sweep, measures, store, q, entities, at, total, trail, pick)
                 work[3] += reads
-                choose(sweep, q, who, scores, rank, found)
+                choose(sweep, q, who, scores, request.rank, found)
                 matching = found
             ranked = decides == RANKED
             who = _changed(ranked, words, matching, holds[q])
@@ -201,8 +203,8 @@ def advance(sweep, measures, store, planes, columns, chains, holds, query_of, la
                 if n + len(who) > len(events.query):
                     events = grown(events, n, 2 * (n + len(who)))
                 _append_events(query_of[q], CANDIDATE if ranked else START, RETRACTED if ranked else END, at, who, events, n)
-                trail, reads = _witnesses(sweep, measures, store, planes, q, at, events, n, n + len(who), trail, pick)
+                trail, reads = _witnesses(state, q, at, events, n, n + len(who), trail, pick)
                 work[3] += reads
                 n += len(who)
-    forget(sweep, store, planes, columns)
+    forget(state)
     return first_of(events, n), work

@@ -62,6 +62,16 @@ class _Held(NamedTuple):
     known: Bools
 
 
+class _Test(NamedTuple):
+    """A total of `bound` or more in the window from `start` to `stop` before each multiple of `every`; a position lasts up to `gap`."""
+
+    gap: int
+    start: int
+    stop: int
+    bound: int
+    every: int
+
+
 @dataclass
 class _Stretches:
     """The ended intervals [begin, end) of one total, by entity and time, and the positions held now.
@@ -106,70 +116,79 @@ class Totals:
     def take(self, batch: Batch, entities: int) -> None:
         """Adds the batch's samples, and makes room for `entities`."""
         located = ~(np.isnan(batch.x) | np.isnan(batch.y))
-        for key, own in zip(self.keys, self.stretches, strict=True):
-            own.reserve(entities)
+        for key, stretches in zip(self.keys, self.stretches, strict=True):
+            stretches.reserve(entities)
             rows = np.flatnonzero(located & key.where.mask(batch))
             counts = key.target.contains(batch.x[rows], batch.y[rows]) != key.outside
-            entity, begin, end = _ended(batch.entity[rows], batch.t[rows], counts, key.gap, own.held)
+            entity, begin, end = _ended(batch.entity[rows], batch.t[rows], counts, key.gap, stretches.held)
             self.ended += len(entity)
-            own.entity, own.begin, own.end = (np.concatenate(pair) for pair in ((own.entity, entity), (own.begin, begin), (own.end, end)))
+            stretches.entity, stretches.begin, stretches.end = (
+                np.concatenate(pair) for pair in ((stretches.entity, entity), (stretches.begin, begin), (stretches.end, end))
+            )
 
     def advance(self, last: int) -> list[Switches]:
         """The switches up to `last`, for each total."""
-        found = []
-        for number, (key, own) in enumerate(zip(self.keys, self.stretches, strict=True)):
-            order = np.argsort(own.entity, kind="stable")
-            first = np.searchsorted(own.entity[order], np.arange(len(own.on) + 1))
+        switches = []
+        for number, (key, stretches) in enumerate(zip(self.keys, self.stretches, strict=True)):
+            order = np.argsort(stretches.entity, kind="stable")
+            first = np.searchsorted(stretches.entity[order], np.arange(len(stretches.on) + 1))
             done = _NONE if self.done is None else self.done
             k, entity, on = _switched(
-                first, own.begin[order], own.end[order], own.held, own.on, key.gap, key.start, key.end, key.bound, key.every, done, last
+                first,
+                stretches.begin[order],
+                stretches.end[order],
+                stretches.held,
+                stretches.on,
+                _Test(key.gap, key.start, key.end, key.bound, key.every),
+                done,
+                last,
             )
             self.switches += len(k)
             by_time = np.argsort(k, kind="stable")
-            found.append(Switches(k[by_time], np.full(len(k), number), entity[by_time], on[by_time]))
-            kept = order[own.end[order] > last - key.start]
-            own.entity, own.begin, own.end = own.entity[kept], own.begin[kept], own.end[kept]
+            switches.append(Switches(k[by_time], np.full(len(k), number), entity[by_time], on[by_time]))
+            kept = order[stretches.end[order] > last - key.start]
+            stretches.entity, stretches.begin, stretches.end = stretches.entity[kept], stretches.begin[kept], stretches.end[kept]
         self.done = last if self.done is None else max(self.done, last)
-        return found
+        return switches
 
     def on(self, entities: int) -> Bools:
         """Whether each total (row) reaches its bound for each entity (column)."""
-        found = np.zeros((len(self.keys), entities), np.bool_)
-        for row, own in zip(found, self.stretches, strict=True):
-            row[: min(len(own.on), entities)] = own.on[:entities]
-        return found
+        reached = np.zeros((len(self.keys), entities), np.bool_)
+        for row, stretches in zip(reached, self.stretches, strict=True):
+            row[: min(len(stretches.on), entities)] = stretches.on[:entities]
+        return reached
 
     def dump(self) -> dict[str, npt.NDArray[Any]]:
         arrays: dict[str, npt.NDArray[Any]] = {
             "totals_done": np.array([] if self.done is None else [self.done], np.int64),
             "totals_work": np.array([self.ended, self.switches]),
         }
-        for n, own in enumerate(self.stretches):
-            arrays |= {f"total{n}_{name}": column for name, column in own.held._asdict().items()}
-            arrays |= {f"total{n}_{name}": getattr(own, name) for name in ("entity", "begin", "end", "on")}
+        for n, stretches in enumerate(self.stretches):
+            arrays |= {f"total{n}_{name}": column for name, column in stretches.held._asdict().items()}
+            arrays |= {f"total{n}_{name}": getattr(stretches, name) for name in ("entity", "begin", "end", "on")}
         return arrays
 
     @classmethod
     def load(cls, keys: Sequence[TotalKey], arrays: dict[str, npt.NDArray[Any]]) -> Totals:
-        found = cls(keys)
-        found.done = int(arrays["totals_done"][0]) if len(arrays["totals_done"]) else None
+        totals = cls(keys)
+        totals.done = int(arrays["totals_done"][0]) if len(arrays["totals_done"]) else None
         # States of an older version have no work counters.
-        found.ended, found.switches = arrays.get("totals_work", np.zeros(2, np.int64)).tolist()
+        totals.ended, totals.switches = arrays.get("totals_work", np.zeros(2, np.int64)).tolist()
         for n in range(len(keys)):
             columns = {name: arrays[f"total{n}_{name}"] for name in ("entity", "begin", "end", "on")}
             held = _Held._make(arrays[f"total{n}_{name}"] for name in _Held._fields)
-            found.stretches[n] = _Stretches(columns["entity"], columns["begin"], columns["end"], held, columns["on"])
-        return found
+            totals.stretches[n] = _Stretches(columns["entity"], columns["begin"], columns["end"], held, columns["on"])
+        return totals
 
     @classmethod
     def merged(cls, keys: Sequence[TotalKey], parts: Sequence[Totals]) -> Totals:
         """Each total from the first part that has it."""
-        found = cls(keys)
-        known = {key: own for part in reversed(parts) for key, own in zip(part.keys, part.stretches, strict=True)}
-        found.stretches = [known.get(key) or _Stretches.none() for key in found.keys]
-        found.done = max((part.done for part in parts if part.done is not None), default=None)
-        found.ended, found.switches = sum(part.ended for part in parts), sum(part.switches for part in parts)
-        return found
+        totals = cls(keys)
+        known = {key: stretches for part in reversed(parts) for key, stretches in zip(part.keys, part.stretches, strict=True)}
+        totals.stretches = [known.get(key) or _Stretches.none() for key in totals.keys]
+        totals.done = max((part.done for part in parts if part.done is not None), default=None)
+        totals.ended, totals.switches = sum(part.ended for part in parts), sum(part.switches for part in parts)
+        return totals
 
     def counters(self) -> dict[str, int]:
         """The work counters; empty if no query has a total."""
@@ -178,12 +197,12 @@ class Totals:
         return {"total_stretches": self.ended, "total_stretches_kept": self.kept(), "total_switches": self.switches}
 
     def kept(self) -> int:
-        return sum(len(own.entity) + int(own.held.known.sum()) for own in self.stretches)
+        return sum(len(stretches.entity) + int(stretches.held.known.sum()) for stretches in self.stretches)
 
     def check(self) -> None:
-        for own in self.stretches:
-            assert (own.begin < own.end).all()
-            assert (own.held.since <= own.held.t)[own.held.counts].all()
+        for stretches in self.stretches:
+            assert (stretches.begin < stretches.end).all()
+            assert (stretches.held.since <= stretches.held.t)[stretches.held.counts].all()
 
 
 @njit(cache=True, nogil=True)
@@ -221,11 +240,10 @@ def _edge(begin: Ints, end: Ints, i: int, n: int, at: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _switched(
-    first: Ints, begins: Ints, ends: Ints, held: _Held, on: Bools, gap: int, start: int, stop: int, bound: int, every: int, done: int, last: int
-) -> Any:
+def _switched(first: Ints, begins: Ints, ends: Ints, held: _Held, on: Bools, test: _Test, done: int, last: int) -> Any:
     """(k, entity, on) of the switches at the multiples of `every` in (done, last]. Updates `on`."""
-    room, found = 64, 0
+    gap, start, stop, bound, every = test
+    room, n_switches = 64, 0
     ks, who, what = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.bool_)
     for e in range(len(on)):
         n = first[e + 1] - first[e]
@@ -252,21 +270,21 @@ def _switched(
             if low <= high:
                 now = total + slope * (low * every - at) >= bound
                 if now != on[e]:
-                    found += 1
+                    n_switches += 1
                     on[e] = now
-                    if found > room:
+                    if n_switches > room:
                         room *= 2
                         ks, who, what = np.append(ks, ks), np.append(who, who), np.append(what, what)
-                    ks[found - 1], who[found - 1], what[found - 1] = low, e, now
+                    ks[n_switches - 1], who[n_switches - 1], what[n_switches - 1] = low, e, now
                 if (total + slope * (high * every - at) >= bound) != now:
                     # It switches once in between: at the first T at which a rising total reaches the bound, or a falling one is below it.
                     when = at + bound - total if slope > 0 else at + total - bound + 1
-                    found += 1
+                    n_switches += 1
                     on[e] = not now
-                    if found > room:
+                    if n_switches > room:
                         room *= 2
                         ks, who, what = np.append(ks, ks), np.append(who, who), np.append(what, what)
-                    ks[found - 1], who[found - 1], what[found - 1] = -(-when // every), e, not now
+                    ks[n_switches - 1], who[n_switches - 1], what[n_switches - 1] = -(-when // every), e, not now
             total += slope * (until - at)
             at = until
-    return ks[:found], who[:found], what[:found]
+    return ks[:n_switches], who[:n_switches], what[:n_switches]

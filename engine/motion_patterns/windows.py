@@ -9,8 +9,10 @@ import numpy.typing as npt
 from numba import njit
 
 from engine.motion_patterns import bit_planes, sample_store, sliding
-from engine.motion_patterns.distance_columns import slide
+from engine.motion_patterns.bit_planes import Planes
+from engine.motion_patterns.distance_columns import Columns, Measures, slide
 from engine.motion_patterns.evaluation import NEVER, multiple
+from engine.motion_patterns.sample_store import Store
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -19,21 +21,21 @@ Floats = npt.NDArray[np.float64]
 class Sweep(NamedTuple):
     """A group's queries as arrays; `x_first[i]` to `x_first[i + 1]` are the entries of i.
 
-    `clock`: [every, bucket width]. Series s is `sequence[s]` in the window `start[s]`, `end[s]`. Queries by their number in the group: `needs` and
-    `bars` (series that must, and must not, have a bit), `sums` (measures), `decides` ... `k` as in Plan; for each predicate the `witness`: a series,
-    or if `witness_measured` a measure, and its member of the chain, `witness_node` (or -1); `since`: the query's longest start; `radii`: sum of its
-    measures' radii. Member n of a chain has series `chain[n]` and the followers `chain_after[n]` (or -1); `chain_opens[n]`: whether its samples may
-    complete a chain (`chains`).
+    `clock`: [every, bucket width]. Series s is `sequence[s]` in the window `start[s]`, `end[s]`. Queries by their number in the group: `required` and
+    `excluded` (series that must, and must not, have a bit), `sums` (measures), `decides` ... `k` as in Plan; for each predicate the `witness`: a
+    series, or if `witness_measured` a measure, and its member of the chain, `witness_node` (or -1); `since`: the query's longest start; `radii`: sum
+    of its measures' radii. Member n of a chain has series `chain[n]` and the followers `chain_after[n]` (or -1); `chain_opens[n]`: whether its
+    samples may complete a chain (`chains`).
     """
 
     clock: Ints
     sequence: Ints
     start: Ints
     end: Ints
-    needs_first: Ints
-    needs: Ints
-    bars_first: Ints
-    bars: Ints
+    required_first: Ints
+    required: Ints
+    excluded_first: Ints
+    excluded: Ints
     sums_first: Ints
     sums: Ints
     decides: Ints
@@ -52,9 +54,28 @@ class Sweep(NamedTuple):
     radii: Floats
 
 
+class GroupState(NamedTuple):
+    """A group's queries, and the samples, planes and columns that they are evaluated on."""
+
+    sweep: Sweep
+    measures: Measures
+    store: Store
+    planes: Planes
+    columns: Columns
+
+
+class Moves(NamedTuple):
+    """Whether the contents of the window of each series and of each measure changed, and the first bucket that entered the window of each series."""
+
+    series: npt.NDArray[np.bool_]
+    measures: npt.NDArray[np.bool_]
+    entered: Ints
+
+
 @njit(cache=True, nogil=True)
-def next_evaluation(sweep, measures, store, planes, columns):  # type: ignore[no-untyped-def]
+def next_evaluation(state):  # type: ignore[no-untyped-def]
     """Number of the next evaluation at which a sample enters or leaves a window; it may be an earlier one while samples are in no bucket."""
+    sweep, measures, store, planes, columns = state.sweep, state.measures, state.store, state.planes, state.columns
     due = NEVER
     every, width, slots, mask = sweep.clock[0], sweep.clock[1], len(planes.bucket), len(store.t) - 1
     waiting = NEVER
@@ -79,13 +100,14 @@ def next_evaluation(sweep, measures, store, planes, columns):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def move(sweep, measures, store, planes, columns, at, entities, all_of_them, moved, measure_moved, entered, work):  # type: ignore[no-untyped-def]
-    """Moves all windows to `at`. Sets `moved[s]` and `measure_moved[m]` (whether a window's contents changed) and `entered[s]` (the first bucket that
-    entered the window of series s). `work` counts [entered, left]."""
+def move(state, at, entities, everything, moves, work):  # type: ignore[no-untyped-def]
+    """Moves all windows to `at` and writes to `moves` (`everything`: all windows count as changed). `work` counts [entered, left]."""
+    sweep, measures, store, planes, columns = state.sweep, state.measures, state.store, state.planes, state.columns
+    moved, entered = moves.series, moves.entered
     width, words = sweep.clock[1], (entities + 63) >> 6
     if len(sweep.sequence):
         # Buckets that no window contains are reused.
-        afresh = np.full(len(sweep.sequence), all_of_them)
+        afresh = np.full(len(sweep.sequence), everything)
         for s in range(len(sweep.sequence)):
             left = planes.left[s]
             entered[s] = planes.entered[s]
@@ -97,25 +119,26 @@ def move(sweep, measures, store, planes, columns, at, entities, all_of_them, mov
     for s in range(len(sweep.sequence)):
         left = planes.left[s]
         moved[s] |= bit_planes.pass_buckets(planes, s, sweep.sequence[s], sweep.start[s], sweep.end[s], width, at, work)
-        moved[s] |= all_of_them
+        moved[s] |= everything
         if moved[s] and (afresh[s] or planes.left[s] > left):
             bit_planes.gather(planes, s, sweep.sequence[s], words)
         elif moved[s]:
             sliding.put_in(planes, s, sweep.sequence[s], entered[s], words)
     for m in range(len(measures.start)):
         before, left = columns.entered[m], columns.left[m]
-        entered = sample_store.first_after(store, before, store.bounds[1], at - measures.end[m])
-        columns.left[m] = sample_store.first_after(store, left, entered, at - measures.start[m])
-        work[0] += entered - before
+        stop = sample_store.first_after(store, before, store.bounds[1], at - measures.end[m])
+        columns.left[m] = sample_store.first_after(store, left, stop, at - measures.start[m])
+        work[0] += stop - before
         work[1] += columns.left[m] - left
-        measure_moved[m] = all_of_them or entered > before or columns.left[m] > left
-        if measure_moved[m]:
+        moves.measures[m] = everything or stop > before or columns.left[m] > left
+        if moves.measures[m]:
             slide(store, measures, columns, m, width, at, entities)
 
 
 @njit(cache=True, nogil=True)
-def forget(sweep, store, planes, columns):  # type: ignore[no-untyped-def]
+def forget(state):  # type: ignore[no-untyped-def]
     """Frees buckets that no later window contains."""
+    sweep, store, planes, columns = state.sweep, state.store, state.planes, state.columns
     needed = store.bounds[1]
     if len(sweep.sequence):
         needed = planes.bounds[1]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from engine.event_calculus import builtins
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.intervals import INF, Bools, Ints, holds
-from engine.event_calculus.keys import number_rows, packed, pairs
+from engine.event_calculus.keys import number_rows, pairs
 from engine.event_calculus.syntax import (
     Assignment,
     Comparison,
@@ -201,8 +201,8 @@ def join(n: int, m: int, kept: Ints | None, keys: list[tuple[Column, Column]], l
             raise LimitExceeded(Message("a condition would give {total:,} rows; the limit is {limit:,}", total=n * size, limit=limit))
         right = np.arange(m) if kept is None else kept
         return np.repeat(np.arange(n), size), np.tile(right, n)
-    a, b = packed([key[0] for key in keys], [key[1] if kept is None else key[1][kept] for key in keys])
-    total, left, right = pairs(a, b, limit)
+    known = rows_of([key[1] if kept is None else key[1][kept] for key in keys], size)
+    total, left, right = pairs(rows_of([key[0] for key in keys], n), known, limit)
     if total > limit:
         raise LimitExceeded(Message("a condition would give {total:,} rows; the limit is {limit:,}", total=total, limit=limit))
     return left, right if kept is None else kept[right]
@@ -313,7 +313,7 @@ def _counted(world: World, rows: Rows, count: Count) -> Rows:
     totals = np.zeros(rows.n)
     if found.n:
         values = as_symbols(world, found.columns[count.variable], found.kinds[count.variable])
-        _, first, _ = distinct_rows([found.columns[numbered], values], found.n)
+        first = distinct_rows([found.columns[numbered], values], found.n)
         totals = np.bincount(found.columns[numbered][first], minlength=rows.n).astype(np.float64)
     if isinstance(count.number, Variable) and count.number.name not in rows.columns:
         return Rows(rows.n, {**rows.columns, count.number.name: totals}, {**rows.kinds, count.number.name: NUMBER})

@@ -126,7 +126,7 @@ class DerivedFluents:
             return one_row()
         if len(parts) == 1 and self.plan.unique_candidates[rule.number]:
             return Rows(len(columns[names[0]]), columns, dict.fromkeys(names, SYMBOL))
-        _, first, _ = distinct_rows(list(columns.values()), len(columns[names[0]]))
+        first = distinct_rows(list(columns.values()), len(columns[names[0]]))
         return Rows(len(first), {name: column[first] for name, column in columns.items()}, dict.fromkeys(names, SYMBOL))
 
     def _in_order(self, rule: IntervalRule, needs: Needs) -> list[Retrieve]:
@@ -157,11 +157,10 @@ class DerivedFluents:
             # Keys of a table are unique, so the result has no duplicates.
             return Rows(parts[0].n, parts[0].columns, dict.fromkeys(parts[0].columns, SYMBOL))
         columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
-        n = sum(part.n for part in parts)
         if not columns:
             return one_row()
-        _, first, size = distinct_rows(list(columns.values()), n)
-        return Rows(size, {name: column[first] for name, column in columns.items()}, dict.fromkeys(columns, SYMBOL))
+        first = distinct_rows(list(columns.values()), sum(part.n for part in parts))
+        return Rows(len(first), {name: column[first] for name, column in columns.items()}, dict.fromkeys(columns, SYMBOL))
 
     def _algebra(self, rule: IntervalRule, rows: Rows) -> Intervals:
         """The answer list for each row."""

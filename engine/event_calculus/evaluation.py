@@ -181,9 +181,9 @@ class Evaluation:
         if not parts:
             return _no_events(node.arity)
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        _, first, n = distinct_rows(columns, len(columns[0]))
+        first = distinct_rows(columns, len(columns[0]))
         columns = [column[first] for column in columns]
-        return Table(tuple(columns[:-1]), (SYMBOL,) * node.arity, n, columns[-1])
+        return Table(tuple(columns[:-1]), (SYMBOL,) * node.arity, len(first), columns[-1])
 
     def column(self, rows: Rows, term: Term) -> Ints:
         """Symbols of a bound term for each row."""

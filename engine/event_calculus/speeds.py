@@ -7,7 +7,7 @@ import numpy as np
 from engine.event_calculus.conditions import distance_m, number
 from engine.event_calculus.context import WindowContext
 from engine.event_calculus.intervals import INF, Intervals, Ints, keep
-from engine.event_calculus.keys import find_rows, packed
+from engine.event_calculus.keys import find_rows
 from engine.event_calculus.memory import Floats
 from engine.event_calculus.syntax import Construct, Indicator, IntervalRule
 from engine.event_calculus.tables import Rows, grouped, rows_of, united
@@ -63,13 +63,9 @@ class Speeds:
         places = self.context.world.events.get(indicator)
         if places is None or places.t is None or places.n == 0 or not len(entity):
             return found
-        left, right = packed([entity, moments], [places.columns[0], places.t])
-        order = np.argsort(right, kind="stable")
-        at = np.searchsorted(right[order], left)
-        at[at == places.n] = 0
-        known = right[order[at]] == left
+        at = find_rows(rows_of([places.columns[0], places.t], places.n), rows_of([entity, moments], len(entity)))
         for axis in range(2):
-            found[axis] = np.where(known, np.asarray(places.columns[1 + axis], np.float64)[order[at]], np.nan)
+            found[axis, at >= 0] = places.columns[1 + axis][at[at >= 0]]
         return found
 
     def _retract(self, rule: IntervalRule, rows: Rows, construct: Construct, owner: Ints, s: Ints) -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, amalgamate, empty, gather
-from engine.event_calculus.keys import number_rows, packed, take_rows
+from engine.event_calculus.keys import number_rows, take_rows
 from engine.event_calculus.terms import Atom, Number, Term, Variable
 
 SYMBOL, NUMBER, TIME = "symbol", "number", "time"
@@ -258,30 +258,7 @@ def one_row() -> Rows:
     return Rows(1, {}, {})
 
 
-def distinct_rows(columns: Sequence[Ints], n: int) -> tuple[Ints, Ints, int]:
-    """For each row the number of its distinct value, the position of one row of each, and the number of distinct values.
-
-    Numbers follow the rows in order of their columns.
-    """
-    if not columns or n == 0:
-        groups = 1 if n else 0
-        return np.zeros(n, np.int64), np.zeros(groups, np.int64), groups
-    if len(columns) == 1:
-        whole = columns[0]
-    else:
-        whole, _ = packed(columns, [column[:0] for column in columns])
-    low = int(whole.min())
-    width = int(whole.max()) - low + 1
-    if width <= 4 * n + 1024:
-        return _distinct_by_counting(whole - low, width)
-    _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
-    return inverse.reshape(-1), first, len(first)
-
-
-def _distinct_by_counting(values: Ints, width: int) -> tuple[Ints, Ints, int]:
-    """distinct_rows of small non-negative integers, linear in their number and range."""
-    first = np.full(width, -1, np.int64)
-    first[values[::-1]] = np.arange(len(values) - 1, -1, -1)
-    present = first >= 0
-    number = np.cumsum(present) - 1
-    return number[values], first[present], int(number[-1]) + 1
+def distinct_rows(columns: Sequence[Ints], n: int) -> Ints:
+    """The position of the first row of each distinct value, in the order of the columns."""
+    first = number_rows(rows_of(columns, n))[1]
+    return first[np.lexsort([column[first] for column in reversed(columns)])] if columns else first

@@ -126,7 +126,7 @@ class WindowInputs:
                 members = self._named_together(evaluation, indicator[1], sources, counted, state)
             if indicator in local_results:
                 both = [np.concatenate(pair) for pair in zip(members, local_results[indicator].columns, strict=True)]
-                members = tuple(column[distinct_rows(both, len(both[0]))[1]] for column in both)
+                members = tuple(column[distinct_rows(both, len(both[0]))] for column in both)
             before = state.members.get(indicator)
             if before is not None and indicator in lasting and len(before) >= lasting[indicator]:
                 members = (np.union1d(members[0], before),)
@@ -170,7 +170,7 @@ class WindowInputs:
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
         known = np.logical_and.reduce([column >= 0 for column in columns])
         columns = [column[known] for column in columns]
-        _, first, _ = distinct_rows(columns, len(columns[0]))
+        first = distinct_rows(columns, len(columns[0]))
         return tuple(column[first] for column in columns)
 
     @staticmethod

@@ -25,7 +25,7 @@ from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.conditions import World, as_symbols
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF, Bools, Ints
-from engine.event_calculus.keys import among, packed
+from engine.event_calculus.keys import find_rows
 from engine.event_calculus.levels import Node
 from engine.event_calculus.local_results import LocalResults
 from engine.event_calculus.memory import Bounds, Memory
@@ -359,8 +359,8 @@ class Windows:
             old = Table(tuple(np.empty(0, np.int64) for _ in columns), new.kinds, 0, np.empty(0, np.int64))
         assert new.t is not None and old.t is not None
         late = old.t > bounds.low
-        a, b = packed([*(column[late] for column in old.columns), old.t[late]], [*new.columns, new.t])
-        gone, come = ~among(b, a), ~among(a, b)
+        before, now = rows_of([*(column[late] for column in old.columns), old.t[late]], int(late.sum())), rows_of([*new.columns, new.t], new.n)
+        gone, come = find_rows(now, before) < 0, find_rows(before, now) < 0
         keys = [np.concatenate((x[late][gone], y[come])) for x, y in zip(old.columns, new.columns, strict=True)]
         times = np.concatenate((old.t[late][gone], new.t[come]))
         if not len(times):

@@ -159,27 +159,12 @@ class DeclaredGroundings:
         known = self._kept.get(key)
         if known is not None and len(known[0]) == len(domains) and all(map(is_, known[0], domains)):
             return known[1]
-        rows = self._crossed(rule)
-        if rows is None:
-            rows = self._satisfied(rule)
+        rows = self._satisfied(rule)
         if self.share is not None and own is not None:
             rows = take_rows(rows, np.flatnonzero(self.share.of([rows[place] for place in own], self.world.symbols)))
         listed = _listed(rows)
         self._kept[key] = (domains, listed)
         return listed
-
-    def _crossed(self, rule: Grounding) -> Ints | None:
-        """The rows of a grounding that is a product of domains with comparisons, in one compiled call."""
-        product = self.plan.product(rule)
-        if product is None:
-            return None
-        tables = [self.world.facts.get(domain) for domain in product.domains]
-        if any(table is not None and table.kinds != (SYMBOL,) for table in tables):
-            return None
-        members = [np.empty(0, np.int64) if table is None else table.columns[0] for table in tables]
-        sizes = np.array([len(part) for part in members])
-        ranks = self.world.symbols.ranks if len(product.tests) else sizes
-        return _product(np.concatenate(members), sizes, product.head, self.world.symbols.terms(product.constants), product.tests, ranks)
 
     def _satisfied(self, rule: Grounding) -> Ints:
         rows = satisfy(self.world, one_row(), rule.body)
@@ -216,35 +201,3 @@ def _declared(keys: Ints, ptr: Ints, s: Ints, e: Ints, declared: Ints, slots: In
             n += 1
             out[n] = k
     return take_rows(keys, picked[:n]), out[: n + 1].copy(), out_s[:k].copy(), out_e[:k].copy()
-
-
-@jit
-def _product(members: Ints, sizes: Ints, head: Ints, constants: Ints, tests: Ints, ranks: Ints) -> Ints:
-    """All rows of the product of domains that pass the tests; `members` are those of all domains, concatenated."""
-    total = 1
-    for size in sizes:
-        total *= size
-    keys = np.empty((len(head), total), np.int64)
-    at, value, first = np.zeros(len(sizes), np.int64), np.empty(len(sizes), np.int64), np.cumsum(sizes) - sizes
-    n = 0
-    for _ in range(total):
-        for j in range(len(sizes)):
-            value[j] = members[first[j] + at[j]]
-        passed = True
-        for k in range(tests.shape[0]):
-            a, b = value[tests[k, 1]], value[tests[k, 2]]
-            relation = 2 if a == b else (1 if ranks[a] < ranks[b] else 4)
-            passed = passed and tests[k, 0] & relation != 0
-        if passed:
-            for j in range(len(head)):
-                keys[j, n] = value[head[j]] if head[j] >= 0 else constants[-1 - head[j]]
-            n += 1
-        # The next combination; the last domain varies fastest.
-        j = len(sizes) - 1
-        while j >= 0:
-            at[j] += 1
-            if at[j] < sizes[j]:
-                break
-            at[j] = 0
-            j -= 1
-    return take_rows(keys, np.arange(n))

@@ -75,7 +75,6 @@ class Plan:
         self._sources: dict[int, tuple[FluentPattern, list[Node], bool]] = {}
         self._grounding_keys: dict[int, str | None] = {}
         self._listable: dict[tuple[str, int], list[tuple[Grounding, str]] | None] = {}
-        self._products: dict[int, Product | None] = {}
         self.grounds_heads = any(isinstance(literal, Declared) for rule in program.point_rules for literal in rule.body)
         """Whether groundings bind variables for the conditions of some rule."""
         read = (literal.fluent for literal in _initiated(program))
@@ -179,12 +178,6 @@ class Plan:
             self._grounding_keys[id(rule)] = _canonical(rule, order) if whole else None
         return self._grounding_keys[id(rule)]
 
-    def product(self, rule: Grounding) -> Product | None:
-        """A grounding as a product of domains, or null if it has another form."""
-        if id(rule) not in self._products:
-            self._products[id(rule)] = _product(rule)
-        return self._products[id(rule)]
-
     @cached_property
     def domain_sources(self) -> dict[Indicator, list[Naming]]:
         """The events and fluents that name the members of each dynamic domain."""
@@ -212,42 +205,6 @@ class Naming:
     arity: int
     fluent: bool
     places: Ints
-
-
-@dataclass(frozen=True)
-class Product:
-    """A grounding whose every variable is a member of one domain (or of a fact with one argument), with comparisons between them.
-
-    `head`: for each column the variable's index, or -1 - p for the constant at index p. `tests`: rows (allowed relations, index, index), where the
-    relations are the bits 1 less, 2 equal, 4 greater in the standard order.
-    """
-
-    domains: tuple[Indicator, ...]
-    head: Ints
-    constants: tuple[Atom | Number, ...]
-    tests: Ints
-
-
-_PASSING = {"@<": 1, "@=<": 3, "@>": 4, "@>=": 6, "\\=": 5, "\\==": 5, "==": 2}
-
-
-def _product(rule: Grounding) -> Product | None:
-    facts = [literal for literal in rule.body if isinstance(literal, Fact)]
-    comparisons = [literal for literal in rule.body if isinstance(literal, Comparison)]
-    names = [term.name for literal in facts for term in literal.arguments if isinstance(term, Variable)]
-    single = all(len(literal.arguments) == 1 for literal in facts)
-    variables = {term.name for term in rule.terms if isinstance(term, Variable)}
-    if not facts or len(facts) + len(comparisons) < len(rule.body) or not single or len(set(names)) < len(facts) or not variables <= set(names):
-        return None
-    constants = tuple(term for term in rule.terms if isinstance(term, Atom | Number))
-    head = [names.index(term.name) if isinstance(term, Variable) else -1 - constants.index(term) for term in rule.terms]
-    tests = []
-    for one in comparisons:
-        sides = [names.index(term.name) for term in (one.left, one.right) if isinstance(term, Variable) and term.name in names]
-        if one.operator not in _PASSING or len(sides) < 2:
-            return None
-        tests.append([_PASSING[one.operator], *sides])
-    return Product(tuple(literal.indicator for literal in facts), np.array(head), constants, np.array(tests, np.int64).reshape(len(tests), 3))
 
 
 def may_match(terms: Sequence[Term], declared: Sequence[Term]) -> bool:

@@ -34,10 +34,8 @@ from engine.complex_events.searching import (
     COUNTERS,
     DETECTED,
     ENTRIES,
-    EVALUATED,
     LISTED,
     SEARCHED,
-    STEPS,
     WORK,
     begin,
     found,
@@ -136,11 +134,10 @@ def measured(case: Case, count: int) -> Iterator[Row]:
     times = compared({"ours": ours.run, "every leaf": theirs.run}, in_form)
     rates = {name: count / seconds for name, seconds in times.items()}
     leaves_operations = theirs.counters[EVALUATED_LEAVES] * (2 ** (case.level + 1) - 1) + theirs.counters[WORK]
-    ours_operations = ours.counters[[CONDITIONS, ACCESSED, STEPS, ENTRIES, WORK]].sum()
+    ours_operations = ours.counters[[CONDITIONS, ACCESSED, ENTRIES, WORK]].sum()
     facts = {
         "detections": ours.counters[DETECTED] / count,
         "accessed": ours.counters[ACCESSED] / count,
-        "evaluated": ours.counters[EVALUATED] / count,
         "listed": ours.counters[LISTED] / count,
         "searched": ours.counters[SEARCHED] / count,
         "operations": ours_operations / count,
@@ -235,7 +232,7 @@ class _Run:
     def start(self) -> tuple[Any, Any]:
         n = len(self.program.keys)
         history = store.filled(store.nothing(), len(self.program.tables.horizon), 0, self.room)
-        work = scratch(self.program.tables, np.full(n, NONE, np.int64), np.full(n, -1, np.int64), *recent(self.program, store.nothing()))
+        work = scratch(self.program.tables, np.full(n, NONE, np.int64), np.full(n, -1, np.int64), recent(self.program, store.nothing()))
         self.counters[:] = 0
         self.out.size[:] = 0
         return history, work

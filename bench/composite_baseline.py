@@ -1,24 +1,112 @@
 """RCEDA's way, compiled: each primitive event evaluates every query that has it at any leaf.
 
-As good as that idea allows: the evaluation is that of the engine, words of 64 slots with the operators on whole words, and only a tree whose root is
-completed in the slot of now is searched for exact times. What it lacks are trigger leaves and minimum conditions.
+As good as that idea allows: occurrence bitmaps are words of 64 slots of time, each operator is a few operations on whole words, and only a tree whose
+root is completed in the slot of now is searched for exact times. What it lacks are trigger leaves and minimum conditions. For trees without negation.
+
+References: [RFID] 3.2.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from engine.complex_events.bitmaps import Words, may_end, note, steps, width_of
+from engine.complex_events import pattern as tree
 from engine.complex_events.history import SHIFT, History, append, slot_with_room
 from engine.complex_events.needs import longest
-from engine.complex_events.pattern import nodes
+from engine.complex_events.pattern import Pattern, nodes
 from engine.complex_events.plan import CompositeIndex
-from engine.complex_events.search import FAR, KIND, LAST_TRIGGER, NONE, TRIGGER, Ints, kernel
+from engine.complex_events.search import BOTH, EITHER, FAR, KIND, LAST_TRIGGER, NONE, PRIMITIVE, SEQUENCE, TRIGGER, Ints, Whole, kernel
 from engine.complex_events.searching import DETECTED, EVENT, GIVEN_UP, SEARCHED, Events, Found, Scratch, search_query
 
 EVALUATED_LEAVES = 0
+Words = npt.NDArray[np.uint64]
+MOST_SLOTS = 62
+"""The greatest number of slots of a span: together with its first and last slot it fits into one word."""
+STEP_OP, STEP_FROM, STEP_MORE = range(3)
+"""Columns of steps: operator; the row of a primitive, or the least number of slots before; the number of further slots."""
+
+
+def width_of(span: int) -> int:
+    """The width for a span to fit into one word; slots are 2 ** width long."""
+    width = 0
+    while span >> width > MOST_SLOTS:
+        width += 1
+    return width
+
+
+def slots(span: int | None, width: int) -> int:
+    """The greatest number of slots by which an event that comes at most `span` later may be later."""
+    return 64 if span is None else min(-(-span >> width), 64)
+
+
+def steps(pattern: Pattern, rows: Mapping[str, int], spans: Mapping[Pattern, int], width: int) -> Iterator[tuple[int, int, int]]:
+    """The pattern as steps, operands first; `rows`: those of its primitives; `spans`: the greatest e - s of its nodes."""
+    if isinstance(pattern, tree.Primitive):
+        yield PRIMITIVE, rows[pattern.name], 0
+        return
+    assert isinstance(pattern, tree.Either | tree.Both | tree.Sequence)
+    yield from steps(pattern.first, rows, spans, width)
+    yield from steps(pattern.second, rows, spans, width)
+    match pattern:
+        case tree.Either():
+            yield EITHER, 0, 0
+        case tree.Both(_, _, span):
+            yield BOTH, 0, slots(span, width)
+        case tree.Sequence(_, second, low, high, _):
+            least = min(max(low, 1) >> width, 64)
+            yield SEQUENCE, least, max(0, slots(None if high is None else high + spans[second], width) - least)
+
+
+@kernel()
+def note(bits: Ints, row: Whole, slot: Whole) -> None:
+    """Records an event of the row's class in `slot`, which is not before the row's last one."""
+    apart = slot - bits[row, 1]
+    if apart:
+        word = np.uint64(bits[row, 0]) << np.uint64(apart) if 0 < apart < 64 else np.uint64(0)
+        bits[row, 0], bits[row, 1] = np.int64(word), slot
+    bits[row, 0] |= 1
+
+
+@kernel()
+def _before(word: np.uint64, least: Whole, more: Whole) -> np.uint64:
+    """Slots with one of the word's `least` to `least + more` slots before them."""
+    if least > 63:
+        return np.uint64(0)
+    found = word >> np.uint64(least)
+    reached = 0
+    while reached < more and found:
+        step = min(reached + 1, more - reached)
+        if step > 63:
+            break
+        found |= found >> np.uint64(step)
+        reached += step
+    return found
+
+
+@kernel()
+def may_end(program: Ints, begin: Whole, end: Whole, bits: Ints, now: Whole, stack: Words) -> bool:
+    """Whether the pattern of the steps [begin, end) may be completed in slot `now`."""
+    top = 0
+    for i in range(begin, end):
+        op, least, more = program[i, STEP_OP], program[i, STEP_FROM], program[i, STEP_MORE]
+        if op == PRIMITIVE:
+            apart = now - bits[least, 1]
+            stack[top] = np.uint64(bits[least, 0]) << np.uint64(apart) if apart < 64 else np.uint64(0)
+            top += 1
+            continue
+        first, second = stack[top - 2], stack[top - 1]
+        top -= 1
+        if op == EITHER:
+            stack[top - 1] = first | second
+        elif op == SEQUENCE:
+            stack[top - 1] = second & _before(first, least, more)
+        else:
+            stack[top - 1] = (second & _before(first, 0, more)) | (first & _before(second, 0, more))
+    return bool(stack[0] & np.uint64(1))
 
 
 class EveryLeaf(NamedTuple):

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.complex_events.bitmaps import note
 from engine.complex_events.fragments import LAST_NODE, TRIGGER_NODE
 from engine.complex_events.history import History
 from engine.complex_events.lists import ARRIVAL, ASK, ENTRY, FROM, ROOM, TOO_LONG, UNSURE, UNTIL, E, Portion, S, Tree, fill, trace
 from engine.complex_events.plan import Tables
-from engine.complex_events.search import BEGIN, END, FAR, KIND, LAST, LAST_TRIGGER, NODE, TRIGGER, Ints, T, Whole, kernel, memory
+from engine.complex_events.search import BEGIN, END, FAR, KIND, LAST, LAST_TRIGGER, NODE, TRIGGER, Ints, Whole, kernel, memory
 from engine.complex_events.searching import (
-    AHEAD,
     ASSERTED,
     BY_LISTS,
     C_BEFORE,
@@ -29,10 +27,7 @@ from engine.complex_events.searching import (
     LISTED,
     MOST_WAITING,
     NEWEST,
-    NEXT,
-    NOTING,
     OLDEST,
-    SLOT,
     Found,
     Scratch,
     Waiting,
@@ -106,24 +101,11 @@ def assert_waiting(tables: Tables, history: History, work: Scratch, out: Found, 
             return False
         if waiting.queries[query, BY_LISTS] == 0 or not _by_lists(tables, history, work, out, query, counters):
             waiting.queries[query, BY_LISTS] = 0
-            if not cursor[NOTING]:
-                _note_stored(tables, history, work)
             _by_searches(tables, history, work, out, query, counters)
         waiting.queries[query, COUNT] = 0
         cursor[ASSERTED] += 1
     waiting.size[:] = 0
     return True
-
-
-@kernel()
-def _note_stored(tables: Tables, history: History, work: Scratch) -> None:
-    """Enters all stored events in the bitmaps, which are updated from now on; more events of the present slot may come."""
-    for kind in range(len(tables.horizon)):
-        for at in range(history.slots[kind, BEGIN], history.slots[kind, END]):
-            for i in range(tables.bit_ends[kind], tables.bit_ends[kind + 1]):
-                note(work.bits, tables.bit_rows[i, 0], history.pool[at, T] >> tables.bit_rows[i, 1])
-    work.cursor[NOTING], work.cursor[AHEAD] = 1, work.cursor[NEXT]
-    work.cursor[SLOT] += 1
 
 
 @kernel()

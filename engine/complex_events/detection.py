@@ -1,32 +1,27 @@
 """Processes events and timers in order, and finds the queries that they complete.
 
-Events are processed by slots of time. First all events of the slot are entered in the occurrence bitmaps. Then each event, in order, is stored once
-for each of its classes and visits only the queries of which it is a trigger. A query is searched only if each primitive that an occurrence needs has
-come recently enough ([RFID] 3.2, the minimum condition, without negations) and the bitmaps do not refute it. How recently follows from the spans of
-the operators between the primitive and the trigger. The last times of all classes, a contiguous array, decide most cases; for queries of single
-entities the slots decide the rest. Bitmaps are evaluated at most once for each trigger and slot: they contain all events of the slot, so a refutation
-holds for all these. If a query is evaluated by lists, the event is deferred once the primitives have come (see `deferred`).
+Each event, in order, is stored once for each of its classes and visits only the queries of which it is a trigger. A query is searched only if each
+primitive that an occurrence needs has come recently enough ([RFID] 3.2, the minimum condition, without negations). How recently follows from the
+spans of the operators between the primitive and the trigger. The last times of all classes, a contiguous array, decide most cases; for queries of
+single entities the slots decide the rest. If a query is evaluated by lists, the event is deferred once the primitives have come (see `deferred`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from engine.complex_events.bitmaps import beside, may_end, note
 from engine.complex_events.deferred import assert_waiting, oldest, wait
-from engine.complex_events.fragments import AT_ONCE, CHECKS, CHECKS_END, GUARDS, GUARDS_END, LAST_NODE, OFFSET, QUERY, TRIGGER_NODE
+from engine.complex_events.fragments import AT_ONCE, GUARDS, GUARDS_END, LAST_NODE, OFFSET, QUERY, TRIGGER_NODE
 from engine.complex_events.history import PLACE, SHIFT, History, append, find, slot_with_room
 from engine.complex_events.plan import FIRST_GUARDS, Tables
 from engine.complex_events.plan import Short as Guards
 from engine.complex_events.search import BEGIN, BY_TIMER, END, FAR, LAST_TRIGGER, NONE, SEQ, TRIGGER, Ints, T, Whole, kernel, latest, memory
 from engine.complex_events.searching import (
     ACCESSED,
-    AHEAD,
     ASSERTED,
     BY_LISTS,
     CONDITIONS,
     COUNT,
-    EVALUATED,
     EVENT,
     EVENTS,
     GIVEN_UP,
@@ -34,10 +29,7 @@ from engine.complex_events.searching import (
     LAST_WHO,
     MOST_WAITING,
     NEXT,
-    NOTING,
     REASON,
-    SLOT,
-    STEPS,
     Events,
     Found,
     Scratch,
@@ -58,16 +50,6 @@ _WORD = 64
 _MANY = 3 * MOST_WAITING // 4
 """From this many deferred events of a query on, another one is deferred only if its whole minimum condition holds."""
 DONE, POOL_FULL, HEAP_FULL, OUTPUT_FULL, TOO_MUCH_WORK, _CHUNK_FULL = range(6)
-
-
-@kernel()
-def note_all(tables: Tables, key: Ints, t: Ints, order: Ints, last: Ints, bits: Ints) -> None:
-    """Enters stored events, in order of time, in last times and bitmaps."""
-    for at in order:
-        kind = key[at] >> SHIFT
-        last[kind] = t[at]
-        for i in range(tables.bit_ends[kind], tables.bit_ends[kind + 1]):
-            note(bits, tables.bit_rows[i, 0], t[at] >> tables.bit_rows[i, 1])
 
 
 @kernel()
@@ -109,8 +91,6 @@ def _take(
             return DONE
         if at + _SOON < len(events.t):
             _fetch_triggers(tables, history, events, at + _SOON)
-        if at == cursor[AHEAD]:
-            note_slot(tables, events, work)
         lacking = _stored(tables, history, heap, events, work, out, most_items, counters)
         if lacking != DONE:
             return lacking
@@ -210,8 +190,7 @@ def _visit(
     counters[CONDITIONS] += 1
     query = np.int64(tables.whose[trigger] >> 1)
     if work.waiting.queries[query, BY_LISTS] == 0:
-        if work.refuted[trigger] != work.cursor[SLOT]:
-            _ask(tables, history, heap, work, out, trigger, entity, t, seq, alone, counters)
+        _ask(tables, history, heap, work, out, trigger, entity, t, seq, alone, counters)
     # A class is a trigger of a query only once, unless it starts timers: then there are no lists.
     elif (alone or work.seen[query] != work.cursor[EVENT]) and _may_wait(tables, work, trigger, query, t, counters):
         if not alone:
@@ -248,21 +227,6 @@ def _lately_all(tables: Tables, work: Scratch, trigger: Whole, now: Whole, count
         if work.last[tables.guards[i, 0]] < now - tables.guards[i, 1]:
             return False
     return True
-
-
-@kernel(inline=True)
-def note_slot(tables: Tables, events: Events, work: Scratch) -> None:
-    """Enters the next event, and all further events in its slot (of the narrowest width), in the bitmaps."""
-    at = work.cursor[AHEAD] if work.cursor[NOTING] and len(tables.bit_rows) else len(events.t)
-    slot = events.t[work.cursor[AHEAD]] >> tables.narrowest[0]
-    while at < len(events.t) and events.t[at] >> tables.narrowest[0] == slot:
-        for k in range(events.ends[at], events.ends[at + 1]):
-            kind = tables.kind[events.instances[k]]
-            for i in range(tables.bit_ends[kind], tables.bit_ends[kind + 1]):
-                note(work.bits, tables.bit_rows[i, 0], events.t[at] >> tables.bit_rows[i, 1])
-        at += 1
-    work.cursor[AHEAD] = at
-    work.cursor[SLOT] += 1
 
 
 @kernel(inline=True)
@@ -311,26 +275,8 @@ def _ask(
 
 @kernel(inline=True)
 def _may_complete(tables: Tables, history: History, work: Scratch, trigger: Whole, entity: Whole, now: Whole, counters: Ints) -> bool:
-    """Whether the other guards of a trigger have come recently enough for any entity, then for this one, and the bitmaps do not refute it."""
+    """Whether the other guards of a trigger have come recently enough for any entity, then for this one."""
     if not _lately_all(tables, work, trigger, now, counters):
-        return False
-    query = tables.triggers[trigger, QUERY]
-    check, checks_end = tables.triggers[trigger, CHECKS], tables.triggers[trigger, CHECKS_END]
-    if check < checks_end:
-        counters[EVALUATED] += 1
-        begin = now >> tables.narrowest[0] << tables.narrowest[0]
-        end = begin + (np.int64(1) << tables.narrowest[0]) - 1
-        done = beside(tables.checks, check, checks_end, tables.steps, work.bits, begin, end, tables.within[query], work.stack)
-        counters[STEPS] += abs(done)
-        agree = done > 0
-    elif tables.whole[query, 0] < tables.whole[query, 1]:
-        counters[EVALUATED] += 1
-        counters[STEPS] += tables.whole[query, 1] - tables.whole[query, 0]
-        agree = may_end(tables.steps, tables.whole[query, 0], tables.whole[query, 1], work.bits, now >> tables.whole[query, 2], work.stack)
-    else:
-        agree = True
-    if not agree:
-        work.refuted[trigger] = work.cursor[SLOT]
         return False
     first, last = tables.triggers[trigger, GUARDS], tables.triggers[trigger, GUARDS_END]
     return tables.shared[0] == 1 or _guarded(history, tables.guards, first, last, entity, now, counters)

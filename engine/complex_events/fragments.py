@@ -1,7 +1,7 @@
 """The part of the index that each query adds, with local numbers.
 
-A query's **fragment** is its pattern tree, its triggers, guards and checks, as rows in which nodes, steps and guards are numbered from the query's
-first ones, and classes among the query's own. So it depends on the query only, and is kept when other queries are added or removed: `plan` joins
+A query's **fragment** is its pattern tree, its triggers and guards, as rows in which nodes and guards are numbered from the query's first ones, and
+classes among the query's own. So it depends on the query only, and is kept when other queries are added or removed: `plan` joins
 fragments by adding to each number the offset of the query's rows.
 """
 
@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engine.complex_events import bitmaps
 from engine.complex_events import pattern as tree
 from engine.complex_events.classes import Class, Demand, class_of
 from engine.complex_events.lists import ASK
-from engine.complex_events.needs import Ages, asks, held, longest, negates, of_all, of_either, present, reach, total
+from engine.complex_events.needs import Ages, asks, held, longest, negates, of_all, of_either, reach, total
 from engine.complex_events.pattern import Pattern
 from engine.complex_events.search import (
     ABSENCE,
@@ -46,16 +45,13 @@ from engine.complex_events.specification import CompositeSpecification
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 
-SMALL = 2
-"""Patterns with at most this many leaves have no bitmaps, which would cost as much as the search."""
-
 AT_ONCE = -1
 """Offset of a trigger whose event itself completes the pattern."""
 
-QUERY, OFFSET, TRIGGER_NODE, LAST_NODE, GUARDS, GUARDS_END, CHECKS, CHECKS_END = TRIGGER_COLUMNS = range(8)
+QUERY, OFFSET, TRIGGER_NODE, LAST_NODE, GUARDS, GUARDS_END = TRIGGER_COLUMNS = range(6)
 """Columns of triggers. In a fragment the column QUERY contains the class."""
 
-PER_ENTITY, LISTED, WITHIN, WHOLE_BEGIN, WHOLE_END, WHOLE_WIDTH, KEPT = FACTS = range(7)
+PER_ENTITY, LISTED, WITHIN, KEPT = FACTS = range(4)
 """Columns of `Fragments.facts`, one row for each query. KEPT: for how long its events are needed."""
 
 
@@ -88,7 +84,7 @@ class Fragments(NamedTuple):
     """Fragments of queries: `facts` has one row for each, see FACTS; the other fields are the queries' rows of the tables in `plan.Tables`.
 
     `classes`: those of all queries, in order of first use; `kinds`: the numbers of each query's own classes. All other tables refer to a class by its
-    index there. `names`: the name of the primitive for each leaf among the nodes, else empty. `bit_rows`: the (class, width) that steps read.
+    index there. `names`: the name of the primitive for each leaf among the nodes, else empty.
     """
 
     classes: tuple[Class, ...]
@@ -100,9 +96,6 @@ class Fragments(NamedTuple):
     triggers: Ragged
     guards: Ragged
     timer_guards: Ragged
-    checks: Ragged
-    steps: Ragged
-    bit_rows: Ragged
 
     @property
     def tables(self) -> tuple[Ragged, ...]:
@@ -148,14 +141,14 @@ def fragments_of(queries: Sequence[RegisteredQuery], feed: Feed) -> Fragments:
     """The fragments of checked composite queries on a feed."""
     classes: dict[Class, int] = {}
     demands: dict[Demand, Demand] = {}
-    widths = (1, NODE, ASK, len(TRIGGER_COLUMNS), 2, 2, len(bitmaps.CHECK_COLUMNS), len(bitmaps.STEP_COLUMNS), 2)
+    widths = (1, NODE, ASK, len(TRIGGER_COLUMNS), 2, 2)
     kinds, nodes, asked, *others = columns = [_Column(width) for width in widths]
     facts, names = _Column(len(FACTS)), list[str]()
     for query in queries:
         specification: CompositeSpecification = query.specification
         own = [classes.setdefault(class_of(specification.where, one, feed, demands), len(classes)) for one in specification.primitives]
         one = _Fragment(specification, own)
-        facts.add([(int(specification.per_entity), one.listed, specification.within, *one.whole, specification.kept)])
+        facts.add([(int(specification.per_entity), one.listed, specification.within, specification.kept)])
         for column, some in zip(columns, one.tables, strict=True):
             column.add(some)
         names += one.names
@@ -164,15 +157,6 @@ def fragments_of(queries: Sequence[RegisteredQuery], feed: Feed) -> Fragments:
         tuple(classes), facts.ragged().rows, Ragged(own_kinds.ends, own_kinds.rows[:, 0]), of_nodes, asked.ragged(),
         Ragged(of_nodes.ends, np.array(names, object)), *(column.ragged() for column in others),
     )  # fmt: skip
-
-
-class _Beside(NamedTuple):
-    """A part that ends `low` to `high` before the other one starts (ordered), or is within `high` together with it."""
-
-    part: Pattern
-    ordered: bool
-    low: int
-    high: int
 
 
 class _Trigger(NamedTuple):
@@ -185,8 +169,6 @@ class _Trigger(NamedTuple):
     offset: int
     node: int
     ages: Ages
-    beside: tuple[_Beside, ...] = ()
-    """The other parts of the completed part, from the leaf up."""
 
 
 class _Fragment:
@@ -201,30 +183,22 @@ class _Fragment:
         self.leaves = 0
         self.triggers: list[tuple[int, ...]] = []
         self.guards: list[tuple[int, int]] = []
-        self.checks: list[tuple[int, ...]] = []
-        self.steps: list[tuple[int, int, int]] = []
-        self.bit_rows: dict[tuple[int, int], int] = {}
-        self.places: dict[tuple[Pattern, int], tuple[int, int]] = {}
         _, triggers = self.node(self.pattern)
         self.listed = int(not specification.per_entity and not any(map(negates, tree.nodes(self.pattern))))
         self.asks = asks(self.pattern, self.within) if self.listed else [[0] * ASK] * len(self.nodes)
         self.timer_guards = [(self.own[name], self.within) for name in sorted(held(self.pattern))]
-        self.whole = self.enter(triggers)
+        self.enter(triggers)
 
     @property
     def tables(self) -> tuple[Iterable[Iterable[int]], ...]:
         """The tables of `Fragments` in their order, except the names."""
         kinds = [(number,) for number in self.kinds]
-        return kinds, self.nodes, self.asks, self.triggers, self.guards, self.timer_guards, self.checks, self.steps, self.bit_rows
+        return kinds, self.nodes, self.asks, self.triggers, self.guards, self.timer_guards
 
-    def enter(self, triggers: list[_Trigger]) -> tuple[int, int, int]:
-        """Adds the triggers: one for all leaves of a class that complete the pattern at once, one for each that starts a timer.
-
-        Returns the steps [begin, end) of the whole pattern, if some event is a trigger in several places, and the width of its slots.
-        """
-        width, whole = bitmaps.width_of(self.within), (0, 0)
+    def enter(self, triggers: list[_Trigger]) -> None:
+        """Adds the triggers: one for all leaves of a class that complete the pattern at once, one for each that starts a timer."""
         for kind, offset, node in sorted({(one.kind, one.offset, one.node) for one in triggers if one.offset != AT_ONCE}):
-            self.triggers.append((kind, offset, node, node, 0, 0, 0, 0))
+            self.triggers.append((kind, offset, node, node, 0, 0))
         at_once: dict[int, list[_Trigger]] = {}
         for trigger in triggers:
             if trigger.offset == AT_ONCE:
@@ -234,31 +208,7 @@ class _Fragment:
             begin = len(self.guards)
             self.guards += [(one, age) for age, one in sorted((min(age, self.within), one) for one, age in ages.items())]
             nodes = [one.node for one in some]
-            self.triggers.append((kind, AT_ONCE, min(nodes), max(nodes), begin, len(self.guards), *self.beside(some)))
-            if len(some) > 1 and self.leaves > SMALL:
-                whole = self.place(self.pattern, width)
-        return *whole, width
-
-    def beside(self, triggers: list[_Trigger]) -> tuple[int, int]:
-        """The rows of `checks` for the parts beside a trigger; none if an event is a trigger in several places."""
-        begin, reach = len(self.checks), 0
-        if self.leaves > SMALL and len(triggers) == 1:
-            for part, ordered, low, high in triggers[0].beside:
-                span = min(longest(part), self.within)
-                reach = min(total(reach, high, span), self.within) if ordered else min(high, self.within)
-                width = bitmaps.width_of(reach)
-                self.checks.append((*self.place(part, width), int(ordered), low, high, span, width, 0))
-        return begin, len(self.checks)
-
-    def place(self, part: Pattern, width: int) -> tuple[int, int]:
-        """The steps [begin, end) of a part over slots of this width."""
-        if (part, width) not in self.places:
-            begin = len(self.steps)
-            rows = {name: self.bit_rows.setdefault((self.own[name], width), len(self.bit_rows)) for name in present(part)}
-            spans = {node: min(longest(node), self.within) for node in tree.nodes(part)}
-            self.steps += bitmaps.steps(part, rows, spans, width)
-            self.places.update({(node, width): at for node, at in bitmaps.places(part, begin).items()})
-        return self.places[part, width]
+            self.triggers.append((kind, AT_ONCE, min(nodes), max(nodes), begin, len(self.guards)))
 
     def node(self, pattern: Pattern) -> tuple[int, list[_Trigger]]:
         """Adds a node and those below. Returns its number and its triggers."""
@@ -284,8 +234,7 @@ class _Fragment:
                 if without is not None:
                     row[WITHOUT], _ = self.node(without)
                 before = {self.own[name]: total(age, high, longest(second)) for name, age in reach(first).items()}
-                part = _Beside(first, True, max(low, 1), total(high))
-                return number, [one._replace(ages=of_all(one.ages, before), beside=(*one.beside, part)) for one in triggers]
+                return number, [one._replace(ages=of_all(one.ages, before)) for one in triggers]
             case tree.Absence(first, without, span) | tree.Around(first, without, span):
                 row[OP], row[HIGH] = ABSENCE, span
                 if isinstance(pattern, tree.Around):
@@ -308,6 +257,6 @@ class _Fragment:
         row[SECOND], others = self.node(second)
         if row[OP] == BOTH:
             own = [{self.own[name]: row[HIGH] for name in held(part)} for part in (first, second)]
-            triggers = [one._replace(ages=of_all(one.ages, own[1]), beside=(*one.beside, _Beside(second, False, 0, row[HIGH]))) for one in triggers]
-            others = [one._replace(ages=of_all(one.ages, own[0]), beside=(*one.beside, _Beside(first, False, 0, row[HIGH]))) for one in others]
+            triggers = [one._replace(ages=of_all(one.ages, own[1])) for one in triggers]
+            others = [one._replace(ages=of_all(one.ages, own[0])) for one in others]
         return number, triggers + others

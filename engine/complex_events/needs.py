@@ -16,18 +16,6 @@ _EACH = 8.0
 """Assumed events of a primitive within a window, since rates are unknown."""
 
 
-def present(pattern: Pattern) -> list[str]:
-    """Primitives in some occurrence: all except those that occur only in negations."""
-    match pattern:
-        case tree.Primitive(name):
-            return [name]
-        case tree.Absence(first, _, _) | tree.Around(first, _, _) | tree.Before(_, first, _):
-            return present(first)
-        case tree.Either(first, second) | tree.Both(first, second, _) | tree.Sequence(first, second, _, _, _):
-            return list(dict.fromkeys(present(first) + present(second)))
-    raise TypeError(f"{pattern!r} is no pattern")
-
-
 def held(pattern: Pattern) -> frozenset[str]:
     """Primitives in every occurrence: the minimum condition.
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from engine.complex_events import history as store
 from engine.complex_events.cells import Cells
 from engine.complex_events.classes import Class
-from engine.complex_events.detection import DONE, HEAP_FULL, POOL_FULL, TOO_MUCH_WORK, advance, note_all
+from engine.complex_events.detection import DONE, HEAP_FULL, POOL_FULL, TOO_MUCH_WORK, advance
 from engine.complex_events.history import SHIFT, History, Stored
 from engine.complex_events.plan import CompositeIndex, Program, compile_index, recompile_index
 from engine.complex_events.search import FAR, MOST_OPERATIONS, NONE, Ints
@@ -29,7 +29,6 @@ from engine.complex_events.searching import (
     COUNTERS,
     DETECTED,
     ENTRIES,
-    EVALUATED,
     EVENTS,
     GIVEN_UP,
     GIVEN_UP_AT,
@@ -37,7 +36,6 @@ from engine.complex_events.searching import (
     MOST_WAITING,
     NEXT,
     SEARCHED,
-    STEPS,
     WORK,
     Events,
     Found,
@@ -54,7 +52,7 @@ from engine.model.messages import Message
 from engine.operator import Operator, Output, QueryStopped, RegisteredQuery, Stage
 
 _ROWS, _ITEMS, _TIMERS = 4_096, 32_768, 1_024
-_LAYOUT = 4
+_LAYOUT = 5
 """Version of the arrays in a snapshot."""
 
 
@@ -63,7 +61,7 @@ class CompositeState:
     """State of one program.
 
     `since`, `since_seq`: the program's query i reads the events after this (t, seq). `reached`: (t, seq) of the last event processed; all later
-    events and timers are at or after `watermark`. `last`, `bits`: those of the stored events, see `searching.Scratch`.
+    events and timers are at or after `watermark`. `last`: that of the stored events, see `searching.Scratch`.
     """
 
     history: History
@@ -71,7 +69,6 @@ class CompositeState:
     since: Ints
     since_seq: Ints
     last: Ints
-    bits: Ints
     reached: tuple[int, int] = (NONE, -1)
     watermark: int = NONE
     counters: Ints = field(default_factory=lambda: np.zeros(COUNTERS, np.int64))
@@ -87,7 +84,7 @@ def _initial(program: Program) -> CompositeState:
         timers(none, none, _TIMERS),
         np.full(n, NONE, np.int64),
         np.full(n, -1, np.int64),
-        *recent(program, store.nothing()),
+        recent(program, store.nothing()),
     )
 
 
@@ -96,15 +93,12 @@ def _kept(program: Program, events: Stored, more_slots: int, more_events: int) -
     return store.filled(events, 0 if program.per_entity else len(program.tables.horizon), more_slots, more_events)
 
 
-def recent(program: Program, events: Stored) -> tuple[Ints, Ints]:
-    """The last time of each class (and one that is always now) and the occurrence bitmaps, from the stored events."""
-    tables = program.tables
-    last = np.full(len(tables.horizon) + 1, NONE, np.int64)
+def recent(program: Program, events: Stored) -> Ints:
+    """The last time of each class (and one that is always now), from the stored events."""
+    last = np.full(len(program.tables.horizon) + 1, NONE, np.int64)
     last[-1] = FAR
-    bits = np.zeros((len(tables.bit_rows), 2), np.int64)
-    bits[:, 1] = NONE
-    note_all(tables, events.key, events.t, np.argsort(events.t, kind="stable"), last, bits)
-    return last, bits
+    np.maximum.at(last, events.key >> SHIFT, events.t)
+    return last
 
 
 # -- a step -----------------------------------------------------------------------------------------------------------------------
@@ -118,7 +112,7 @@ def _detected(program: Program, state: CompositeState, events: Events, watermark
     most = int((asked[events.ends[1:]] - asked[events.ends[:-1]]).max(initial=1))
     out = found(max(_ROWS, most), max(_ITEMS, most * most_items, MOST_WAITING * most_items))
     if state.work is None:
-        state.work = scratch(tables, state.since, state.since_seq, state.last, state.bits)
+        state.work = scratch(tables, state.since, state.since_seq, state.last)
     work = state.work
     begin(work)
     asserted: list[pa.RecordBatch] = []
@@ -282,7 +276,7 @@ def _migrated(program: Program, classes: Sequence[Class], parts: Sequence[tuple[
         due.append(part.timers.due[kept])
         who.append(query[kept] << WHO_SHIFT | part.timers.who[kept] & ((1 << WHO_SHIFT) - 1))
     events = store.merged(pieces)
-    state.history, state.last, state.bits = _kept(program, events, 0, 0), *recent(program, events)
+    state.history, state.last = _kept(program, events, 0, 0), recent(program, events)
     state.timers = timers(np.concatenate(due), np.concatenate(who), _TIMERS)
     return state
 
@@ -305,7 +299,7 @@ def _loaded(program: Program, columns: Mapping[str, npt.NDArray[Any]]) -> Compos
     kept = store.from_arrays(columns)
     return CompositeState(
         _kept(program, kept, 0, 0), timers(columns["due"], columns["who"], _TIMERS), columns["since"], columns["since_seq"],
-        *recent(program, kept), (t, seq), watermark, columns["counters"],
+        recent(program, kept), (t, seq), watermark, columns["counters"],
     )  # fmt: skip
 
 
@@ -325,8 +319,6 @@ def _counted(program: Program, state: CompositeState) -> dict[str, int]:
         "accessed_queries": int(state.counters[ACCESSED]),
         "listed_queries": int(state.counters[LISTED]),
         "searched_queries": int(state.counters[SEARCHED]),
-        "evaluated_triggers": int(state.counters[EVALUATED]),
-        "word_operations": int(state.counters[STEPS]),
         "operations": int(state.counters[WORK] + state.counters[ENTRIES]),
         "minimum_condition_checks": int(state.counters[CONDITIONS]),
         "detections": int(state.counters[DETECTED]),

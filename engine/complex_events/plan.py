@@ -18,11 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.complex_events.bitmaps import CHECK_BEGIN, CHECK_END, STEP_FROM, STEP_OP
 from engine.complex_events.classes import Class
 from engine.complex_events.fragments import (
-    CHECKS,
-    CHECKS_END,
     GUARDS,
     GUARDS_END,
     KEPT,
@@ -31,9 +28,6 @@ from engine.complex_events.fragments import (
     PER_ENTITY,
     QUERY,
     TRIGGER_NODE,
-    WHOLE_BEGIN,
-    WHOLE_END,
-    WHOLE_WIDTH,
     WITHIN,
     Fragments,
     Ragged,
@@ -58,11 +52,8 @@ class Tables(NamedTuple):
     later. The occurrence contains an event of each of `guards[GUARDS:GUARDS_END]`, rows (class, greatest age), the lowest ages first. `nearest`: the
     first FIRST_GUARDS of them for each trigger, as class, age, class, age; if there are fewer, filled with the class after the last, which always
     counts as present. `further`: the next ones. `whose`: query << 1 | whether there are still more. `timer_guards[timer_guard_ends[q]:...]`: the same
-    for the timers of query q. `checks[CHECKS:CHECKS_END]`: parts beside the trigger, from the leaf up, see `bitmaps`; none if the pattern is too
-    small to benefit, or if its events are triggers in several places: then `whole[q]` has the steps [begin, end) of the whole pattern and the width
-    of its slots. Rows of bitmaps of class c: `bit_rows[bit_ends[c]:bit_ends[c + 1]]`, as (row, width); `narrowest`: the least of these widths.
-    `kind`: the class of each instance. `asks`: the requirements on each node's list, see `lists`; `listed`: the queries that may be evaluated by
-    lists. `horizon`: how long events of each class are kept, -1 if no query of the program uses it.
+    for the timers of query q. `kind`: the class of each instance. `asks`: the requirements on each node's list, see `lists`; `listed`: the queries
+    that may be evaluated by lists. `horizon`: how long events of each class are kept, -1 if no query of the program uses it.
     """
 
     nodes: Ints
@@ -80,12 +71,6 @@ class Tables(NamedTuple):
     guards: Ints
     timer_guard_ends: Ints
     timer_guards: Ints
-    checks: Ints
-    steps: Ints
-    whole: Ints
-    bit_ends: Ints
-    bit_rows: Ints
-    narrowest: Ints
     kind: Ints
     horizon: Ints
     shared: Ints
@@ -162,10 +147,6 @@ def _program(all_fragments: Fragments, queries: Sequence[RegisteredQuery], per_e
     trigger_ends, triggers = _triggers(one, instance.reshape(-1), len(instances))
     nodes, guards = _nodes(one), _of_classes(one, one.guards)
     leaf = nodes[:, OP] == PRIMITIVE
-    steps, bit_ends, bit_rows = _steps(one)
-    checks, whole = one.checks.rows.copy(), np.ascontiguousarray(one.facts[:, [WHOLE_BEGIN, WHOLE_END, WHOLE_WIDTH]])
-    checks[:, [CHECK_BEGIN, CHECK_END]] += one.steps.ends[one.checks.owner, None]
-    whole[:, :2] += one.steps.ends[:-1, None]
     always = len(one.classes)
     tables = Tables(
         nodes=nodes,
@@ -183,12 +164,6 @@ def _program(all_fragments: Fragments, queries: Sequence[RegisteredQuery], per_e
         guards=guards,
         timer_guard_ends=one.timer_guards.ends,
         timer_guards=_of_classes(one, one.timer_guards),
-        checks=checks,
-        steps=steps,
-        whole=whole,
-        bit_ends=bit_ends,
-        bit_rows=bit_rows,
-        narrowest=np.array([bit_rows[:, 1].min(initial=62)]),
         kind=instances,
         horizon=_horizon(one),
         shared=np.array([int(not per_entity)]),
@@ -233,21 +208,8 @@ def _triggers(fragments: Fragments, instance: Ints, instances: int) -> tuple[Int
     rows[:, QUERY] = owner
     rows[:, [TRIGGER_NODE, LAST_NODE]] += fragments.nodes.ends[owner, None]
     rows[:, [GUARDS, GUARDS_END]] += fragments.guards.ends[owner, None]
-    rows[:, [CHECKS, CHECKS_END]] += fragments.checks.ends[owner, None]
     order = np.argsort(asking, kind="stable")
     return _ends(asking[order], instances), rows[order]
-
-
-def _steps(fragments: Fragments) -> tuple[Ints, Ints, Ints]:
-    """Steps over rows of bitmaps; and for each class its (row, width)."""
-    asked = _of_classes(fragments, fragments.bit_rows)
-    distinct, first, inverse = np.unique(asked[:, 0] << 32 | asked[:, 1], return_index=True, return_inverse=True)
-    number = np.empty(len(distinct), np.int64)
-    number[np.argsort(first)] = np.arange(len(distinct))
-    steps, owner = fragments.steps.rows.copy(), fragments.steps.owner
-    reading = np.flatnonzero(steps[:, STEP_OP] == PRIMITIVE)
-    steps[reading, STEP_FROM] = number[inverse.reshape(-1)[fragments.bit_rows.ends[owner[reading]] + steps[reading, STEP_FROM]]]
-    return steps, _ends(distinct >> 32, len(fragments.classes)), np.column_stack([number, distinct & 0xFFFFFFFF])
 
 
 def _horizon(fragments: Fragments) -> Ints:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engine.complex_events.bitmaps import Words
 from engine.complex_events.history import DIRECT as BY_CLASS
 from engine.complex_events.history import PLACE, SHIFT, Floats, History, find
 from engine.complex_events.lists import Lists, lists
@@ -47,12 +46,11 @@ from engine.complex_events.search import (
 )  # fmt: skip
 
 # Places in counters.
-ACCESSED, CONDITIONS, WORK, DETECTED, EVENTS, SEARCHED, EVALUATED, STEPS, LISTED, ENTRIES = range(10)
-COUNTERS = 10
-# Indexes in cursor: next event; the timer that fired last; a query whose search was given up, and its time; the first event that is not in the
-# bitmaps yet; running numbers of slots and of events; the next of the queries with deferred candidates to evaluate, and why events are not processed
-# meanwhile; whether the bitmaps are updated: not while all queries are evaluated by lists.
-NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, GIVEN_UP_AT, AHEAD, SLOT, EVENT, ASSERTED, REASON, NOTING = range(11)
+ACCESSED, CONDITIONS, WORK, DETECTED, EVENTS, SEARCHED, LISTED, ENTRIES = range(8)
+COUNTERS = 8
+# Indexes in cursor: next event; the timer that fired last; a query whose search was given up, and its time; running number of events; the next of the
+# queries with deferred candidates to evaluate, and why events are not processed meanwhile.
+NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, GIVEN_UP_AT, EVENT, ASSERTED, REASON = range(8)
 CANDIDATES = 1_048_576
 """The greatest number of deferred events; an event counts once for every query that it may complete."""
 MOST_WAITING = 256
@@ -89,21 +87,18 @@ class Waiting(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """`env`: see `search`. `seen[q]`: the last event that visited query q. `refuted[i]`: the last slot in which the bitmaps refuted trigger i.
+    """`env`: see `search`. `seen[q]`: the last event that visited query q.
 
     `since`, `since_seq`: a query reads the events after this one. `last[c]`: the time of the last event of class c, of any entity; one more entry
-    counts as now. `bits`: occurrence bitmaps; `stack`: room for words. `past`: a query's slots as of an earlier event.
+    counts as now. `past`: a query's slots as of an earlier event.
     """
 
     env: Ints
     picked: Ints
     seen: Ints
-    refuted: Ints
     since: Ints
     since_seq: Ints
     last: Ints
-    bits: Ints
-    stack: Words
     past: Ints
     lists: Lists
     waiting: Waiting
@@ -118,7 +113,7 @@ class Found(NamedTuple):
     size: Ints
 
 
-def scratch(tables: Tables, since: Ints, since_seq: Ints, last: Ints, bits: Ints) -> Scratch:
+def scratch(tables: Tables, since: Ints, since_seq: Ints, last: Ints) -> Scratch:
     """Working memory; call `begin` before each step."""
     leaves, n = int(np.diff(tables.leaf_ends).max(initial=0)), len(tables.root)
     queries = np.zeros((n, 4), np.int64)
@@ -129,12 +124,9 @@ def scratch(tables: Tables, since: Ints, since_seq: Ints, last: Ints, bits: Ints
         np.zeros(n + 1, np.int64),
         np.zeros(3, np.int64),
     )
-    cursor = np.zeros(11, np.int64)
-    cursor[NOTING] = not tables.listed.all()
     return Scratch(
-        np.zeros(LEAVES + leaves, np.int64), np.zeros((leaves, 2), np.int64), np.full(n, -1, np.int64), np.full(len(tables.triggers), -1, np.int64),
-        since, since_seq, last, bits, np.zeros(leaves + 1, np.uint64), np.zeros((leaves, 4), np.int64), lists(2 * leaves), waiting,
-        cursor,
+        np.zeros(LEAVES + leaves, np.int64), np.zeros((leaves, 2), np.int64), np.full(n, -1, np.int64), since, since_seq, last,
+        np.zeros((leaves, 4), np.int64), lists(2 * leaves), waiting, np.zeros(8, np.int64),
     )  # fmt: skip
 
 
@@ -143,7 +135,7 @@ def begin(work: Scratch) -> None:
     waiting = work.waiting
     waiting.queries[waiting.touched[: waiting.size[1]], COUNT] = 0
     waiting.size[:] = 0
-    work.cursor[[NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, AHEAD, ASSERTED]] = 0, NONE, -1, -1, 0, -1
+    work.cursor[[NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, ASSERTED]] = 0, NONE, -1, -1, -1
 
 
 def found(rows: int, items: int) -> Found:

@@ -32,8 +32,8 @@ def test_longer_streams(world: list[Row], queries: list[Any]) -> None:
 
 @settings(max_examples=75)
 @given(rows(most=12), st.lists(documents(2), min_size=1, max_size=3), st.integers(2, 50), st.data())
-def test_slots_that_hold_many_times(world: list[Row], queries: list[Any], factor: int, data: st.DataObject) -> None:
-    """Times and spans are stretched, so that a slot of the bitmaps is longer than a tick and begins anywhere."""
+def test_times_and_spans_of_many_ticks(world: list[Row], queries: list[Any], factor: int, data: st.DataObject) -> None:
+    """Times and spans are stretched, so that events lie many ticks apart."""
     moved = sorted(row["t"] * factor + data.draw(st.integers(0, factor)) for row in world)
     stretched = [{**row, "t": t - 40} for row, t in zip(world, moved, strict=True)]
     compare([longer(query, factor) for query in queries], stretched)

@@ -25,9 +25,6 @@ from engine.index.lanes import LANES, at_most, below
 
 N = TypeVar("N", np.float64, np.int32)
 
-_BLOCK = 32
-_SHIFT = 5
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 
@@ -45,11 +42,9 @@ class Bounds(NamedTuple):
 
     Dimension j owns the entries `first[j]` to `first[j + 1]` of `bound` (ascending), `partner` (the other end) and `owner` (box k as k for its
     lower end, ~k for its upper). `directory[j]` gives, for each of its equal-width slots from `origin[j]` on, the first entry at or above the
-    slot's start. `narrowest[k >> 5]` is the least width, in the entry's dimension, of the boxes of 32 entries: a shorter move crosses no
-    partner of theirs, so they are asserted without looking at it. For the cross-check `across_low` and `across_high` have the ends in the dimension
-    after j (cyclically) of each entry, which refutes most crossings without a jump in memory; in three dimensions and more the rest looks into
-    `low`, `high` (n, d), and `partner` is empty. Unbounded ends are infinite. Columns of entries that are compared in lanes have `LANES` more,
-    whatever they are, at their ends.
+    slot's start. For the cross-check `across_low` and `across_high` have the ends in the dimension after j (cyclically) of each entry, which
+    refutes most crossings without a jump in memory; in three dimensions and more the rest looks into `low`, `high` (n, d), and `partner` is empty.
+    Unbounded ends are infinite. Columns of entries that are compared in lanes have `LANES` more, whatever they are, at their ends.
     """
 
     low: Floats
@@ -60,7 +55,6 @@ class Bounds(NamedTuple):
     bound: Floats
     partner: Floats
     owner: Ints
-    narrowest: Floats
     directory: npt.NDArray[np.int32]
     origin: Floats
     scale: Floats
@@ -111,7 +105,6 @@ def build_bounds(low: Floats, high: Floats) -> Bounds:
         bound=_with_room(every),
         partner=_with_room(ends if d < 3 else np.empty(0)),
         owner=_with_room(owner),
-        narrowest=np.minimum.reduceat(np.abs(ends - every), np.arange(0, len(every), _BLOCK)) if len(every) else np.empty(0),
         directory=directory,
         origin=origin,
         scale=scale,
@@ -158,7 +151,7 @@ def crossings(begin, n, moves, index, last, boxes, work):  # type: ignore[no-unt
     `index` are `Bounds`. When `boxes` is full it stops before the row that did not fit. Adds to `work[1]` the bounds read.
     """
     before, after, known = moves
-    low, high, across_low, across_high, first, bound, partner, owner, narrowest, directory, origin, scale = index
+    low, high, across_low, across_high, first, bound, partner, owner, directory, origin, scale = index
     # All in one body: to call a function that takes arrays costs 45 ns in counted references (measured), as much as half of a move.
     capacity = len(boxes) - LANES
     d = low.shape[1]
@@ -203,19 +196,6 @@ def crossings(begin, n, moves, index, last, boxes, work):  # type: ignore[no-unt
             read += stop - start
             # Read upwards a lower end is entered, downwards left.
             flip = np.int32(0) if v1 > v0 else np.int32(-1)
-            block = start >> _SHIFT
-            if d < 3:
-                # Both lengths are rounded, and rounding keeps their order.
-                while block <= (stop - 1) >> _SHIFT and narrowest[block] > greater - lesser:
-                    block += 1
-            alone = block > (stop - 1) >> _SHIFT
-            if d == 1 and alone:
-                # Whole sides at a time: excess results are overwritten. Unsigned offsets need no test for negative ones.
-                for k in range(0, stop - start, LANES):
-                    for side in range(LANES):
-                        boxes[np.uintp(n + k) + np.uintp(side)] = owner[np.uintp(start + k) + np.uintp(side)] ^ flip
-                n += stop - start
-                continue
             other = j + 1 if j + 1 < d else 0
             was_other = before[i, other]
             now_other = after[i, other]
@@ -233,10 +213,9 @@ def crossings(begin, n, moves, index, last, boxes, work):  # type: ignore[no-unt
                         ~ends | (at_most(across_low, k, upper) & ~at_most(across_high, k, upper))
                     )
                 if d < 3:
-                    if not alone:
-                        # A lower end's partner is above its bound, an upper end's below it: either way the crossing counts iff the partner
-                        # was not crossed too.
-                        crossings &= at_most(partner, k, lesser) | ~at_most(partner, k, greater)
+                    # A lower end's partner is above its bound, an upper end's below it: either way the crossing counts iff the partner was
+                    # not crossed too.
+                    crossings &= at_most(partner, k, lesser) | ~at_most(partner, k, greater)
                     # Written always, counted when it holds: no branch to mispredict.
                     for side in range(LANES):
                         boxes[np.uintp(n)] = owner[np.uintp(k) + np.uintp(side)] ^ flip

@@ -69,39 +69,6 @@ class Contacts:
     examined: int
 
 
-FEW = 16
-"""Samples of one slot that are compared directly: sorting them into cells costs more (measured at 10 entities)."""
-
-
-@jit
-def _sparse(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y: float) -> Any:
-    """`_contacts` if no slot has more than FEW samples, else empty (-1 tested). It counts first and then writes: arrays that grow in the loop make it
-    five times slower (measured)."""
-    (entity, _, x, y), (group, meet) = samples, sides
-    n = len(slot)
-    tests = near = begin = most = 0
-    for i in range(n):
-        if slot[i] != slot[begin]:
-            begin = i
-        most = max(most, i - begin + 1)
-        if most > FEW:
-            return np.empty(0, np.int64), np.empty(0, np.int64), -1
-        for p in range(begin, i):
-            if meet[group[p], group[i]]:
-                tests += 1
-                near += (abs(x[p] - x[i]) <= reach_x) & (abs(y[p] - y[i]) <= reach_y) & (entity[p] != entity[i])
-    left, right = np.empty(near, np.int64), np.empty(near, np.int64)
-    k = begin = 0
-    for i in range(n):
-        if slot[i] != slot[begin]:
-            begin = i
-        for p in range(begin, i):
-            if meet[group[p], group[i]] and abs(x[p] - x[i]) <= reach_x and abs(y[p] - y[i]) <= reach_y and entity[p] != entity[i]:
-                left[k], right[k] = p, i
-                k += 1
-    return left, right, tests
-
-
 @jit
 def _contacts(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y: float, left: Ints, right: Ints) -> tuple[int, int]:
     """Pairs of samples of one slot, of different entities and of groups that meet, with |dx| <= reach_x and |dy| <= reach_y. Samples sorted by slot.
@@ -155,7 +122,7 @@ def _contacts(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reac
     return k, examined
 
 
-def _crowded(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y: float) -> tuple[Ints, Ints, int]:
+def _pairs(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y: float) -> tuple[Ints, Ints, int]:
     n = max(64, 2 * len(slot))
     while True:
         left, right = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -180,9 +147,7 @@ def _near(samples: Positions, slot: Ints, sides: Sides, reach: float, geographic
     """Samples of one slot, of different entities, that may be within reach, with their distances; sorted by slot."""
     x, y = samples.x, samples.y
     reach_x, reach_y = _reach(y, reach) if geographic else (reach, reach)
-    left, right, examined = _sparse(samples, slot, sides, reach_x, reach_y)
-    if examined < 0:
-        left, right, examined = _crowded(samples, slot, sides, reach_x, reach_y)
+    left, right, examined = _pairs(samples, slot, sides, reach_x, reach_y)
     # hypot is exact if coordinates and distance are whole numbers (3-4-5), so the border is included exactly.
     distance = _geodesic_near(x[left], y[left], x[right], y[right], reach) if geographic else _plane(x, y, left, right)
     return left, right, distance, examined

@@ -182,8 +182,8 @@ class Context:
         if op != "in":
             constant = here.constant(parts[2], kind, column)
             return None if constant is None else Condition(column, op, constant)
-        given = here.items(parts[2], what=Message("constants"))
-        constants = [here.at(i).constant(one, kind, column) for i, one in enumerate(given)]
+        items = here.items(parts[2], what=Message("constants"))
+        constants = [here.at(i).constant(one, kind, column) for i, one in enumerate(items)]
         if not isinstance(parts[2], list | tuple) or None in constants:
             return None
         return Condition(column, op, tuple(one for one in constants if one is not None))

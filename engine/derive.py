@@ -47,8 +47,8 @@ def with_answers(feed: Feed) -> Feed:
     A feed's own whole numbers called `value` are numbers beside those of answers, which may be no whole ones.
     """
     more = {VALUE: ColumnType.FLOAT, **dict.fromkeys(ENTITIES, ColumnType.STRING)}
-    own = {name: ColumnType.FLOAT if (name, kind) == (VALUE, ColumnType.INT) else kind for name, kind in feed.columns.items()}
-    return replace(feed, columns={**own, **{name: kind for name, kind in more.items() if name not in own}})
+    columns = {name: ColumnType.FLOAT if (name, kind) == (VALUE, ColumnType.INT) else kind for name, kind in feed.columns.items()}
+    return replace(feed, columns={**columns, **{name: kind for name, kind in more.items() if name not in columns}})
 
 
 def sources_of(document: Mapping[str, Any], names: Mapping[str, str] | None = None) -> tuple[Source, ...]:
@@ -122,17 +122,17 @@ def read_sources(document: Mapping[str, Any], context: Context) -> None:
         at = here.at(event)
         if not isinstance(event, str) or not event.strip() or event.startswith("$"):
             at.fault(Message("an event needs a name that is not empty and does not begin with $"))
-        given = at.object(one, required=("query", "kind", "at"))
+        source = at.object(one, required=("query", "kind", "at"))
         for key, read in (("query", at.at("query").string), ("kind", at.at("kind").string)):
-            if key in given:
-                read(given[key])
-        if "at" in given:
-            at.at("at").choice(given["at"], ("start", "end"))
+            if key in source:
+                read(source[key])
+        if "at" in source:
+            at.at("at").choice(source["at"], ("start", "end"))
 
 
 def graph_faults(documents: Mapping[str, Mapping[str, Any]], names: Mapping[str, str] | None = None) -> dict[str, list[Fault]]:
     """The faults between the queries of a feed, for each that derives. `documents` by the names that they use for one another; `names`: for users."""
-    found: dict[str, list[Fault]] = {}
+    faults_of: dict[str, list[Fault]] = {}
     levels = _levels(documents)
     for name, document in documents.items():
         faults = [fault for source in sources_of(document) for fault in _source_faults(source, document, documents)]
@@ -141,8 +141,8 @@ def graph_faults(documents: Mapping[str, Mapping[str, Any]], names: Mapping[str,
         if not faults and levels.get(name, 0) > LEVELS:
             faults = [Fault("/derive", Message("the derivation would be more than {most} queries deep", most=LEVELS))]
         if faults:
-            found[name] = faults
-    return found
+            faults_of[name] = faults
+    return faults_of
 
 
 def _levels(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:

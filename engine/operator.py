@@ -51,17 +51,17 @@ ROUTE = "route"
 def homes(routes: npt.NDArray[np.int64], partitions: int) -> npt.NDArray[np.int64]:
     """The relational partition of each route."""
     mixed = routes.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    found: npt.NDArray[np.int64] = ((mixed >> np.uint64(32)) % np.uint64(partitions)).astype(np.int64)
-    return found
+    home: npt.NDArray[np.int64] = ((mixed >> np.uint64(32)) % np.uint64(partitions)).astype(np.int64)
+    return home
 
 
 def states_by_query(parts: Iterable[tuple[Sequence[RegisteredQuery], Sequence[State]]]) -> dict[tuple[str, int], State]:
     """By query, its state in the first part that knows it; for parts that keep each query's state separately."""
-    found: dict[tuple[str, int], State] = {}
+    by_query: dict[tuple[str, int], State] = {}
     for queries, states in parts:
-        for query, own in zip(queries, states, strict=True):
-            found.setdefault(query.key, own)
-    return found
+        for query, state in zip(queries, states, strict=True):
+            by_query.setdefault(query.key, state)
+    return by_query
 
 
 class Delivery(Enum):

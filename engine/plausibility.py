@@ -81,14 +81,14 @@ def asks_for_places(document: Any) -> bool:
 
 def events_of(specification: Any) -> set[str]:
     """Names of events that a checked specification asks for by `=` or `in`, or as inputs of its program."""
-    found: set[str] = set()
+    events: set[str] = set()
     made = getattr(specification, "synopsis", None) is not None
     for part in _parts(specification):
         if isinstance(part, Condition) and part.column == EVENT and part.op in ("=", "in"):
-            found.update(map(str, part.constant if isinstance(part.constant, tuple) else (part.constant,)))
+            events.update(map(str, part.constant if isinstance(part.constant, tuple) else (part.constant,)))
         elif isinstance(part, InputSpec) and not made:
-            found.add(part.name)
-    return found
+            events.add(part.name)
+    return events
 
 
 def _parts(value: Any) -> Iterator[Any]:

@@ -28,7 +28,7 @@ class Course(NamedTuple):
 @njit(cache=True, nogil=True)
 def bases(entity: Any, t: Ints, over: int) -> Ints:
     """For samples in (entity, t) with distinct times, the index of the entity's first sample in [t - over, t); -1 if there is none."""
-    found = np.full(len(t), -1, np.int64)
+    base_of = np.full(len(t), -1, np.int64)
     first = 0
     for i in range(len(t)):
         if i > 0 and entity[i] != entity[i - 1]:
@@ -36,8 +36,8 @@ def bases(entity: Any, t: Ints, over: int) -> Ints:
         while t[first] < t[i] - over:
             first += 1
         if first < i:
-            found[i] = first
-    return found
+            base_of[i] = first
+    return base_of
 
 
 @njit(cache=True, nogil=True)

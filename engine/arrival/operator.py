@@ -105,8 +105,8 @@ class ArrivalStage(Stage[ArrivalIndex, list[Arriving]]):
         return [Arriving() for _ in index.queries]
 
     def step(self, index: ArrivalIndex, state: list[Arriving], batch: Batch, watermark: int) -> Output[list[Arriving]]:
-        found = [_advanced(q, specification, state[q], batch, watermark, index.geographic) for q, specification in enumerate(index.specifications)]
-        return Output(state, concat([one for one in found if one is not None]))
+        advanced = [_advanced(q, specification, state[q], batch, watermark, index.geographic) for q, specification in enumerate(index.specifications)]
+        return Output(state, concat([one for one in advanced if one is not None]))
 
     def migrate(self, index: ArrivalIndex, parts: Sequence[tuple[ArrivalIndex, list[Arriving]]]) -> list[Arriving]:
         known = states_by_query((old.queries, state) for old, state in parts)
@@ -114,10 +114,10 @@ class ArrivalStage(Stage[ArrivalIndex, list[Arriving]]):
 
     def dump(self, index: ArrivalIndex, state: list[Arriving]) -> bytes:
         arrays: dict[str, npt.NDArray[Any]] = {}
-        for q, own in enumerate(state):
-            for name, columns in _tuples_of(own).items():
+        for q, query_state in enumerate(state):
+            for name, columns in _tuples_of(query_state).items():
                 arrays |= {f"{q} {name} {column}": values for column, values in columns._asdict().items()}
-            arrays |= {f"{q} work": own.work, f"{q} record": own.record}
+            arrays |= {f"{q} work": query_state.work, f"{q} record": query_state.record}
         return pack_arrays(arrays)
 
     def load(self, index: ArrivalIndex, data: bytes) -> list[Arriving]:
@@ -135,46 +135,48 @@ class ArrivalStage(Stage[ArrivalIndex, list[Arriving]]):
         ]  # fmt: skip
 
     def check(self, index: ArrivalIndex, state: list[Arriving]) -> None:
-        for own, specification in zip(state, index.specifications, strict=True):
-            arriving = np.flatnonzero(own.course.start != NEVER)
-            assert not own.course.inside[arriving].any()
-            assert (own.course.start[arriving] <= own.sent.t[arriving, 1]).all()
-            assert (own.sent.t[arriving, 1] == own.course.last[arriving]).all()
-            assert (own.kept.t > own.course.last[own.kept.entity] - specification.over).all()
+        for query_state, specification in zip(state, index.specifications, strict=True):
+            arriving = np.flatnonzero(query_state.course.start != NEVER)
+            assert not query_state.course.inside[arriving].any()
+            assert (query_state.course.start[arriving] <= query_state.sent.t[arriving, 1]).all()
+            assert (query_state.sent.t[arriving, 1] == query_state.course.last[arriving]).all()
+            assert (query_state.kept.t > query_state.course.last[query_state.kept.entity] - specification.over).all()
 
     def counters(self, index: ArrivalIndex, state: list[Arriving]) -> Mapping[str, int]:
-        found = {"events_kept": 0, "lines_drawn": 0, "lines_that_touch": 0, "arriving": 0}
-        for query, own in zip(index.queries, state, strict=True):
-            found["events_kept"] += len(own.kept.t) + len(own.waiting.t)
-            found["lines_drawn"] += int(own.work[0])
-            found["lines_that_touch"] += int(own.work[1])
-            found["arriving"] += int((own.course.start != NEVER).sum())
-            found |= {f"{name}@{query.id}": int(count) for name, count in zip(_RECORD, own.record, strict=True)}
-        return found
+        totals = {"events_kept": 0, "lines_drawn": 0, "lines_that_touch": 0, "arriving": 0}
+        for query, query_state in zip(index.queries, state, strict=True):
+            totals["events_kept"] += len(query_state.kept.t) + len(query_state.waiting.t)
+            totals["lines_drawn"] += int(query_state.work[0])
+            totals["lines_that_touch"] += int(query_state.work[1])
+            totals["arriving"] += int((query_state.course.start != NEVER).sum())
+            totals |= {f"{name}@{query.id}": int(count) for name, count in zip(_RECORD, query_state.record, strict=True)}
+        return totals
 
 
-def _tuples_of(own: Arriving) -> dict[str, Any]:
-    return {"kept": own.kept, "waiting": own.waiting, "course": own.course, "sent": own.sent}
+def _tuples_of(query_state: Arriving) -> dict[str, Any]:
+    return {"kept": query_state.kept, "waiting": query_state.waiting, "course": query_state.course, "sent": query_state.sent}
 
 
-def _advanced(q: int, specification: ArrivalSpecification, own: Arriving, batch: Batch, watermark: int, geographic: bool) -> pa.RecordBatch | None:
+def _advanced(
+    q: int, specification: ArrivalSpecification, query_state: Arriving, batch: Batch, watermark: int, geographic: bool
+) -> pa.RecordBatch | None:
     """The query's changes when all times before the watermark are decided."""
-    new = _decided(own, _tuples(specification, batch), watermark)
-    own.reserve(int(new.entity.max(initial=-1)) + 1)
-    base, samples = _with_bases(specification, own, new)
-    inside, predictions, predicts = _predicted(specification, own, samples, base, geographic)
-    found = followed(samples.entity, samples.t, inside, predicts, own.course, specification.gap, watermark, own.record)
-    *facts, by = found
+    new = _decided(query_state, _tuples(specification, batch), watermark)
+    query_state.reserve(int(new.entity.max(initial=-1)) + 1)
+    base, samples = _with_bases(specification, query_state, new)
+    inside, predictions, predicts = _predicted(specification, query_state, samples, base, geographic)
+    course = followed(samples.entity, samples.t, inside, predicts, query_state.course, specification.gap, watermark, query_state.record)
+    *facts, by = course
     who, _, _, made, _, _ = facts
     asserted = None
     if len(who):
         sent = made == SENT
         shown = _predictions(len(who))
-        for column, old, fresh in zip(shown, own.sent, predictions, strict=True):
+        for column, old, fresh in zip(shown, query_state.sent, predictions, strict=True):
             column[sent], column[~sent] = old[who[sent]], fresh[made[~sent]]
         asserted = _changes(q, batch.entities, facts, shown, samples)
-    revised = np.flatnonzero((by != SENT) & (own.course.start != NEVER))
-    for old, fresh in zip(own.sent, predictions, strict=True):
+    revised = np.flatnonzero((by != SENT) & (query_state.course.start != NEVER))
+    for old, fresh in zip(query_state.sent, predictions, strict=True):
         old[revised] = fresh[by[revised]]
     return asserted
 
@@ -185,23 +187,23 @@ def _tuples(specification: ArrivalSpecification, batch: Batch) -> Samples:
     return Samples(batch.entity, batch.t, batch.seq, batch.x, batch.y).take(np.flatnonzero(mask))
 
 
-def _decided(own: Arriving, new: Samples, watermark: int) -> Samples:
+def _decided(query_state: Arriving, new: Samples, watermark: int) -> Samples:
     """The samples whose time is over, by entity and time; the others wait: of equal times the last in arrival counts."""
-    rows = _joined([own.waiting, new])
+    rows = _joined([query_state.waiting, new])
     over = rows.t < watermark
-    own.waiting, rows = rows.take(~over), rows.take(over)
+    query_state.waiting, rows = rows.take(~over), rows.take(over)
     rows = rows.take(np.lexsort((rows.seq, rows.t, rows.entity)))
     if not len(rows.t):
         return rows
     return rows.take(np.append((rows.t[1:] != rows.t[:-1]) | (rows.entity[1:] != rows.entity[:-1]), True))
 
 
-def _with_bases(specification: ArrivalSpecification, own: Arriving, new: Samples) -> tuple[Samples, Samples]:
+def _with_bases(specification: ArrivalSpecification, query_state: Arriving, new: Samples) -> tuple[Samples, Samples]:
     """(the samples from which the courses of the new ones are made good: a sample itself if it has none, the new ones); updates the state."""
-    moving = np.zeros(len(own.course.last), np.bool_)
+    moving = np.zeros(len(query_state.course.last), np.bool_)
     moving[new.entity] = True
-    again = moving[own.kept.entity]
-    rows = _joined([own.kept.take(again), new])
+    again = moving[query_state.kept.entity]
+    rows = _joined([query_state.kept.take(again), new])
     fresh = np.arange(len(rows.t)) >= len(rows.t) - len(new.t)
     order = np.lexsort((rows.t, rows.entity))
     rows, fresh = rows.take(order), fresh[order]
@@ -210,12 +212,12 @@ def _with_bases(specification: ArrivalSpecification, own: Arriving, new: Samples
     # The next course begins after the last sample's.
     last = np.full(len(moving), NEVER)
     last[rows.entity] = rows.t
-    own.kept = _joined([own.kept.take(~again), rows.take(rows.t > last[rows.entity] - specification.over)])
+    query_state.kept = _joined([query_state.kept.take(~again), rows.take(rows.t > last[rows.entity] - specification.over)])
     return rows.take(base), rows.take(fresh)
 
 
 def _predicted(
-    specification: ArrivalSpecification, own: Arriving, samples: Samples, base: Samples, geographic: bool
+    specification: ArrivalSpecification, query_state: Arriving, samples: Samples, base: Samples, geographic: bool
 ) -> tuple[npt.NDArray[np.bool_], Predictions, npt.NDArray[np.bool_]]:
     """(which samples are inside, what each predicts, which predict anything)."""
     inside = specification.region.contains(samples.x, samples.y)
@@ -227,7 +229,7 @@ def _predicted(
         real = (np.abs(lines.q[:, 0] - lines.p[:, 0]) <= 180.0) & (np.abs(lines.q[:, 1]) <= 90.0)
         rows, lines = rows[real], lines.take(np.flatnonzero(real))
     touched, at = first_contacts(specification.region, lines, geographic)
-    own.work += (len(rows), int(touched.sum()))
+    query_state.work += (len(rows), int(touched.sum()))
     rows, lines, at = rows[touched], lines.take(np.flatnonzero(touched)), at[touched]
     predicts[rows] = True
     place = lines.p + (lines.q - lines.p) * ((at - lines.t0) / specification.within)[:, None]

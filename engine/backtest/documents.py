@@ -31,11 +31,11 @@ def read_json(path: Path) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is given twice in one object")
-    return found
+    return members
 
 
 def _no_constant(name: str) -> Any:
@@ -62,24 +62,24 @@ def read_regions(path: Path | None, feed: Feed) -> dict[str, Any]:
         return {}
     document = read_json(path)
     if isinstance(document, Mapping) and document.get("type") == "FeatureCollection":
-        found = {}
+        regions = {}
         for position, feature in enumerate(document.get("features") or []):
             name = (feature.get("properties") or {}).get("name") if isinstance(feature, Mapping) else None
-            if not isinstance(name, str) or not name or name in found:
+            if not isinstance(name, str) or not name or name in regions:
                 raise Stop(f"{path}: /features/{position}/properties/name: every region needs a name of its own")
-            found[name] = feature.get("geometry")
+            regions[name] = feature.get("geometry")
     elif isinstance(document, Mapping):
-        found = dict(document)
+        regions = dict(document)
     else:
         raise Stop(f"{path}: must be a GeoJSON FeatureCollection, or an object from name to region")
     from engine.model.region import read_region
 
-    for name, region in found.items():
+    for name, region in regions.items():
         try:
             read_region(region, feed.crs)
         except Refused as refused:
             raise Stop("\n".join(f"{path}: region {name!r}: {fault}" for fault in refused.faults)) from refused
-    return found
+    return regions
 
 
 def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Any]], list[RegisteredQuery]]:

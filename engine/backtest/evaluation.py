@@ -128,13 +128,13 @@ def _count(run: Run, outcome: Outcome) -> None:
 
 def _renamed(text: str) -> dict[str, str]:
     """The pairs of `--map`. Raises Stop."""
-    found: dict[str, str] = {}
+    renamed: dict[str, str] = {}
     for pair in filter(None, text.split(",")):
         ours, equals, theirs = (part.strip() for part in pair.partition("="))
-        if not ours or not equals or not theirs or ours in found:
+        if not ours or not equals or not theirs or ours in renamed:
             raise Stop(f"--map: {pair!r} must read column=file_column, each column once")
-        found[ours] = theirs
-    return found
+        renamed[ours] = theirs
+    return renamed
 
 
 class _Runtime:

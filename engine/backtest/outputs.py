@@ -66,12 +66,12 @@ class DeadLetterFile:
         from engine.model.events import DeadLetter, Reason, plain_row
 
         if rows.num_rows:
-            found = []
+            letters = []
             for row in rows.to_pylist():
                 clock, _ = row.pop("clock"), row.pop("seq")
                 detail = Message("t is {late} behind the newest row; the feed allows {lateness}", late=clock - row["t"], lateness=feed.lateness)
-                found.append(DeadLetter(Reason.LATE, detail, plain_row(row)))
-            self.add(found)
+                letters.append(DeadLetter(Reason.LATE, detail, plain_row(row)))
+            self.add(letters)
 
 
 class WindowFile:
@@ -82,11 +82,11 @@ class WindowFile:
         from engine.runtime.gate import Gate
         from engine.sinks.answers import table_writer
 
-        mine = [query for query in run.queries if run.documents[query.id]["family"] == "calculus"]
-        if not mine:
+        calculus_queries = [query for query in run.queries if run.documents[query.id]["family"] == "calculus"]
+        if not calculus_queries:
             raise Stop("--windows: none of the queries is of the family calculus; the others have no windows")
         self._feed = run.feed
-        self._replays = [WindowReplay(query, run.feed) for query in mine]
+        self._replays = [WindowReplay(query, run.feed) for query in calculus_queries]
         self._gate = Gate(run.feed)
         self._writer = table_writer(path, WINDOW_ANSWERS)
         self._reached: int | None = None

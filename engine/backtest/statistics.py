@@ -55,5 +55,5 @@ def _query_statistics(
     sharing = sum(queries[name] for name in together if name in queries)
     counted = [(*name.partition("@"), count) for name, count in counters.get(together[0], {}).items()]
     work = {name: count for name, at, owner, count in counted if not at or owner == query.id}
-    found = {"family": family, "answers": answers, "shared_by": sharing, "work": work}
-    return found | ({"parts": parts} if (parts := operator.parts(query)) else {})
+    figures = {"family": family, "answers": answers, "shared_by": sharing, "work": work}
+    return figures | ({"parts": parts} if (parts := operator.parts(query)) else {})

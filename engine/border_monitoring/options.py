@@ -57,7 +57,7 @@ def _refuse_combinations(document: Mapping[str, Any], context: Context) -> None:
                 context.at(key).fault(Message("needs a region: ranges have no distances; leave the key out"))
     if document.get("segments") is True:
         reasons = {
-            "hysteresis": Message("a move that only passes has no stay that a buffer could hold"),
+            "hysteresis": Message("a move that only passes has no stay that hysteresis could prolong"),
             "accuracy": Message("a move between two fixes has no accuracy of its own"),
             "dwell": Message("a move that only passes has no sample inside, so it never dwells"),
             "while": Message("a move that only passes has no sample inside at which a condition could hold"),

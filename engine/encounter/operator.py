@@ -340,15 +340,15 @@ def _key(at: Ints, entity: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _has_place(kept: Kept, at: Ints, entity: Ints, role: int) -> Bools:
     """Whether the kept places have one of the entity in the role at `at`."""
-    mine = kept.bits & role != 0
-    order = np.lexsort((kept.entity[mine], kept.at[mine]))
-    places = _key(kept.at[mine][order], kept.entity[mine][order])
-    wanted = _key(at, entity)
-    found = np.searchsorted(places, wanted)
-    there = np.zeros(len(at), np.bool_)
+    has_role = kept.bits & role != 0
+    order = np.lexsort((kept.entity[has_role], kept.at[has_role]))
+    places = _key(kept.at[has_role][order], kept.entity[has_role][order])
+    keys = _key(at, entity)
+    found = np.searchsorted(places, keys)
+    has_place = np.zeros(len(at), np.bool_)
     near = found < len(places)
-    there[near] = places[found[near]] == wanted[near]
-    return there
+    has_place[near] = places[found[near]] == keys[near]
+    return has_place
 
 
 def _changes(

@@ -81,10 +81,10 @@ def _room(n: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _wider(found: Places) -> Any:
-    wider, n = _room(2 * len(found.at)), len(found.at)
-    wider.decided[:n], wider.at[:n], wider.entity[:n], wider.bits[:n], wider.px[:n] = found.decided, found.at, found.entity, found.bits, found.px
-    wider.py[:n], wider.t[:n], wider.seq[:n], wider.x[:n], wider.y[:n] = found.py, found.t, found.seq, found.x, found.y
+def _wider(places: Places) -> Any:
+    wider, n = _room(2 * len(places.at)), len(places.at)
+    wider.decided[:n], wider.at[:n], wider.entity[:n], wider.bits[:n], wider.px[:n] = places.decided, places.at, places.entity, places.bits, places.px
+    wider.py[:n], wider.t[:n], wider.seq[:n], wider.x[:n], wider.y[:n] = places.py, places.t, places.seq, places.x, places.y
     return wider
 
 

@@ -77,7 +77,7 @@ class Deadlines:
         if satisfied is None:
             return None
         if satisfied.n == 0:
-            self._fault(clause.place, Message("no facts satisfy the conditions of this deadline, so it would be of no grounding"))
+            self._fault(clause.place, Message("no facts satisfy the conditions of this deadline, so it would apply to no grounding"))
             return None
         if isinstance(clause.delay, Variable) and clause.delay.name not in satisfied.columns:
             self._fault(
@@ -141,7 +141,7 @@ class Deadlines:
                 self._fault(
                     place,
                     Message(
-                        "p({pattern}) speaks of some groundings of {before} only; write a deadline for them and one for the others",
+                        "p({pattern}) is only about some groundings of {before}; write a deadline for them and one for the others",
                         pattern=pattern,
                         before=before,
                     ),

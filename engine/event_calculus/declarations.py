@@ -28,7 +28,7 @@ class Declarations:
         if clause.body is not None and name not in ("grounding", "fi", "maxDuration", "maxDurationUE"):
             raise Faulty(head.place, Message("{name} has no conditions: end it with '.'", name=name))
         if name in IGNORED_DECLARATIONS:
-            self.reading.notice(head.place, Message("{head}; it follows from the rules, or only speaks of RTEC's speed", head=shown(head)))
+            self.reading.notice(head.place, Message("{head}; it follows from the rules, or only concerns RTEC's speed", head=shown(head)))
         elif name == "inputEntity":
             self._declare_input(arguments[0], None)
         elif name in ("points", "buildFromPoints"):
@@ -126,7 +126,7 @@ class Declarations:
             raise Faulty(
                 term.place, Message("the grounding of another fluent is no condition here; write {before} or {after}", before=before, after=after)
             )
-        self.reading.notice(term.place, Message("the condition {condition}; a deadline is of declared groundings only", condition=shown(term)))
+        self.reading.notice(term.place, Message("the condition {condition}; a deadline applies only to declared groundings", condition=shown(term)))
         return True
 
     def _spatial(self, head: Compound) -> None:

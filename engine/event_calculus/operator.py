@@ -403,7 +403,7 @@ class CalculusOperator(Operator[CalculusIndex]):
         keyed = set() if parts is None or not _cut_off(query.specification) else {relation_of(node) for node in parts.keyed.nodes}
         computed = {relation_of(node) for node in plan.nodes} | {Relation(True, *one.fluent.indicator) for one in plan.program.spatial}
         left = computed - keyed if not sharing.keys else set[Relation]()
-        whole = dict.fromkeys(left, _reason_whole(query.specification)) | dict(sharing.together)
+        whole = dict.fromkeys(left, _reason_whole(query.specification)) | dict(sharing.undistributed)
         return {
             "by_entity": sorted({relation.name for relation in keyed}),
             "by_pair": sorted({relation.name for relation in sharing.keys if relation in computed}),
@@ -465,10 +465,10 @@ def _reason_whole(one: CalculusSpecification) -> str:
     """Why a program without pairs to share out stays in one partition (decisions 11 and 24)."""
     if one.synopsis is not None:
         return words.Message(
-            "critical points count when they are certain, at the end of the input at once, and only the last stage knows when that is"
+            "critical points count when they are certain, at the end of the input at once, and only the last stage knows when the input ends"
         )
     if one.arrival is not None:
-        return words.Message("rows say themselves when they arrived, so no partition knows how far the others are")
+        return words.Message("the rows themselves say when they arrived, so no partition knows how far the others are")
     return words.Message("positions, constants, what holds initially and complements of all that is declared are not cut off")
 
 

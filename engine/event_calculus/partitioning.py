@@ -1,9 +1,10 @@
 """Divides a program into two stages: a keyed stage, in which each partition computes the fluents and events of its own entities, and a relational
 stage for the rest.
 
-A **place** of a relation (an input, a fluent, an event) is an argument that is always the entity of the rows from which the tuple was derived. The
-places of an input are the arguments read from the column `entity`. An argument of a rule's head is a place if it is a variable that is also at a
-place of every relation that the rule reads. A relation with a place is non-relational: its tuples about an entity depend on that entity's rows only.
+A **key position** of a relation (an input, a fluent, an event) is the index of an argument that is always the entity of the rows from which the
+tuple was derived. The key positions of an input are the arguments read from the column `entity`. An argument of a rule's head is at a key position
+if it is a variable that is also at a key position of every relation that the rule reads. A relation with a key position is non-relational: its tuples
+about an entity depend on that entity's rows only.
 
 References: [dRTEC] 3.2 (non-relational processing), 3.3 (pairing and relational processing).
 """
@@ -80,9 +81,9 @@ class Read:
     arguments: tuple[Term, ...]
     trigger: bool
 
-    def at(self, places: Iterable[int], name: str) -> bool:
-        """Whether the argument at one of the places is the variable `name`."""
-        return any(isinstance(term := self.arguments[place], Variable) and term.name == name for place in places)
+    def at(self, positions: Iterable[int], name: str) -> bool:
+        """Whether the argument at one of these positions is the variable `name`."""
+        return any(isinstance(term := self.arguments[position], Variable) and term.name == name for position in positions)
 
 
 Rule = PointRule | IntervalRule
@@ -92,77 +93,79 @@ class _Partitioner:
     def __init__(self, plan: Plan, inputs: Sequence[InputSpec], outputs: Sequence[str], dialect: str) -> None:
         self.plan, self.inputs, self.outputs, self.dialect = plan, inputs, outputs, dialect
         self.program: Program = plan.program
-        self.input_places: dict[Relation, set[int]] = {
-            Relation(spec.kind != EVENT, *spec.indicator): {place for place, column in enumerate(spec.columns) if column == ENTITY} for spec in inputs
+        self.input_key_positions: dict[Relation, set[int]] = {
+            Relation(spec.kind != EVENT, *spec.indicator): {position for position, column in enumerate(spec.columns) if column == ENTITY}
+            for spec in inputs
         }
         self.rules: dict[Relation, list[Rule]] = {}
         for rule in self.program.point_rules:
             self.rules.setdefault(Relation(rule.kind != "event", *rule.indicator), []).append(rule)
         for derived in self.program.interval_rules:
             self.rules.setdefault(Relation(True, *derived.head.indicator), []).append(derived)
-        self.places = self._places()
+        self.key_positions = self._find_key_positions()
 
     def build(self) -> Partitioning | None:
-        own = frozenset(node for node in self.plan.nodes if self.places.get(relation_of(node)))
+        own = frozenset(node for node in self.plan.nodes if self.key_positions.get(relation_of(node)))
         if not own:
             return None
         first, second = set[Relation](), set[Relation]()
         for relation, rules in self.rules.items():
-            (first if self.places[relation] else second).update(read.relation for rule in rules for read in reads_of(rule))
-        asserted = {relation for relation in [*self.rules, *self.input_places] if called(relation.name) in self.outputs}
+            (first if self.key_positions[relation] else second).update(read.relation for rule in rules for read in reads_of(rule))
+        asserted = {relation for relation in [*self.rules, *self.input_key_positions] if called(relation.name) in self.outputs}
         naming = {Relation(source.fluent, source.name, source.arity) for sources in self.plan.domain_sources.values() for source in sources}
         positions = {spatial.position for spatial in self.program.spatial}
         keyed, relational, lists = set[Indicator](), set[Indicator](), list[Indicator]()
-        for relation, places in self.input_places.items():
+        for relation, key_positions in self.input_key_positions.items():
             indicator = (relation.name, relation.arity)
-            if not places or relation.name in positions or (not relation.fluent and relation in second):
+            if not key_positions or relation.name in positions or (not relation.fluent and relation in second):
                 relational.add(indicator)
             elif relation.fluent and relation in second | asserted:
                 lists.append(indicator)
-            if places and (relation in first | naming or indicator in lists):
+            if key_positions and (relation in first | naming or indicator in lists):
                 keyed.add(indicator)
         sent = tuple(node for node in self.plan.nodes if node in own and relation_of(node) in second | asserted)
         others = frozenset(self.plan.nodes) - own
         return Partitioning(Part(own, frozenset(keyed), pairs=False), Part(others, frozenset(relational), pairs=True), sent, tuple(lists))
 
-    # -- places --------------------------------------------------------------------------------------------------
+    # -- key positions --------------------------------------------------------------------------------------------------
 
-    def _places(self) -> dict[Relation, set[int]]:
-        """The places of all relations, as a greatest fixpoint: from all arguments of computed relations, remove those that a rule does not keep."""
-        places = dict(self.input_places)
+    def _find_key_positions(self) -> dict[Relation, set[int]]:
+        """The key positions of all relations, as a greatest fixpoint: starts with all arguments of computed relations, and removes those that some
+        rule does not keep."""
+        key_positions = dict(self.input_key_positions)
         for relation in self.rules:
-            places[relation] = places.get(relation, set(range(relation.arity))) & set(range(relation.arity))
+            key_positions[relation] = key_positions.get(relation, set(range(relation.arity))) & set(range(relation.arity))
         for start in self.program.initially:
-            places[Relation(True, *start.indicator)] = set()
+            key_positions[Relation(True, *start.indicator)] = set()
         for spatial in self.program.spatial:
-            places[Relation(True, *spatial.fluent.indicator)] = set()
-        self.places = places
+            key_positions[Relation(True, *spatial.fluent.indicator)] = set()
+        self.key_positions = key_positions
         changed = True
         while changed:
             changed = False
             for relation, rules in self.rules.items():
-                kept = {place for place in places[relation] if self._keeps(relation, place, rules)}
-                changed = changed or kept != places[relation]
-                places[relation] = kept
+                kept = {position for position in key_positions[relation] if self._keeps(relation, position, rules)}
+                changed = changed or kept != key_positions[relation]
+                key_positions[relation] = kept
                 if not kept:
                     # Lists and events are sent, but not initiations: a fluent is in one stage with the rules that read its initiations.
-                    for fluent in {fluent for rule in rules for fluent in _with_initiations_read(conditions_of(rule)) if places.get(fluent)}:
-                        places[fluent] = set()
+                    for fluent in {fluent for rule in rules for fluent in _with_initiations_read(conditions_of(rule)) if key_positions.get(fluent)}:
+                        key_positions[fluent] = set()
                         changed = True
-        return places
+        return key_positions
 
-    def _keeps(self, relation: Relation, place: int, rules: Sequence[Rule]) -> bool:
-        domains = self._domains(relation, place)
+    def _keeps(self, relation: Relation, position: int, rules: Sequence[Rule]) -> bool:
+        domains = self._domains(relation, position)
         if domains is None or (domains and not self._always_known(relation)):
             return False
-        return all(self._rule_keeps(rule, place, domains) for rule in rules)
+        return all(self._rule_keeps(rule, position, domains) for rule in rules)
 
-    def _rule_keeps(self, rule: Rule, place: int, domains: set[Indicator]) -> bool:
-        term = head_of(rule)[place]
+    def _rule_keeps(self, rule: Rule, position: int, domains: set[Indicator]) -> bool:
+        term = head_of(rule)[position]
         if not isinstance(term, Variable):
             return False
         reads = list(reads_of(rule))
-        if any(not read.at(self.places.get(read.relation, ()), term.name) for read in reads):
+        if any(not read.at(self.key_positions.get(read.relation, ()), term.name) for read in reads):
             return False
         if any(fact.indicator in self.plan.domains for fact in facts_of(conditions_of(rule))):
             return False
@@ -185,18 +188,19 @@ class _Partitioner:
     # may make an entity a member. So such a fluent is non-relational only if its entity is a member in any case: each point and each list comes from
     # a row in the window that names the entity, and each interval from before the window is itself an open answer that does.
 
-    def _domains(self, relation: Relation, place: int) -> set[Indicator] | None:
-        """The dynamic domains that the relation's declared groundings read; null if they read them for terms other than the argument at `place`."""
-        found: set[Indicator] = set()
+    def _domains(self, relation: Relation, position: int) -> set[Indicator] | None:
+        """The dynamic domains that the relation's declared groundings read; null if they read one for another term than the argument at
+        `position`."""
+        domains: set[Indicator] = set()
         for rule in self._groundings(relation):
             for fact in facts_of(rule.body):
                 if fact.indicator not in self.plan.domains:
                     continue
-                member = rule.terms[place]
+                member = rule.terms[position]
                 if fact not in rule.body or fact.arguments != (member,) or not isinstance(member, Variable):
                     return None
-                found.add(fact.indicator)
-        return found
+                domains.add(fact.indicator)
+        return domains
 
     def _always_known(self, relation: Relation) -> bool:
         """Whether each interval of a fluent that crosses a window's edge is an open answer. Deadlines may end such an interval without a row."""
@@ -221,11 +225,11 @@ class _Partitioner:
 
     def _names(self, domain: Indicator, read: Read, name: str) -> bool:
         """Whether each tuple read makes the entity in variable `name` a member of the domain."""
-        if read.relation not in self.input_places:
+        if read.relation not in self.input_key_positions:
             rules = self._groundings(read.relation)
             return bool(rules) and all(any(fact.indicator == domain for fact in facts_of(rule.body)) for rule in rules)
         sources = [one for one in self.plan.domain_sources[domain] if Relation(one.fluent, one.name, one.arity) == read.relation]
-        return any(read.at(self.input_places[read.relation] & set(source.places[0].tolist()), name) for source in sources)
+        return any(read.at(self.input_key_positions[read.relation] & set(source.places[0].tolist()), name) for source in sources)
 
 
 def relation_of(node: Node) -> Relation:

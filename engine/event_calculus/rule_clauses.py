@@ -46,7 +46,7 @@ class RuleClauses:
             self._spans(head, clause.body)
             head = Compound(head.name, (head.arguments[0], head.arguments[2]), head.place)
         for cut in cuts(clause.body):
-            self.reading.notice(cut.place, Message("the cut; all clauses of a head are looked at, and their answers united"))
+            self.reading.notice(cut.place, Message("the cut; all clauses of a head are evaluated, and their answers united"))
         for body in self.reading.expander.alternatives(clause.body, clause.place):
             if len(body) > MAX_LITERALS:
                 raise Faulty(head.place, Message("a rule may have {most} conditions; this one has {count}", most=MAX_LITERALS, count=len(body)))
@@ -67,7 +67,7 @@ class RuleClauses:
                 inside = (literal.arguments[0], literal.arguments[2]) if points and isinstance(literal, Compound) else (literal,)
                 if any(variable.name == span.name for term in inside for variable in variables(term)):
                     raise Faulty(literal.place, Message("{span} is the span of {name}/4, which rules cannot read", span=span, name=head.name))
-            self.reading.notice(span.place, Message("the span {span} of {name}/4; every moment is looked at", span=shown(span), name=head.name))
+            self.reading.notice(span.place, Message("the span {span} of {name}/4; every moment is evaluated", span=shown(span), name=head.name))
 
     def _rule(self, head: Compound, body: tuple[Term, ...]) -> None:
         if head.name in ("initiates", "terminates"):

@@ -35,14 +35,14 @@ Key = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Sharing:
-    """`keys` of distributed relations (none: the program is in one partition); `together`: relations that only the first share computes, with the
-    reason.
+    """`keys` of distributed relations (none: the program is in one partition); `undistributed`: relations that only the first share
+    computes, with the reason.
 
     `lasting`: dynamic domains whose members all shares know, each with the number of members from which on members are never removed (`members.py`).
     """
 
     keys: Mapping[Relation, Key] = field(default_factory=dict)
-    together: Mapping[Relation, str] = field(default_factory=dict)
+    undistributed: Mapping[Relation, str] = field(default_factory=dict)
     lasting: Mapping[Indicator, int] = field(default_factory=dict)
 
 
@@ -55,7 +55,7 @@ class Share:
     count: int
 
     def computes(self, relation: Relation) -> bool:
-        return self.number == 0 or relation not in self.sharing.together
+        return self.number == 0 or relation not in self.sharing.undistributed
 
     def states(self, relation: Relation) -> bool:
         """Whether this share asserts answers of the relation; those that every share knows are asserted by the first."""
@@ -68,7 +68,7 @@ class Share:
     def own(self, relation: Relation, columns: Ints | Sequence[Ints], symbols: Symbols) -> Bools | None:
         """Which rows are in this share; null: the relation is not distributed. `columns` are its arguments."""
         key = self.sharing.keys.get(relation)
-        return None if key is None else self.of([columns[place] for place in key], symbols)
+        return None if key is None else self.of([columns[index] for index in key], symbols)
 
     def of(self, key: Sequence[Ints], symbols: Symbols) -> Bools:
         """Which keys are in this share, by the hashes of the names in them; a missing name counts 0."""
@@ -111,8 +111,8 @@ def shared(plan: Plan, partitioning: Partitioning | None, outputs: Sequence[str]
     lasting = lasting_domains(plan, outputs)
     while True:
         sharing = _Sharer(plan, partitioning, computed, lasting).sharing
-        apart = [(relation.name, relation.arity) for relation in {**sharing.keys, **sharing.together} if relation.fluent]
-        known = {domain: least for domain, least in lasting.items() if least == 1 or made_by_two(plan, domain, apart)}
+        fluents = [(relation.name, relation.arity) for relation in {**sharing.keys, **sharing.undistributed} if relation.fluent]
+        known = {domain: least for domain, least in lasting.items() if least == 1 or made_by_two(plan, domain, fluents)}
         if known == lasting:
             return sharing
         lasting = known
@@ -163,15 +163,15 @@ class _Sharer:
     def sharing(self) -> Sharing:
         known = self._known_to_all()
         keys: dict[Relation, Key] = {}
-        together: dict[Relation, str] = {}
+        undistributed: dict[Relation, str] = {}
         for component in self._components({*self.rules, *self.spatial} - known):
             reason = next((f"{relation.name}: {self.reasons[relation]}" for relation in sorted(component) if relation in self.reasons), "")
-            found = None if reason else self._keys(component)
-            if found is None:
-                together.update(dict.fromkeys(component, reason or Message("its rules join pairs that are in several shares")))
+            component_keys = None if reason else self._keys(component)
+            if component_keys is None:
+                undistributed.update(dict.fromkeys(component, reason or Message("its rules join pairs that are in several shares")))
             else:
-                keys.update(found)
-        return Sharing(keys | self._input_keys(keys), together, self.lasting)
+                keys.update(component_keys)
+        return Sharing(keys | self._input_keys(keys), undistributed, self.lasting)
 
     def _known_to_all(self) -> set[Relation]:
         """Fluents and events of one entity that read nothing about pairs: each share computes all of them."""
@@ -196,22 +196,22 @@ class _Sharer:
                     linked[other].add(relation)
         left = sorted(relations)
         while left:
-            found, new = set[Relation](), {left[0]}
+            component, new = set[Relation](), {left[0]}
             while new:
-                found |= new
-                new = {other for relation in new for other in linked[relation]} - found
-            left = [relation for relation in left if relation not in found]
-            yield found
+                component |= new
+                new = {other for relation in new for other in linked[relation]} - component
+            left = [relation for relation in left if relation not in component]
+            yield component
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
     def _keys(self, component: set[Relation]) -> dict[Relation, Key] | None:
         """A key for each relation of a component; null if there is none."""
         first = max(sorted(component), key=lambda relation: relation.arity)
-        for key in [*itertools.combinations(range(first.arity), 2), *((place,) for place in range(first.arity))]:
-            found = {first: key}
-            if self._propagated(component, found) and len(found) == len(component):
-                return found
+        for key in [*itertools.combinations(range(first.arity), 2), *((index,) for index in range(first.arity))]:
+            keys = {first: key}
+            if self._propagated(component, keys) and len(keys) == len(component):
+                return keys
         return None
 
     def _propagated(self, component: set[Relation], keys: dict[Relation, Key]) -> bool:
@@ -224,10 +224,10 @@ class _Sharer:
                 head = head_of(rule)
                 for (one, terms), (other, others) in itertools.permutations([(relation, head), (read.relation, read.arguments)]):
                     if one in keys:
-                        places = _places(_names(terms, keys[one]), others[: other.arity])
-                        if places is None or (other in keys and _names(others, keys[other]) != _names(terms, keys[one])):
+                        positions = _positions(_names(terms, keys[one]), others[: other.arity])
+                        if positions is None or (other in keys and _names(others, keys[other]) != _names(terms, keys[one])):
                             return False
-                        keys.setdefault(other, places)
+                        keys.setdefault(other, positions)
             if len(keys) == before:
                 return all(
                     _names(head_of(rule), keys[relation]) is not None for relation in keys.keys() & self.rules.keys() for rule in self.rules[relation]
@@ -237,27 +237,27 @@ class _Sharer:
         """Keys of lists of pairs that all shares get: a share needs only its own lists if all distributed relations read them by the same key."""
         if self.plan.program.domains:
             return {}
-        found: dict[Relation, Key | None] = {}
+        list_keys: dict[Relation, Key | None] = {}
         for relation, rules in self.reads.items():
             for rule, read in ((rule, read) for rule, reads in rules for read in reads):
                 listed = read.relation
                 if listed not in self.listed or listed in self.rules or listed in self.spatial or not listed.fluent or listed.arity < 2:
                     continue
                 names = _names(head_of(rule), keys[relation]) if relation in keys else None
-                places = _places(names, read.arguments[: listed.arity])
-                found[listed] = places if found.setdefault(listed, places) == places else None
-        return {relation: key for relation, key in found.items() if key is not None}
+                positions = _positions(names, read.arguments[: listed.arity])
+                list_keys[listed] = positions if list_keys.setdefault(listed, positions) == positions else None
+        return {relation: key for relation, key in list_keys.items() if key is not None}
 
 
 def _names(terms: Sequence[object], key: Key) -> frozenset[str] | None:
     """The variables in the key's arguments; null if one is not a variable, or one occurs twice."""
-    found = [term.name for place in key if isinstance(term := terms[place], Variable)]
-    return frozenset(found) if len(set(found)) == len(key) else None
+    names = [term.name for index in key if isinstance(term := terms[index], Variable)]
+    return frozenset(names) if len(set(names)) == len(key) else None
 
 
-def _places(names: frozenset[str] | None, terms: Sequence[object]) -> Key | None:
+def _positions(names: frozenset[str] | None, terms: Sequence[object]) -> Key | None:
     """The positions of these variables among the arguments; null if one is missing."""
     if names is None:
         return None
-    at = {term.name: place for place, term in reversed(list(enumerate(terms))) if isinstance(term, Variable)}
+    at = {term.name: index for index, term in reversed(list(enumerate(terms))) if isinstance(term, Variable)}
     return tuple(sorted(at[name] for name in names)) if names <= at.keys() else None

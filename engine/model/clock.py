@@ -48,8 +48,8 @@ def late(t: Ints, clock: int | None, lateness: int) -> Bools:
     if not len(t):
         return np.zeros(0, np.bool_)
     clocks = np.maximum.accumulate(np.concatenate([[t[0] if clock is None else clock], t[:-1]]))
-    found: Bools = t < clocks - lateness
-    return found
+    is_late: Bools = t < clocks - lateness
+    return is_late
 
 
 def in_time(stamped: pa.Table | pa.RecordBatch, lateness: int) -> pa.Array | pa.ChunkedArray:

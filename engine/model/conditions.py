@@ -95,10 +95,10 @@ def _any_equal(column: pa.Array, values: tuple[Constant, ...]) -> npt.NDArray[np
     """Texts are looked up together; numbers are compared one by one, because their types need care."""
     if values and isinstance(values[0], str):
         return _bools(pc.is_in(column, value_set=pa.array(values, pa.string())))
-    found = np.zeros(len(column), np.bool_)
+    is_equal = np.zeros(len(column), np.bool_)
     for value in values:
-        found |= _compare(column, "=", value)
-    return found
+        is_equal |= _compare(column, "=", value)
+    return is_equal
 
 
 def _compare(column: pa.Array, op: str, constant: Constant) -> npt.NDArray[np.bool_]:
@@ -111,8 +111,8 @@ def _compare(column: pa.Array, op: str, constant: Constant) -> npt.NDArray[np.bo
     return _bools(BY_ARROW[op](column, pa.scalar(constant, column.type)))
 
 
-def _bools(found: pa.Array) -> npt.NDArray[np.bool_]:
-    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), np.bool_)
+def _bools(array: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _in_type_of(column: pa.Array, op: str, constant: float) -> tuple[str, float]:

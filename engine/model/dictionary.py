@@ -77,10 +77,10 @@ class EntityDictionary:
         size, nulls = _lengths(codes, starts, offsets)
         if size > np.iinfo(np.int32).max:
             raise ValueError(f"{len(codes)} names of {size} bytes are too long for one column")
-        found = np.empty(size, np.uint8)
-        _copy(codes, starts, text, offsets, found)
+        target = np.empty(size, np.uint8)
+        _copy(codes, starts, text, offsets, target)
         bits = pa.py_buffer(np.packbits(codes >= 0, bitorder="little")) if nulls else None
-        return pa.StringArray.from_buffers(len(codes), pa.py_buffer(offsets), pa.py_buffer(found), bits, int(nulls))
+        return pa.StringArray.from_buffers(len(codes), pa.py_buffer(offsets), pa.py_buffer(target), bits, int(nulls))
 
     def _take_names(self, first: int, count: int) -> None:
         """The names with codes from `first` up to `count`, which the kernel has stored."""
@@ -114,9 +114,9 @@ class EntityDictionary:
 
 def _bytes(buffer: pa.Buffer | None) -> npt.NDArray[np.uint8]:
     """A buffer's bytes, always read-only: one compiled form of each kernel."""
-    found = np.empty(0, np.uint8) if buffer is None or buffer.size == 0 else np.frombuffer(buffer, np.uint8)
-    found.flags.writeable = False
-    return found
+    content = np.empty(0, np.uint8) if buffer is None or buffer.size == 0 else np.frombuffer(buffer, np.uint8)
+    content.flags.writeable = False
+    return content
 
 
 def _of_each(codes: Codes, positions: pa.Array) -> Codes:
@@ -234,9 +234,9 @@ def _lengths(codes, starts, offsets):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _copy(codes, starts, text, offsets, found):  # type: ignore[no-untyped-def]
+def _copy(codes, starts, text, offsets, target):  # type: ignore[no-untyped-def]
     for i in range(len(codes)):
         if codes[i] >= 0:
             start = starts[codes[i]]
             for k in range(offsets[i + 1] - offsets[i]):
-                found[offsets[i] + k] = text[start + k]
+                target[offsets[i] + k] = text[start + k]

@@ -142,12 +142,12 @@ class CheckedRows:
         if name not in self.table.column_names:
             default = POSITION if name == EVENT else None
             return pa.array([default] * 1, ARROW_TYPES[kind]).take(pa.array(np.zeros(self.table.num_rows, np.int64)))
-        given = self.table.column(name).combine_chunks()
-        if isinstance(given, pa.ChunkedArray):
-            given = pa.concat_arrays(given.chunks) if given.num_chunks else pa.array([], given.type)
-        if name in (TIME, TIME_END) and self.feed.time is TimeUnit.MS and pa.types.is_timestamp(given.type):
-            given = _milliseconds(given)
-        column, wrong = _as_type(given, kind, nan_is_missing=name not in (X, Y))
+        values = self.table.column(name).combine_chunks()
+        if isinstance(values, pa.ChunkedArray):
+            values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+        if name in (TIME, TIME_END) and self.feed.time is TimeUnit.MS and pa.types.is_timestamp(values.type):
+            values = _milliseconds(values)
+        column, wrong = _as_type(values, kind, nan_is_missing=name not in (X, Y))
         if wrong is not None:
             self.mark(wrong, Reason.WRONG_TYPE, Message("column {name} must be of type {kind}", name=repr(name), kind=kind))
         if name == EVENT:
@@ -173,9 +173,9 @@ class CheckedRows:
         end = self.columns[TIME_END]
         if end.null_count < len(end):
             ends = pc.fill_null(end, 0).to_numpy(zero_copy_only=False)
-            given = _bools(pc.is_valid(end))
-            self.mark(given & (abs(ends) >= LARGEST_TIME), Reason.OUT_OF_RANGE_TIME, Message("t_end must lie between -2^61 and 2^61"))
-            self.mark(given & (ends < times), Reason.ENDS_BEFORE_START, Message("t_end is less than t"))
+            has_end = _bools(pc.is_valid(end))
+            self.mark(has_end & (abs(ends) >= LARGEST_TIME), Reason.OUT_OF_RANGE_TIME, Message("t_end must lie between -2^61 and 2^61"))
+            self.mark(has_end & (ends < times), Reason.ENDS_BEFORE_START, Message("t_end is less than t"))
 
     def _judge_position(self, x: pa.Array, y: pa.Array) -> None:
         has_x, has_y = _bools(pc.is_valid(x)), _bools(pc.is_valid(y))
@@ -191,37 +191,37 @@ class CheckedRows:
             )
 
 
-def _as_type(given: pa.Array, kind: ColumnType, *, nan_is_missing: bool) -> tuple[pa.Array, Bools | None]:
-    """(`given` in the Arrow type of `kind`, null where it cannot be; where it cannot be, null for nowhere)."""
-    wanted = ARROW_TYPES[kind]
-    if pa.types.is_dictionary(given.type):
-        given = given.dictionary_decode()
-    if pa.types.is_null(given.type):
-        return pa.nulls(len(given), wanted), None
-    if kind is ColumnType.STRING and _is_text(given.type):
-        return _utf8(given)
-    if given.type == wanted and kind is not ColumnType.FLOAT:
-        return given, None
-    if kind is ColumnType.STRING and pa.types.is_integer(given.type):
-        return given.cast(wanted), None
-    if pa.types.is_decimal(given.type):
-        given = given.cast(pa.float64())
-    if kind is ColumnType.FLOAT and (pa.types.is_floating(given.type) or pa.types.is_integer(given.type)):
-        return _floats(given, nan_is_missing=nan_is_missing), None
-    if kind is ColumnType.INT and pa.types.is_integer(given.type):
-        return _integers(given)
-    if kind is ColumnType.INT and pa.types.is_floating(given.type):
-        return _whole(given)
-    return pa.nulls(len(given), wanted), _bools(pc.is_valid(given))
+def _as_type(column: pa.Array, kind: ColumnType, *, nan_is_missing: bool) -> tuple[pa.Array, Bools | None]:
+    """(`column` in the Arrow type of `kind`, null where it cannot be; where it cannot be, null for nowhere)."""
+    arrow_type = ARROW_TYPES[kind]
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), arrow_type), None
+    if kind is ColumnType.STRING and _is_text(column.type):
+        return _utf8(column)
+    if column.type == arrow_type and kind is not ColumnType.FLOAT:
+        return column, None
+    if kind is ColumnType.STRING and pa.types.is_integer(column.type):
+        return column.cast(arrow_type), None
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    if kind is ColumnType.FLOAT and (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+        return _floats(column, nan_is_missing=nan_is_missing), None
+    if kind is ColumnType.INT and pa.types.is_integer(column.type):
+        return _integers(column)
+    if kind is ColumnType.INT and pa.types.is_floating(column.type):
+        return _whole(column)
+    return pa.nulls(len(column), arrow_type), _bools(pc.is_valid(column))
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _utf8(given: pa.Array) -> tuple[pa.Array, Bools | None]:
+def _utf8(column: pa.Array) -> tuple[pa.Array, Bools | None]:
     """Text unchanged; null where the bytes are not UTF-8, which Arrow does not check."""
-    text = given.cast(pa.string())
+    text = column.cast(pa.string())
     try:
         text.validate(full=True)
     except pa.ArrowInvalid:
@@ -239,26 +239,26 @@ def _decodes(raw: bytes) -> bool:
     return True
 
 
-def _floats(given: pa.Array, *, nan_is_missing: bool) -> pa.Array:
-    floats = given.cast(pa.float64(), safe=False)
-    if not nan_is_missing or pa.types.is_integer(given.type):
+def _floats(column: pa.Array, *, nan_is_missing: bool) -> pa.Array:
+    floats = column.cast(pa.float64(), safe=False)
+    if not nan_is_missing or pa.types.is_integer(column.type):
         return floats
     nan = pc.is_nan(floats)
     return pc.if_else(nan, pa.scalar(None, pa.float64()), floats) if pc.any(nan).as_py() else floats
 
 
-def _integers(given: pa.Array) -> tuple[pa.Array, Bools | None]:
+def _integers(column: pa.Array) -> tuple[pa.Array, Bools | None]:
     """Of any width; an unsigned one may be too large."""
-    if given.type == pa.uint64():
-        large = _bools(pc.greater(given, 2**63 - 1))
+    if column.type == pa.uint64():
+        large = _bools(pc.greater(column, 2**63 - 1))
         if large.any():
-            return pc.if_else(pa.array(large), pa.scalar(None, pa.uint64()), given).cast(pa.int64()), large
-    return given.cast(pa.int64()), None
+            return pc.if_else(pa.array(large), pa.scalar(None, pa.uint64()), column).cast(pa.int64()), large
+    return column.cast(pa.int64()), None
 
 
-def _whole(given: pa.Array) -> tuple[pa.Array, Bools | None]:
+def _whole(column: pa.Array) -> tuple[pa.Array, Bools | None]:
     """Floats that are whole numbers as integers; NaN is a missing value."""
-    floats = pc.fill_null(given.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
+    floats = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
     missing = np.isnan(floats)
     whole = ~missing & (np.abs(floats) < 2.0**63) & (np.floor(floats) == floats)
     numbers = np.where(whole, floats, 0.0).astype(np.int64)
@@ -266,17 +266,17 @@ def _whole(given: pa.Array) -> tuple[pa.Array, Bools | None]:
     return pa.array(numbers, pa.int64(), mask=~whole), wrong if wrong.any() else None
 
 
-def _milliseconds(given: pa.Array) -> pa.Array:
+def _milliseconds(column: pa.Array) -> pa.Array:
     """Timestamps as milliseconds since the epoch; finer ones are rounded down."""
-    per_unit = {"s": 1000, "ms": 1, "us": -1000, "ns": -1_000_000}[given.type.unit]
-    raw = given.cast(pa.int64())
+    per_unit = {"s": 1000, "ms": 1, "us": -1000, "ns": -1_000_000}[column.type.unit]
+    raw = column.cast(pa.int64())
     numbers = pc.fill_null(raw, 0).to_numpy(zero_copy_only=False)
     scaled = numbers * per_unit if per_unit > 0 else numbers // -per_unit
     return pa.array(scaled, pa.int64(), mask=_bools(pc.is_null(raw)))
 
 
-def _bools(found: pa.Array) -> Bools:
-    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), np.bool_)
+def _bools(array: pa.Array) -> Bools:
+    return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _values(table: pa.Table) -> list[dict[str, Any]]:

@@ -174,15 +174,15 @@ class _Reader:
         return span
 
     def columns(self) -> dict[str, ColumnType]:
-        given = self.document.get("columns", {})
-        if not isinstance(given, Mapping):
+        types = self.document.get("columns", {})
+        if not isinstance(types, Mapping):
             self.fault("/columns", Message('must be an object from column name to type, for example {"sog": "float"}'))
             return {}
-        if len(given) > COLUMNS:
-            self.fault("/columns", Message("a feed has at most {most:,} columns, not {count:,}", most=COLUMNS, count=len(given)))
+        if len(types) > COLUMNS:
+            self.fault("/columns", Message("a feed has at most {most:,} columns, not {count:,}", most=COLUMNS, count=len(types)))
             return {}
-        found = {}
-        for name, kind in given.items():
+        columns = {}
+        for name, kind in types.items():
             pointer = f"/columns/{escaped(name)}"
             if name in RESERVED_COLUMNS or not _COLUMN.fullmatch(str(name)):
                 self.fault(
@@ -198,8 +198,8 @@ class _Reader:
             elif name in CORE_TYPES and kind != CORE_TYPES[name]:
                 self.fault(pointer, Message("column {name} of every feed is of type {type}", name=repr(name), type=CORE_TYPES[name]))
             elif name not in CORE_TYPES:
-                found[str(name)] = ColumnType(kind)
-        return found
+                columns[str(name)] = ColumnType(kind)
+        return columns
 
 
 def escaped(key: object) -> str:

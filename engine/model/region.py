@@ -93,11 +93,11 @@ class CircleRegion(Region):
         from engine.index.geodesic import distances
 
         west, south, east, north = self.bounds
-        found = np.zeros(len(x), np.bool_)
+        inside = np.zeros(len(x), np.bool_)
         near = np.flatnonzero((y >= south) & (y <= north) & (x >= west) & (x <= east))
         if len(near):
-            found[near] = distances(np.full(len(near), self.x), np.full(len(near), self.y), x[near], y[near]) <= self.radius
-        return found
+            inside[near] = distances(np.full(len(near), self.x), np.full(len(near), self.y), x[near], y[near]) <= self.radius
+        return inside
 
     def to_json(self) -> dict[str, Any]:
         return {"center": [self.x, self.y], "radius": self.radius}

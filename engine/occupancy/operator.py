@@ -82,17 +82,19 @@ class InsideStage(Stage[OccupancyIndex, InsideState]):
         tests: dict[Any, npt.NDArray[np.bool_]] = {}
         emitted = []
         for q, specification in enumerate(index.specifications):
-            own = state.queries[q]
+            counted_state = state.queries[q]
             rows = _tuples(specification, batch)
             inside = _test(specification, batch, tests)[rows]
-            own.reserve(int(batch.entity.max(initial=-1)) + 1)
+            counted_state.reserve(int(batch.entity.max(initial=-1)) + 1)
             stale = FOR_EVER if specification.stale is None else specification.stale
-            found = counted(batch.entity[rows], batch.t[rows], batch.seq[rows], batch.x[rows], batch.y[rows], inside, own.last, stale, watermark)
-            if len(batch) and not own.begun:
-                own.begun = True
+            counts = counted(
+                batch.entity[rows], batch.t[rows], batch.seq[rows], batch.x[rows], batch.y[rows], inside, counted_state.last, stale, watermark
+            )
+            if len(batch) and not counted_state.begun:
+                counted_state.begun = True
                 emitted.append(_rows(q, index.routes[q], batch.entities, _first(batch)))
-            if len(found[0]):
-                emitted.append(_rows(q, index.routes[q], batch.entities, found))
+            if len(counts[0]):
+                emitted.append(_rows(q, index.routes[q], batch.entities, counts))
             state.tuples += len(rows)
         return Output(state, emitted=pa.concat_batches(emitted) if emitted else None)
 
@@ -103,8 +105,8 @@ class InsideStage(Stage[OccupancyIndex, InsideState]):
 
     def dump(self, index: OccupancyIndex, state: InsideState) -> bytes:
         arrays: dict[str, npt.NDArray[Any]] = {"tuples": np.array([state.tuples]), "begun": np.array([one.begun for one in state.queries], np.bool_)}
-        for q, own in enumerate(state.queries):
-            arrays |= {f"{q} {name}": column for name, column in own.last._asdict().items()}
+        for q, counted_state in enumerate(state.queries):
+            arrays |= {f"{q} {name}": column for name, column in counted_state.last._asdict().items()}
         return pack_arrays(arrays)
 
     def load(self, index: OccupancyIndex, data: bytes) -> InsideState:
@@ -147,19 +149,19 @@ def _contained(specification: OccupancySpecification, batch: Batch) -> npt.NDArr
     assert specification.region is not None
     west, south, east, north = specification.region.bounds
     near = np.flatnonzero((batch.x >= west) & (batch.x <= east) & (batch.y >= south) & (batch.y <= north))
-    found = np.zeros(len(batch), np.bool_)
-    found[near] = specification.region.contains(batch.x[near], batch.y[near])
-    return found
+    inside = np.zeros(len(batch), np.bool_)
+    inside[near] = specification.region.contains(batch.x[near], batch.y[near])
+    return inside
 
 
 def _in_range(batch: Batch, column: str, low: float | None, high: float | None) -> npt.NDArray[np.bool_]:
     from engine.model.conditions import Condition
 
     bounds = ([] if low is None else [Condition(column, ">=", low)]) + ([] if high is None else [Condition(column, "<", high)])
-    found = np.ones(len(batch), np.bool_)
+    inside = np.ones(len(batch), np.bool_)
     for bound in bounds:
-        found &= bound.mask(batch)
-    return found
+        inside &= bound.mask(batch)
+    return inside
 
 
 def _first(batch: Batch) -> tuple[Any, ...]:
@@ -293,9 +295,9 @@ def _given(batch: Batch, queries: int) -> list[Columns]:
     return [_taken(columns, order[low:high]) for low, high in pairwise(starts.tolist())]
 
 
-def _advanced(q: int, specification: OccupancySpecification, state: Counted, given: Columns, now: int) -> Facts:
+def _advanced(q: int, specification: OccupancySpecification, state: Counted, columns: Columns, now: int) -> Facts:
     """The query's changes when all instants up to `now` are decided."""
-    rows = _columns([state.waiting, given])
+    rows = _columns([state.waiting, columns])
     decided = rows["t"] <= now
     state.waiting, rows = _taken(rows, ~decided), _taken(rows, decided)
     order = np.argsort(rows["t"], kind="stable")
@@ -338,8 +340,8 @@ def _began(rows: Columns, start: int, at_least: bool) -> list[tuple[int, int, in
         if change:
             net[entity] = net.get(entity, 0) + change
             latest[entity] = (entity, int(rows["own"][i]), int(rows["seq"][i]), float(rows["x"][i]), float(rows["y"][i]))
-    wanted = 1 if at_least else -1
-    return sorted((latest[entity] for entity, change in net.items() if change == wanted), key=lambda item: item[2])[:MOST_EVIDENCE]
+    step = 1 if at_least else -1
+    return sorted((latest[entity] for entity, change in net.items() if change == step), key=lambda item: item[2])[:MOST_EVIDENCE]
 
 
 def _changes(facts: Facts, dictionary: EntityDictionary) -> pa.RecordBatch:

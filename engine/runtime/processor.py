@@ -289,7 +289,10 @@ class FeedProcessor:
         if self._part_rows in (0, NO_LIMIT):
             raise slow
         text = Message(
-            "{feed}: storing took too long ({error}); it goes on with {rows:,} rows at a time.", feed=self.feed.name, error=slow, rows=self._part_rows
+            "{feed}: storing took too long ({error}); it continues with {rows:,} rows at a time.",
+            feed=self.feed.name,
+            error=slow,
+            rows=self._part_rows,
         )
         self.store.report_event("resumed", text)
         self.evaluator = self._recover()

@@ -39,8 +39,8 @@ def _emptied(rows: pa.Table, to: int, clock: int | None) -> pa.Table:
     # A row with exactly the clock's time neither moves the clock nor is late.
     times = pc.if_else(later, LEAST if clock is None else clock, rows.column(TIME)).to_numpy()
     met = np.maximum.accumulate(np.concatenate([[LEAST if clock is None else clock], times[:-1]]))
-    given = {EVENT: pa.scalar(HEARTBEAT), ENTITY: pa.scalar(HEARTBEAT), TIME: pa.array(met)}
-    columns = [pc.if_else(later, given.get(field.name, pa.scalar(None, field.type)), rows.column(field.name)) for field in rows.schema]
+    values = {EVENT: pa.scalar(HEARTBEAT), ENTITY: pa.scalar(HEARTBEAT), TIME: pa.array(met)}
+    columns = [pc.if_else(later, values.get(field.name, pa.scalar(None, field.type)), rows.column(field.name)) for field in rows.schema]
     return pa.table(columns, schema=rows.schema)
 
 

@@ -66,8 +66,8 @@ def _buckets(entities: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     encoded = entities.cast(pa.string()).combine_chunks().dictionary_encode()
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     buckets = np.array([zlib.crc32(name.encode()) % BUCKETS for name in encoded.dictionary.to_pylist()] or [0], np.int64)
-    found: npt.NDArray[np.int64] = buckets[pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False)]
-    return found
+    bucket_of_row: npt.NDArray[np.int64] = buckets[pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False)]
+    return bucket_of_row
 
 
 def buckets_of_partition(partition: int, partitions: int) -> list[int]:
@@ -87,11 +87,11 @@ def groups_of(file: pq.ParquetFile) -> int:
 def rows_of(file: pq.ParquetFile, columns: Sequence[str] | None = None, buckets: Collection[int] | None = None) -> pa.Table:
     """The file's rows in order of seq: all, or at least those of some buckets. The table has `seq` whatever `columns` are."""
     groups = groups_of(file)
-    wanted = None if columns is None else [*columns, *([] if SEQ in columns else [SEQ])]
+    names = None if columns is None else [*columns, *([] if SEQ in columns else [SEQ])]
     if groups == 1:
-        return file.read(columns=wanted, use_threads=False)
+        return file.read(columns=names, use_threads=False)
     chosen = range(groups) if buckets is None else sorted({bucket % groups for bucket in buckets})
-    rows = file.read_row_groups(list(chosen), columns=wanted, use_threads=False)
+    rows = file.read_row_groups(list(chosen), columns=names, use_threads=False)
     if len(chosen) == 1:
         return rows
     return rows.take(pa.array(np.argsort(rows.column(SEQ).to_numpy(), kind="stable")))

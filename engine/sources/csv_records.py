@@ -176,7 +176,7 @@ class _Reader:
         lines = block.split(b"\n")
         if not lines[-1]:
             lines.pop()
-        found: list[Record] = []
+        records: list[Record] = []
         at = position = 0
         while at < len(lines):
             taken = 1
@@ -184,12 +184,12 @@ class _Reader:
                 record, taken = self._record(lines, at, first_line)
                 if not taken:
                     if not is_last:
-                        return found, position
+                        return records, position
                     self.strays += 1
-                found.append(record)
+                records.append(record)
             position += sum(len(line) + 1 for line in lines[at : at + max(taken, 1)])
             at += max(taken, 1)
-        return found, len(block)
+        return records, len(block)
 
     def _record(self, lines: Sequence[bytes], at: int, first_line: int) -> tuple[Record, int]:
         """(the record that begins here, its number of lines: none if it continues after the last)."""

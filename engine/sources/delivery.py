@@ -65,8 +65,8 @@ def beyond_clock(tables: Iterable[pa.Table], feed: Feed) -> Iterator[tuple[pa.Ta
 
 
 def _rows(table: pa.Table, chosen: Bools) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = table.filter(pa.array(chosen)).to_pylist() if chosen.any() else []
-    return found
+    rows: list[dict[str, object]] = table.filter(pa.array(chosen)).to_pylist() if chosen.any() else []
+    return rows
 
 
 class Shuffle:

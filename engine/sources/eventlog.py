@@ -243,8 +243,8 @@ class EventLog:
 
     def _newest(self) -> Segment | None:
         # Live before history, as in `segments`: segments that compaction moves meanwhile are then found in their new place.
-        found = [newest_segment(self.live), *list_segments(self.history)]
-        return max((segment for segment in found if segment is not None), key=lambda s: s.next_seq, default=None)
+        segments = [newest_segment(self.live), *list_segments(self.history)]
+        return max((segment for segment in segments if segment is not None), key=lambda s: s.next_seq, default=None)
 
     def ahead(self, position: int, most_rows: int, stop: int | None = None) -> Span | None:
         """The rows after `position`: whole segments with up to `most_rows`, at least one; only those before `stop`.
@@ -323,15 +323,15 @@ class EventLog:
         """Rows `[first, stop)` in order, as `read` gives them. Raises MissingRows when they are not all there."""
         for rows in self.read(first, stop) if first < stop else ():
             if rows.num_rows:
-                found = rows.column(SEQ)[0].as_py()
-                if found != first:
-                    raise self.missing(first, found)
+                seq = rows.column(SEQ)[0].as_py()
+                if seq != first:
+                    raise self.missing(first, seq)
                 yield rows
                 first += rows.num_rows
         if first < stop:
             raise self.missing(first, stop)
 
-    def parts_between(self, first: int, stop: int, wanted: Sequence[Collection[int]]) -> Iterator[tuple[pa.Table, Sequence[int]]]:
+    def parts_between(self, first: int, stop: int, buckets_of_parts: Sequence[Collection[int]]) -> Iterator[tuple[pa.Table, Sequence[int]]]:
         """The rows of sets of buckets (`engine/sources/buckets.py`) among `[first, stop)`: tables of rows in order, each with which sets have all
         their rows of a segment in it. Segments come in order, each opened once. Raises MissingRows, LogDamaged."""
         while first < stop:
@@ -339,7 +339,7 @@ class EventLog:
                 for segment in self._beyond(first):
                     if segment.first_seq > first:
                         raise self.missing(first, segment.first_seq)
-                    yield from segment_parts(segment, first, stop, wanted)
+                    yield from segment_parts(segment, first, stop, buckets_of_parts)
                     first = segment.next_seq
                     if first >= stop:
                         return
@@ -384,10 +384,10 @@ class EventLog:
             segments = self.segments()
             try:
                 # Without any match the newest segment gives an empty table its columns.
-                found = [matching(s, wanted) for s in reaching(segments, wanted) or segments[-1:]]
+                parts = [matching(s, wanted) for s in reaching(segments, wanted) or segments[-1:]]
             except FileNotFoundError:
                 continue
-            full = [table for table in found if table.num_rows] or found[:1]
+            full = [table for table in parts if table.num_rows] or parts[:1]
             return pa.concat_tables(full, promote_options="permissive") if full else pa.table({})
         raise Dropped("the log was reorganised faster than it could be read")
 

@@ -124,12 +124,12 @@ class Piece:
 
 def _joined(columns: Sequence[pa.ChunkedArray | None]) -> pa.ChunkedArray | None:
     """The columns concatenated, if they are given; as numbers if all are, else as texts."""
-    given = [column for column in columns if column is not None]
-    if not given:
+    present = [column for column in columns if column is not None]
+    if not present:
         return None
-    kinds = {column.type for column in given}
+    kinds = {column.type for column in present}
     kind = kinds.pop() if len(kinds) == 1 else pa.string() if pa.string() in kinds else pa.float64()
-    return pa.chunked_array([chunk for column in given for chunk in column.cast(kind).chunks], kind)
+    return pa.chunked_array([chunk for column in present for chunk in column.cast(kind).chunks], kind)
 
 
 def malformed(problem: Message, text: str, line: int | None = None) -> DeadLetter:
@@ -147,10 +147,10 @@ def find_files(path: Path) -> list[Path]:
     if path.is_file():
         format_of(path)
         return [path]
-    found = sorted(one for one in path.rglob("*") if one.is_file() and _belongs(one))
-    if not found:
+    files = sorted(one for one in path.rglob("*") if one.is_file() and _belongs(one))
+    if not files:
         raise Unreadable(f"{path}: the folder holds no file of events ({', '.join(FORMATS)})")
-    return found
+    return files
 
 
 def _belongs(path: Path) -> bool:
@@ -159,11 +159,11 @@ def _belongs(path: Path) -> bool:
 
 def format_of(path: Path) -> str:
     """The format by the file's name. Raises Unreadable."""
-    found = _format(path)
-    if found is None:
+    name = _format(path)
+    if name is None:
         kinds = f"{', '.join(FORMATS)}, with {' or '.join(COMPRESSIONS)} if compressed"
         raise Unreadable(Message("{name}: unknown kind of file; the name must end in one of {kinds}", name=path.name, kinds=kinds))
-    return found
+    return name
 
 
 def _format(path: Path) -> str | None:

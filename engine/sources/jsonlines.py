@@ -94,12 +94,12 @@ class _Reader:
         lines: list[int] = []
         letters: list[DeadLetter] = []
         for number, line in enumerate(block.split(b"\n"), first):
-            found = _object(line) if line.strip() else None
-            if isinstance(found, dict):
-                rows.append(found)
+            record = _object(line) if line.strip() else None
+            if isinstance(record, dict):
+                rows.append(record)
                 lines.append(number)
-            elif found is not None:
-                letters.append(malformed(found, line.decode(errors="replace"), number))
+            elif record is not None:
+                letters.append(malformed(record, line.decode(errors="replace"), number))
         checked = _checked(rows, self.columns)
         extra = _extra_column([row.get(self.columns.extra) for row in rows]) if self.columns.extra is not None else None
 
@@ -166,12 +166,12 @@ def _object(line: bytes) -> dict[str, Any] | Message:
     if len(line) > LINE_BYTES:
         return TOO_LONG
     try:
-        found = json.loads(line)
+        value = json.loads(line)
     except RecursionError:
         return Message("nested too deeply")
     except ValueError as error:
         return Message("no JSON object: {error}", error=message_of(error))
-    return found if isinstance(found, dict) else Message("not a JSON object")
+    return value if isinstance(value, dict) else Message("not a JSON object")
 
 
 def _value(row: Mapping[str, Any], source: str) -> Any:
@@ -184,8 +184,8 @@ def _value(row: Mapping[str, Any], source: str) -> Any:
 
 def _extra_column(values: list[Any]) -> pa.ChunkedArray:
     """Values of the column of arrival: numbers if all are, else text."""
-    given = [value for value in values if value is not None]
-    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in given):
+    present = [value for value in values if value is not None]
+    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in present):
         return pa.chunked_array([pa.array([None if value is None else str(value) for value in values], pa.string())])
-    kind = pa.int64() if all(isinstance(value, int) and abs(value) < 2**63 for value in given) else pa.float64()
+    kind = pa.int64() if all(isinstance(value, int) and abs(value) < 2**63 for value in present) else pa.float64()
     return pa.chunked_array([pa.array(values, kind)])

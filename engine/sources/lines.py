@@ -61,8 +61,8 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 def parts_of(block: bytes, begins: npt.NDArray[np.int64]) -> Iterator[bytes]:
     """The block cut at some of the places where records begin, into parts of about PART_BYTES."""
-    wanted = np.searchsorted(begins, np.arange(PART_BYTES, len(block), PART_BYTES))
-    cuts = {0, len(block), *begins[wanted[wanted < len(begins)]].tolist()}
+    offsets = np.searchsorted(begins, np.arange(PART_BYTES, len(block), PART_BYTES))
+    cuts = {0, len(block), *begins[offsets[offsets < len(begins)]].tolist()}
     for begin, end in pairwise(sorted(cuts)):
         yield block[begin:end]
 

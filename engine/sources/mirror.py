@@ -20,11 +20,11 @@ AT_ONCE = 8
 def mirror(log: SharedLog, folder: EventLog, rows: int = ROWS) -> None:
     """Brings `folder` up to date with `log`. Its readers are not disturbed: new files are there before the replaced ones are removed."""
     with folder.locked(LOCK):
-        wanted = {_name(segment): segment for segment in log.newest(rows)}
+        newest = {_name(segment): segment for segment in log.newest(rows)}
         here = {segment.path.name: segment for segment in list_segments(folder.live)}
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(lambda name: _fetch(wanted[name], folder.live / name), sorted(wanted.keys() - here.keys())))
-        for name in sorted(here.keys() - wanted.keys()):
+            list(pool.map(lambda name: _fetch(newest[name], folder.live / name), sorted(newest.keys() - here.keys())))
+        for name in sorted(here.keys() - newest.keys()):
             with suppress(FileNotFoundError):
                 here[name].path.unlink()
 

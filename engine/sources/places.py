@@ -54,17 +54,17 @@ def places_in(column: pa.Array, form: str, decimal: str = ".") -> Places:
     """The places of a column whose `form` is one of IN_ONE."""
     if form in (LAT_LON, LON_LAT):
         return _pairs(column, form, decimal)
-    given, shapes = _shapes(column, form)
+    is_present, shapes = _shapes(column, form)
     points = shapely.get_type_id(shapes) == shapely.GeometryType.POINT
     shapes[~points | shapely.is_empty(shapes)] = None
-    return shapely.get_x(shapes), shapely.get_y(shapes), given & ~points
+    return shapely.get_x(shapes), shapely.get_y(shapes), is_present & ~points
 
 
 def srid_of(column: pa.Array, form: str) -> int:
     """The number of the coordinate reference system that all points of a column name; 0 where they name none."""
     if form == WKT:
-        found = pc.extract_regex(texts_of(column), r"^(?i)SRID=(?P<srid>[0-9]{1,6});").drop_null()
-        numbers = {int(one["srid"]) for one in found.to_pylist()}
+        groups = pc.extract_regex(texts_of(column), r"^(?i)SRID=(?P<srid>[0-9]{1,6});").drop_null()
+        numbers = {int(one["srid"]) for one in groups.to_pylist()}
     elif form == WKB:
         numbers = set(shapely.get_srid(_shapes(column, form)[1]).tolist()) - {-1}
     else:
@@ -85,11 +85,11 @@ def form_of(column: pa.Array) -> tuple[str, float]:
         return WKB, _share(places_in(texts, WKB))
     for decimal in (".", ","):
         first, second, _ = places_in(texts, LON_LAT, decimal)
-        given = np.isfinite(first)
-        if not given.any():
+        finite = np.isfinite(first)
+        if not finite.any():
             continue
-        first, second = first[given], second[given]
-        share = float(np.mean(given & _bools(pc.match_substring_regex(texts, r"[0-9][.,][0-9].*[0-9][.,][0-9]"))))
+        first, second = first[finite], second[finite]
+        share = float(np.mean(finite & _bools(pc.match_substring_regex(texts, r"[0-9][.,][0-9].*[0-9][.,][0-9]"))))
         if np.abs(first).max() <= 90 and np.abs(second).max() <= 180:
             return LAT_LON, share
         if np.abs(first).max() <= 180 and np.abs(second).max() <= 90:
@@ -111,14 +111,14 @@ def _share(places: Places) -> float:
 
 def _pairs(column: pa.Array, form: str, decimal: str) -> Places:
     texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    found = pc.extract_regex(texts, _PAIRS[decimal])
-    first, second = (_numbers(pc.struct_field(found, name), found) for name in ("first", "second"))
+    groups = pc.extract_regex(texts, _PAIRS[decimal])
+    first, second = (_numbers(pc.struct_field(groups, name), groups) for name in ("first", "second"))
     wrong = _bools(pc.not_equal(pc.fill_null(texts, ""), "")) & (np.isnan(first) | np.isnan(second))
     return (first, second, wrong) if form == LON_LAT else (second, first, wrong)
 
 
-def _numbers(texts: pa.Array, found: pa.Array) -> Numbers:
-    plain = pc.if_else(pc.is_valid(found), pc.replace_substring(texts, ",", "."), pa.scalar(None, pa.string()))
+def _numbers(texts: pa.Array, groups: pa.Array) -> Numbers:
+    plain = pc.if_else(pc.is_valid(groups), pc.replace_substring(texts, ",", "."), pa.scalar(None, pa.string()))
     values = np.array(plain.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
     values[np.isinf(values)] = np.nan
     return values
@@ -129,16 +129,16 @@ def _shapes(column: pa.Array, form: str) -> tuple[Bools, npt.NDArray[np.object_]
     raw = is_bytes(column.type)
     texts = column if raw else texts_of(column)
     lengths = pc.binary_length(texts)
-    given = _bools(pc.greater(lengths, 0))
+    is_present = _bools(pc.greater(lengths, 0))
     longest = (LONGEST_WKB if raw else 2 * LONGEST_WKB) if form == WKB else LONGEST_WKT
     short = _bools(pc.less_equal(lengths, longest))
     if form == WKT:
         short &= _bools(pc.match_substring_regex(texts, _POINT))
         texts = pc.replace_substring_regex(texts, _SRID, "")
     values = np.array(texts.to_numpy(zero_copy_only=False), object)
-    values[~(given & short)] = None
-    return given, (shapely.from_wkt if form == WKT else shapely.from_wkb)(values, on_invalid="ignore")
+    values[~(is_present & short)] = None
+    return is_present, (shapely.from_wkt if form == WKT else shapely.from_wkb)(values, on_invalid="ignore")
 
 
-def _bools(found: pa.Array) -> Bools:
-    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), np.bool_)
+def _bools(array: pa.Array) -> Bools:
+    return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), np.bool_)

@@ -124,23 +124,23 @@ def reading_of(document: Mapping[str, Any]) -> Reading:
     return Reading(layout, tuple(lists["time"]), tuple(lists["entity"]), attributes=attributes, **texts)
 
 
-def _attributes(given: Any, faults: Faults) -> tuple[Attribute, ...]:
-    if not isinstance(given, list | tuple) or len(given) > MOST_ATTRIBUTES:
+def _attributes(documents: Any, faults: Faults) -> tuple[Attribute, ...]:
+    if not isinstance(documents, list | tuple) or len(documents) > MOST_ATTRIBUTES:
         faults.note("/attributes", Message("must be a list of at most {most} attributes", most=MOST_ATTRIBUTES))
         return ()
-    found: list[Attribute] = []
-    for at, one in enumerate(given):
+    attributes: list[Attribute] = []
+    for at, one in enumerate(documents):
         if not isinstance(one, Mapping) or set(one) != {"source", "name", "type"} or not all(isinstance(text, str) for text in one.values()):
             faults.note(f"/attributes/{at}", Message('must be written as {"source": ..., "name": ..., "type": ...}'))
         elif one["type"] not in list(ColumnType):
             faults.note(f"/attributes/{at}/type", Message("must be one of: {known}", known=", ".join(ColumnType)))
         elif not _NAME.fullmatch(one["name"]) or one["name"] in (*CORE_TYPES, "seq", "clock", "route"):
             faults.note(f"/attributes/{at}/name", Message("letters, digits and _; not the name of a column that every feed has"))
-        elif any(one["name"] == other.name for other in found):
+        elif any(one["name"] == other.name for other in attributes):
             faults.note(f"/attributes/{at}/name", Message("there are two attributes {name}: give one another name", name=repr(one["name"])))
         else:
-            found.append(Attribute(one["source"], one["name"], ColumnType(one["type"])))
-    return tuple(found)
+            attributes.append(Attribute(one["source"], one["name"], ColumnType(one["type"])))
+    return tuple(attributes)
 
 
 def _check_words(texts: Mapping[str, str], faults: Faults) -> None:
@@ -224,8 +224,8 @@ class _Rows:
     def _time(self) -> pa.Array:
         if not self.reading.time:
             self.note(np.ones(self.count, np.bool_), Reason.MISSING_TIME, Message("no column has the time: choose one"))
-        given = [self._column(name) for name in self.reading.time] or [pa.nulls(self.count, pa.string())]
-        column = given[0] if len(given) == 1 else joined_times(given)
+        time_columns = [self._column(name) for name in self.reading.time] or [pa.nulls(self.count, pa.string())]
+        column = time_columns[0] if len(time_columns) == 1 else joined_times(time_columns)
         present = _valid(column)
         if present.any() and pa.types.is_string(column.type):
             present &= _bools(pc.not_equal(column, ""))
@@ -260,14 +260,16 @@ class _Rows:
         else:
             return {}
         if reading.crs == UTM:
-            asked = Message("the coordinates look like UTM, and nothing says of which zone: choose the zone, or another coordinate reference system")
-            self.note(np.isfinite(x) & np.isfinite(y), Reason.OUT_OF_RANGE, asked)
+            question = Message(
+                "the coordinates look like UTM, and nothing says of which zone: choose the zone, or another coordinate reference system"
+            )
+            self.note(np.isfinite(x) & np.isfinite(y), Reason.OUT_OF_RANGE, question)
         elif reading.crs == WGS84:
             self.note((np.abs(x) > 180) | (np.abs(y) > 90), Reason.OUT_OF_RANGE, Message("{named}: {remedy}", named=named, remedy=remedy))
         elif reading.crs != PLANE:
-            given = np.isfinite(x) & np.isfinite(y)
+            finite = np.isfinite(x) & np.isfinite(y)
             x, y = _transformer(reading.crs).transform(x, y)
-            outside = given & ~(np.isfinite(x) & np.isfinite(y))
+            outside = finite & ~(np.isfinite(x) & np.isfinite(y))
             self.note(
                 outside, Reason.OUT_OF_RANGE, Message("the place does not lie in {crs}: choose another coordinate reference system", crs=reading.crs)
             )
@@ -350,7 +352,7 @@ def numbers_of(column: pa.Array, decimal: str = ".") -> tuple[npt.NDArray[np.flo
         # Points divide thousands, or are the decimal sign of a file that has both: 1.234,5 and 52.5.
         grouped = pc.match_substring_regex(texts, r"^[+-]?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?$")
         texts = pc.replace_substring(pc.if_else(pc.fill_null(grouped, False), pc.replace_substring(texts, ".", ""), texts), ",", ".")
-    given = _bools(pc.not_equal(pc.fill_null(texts, ""), "")) & ~_bools(
+    is_present = _bools(pc.not_equal(pc.fill_null(texts, ""), "")) & ~_bools(
         pc.is_in(pc.utf8_lower(texts), pa.array(["nan", "null", "na", "n/a", "none", "-"]))
     )
     values = np.full(len(texts), np.nan)
@@ -358,7 +360,7 @@ def numbers_of(column: pa.Array, decimal: str = ".") -> tuple[npt.NDArray[np.flo
     # Not by pandas: its parser breaks the whole process at `11e999700000000000`.
     values[is_number] = texts.filter(pa.array(is_number)).cast(pa.float64()).to_numpy(zero_copy_only=False)
     values[np.isinf(values)] = np.nan
-    return values, given & np.isnan(values)
+    return values, is_present & np.isnan(values)
 
 
 def times_of(column: pa.Array, reading: Reading) -> tuple[npt.NDArray[np.int64], Bools]:
@@ -366,19 +368,19 @@ def times_of(column: pa.Array, reading: Reading) -> tuple[npt.NDArray[np.int64],
     form = reading.time_format
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         whole = column.cast(pa.timestamp("ms", getattr(column.type, "tz", None)), safe=False)
-        found = pd.Series(whole.to_pandas()) if len(whole) else pd.Series([], dtype="datetime64[ms]")
-        return _milliseconds(found, reading.zone)
+        instants = pd.Series(whole.to_pandas()) if len(whole) else pd.Series([], dtype="datetime64[ms]")
+        return _milliseconds(instants, reading.zone)
     if form == TICKS or form in EPOCHS:
         return _counted(column, form, reading.decimal)
     texts = pc.utf8_trim_whitespace(_as_text(column)).to_pandas()
     try:
         if form == ISO:
-            found = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=bool(_offset_share(texts) > 0.5))
+            instants = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=bool(_offset_share(texts) > 0.5))
         else:
-            found = pd.to_datetime(texts, format=form, errors="coerce", exact=True)
+            instants = pd.to_datetime(texts, format=form, errors="coerce", exact=True)
     except (ValueError, TypeError, OverflowError, pd.errors.OutOfBoundsDatetime):
-        found = pd.to_datetime(texts, errors="coerce", utc=True, format="ISO8601" if form == ISO else form)
-    return _milliseconds(pd.Series(found), reading.zone)
+        instants = pd.to_datetime(texts, errors="coerce", utc=True, format="ISO8601" if form == ISO else form)
+    return _milliseconds(pd.Series(instants), reading.zone)
 
 
 def _offset_share(texts: Any) -> float:
@@ -401,17 +403,17 @@ def _counted(column: pa.Array, form: str, decimal: str) -> tuple[npt.NDArray[np.
     return np.round(np.where(wrong, 0, ms)).astype(np.int64), wrong
 
 
-def _milliseconds(found: pd.Series[Any], zone: str) -> tuple[npt.NDArray[np.int64], Bools]:
+def _milliseconds(instants: pd.Series[Any], zone: str) -> tuple[npt.NDArray[np.int64], Bools]:
     """Times without an offset are of the zone; those that it skips in spring are moved to the end of the gap."""
-    if found.isna().all():
-        return np.zeros(len(found), np.int64), np.ones(len(found), np.bool_)
-    if found.dtype == object:
-        found = pd.to_datetime(found, errors="coerce", utc=True)
-    if found.dt.tz is None:
-        ambiguous = np.zeros(len(found), np.bool_)
-        found = found.dt.tz_localize(zone, ambiguous=ambiguous, nonexistent="shift_forward")
-    wrong = np.array(found.isna(), np.bool_)
-    ms = found.dt.tz_convert("UTC").dt.tz_localize(None).astype("datetime64[ms]").to_numpy().astype(np.int64)
+    if instants.isna().all():
+        return np.zeros(len(instants), np.int64), np.ones(len(instants), np.bool_)
+    if instants.dtype == object:
+        instants = pd.to_datetime(instants, errors="coerce", utc=True)
+    if instants.dt.tz is None:
+        ambiguous = np.zeros(len(instants), np.bool_)
+        instants = instants.dt.tz_localize(zone, ambiguous=ambiguous, nonexistent="shift_forward")
+    wrong = np.array(instants.isna(), np.bool_)
+    ms = instants.dt.tz_convert("UTC").dt.tz_localize(None).astype("datetime64[ms]").to_numpy().astype(np.int64)
     return np.where(wrong, 0, ms), wrong
 
 
@@ -463,5 +465,5 @@ def _valid(column: pa.Array) -> Bools:
     return _bools(pc.is_valid(column))
 
 
-def _bools(found: Any) -> Bools:
-    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), np.bool_)
+def _bools(array: Any) -> Bools:
+    return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), np.bool_)

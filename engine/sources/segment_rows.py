@@ -20,30 +20,30 @@ def segment_rows(segment: Segment, from_seq: int, to_seq: int, columns: Sequence
     are differences."""
     with segment.opened() as file:
         names = file.schema_arrow.names
-        wanted = None if columns is None else [name for name in columns if name in names]
+        present = None if columns is None else [name for name in columns if name in names]
         first = segment.first_seq
         if groups_of(file) > 1:
-            rows = rows_of(file, wanted).slice(from_seq - first, to_seq - from_seq).replace_schema_metadata(None)
-            yield rows if wanted is None else rows.select(wanted)
+            rows = rows_of(file, present).slice(from_seq - first, to_seq - from_seq).replace_schema_metadata(None)
+            yield rows if present is None else rows.select(present)
             return
         for group in range(file.num_row_groups):
             after = first + file.metadata.row_group(group).num_rows
             if first < to_seq and after > from_seq:
                 begin = max(from_seq, first)
-                table = file.read_row_group(group, columns=wanted).replace_schema_metadata(None)
+                table = file.read_row_group(group, columns=present).replace_schema_metadata(None)
                 yield table.slice(begin - first, min(to_seq, after) - begin)
             first = after
 
 
-def segment_parts(segment: Segment, from_seq: int, to_seq: int, wanted: Sequence[Collection[int]]) -> list[tuple[pa.Table, Sequence[int]]]:
+def segment_parts(segment: Segment, from_seq: int, to_seq: int, buckets_of_parts: Sequence[Collection[int]]) -> list[tuple[pa.Table, Sequence[int]]]:
     """Of one file's rows with `from_seq <= seq < to_seq` the parts that sets of buckets need."""
     with segment.opened() as file:
         if groups_of(file) == 1:
-            found: list[tuple[pa.Table, Sequence[int]]] = [(rows_of(file), range(len(wanted)))]
+            parts: list[tuple[pa.Table, Sequence[int]]] = [(rows_of(file), range(len(buckets_of_parts)))]
         else:
-            found = [(rows_of(file, buckets=buckets), [i]) for i, buckets in enumerate(wanted)]
+            parts = [(rows_of(file, buckets=buckets), [i]) for i, buckets in enumerate(buckets_of_parts)]
     whole = from_seq <= segment.first_seq and segment.next_seq <= to_seq
-    return [((rows if whole else _cut(rows, from_seq, to_seq)).replace_schema_metadata(None), whose) for rows, whose in found]
+    return [((rows if whole else _cut(rows, from_seq, to_seq)).replace_schema_metadata(None), whose) for rows, whose in parts]
 
 
 def _cut(rows: pa.Table, from_seq: int, to_seq: int) -> pa.Table:

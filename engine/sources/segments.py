@@ -158,8 +158,8 @@ def list_segments(folder: Path) -> list[Segment]:
         names = os.listdir(folder)  # noqa: PTH208 - strings: a Path for each of thousands of files is ten times slower
     except FileNotFoundError:
         return []
-    found = (_in_folder(folder, name) for name in names if name.endswith(SUFFIX) and not name.startswith("."))
-    return sorted(found, key=lambda segment: (segment.first_seq, -segment.rows))
+    segments = (_in_folder(folder, name) for name in names if name.endswith(SUFFIX) and not name.startswith("."))
+    return sorted(segments, key=lambda segment: (segment.first_seq, -segment.rows))
 
 
 @lru_cache(maxsize=KNOWN_FILES)
@@ -178,8 +178,8 @@ def segments_beyond(folder: Path, seq: int) -> list[Segment]:
     bound = f"{max(0, seq):020d}"
     later = sorted(name for name in names if name >= bound)
     before = max((name for name in names if name < bound), default=None)
-    found = [Segment.parse(folder / name) for name in ([before] if before else []) + later]
-    return [segment for segment in found if segment.next_seq > seq]
+    segments = [Segment.parse(folder / name) for name in ([before] if before else []) + later]
+    return [segment for segment in segments if segment.next_seq > seq]
 
 
 def newest_segment(folder: Path) -> Segment | None:

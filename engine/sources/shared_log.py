@@ -296,8 +296,8 @@ class SharedLog(SharedReader):
         """Names the files: readers of it need no database."""
         first, stop = min((span.first for span in spans), default=0), max((span.stop for span in spans), default=0)
         # A segment that is no longer asked for costs a few bytes.
-        found = [one for one in self.order.beyond(first) if one.first_seq < stop] if spans else []
-        return ListedLog(self.files.url, self.folder.name, tuple(found))
+        segments = [one for one in self.order.beyond(first) if one.first_seq < stop] if spans else []
+        return ListedLog(self.files.url, self.folder.name, tuple(segments))
 
     # -- upkeep -------------------------------------------------------------------------------------------------------------------
 
@@ -404,14 +404,14 @@ def moved_in(order: Order, files: Files, old: EventLog) -> int:
     shared = SharedLog(order, files, old.folder.name)
     if order.place() != Place():
         raise ValueError(f"{old.folder.name}: there is a log in {files.title} already")
-    found: list[Ordered] = []
+    moved: list[Ordered] = []
     for segment in segments:
         segment.verify()
         content = pa.py_buffer(segment.path.read_bytes())
         name = f"{old.folder.name}/{segment.path.parent.name}/{segment.path.stem}.{uuid.uuid4().hex}.parquet"
         shared.files.put(name, content)
-        found.append(Ordered(segment.first_seq, segment.rows, segment.max_t, name, zlib.crc32(content)))
+        moved.append(Ordered(segment.first_seq, segment.rows, segment.max_t, name, zlib.crc32(content)))
     with order.turn() as turn:
-        for one in found:
+        for one in moved:
             turn.add(one)
-    return sum(one.rows for one in found)
+    return sum(one.rows for one in moved)

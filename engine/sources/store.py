@@ -111,14 +111,14 @@ class Files:
 
     def names(self) -> list[str]:
         """The files directly in the folder. Raises StoreAway."""
-        found = _with_retries(lambda: self.system.get_file_info(fs.FileSelector(self.folder, allow_not_found=True)))
-        return [one.base_name for one in found if one.is_file]
+        entries = _with_retries(lambda: self.system.get_file_info(fs.FileSelector(self.folder, allow_not_found=True)))
+        return [one.base_name for one in entries if one.is_file]
 
     def older_than(self, folder: str, seconds: float) -> list[str]:
         """The names of the files below `folder` that were stored at least this long ago."""
         oldest = time.time() - seconds
-        found = self.system.get_file_info(fs.FileSelector(f"{self.folder}/{folder}", allow_not_found=True, recursive=True))
-        return [one.path.removeprefix(f"{self.folder}/") for one in found if one.is_file and one.mtime_ns / 1e9 <= oldest]
+        entries = self.system.get_file_info(fs.FileSelector(f"{self.folder}/{folder}", allow_not_found=True, recursive=True))
+        return [one.path.removeprefix(f"{self.folder}/") for one in entries if one.is_file and one.mtime_ns / 1e9 <= oldest]
 
     def remove_folder(self, folder: str) -> None:
         with suppress(OSError):

@@ -96,8 +96,8 @@ def _forwarded(position: Mapping[str, Any], device: Any, now: int) -> Record | B
 
 def _client(document: Mapping[str, Any], location: Mapping[str, Any], now: int) -> Record | Broken:
     """Traccar Client of 2025 and later: metres a second, the battery from 0 to 1; unknown values are negative."""
-    found = location.get("coords")
-    coords = found if isinstance(found, Mapping) else {}
+    coords = location.get("coords")
+    coords = coords if isinstance(coords, Mapping) else {}
     battery = location["battery"] if isinstance(location.get("battery"), Mapping) else {}
     speed, level = _known(coords.get("speed")), _known(battery.get("level"))
     return _record(
@@ -117,13 +117,13 @@ def _client(document: Mapping[str, Any], location: Mapping[str, Any], now: int) 
     )
 
 
-def _record(found: Mapping[str, Any], now: int) -> Record | Broken:
-    if found["id"] in (None, ""):
-        return Broken(0, Message("the report does not say whose it is: its id is missing"), _shown(found))
-    time = now if found["time"] in (None, "") else _milliseconds(found["time"])
+def _record(location: Mapping[str, Any], now: int) -> Record | Broken:
+    if location["id"] in (None, ""):
+        return Broken(0, Message("the report does not say whose it is: its id is missing"), _shown(location))
+    time = now if location["time"] in (None, "") else _milliseconds(location["time"])
     if time is None:
-        return Broken(0, Message("its time is neither seconds, nor milliseconds, nor as in 2026-01-02T03:04:05Z"), _shown(found))
-    return {**dict.fromkeys(COLUMNS), **found, "time": time, RECEIVED: now}
+        return Broken(0, Message("its time is neither seconds, nor milliseconds, nor as in 2026-01-02T03:04:05Z"), _shown(location))
+    return {**dict.fromkeys(COLUMNS), **location, "time": time, RECEIVED: now}
 
 
 def _milliseconds(value: Any) -> int | None:

@@ -33,15 +33,15 @@ def column_of(values: Sequence[Any], kind: ColumnType, *, text: bool) -> tuple[p
     if quick is not None:
         return quick, None
     from_text, from_json = _FROM_TEXT[kind], _FROM_JSON[kind]
-    found: list[Any] = []
+    converted: list[Any] = []
     wrong = np.zeros(len(values), np.bool_)
     for i, value in enumerate(values):
         try:
-            found.append(None if value is None else (from_text if text or type(value) is Cell else from_json)(value))
+            converted.append(None if value is None else (from_text if text or type(value) is Cell else from_json)(value))
         except (ValueError, OverflowError):
-            found.append(None)
+            converted.append(None)
             wrong[i] = True
-    return pa.array(found, ARROW_TYPES[kind]), wrong if wrong.any() else None
+    return pa.array(converted, ARROW_TYPES[kind]), wrong if wrong.any() else None
 
 
 def _all_of(values: Sequence[Any], kind: ColumnType) -> pa.Array | None:

@@ -181,7 +181,7 @@ def _cannot_be_loaded_before_it_is_looked_into(page: Page, file: Path) -> None:
     asked: list[Route] = []
     page.route("**/inspection", lambda route: asked.append(route))
     page.locator("#wizard-file").set_input_files(file)
-    page.get_by_text("The server looks into the file").wait_for()
+    page.get_by_text("The server inspects the file").wait_for()
     assert page.get_by_role("button", name="Make the feed and load the file").is_disabled()
     picture(page, "looked-into")
     while not asked:

@@ -60,36 +60,36 @@ INVITATION = "invitation"
 
 def open_invitation(request: HttpRequest, secret: str) -> str:
     """Opens an invitation in this session; the address of its page, which also says when there is none any more."""
-    found = invitation_find(secret)
-    if found is None:
+    offer = invitation_find(secret)
+    if offer is None:
         raise Http404("The invitation was used, has expired, or was made up.")
-    note_opened(request, INVITATION, found.pk, found.expires_at)
-    return reverse("invitation-answer", args=[found.pk])
+    note_opened(request, INVITATION, offer.pk, offer.expires_at)
+    return reverse("invitation-answer", args=[offer.pk])
 
 
 @never_cache
 @sensitive_post_parameters("password")
 def invitation(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Shows who invites to which team; a POST joins it."""
-    found = invitation_get(pk) if is_opened(request.session, INVITATION, pk) else None
-    if found is None:
+    offer = invitation_get(pk) if is_opened(request.session, INVITATION, pk) else None
+    if offer is None:
         return render(request, "account/invitation_gone.html", status=404)
     if isinstance(request.user, User):
-        return _join(request, found, request.user)
+        return _join(request, offer, request.user)
     form = NewAccountForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        user = invited_user_create(invitation=found, username=form.cleaned_data["username"], password=form.cleaned_data["password"])
+        user = invited_user_create(invitation=offer, username=form.cleaned_data["username"], password=form.cleaned_data["password"])
         answer: HttpResponseBase = perform_login(request, user, redirect_url="/")
         return answer
-    return _shown(request, found, form)
+    return _shown(request, offer, form)
 
 
-def _join(request: HttpRequest, found: Invitation, user: User) -> HttpResponse:
+def _join(request: HttpRequest, offer: Invitation, user: User) -> HttpResponse:
     if request.method != "POST":
-        return _shown(request, found, None)
-    invitation_accept(invitation=found, user=user)
+        return _shown(request, offer, None)
+    invitation_accept(invitation=offer, user=user)
     return redirect("teams")
 
 
-def _shown(request: HttpRequest, found: Invitation, form: NewAccountForm | None) -> HttpResponse:
-    return render(request, "account/invitation.html", {"invitation": found, "form": form})
+def _shown(request: HttpRequest, offer: Invitation, form: NewAccountForm | None) -> HttpResponse:
+    return render(request, "account/invitation.html", {"invitation": offer, "form": form})

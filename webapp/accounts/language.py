@@ -20,15 +20,15 @@ def language_of_address(email: str) -> str:
     """The language that the account with this e-mail address chose; empty when there is no account or no choice."""
     from webapp.accounts.models import User
 
-    found = User.objects.filter(email__iexact=email, is_active=True).exclude(language="")
-    return found.values_list("language", flat=True).first() or ""
+    languages = User.objects.filter(email__iexact=email, is_active=True).exclude(language="")
+    return languages.values_list("language", flat=True).first() or ""
 
 
 def language_of_socket(scope: Any) -> str:
     """The language of a socket's reader (ASGI), as `ReaderLanguage` finds it for a request."""
     chosen = getattr(scope.get("user"), "language", "")
-    asked = next((value.decode("latin1") for name, value in scope.get("headers", ()) if name.lower() == b"accept-language"), "")
-    return chosen or translation.get_language_from_request(_Handshake(asked))
+    header = next((value.decode("latin1") for name, value in scope.get("headers", ()) if name.lower() == b"accept-language"), "")
+    return chosen or translation.get_language_from_request(_Handshake(header))
 
 
 class _Handshake(HttpRequest):

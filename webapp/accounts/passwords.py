@@ -41,7 +41,7 @@ class NoCommonWords:
         for word in self._words():
             if word in plain and len(plain) - len(word) * plain.count(word) < self.OTHERS:
                 raise ValidationError(
-                    translated(Message("The password is hardly more than the word {word}, which everybody here knows.", word=word)),
+                    translated(Message("The password is little more than the word {word}, which everybody here knows.", word=word)),
                     code="password_of_the_place",
                 )
 
@@ -60,7 +60,7 @@ class NoBreachedPassword:
         path = settings.BREACHED_PASSWORDS
         if path and is_in_order(Path(path), hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper().encode()):
             raise ValidationError(
-                translated(Message("This password is among those that others have stolen elsewhere: choose another one.")), code="password_breached"
+                translated(Message("This password is known from data breaches elsewhere: choose another one.")), code="password_breached"
             )
 
     def get_help_text(self) -> str:

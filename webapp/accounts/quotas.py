@@ -40,8 +40,8 @@ COUNTED: dict[str, Held] = {}
 
 def defaults_of(holder: User | Team) -> Mapping[str, int]:
     """The server's quotas of such a holder, by name."""
-    found: dict[str, int] = settings.USER_QUOTAS if isinstance(holder, User) else settings.TEAM_QUOTAS
-    return found
+    defaults: dict[str, int] = settings.USER_QUOTAS if isinstance(holder, User) else settings.TEAM_QUOTAS
+    return defaults
 
 
 def quota_of(holder: User | Team, name: str) -> int:
@@ -60,13 +60,17 @@ def quota_check(name: str, *, held: Held, more: int, user: User | None = None, t
         locked = User.objects.select_for_update(no_key=True).only("pk", "quotas").get(pk=user.pk)
         _check(name, Message("Your quota of {things}", things=NOUNS[name]), quota_of(locked, name), held({"owner": user}), more)
     if team is not None and name in settings.TEAM_QUOTAS:
-        own = Team.objects.select_for_update(no_key=True).only("pk", "quotas").get(pk=team.pk)
+        team_row = Team.objects.select_for_update(no_key=True).only("pk", "quotas").get(pk=team.pk)
         _check(
-            name, Message("The quota of {things} of the team {team}", things=NOUNS[name], team=team), quota_of(own, name), held({"team": team}), more
+            name,
+            Message("The quota of {things} of the team {team}", things=NOUNS[name], team=team),
+            quota_of(team_row, name),
+            held({"team": team}),
+            more,
         )
 
 
-def _check(name: str, whose: Message, limit: int, used: int, more: int) -> None:
+def _check(name: str, subject: Message, limit: int, used: int, more: int) -> None:
     if used + more > limit:
         remedy = Message("Try again later") if name in BY_TIME else Message("Remove some")
         raise OverQuota(
@@ -75,7 +79,7 @@ def _check(name: str, whose: Message, limit: int, used: int, more: int) -> None:
                     "",
                     Message(
                         "{whose} is {limit:,}: {used:,} are there, {more:,} more are too many. {remedy}, or ask an administrator for more.",
-                        whose=whose,
+                        whose=subject,
                         limit=limit,
                         used=used,
                         more=more,
@@ -107,16 +111,16 @@ class Quota:
 
 def quota_list(holder: User | Team) -> list[Quota]:
     """All quotas of a user or a team, with how much of them is used."""
-    whose = {"owner": holder} if isinstance(holder, User) else {"team": holder}
+    owner_filter = {"owner": holder} if isinstance(holder, User) else {"team": holder}
     return [
-        Quota(name, NOUNS[name], quota_of(holder, name), default, COUNTED[name](whose) if name in COUNTED else None)
+        Quota(name, NOUNS[name], quota_of(holder, name), default, COUNTED[name](owner_filter) if name in COUNTED else None)
         for name, default in defaults_of(holder).items()
     ]
 
 
-def tokens_held(whose: dict[str, Any]) -> int:
+def tokens_held(owner_filter: dict[str, Any]) -> int:
     """How many tokens a user has."""
-    return ApiToken.objects.filter(user=whose["owner"]).count()
+    return ApiToken.objects.filter(user=owner_filter["owner"]).count()
 
 
 @transaction.atomic

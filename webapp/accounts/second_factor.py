@@ -35,22 +35,22 @@ def is_missing(request: HttpRequest) -> bool:
     return proved is None or proved not in used
 
 
-def are_two(claims: Mapping[str, Any], wanted: str | Collection[str]) -> bool:
-    """Whether a provider's ID token says that two factors were proved: by its `amr` (RFC 8176) or `acr`, which has one of the values `wanted`.
+def are_two(claims: Mapping[str, Any], required: str | Collection[str]) -> bool:
+    """Whether a provider's ID token says that two factors were proved: by its `amr` (RFC 8176) or `acr`, which has one of the values `required`.
 
     >>> are_two({"amr": ["pwd", "mfa"]}, ["mfa"]), are_two({"amr": ["pwd"]}, ["mfa"]), are_two({"acr": "gold"}, ["gold"]), are_two({}, ["mfa"])
     (True, False, True, False)
     """
-    if wanted == TRUSTED:
+    if required == TRUSTED:
         return True
     methods = claims.get("amr")
     values = {one for one in (*(methods if isinstance(methods, list) else [methods]), claims.get("acr")) if isinstance(one, str)}
-    return not values.isdisjoint(wanted)
+    return not values.isdisjoint(required)
 
 
-def note_provider(request: HttpRequest, provider: str, claims: Mapping[str, Any], wanted: str | Collection[str]) -> None:
+def note_provider(request: HttpRequest, provider: str, claims: Mapping[str, Any], required: str | Collection[str]) -> None:
     """Keeps in the session whether the provider asked for two factors in this log-in."""
-    if are_two(claims, wanted):
+    if are_two(claims, required):
         request.session[PROVED] = provider
     else:
         request.session.pop(PROVED, None)

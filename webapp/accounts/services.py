@@ -92,8 +92,8 @@ def profile_update(
 ) -> User:
     """Changes what is given."""
     # An address is stored as it is compared at a forgotten password and at a log-in by a provider.
-    given = {"email": None if email is None else email.lower(), "time_zone": time_zone, "units": units, "language": language}
-    changed = {name: value for name, value in given.items() if value is not None}
+    changes = {"email": None if email is None else email.lower(), "time_zone": time_zone, "units": units, "language": language}
+    changed = {name: value for name, value in changes.items() if value is not None}
     for name, value in changed.items():
         setattr(user, name, value)
     user.save(update_fields=list(changed))

@@ -170,8 +170,8 @@ class InvitationView(_TeamView):
         team = self.managed()
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        new = teams.invitation_create(team=team, email=given["email"], role=Role(given.get("role", Role.VIEWER)), by=person(request))
+        data = serializer.validated_data
+        new = teams.invitation_create(team=team, email=data["email"], role=Role(data.get("role", Role.VIEWER)), by=person(request))
         link = request.build_absolute_uri(link_to("invitation", new.text))
         sent = teams.invitation_send(new=new, link=link)
         return Response({**self.get_serializer(new.invitation).data, "link": link, "sent": sent}, status=201)
@@ -261,13 +261,13 @@ class PeopleView(GenericViewSet[User]):
         user = self.get_object()
         serializer = self.get_serializer(user, data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        if user == person(request) and given.get("is_active") is False:
+        data = serializer.validated_data
+        if user == person(request) and data.get("is_active") is False:
             raise serializers.ValidationError({"active": Message("You cannot switch your own account off.")})
-        if "is_superuser" in given:
-            teams.user_set_administrator(user=user, administrator=given["is_superuser"])
-        if "is_active" in given:
-            teams.user_set_active(user=user, active=given["is_active"])
+        if "is_superuser" in data:
+            teams.user_set_administrator(user=user, administrator=data["is_superuser"])
+        if "is_active" in data:
+            teams.user_set_active(user=user, active=data["is_active"])
         return Response(self.get_serializer(user).data)
 
     @extend_schema(request=HeirSerializer, responses=TRANSFERRED)

@@ -156,9 +156,9 @@ def invitation_get(pk: int) -> Invitation | None:
     return _valid(pk=pk)
 
 
-def _valid(**wanted: Any) -> Invitation | None:
-    found = Invitation.objects.select_related("team", "invited_by").filter(expires_at__gt=timezone.now(), **wanted).first()
-    return found if found is not None and _still_valid(found) else None
+def _valid(**lookup: Any) -> Invitation | None:
+    invitation = Invitation.objects.select_related("team", "invited_by").filter(expires_at__gt=timezone.now(), **lookup).first()
+    return invitation if invitation is not None and _still_valid(invitation) else None
 
 
 def _still_valid(invitation: Invitation) -> bool:

@@ -184,10 +184,10 @@ class AlertView(GenericViewSet[Alert]):
         responses=inline_serializer("AlertCount", {"count": serializers.IntegerField()}),
     )
     def count(self, request: Request) -> Response:
-        found, most = self.filter_queryset(alerts_seen(user=request.user)), whole(request.query_params.get("at_most"), "at_most")
+        alerts, most = self.filter_queryset(alerts_seen(user=request.user)), whole(request.query_params.get("at_most"), "at_most")
         if most is not None and most < 1:
             raise serializers.ValidationError({"at_most": Message("At least 1.")})
-        return Response({"count": found[:most].count()})
+        return Response({"count": alerts[:most].count()})
 
     @extend_schema(
         summary="The alerts that the filters leave in groups",
@@ -204,8 +204,8 @@ class AlertView(GenericViewSet[Alert]):
             raise serializers.ValidationError({"by": Message("One of {known}.", known=", ".join(BY))})
         if not 1 <= hours <= 168:
             raise serializers.ValidationError({"hours": Message("From 1 to 168.")})
-        found = self.filter_queryset(alerts_seen(user=request.user))
-        return Response({"results": alert_groups(found, by=by, hours=hours, now=timezone.now())})
+        alerts = self.filter_queryset(alerts_seen(user=request.user))
+        return Response({"results": alert_groups(alerts, by=by, hours=hours, now=timezone.now())})
 
     @extend_schema(
         summary="How the desk does: what is open, how long people take, what calls most",
@@ -270,12 +270,12 @@ class AlertView(GenericViewSet[Alert]):
     def bulk(self, request: Request) -> Response:
         serializer = BulkSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        decision = Decision(ACTIONS[given["action"]], person(request), given["comment"], given.get("assignee"))
-        mine = alert_list(user=request.user, to_handle=True)
-        if "ids" in given:
-            return Response({"changed": handling.alerts_decide(alerts=list(mine.filter(pk__in=given["ids"])), decision=decision)})
-        piece = piece_of(self._matching(mine, given["matching"]), given["below"])
+        data = serializer.validated_data
+        decision = Decision(ACTIONS[data["action"]], person(request), data["comment"], data.get("assignee"))
+        to_handle = alert_list(user=request.user, to_handle=True)
+        if "ids" in data:
+            return Response({"changed": handling.alerts_decide(alerts=list(to_handle.filter(pk__in=data["ids"])), decision=decision)})
+        piece = piece_of(self._matching(to_handle, data["matching"]), data["below"])
         changed = handling.alerts_decide(alerts=piece, decision=decision)
         return Response({"changed": changed, "looked_at": len(piece), "below": piece[-1].pk if len(piece) == PIECE else None})
 
@@ -287,10 +287,10 @@ class AlertView(GenericViewSet[Alert]):
         }
         if faults:
             raise serializers.ValidationError({"matching": faults})
-        found = AlertFilter(data, alerts, request=self.request)
-        if not found.is_valid():
-            raise serializers.ValidationError({"matching": found.errors})
-        return cast(QuerySet[Alert], found.qs)
+        filters = AlertFilter(data, alerts, request=self.request)
+        if not filters.is_valid():
+            raise serializers.ValidationError({"matching": filters.errors})
+        return cast(QuerySet[Alert], filters.qs)
 
     @extend_schema(
         summary="How many alerts wait, by severity",
@@ -302,9 +302,9 @@ class AlertView(GenericViewSet[Alert]):
     def _decide(self, action: str, serializer: DecisionSerializer) -> Response:
         alert = self.get_editable()
         serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        decision = Decision(ACTIONS[action], person(self.request), given["comment"], given.get("assignee"))
-        handling.alert_decide(alert=alert, decision=decision, revision=given["revision"])
+        data = serializer.validated_data
+        decision = Decision(ACTIONS[action], person(self.request), data["comment"], data.get("assignee"))
+        handling.alert_decide(alert=alert, decision=decision, revision=data["revision"])
         return Response(self._detail(self.get_object()))
 
     def _detail(self, alert: Alert) -> dict[str, Any]:

@@ -33,18 +33,18 @@ FORBIDDEN = (
 
 def main() -> None:
     """One message."""
-    given = json.loads(sys.stdin.buffer.read(INPUT_BYTES))
+    message = json.loads(sys.stdin.buffer.read(INPUT_BYTES))
     import apprise
 
     messages = _captured()
     asset = apprise.AppriseAsset(app_id="Vedette", app_desc="Vedette", app_url="", secure_logging=True)
     sender = apprise.Apprise(asset=asset)
-    is_known = sender.add(given["url"])
+    is_known = sender.add(message["url"])
     # From here on the work depends on the address: it is limited.
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    sys.addaudithook(_Guard(given["networks"], public=given["public"]))
-    sent = bool(is_known) and bool(sender.notify(title=given["title"], body=given["body"], body_format=apprise.NotifyFormat.TEXT))
+    sys.addaudithook(_Guard(message["networks"], public=message["public"]))
+    sent = bool(is_known) and bool(sender.notify(title=message["title"], body=message["body"], body_format=apprise.NotifyFormat.TEXT))
     problem = "" if sent else " ".join(messages[-1:]) or Message("The service did not take the message.")
     sys.stdout.write(json.dumps({"sent": sent, "problem": problem[:300]}))
 

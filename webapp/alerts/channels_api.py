@@ -58,10 +58,10 @@ class ChannelSerializer(OwnedSerializer):
             # The address as shown, without its password.
             del attributes["url"]
         stored = {} if self.instance is None else {name: getattr(self.instance, name) for name in ("kind", "url", "recipient")}
-        given = {"kind": ChannelKind.WEBHOOK.value, **stored, **attributes}
-        if self.instance is not None and given["kind"] != stored["kind"]:
+        settings = {"kind": ChannelKind.WEBHOOK.value, **stored, **attributes}
+        if self.instance is not None and settings["kind"] != stored["kind"]:
             raise serializers.ValidationError({"kind": Message("It stays what it is: make another channel.")})
-        if given["kind"] == ChannelKind.PUSH and (attributes.get("team") or attributes.get("public")):
+        if settings["kind"] == ChannelKind.PUSH and (attributes.get("team") or attributes.get("public")):
             raise serializers.ValidationError({"team": Message("A browser is one person's: it belongs to no team, and is not public.")})
         if self.instance is not None and stored["kind"] == ChannelKind.PUSH and attributes.keys() & {"url", "browser_keys"}:
             raise serializers.ValidationError({"url": Message("A subscription stays what it is: the browser makes another one.")})
@@ -69,7 +69,7 @@ class ChannelSerializer(OwnedSerializer):
         if faults := pace_faults({**paced, **attributes}):
             raise serializers.ValidationError(faults)
         if self.instance is None or attributes.keys() & {"url", "recipient"}:
-            faults = TRANSPORTS[given["kind"]].refuse(given)
+            faults = TRANSPORTS[settings["kind"]].refuse(settings)
             if faults:
                 raise serializers.ValidationError(faults)
         return attributes
@@ -133,11 +133,11 @@ class ChannelView(OwnedView):
             self.check_may_make()
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
+        data = serializer.validated_data
         if is_browser:
-            fields = {name: value for name, value in given.items() if name not in ("kind", "team", "public", "recipient")}
+            fields = {name: value for name, value in data.items() if name not in ("kind", "team", "public", "recipient")}
             return Response(self.represent(deliveries.browser_subscribe(owner=person(request), **fields)), status=201)
-        channel = deliveries.channel_create(owner=person(request), **given)
+        channel = deliveries.channel_create(owner=person(request), **data)
         return Response({**self.represent(channel), "secret": channel.secret}, status=201)
 
     def partial_update(self, request: Request, pk: int) -> Response:
@@ -171,10 +171,10 @@ class ChannelView(OwnedView):
         auth=[],
     )
     def push_renewal(self, request: Request) -> Response:
-        asked = RenewalSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        fresh = {name: asked.validated_data[name] for name in ("url", "browser_keys")}
-        channel = deliveries.browser_find(**asked.validated_data["old"])
+        serializer = RenewalSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        fresh = {name: serializer.validated_data[name] for name in ("url", "browser_keys")}
+        channel = deliveries.browser_find(**serializer.validated_data["old"])
         if channel is None:
             raise NotFound(Message("No browser has this subscription."))
         if faults := push.refuse(fresh):
@@ -203,7 +203,7 @@ class ChannelView(OwnedView):
 
     @extend_schema(summary="Try a message that failed once more, now", request=None, responses=DeliverySerializer)
     def retry(self, request: Request, pk: int, delivery: int) -> Response:
-        found = get_object_or_404(delivery_list(channel=self.get_editable()), pk=delivery)
-        deliveries.delivery_retry(delivery=found)
-        found.refresh_from_db()
-        return Response(DeliverySerializer(found).data)
+        failed = get_object_or_404(delivery_list(channel=self.get_editable()), pk=delivery)
+        deliveries.delivery_retry(delivery=failed)
+        failed.refresh_from_db()
+        return Response(DeliverySerializer(failed).data)

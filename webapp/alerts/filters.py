@@ -55,46 +55,46 @@ class AlertFilter(django_filters.FilterSet):  # type: ignore[misc]
             "opened_to",
         )
 
-    def of_words(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
+    def of_words(self, queryset: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
         """Alerts that match all of the words."""
         joined = Func(F("entities"), Value(" "), function="array_to_string", output_field=TextField())
-        found = found.alias(entity_text=joined)
+        queryset = queryset.alias(entity_text=joined)
         for word in value.split():
-            found = found.filter(Q(query__name__icontains=word) | Q(entity_text__icontains=word) | Q(kind__icontains=word))
-        return found
+            queryset = queryset.filter(Q(query__name__icontains=word) | Q(entity_text__icontains=word) | Q(kind__icontains=word))
+        return queryset
 
-    def of_queries(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
+    def of_queries(self, queryset: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
         """Alerts of these queries."""
-        return found.filter(query__in=wholes([value], "query"))
+        return queryset.filter(query__in=wholes([value], "query"))
 
-    def of_regions(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
+    def of_regions(self, queryset: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
         """Alerts of queries that use one of these regions."""
         from webapp.queries.models import Query
 
-        return found.filter(query__in=Query.objects.filter(regions__in=wholes([value], "region")).values("pk"))
+        return queryset.filter(query__in=Query.objects.filter(regions__in=wholes([value], "region")).values("pk"))
 
-    def of_entity(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
+    def of_entity(self, queryset: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
         """Alerts in which the entity takes part."""
-        return found.filter(entities__contains=[value])
+        return queryset.filter(entities__contains=[value])
 
-    def of_verdicts(self, found: QuerySet[Alert], name: str, value: list[str]) -> QuerySet[Alert]:
+    def of_verdicts(self, queryset: QuerySet[Alert], name: str, value: list[str]) -> QuerySet[Alert]:
         """Alerts with one of these verdicts on their answer."""
-        return found.filter(pk__in=Feedback.objects.filter(verdict__in=value).values("alert"))
+        return queryset.filter(pk__in=Feedback.objects.filter(verdict__in=value).values("alert"))
 
-    def of_assignee(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
+    def of_assignee(self, queryset: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
         """Alerts that are assigned to this person."""
         if value == NOBODY:
-            return found.filter(assignee=None)
+            return queryset.filter(assignee=None)
         user: Any = self.request.user
-        return found.filter(assignee=user) if value == ME else found.filter(assignee__username=value)
+        return queryset.filter(assignee=user) if value == ME else queryset.filter(assignee__username=value)
 
-    def from_t(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
+    def from_t(self, queryset: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
         """Alerts that begin then or later: event time, in the unit of the alert's feed."""
-        return found.filter(start__gte=whole(value, "from"))
+        return queryset.filter(start__gte=whole(value, "from"))
 
-    def to_t(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
+    def to_t(self, queryset: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
         """Alerts that begin before that."""
-        return found.filter(start__lt=whole(value, "to"))
+        return queryset.filter(start__lt=whole(value, "to"))
 
 
 # `from` is a word of the language.

@@ -41,8 +41,8 @@ RULE = re.compile(r"(RRULE:)?[A-Z]+=[A-Z0-9,+-]+(;[A-Z]+=[A-Z0-9,+-]+)*", re.ASC
 
 def mute_list(*, user: AnyUser) -> QuerySet[Mute]:
     """The mutes that `user` may see: present and future ones first, then past ones."""
-    found = Mute.objects.visible_to(user).with_editable(user).select_related("owner", "team", "feed", "query", "region")
-    return found.order_by(F("ended_at").desc(nulls_first=True), "-id")
+    mutes = Mute.objects.visible_to(user).with_editable(user).select_related("owner", "team", "feed", "query", "region")
+    return mutes.order_by(F("ended_at").desc(nulls_first=True), "-id")
 
 
 def mute_create(
@@ -147,12 +147,12 @@ def _change(feed_id: int, alerts: QuerySet[Alert], **fields: Any) -> None:
 
 def _matching(mute: Mute) -> QuerySet[Alert]:
     """The alerts that the mute covers: only those of queries that its owner may change."""
-    found = Alert.objects.filter(feed=mute.feed_id, query__in=Query.objects.editable_by(mute.owner).values("pk"))
+    alerts = Alert.objects.filter(feed=mute.feed_id, query__in=Query.objects.editable_by(mute.owner).values("pk"))
     if mute.query_id is not None:
-        return found.filter(query=mute.query_id)
+        return alerts.filter(query=mute.query_id)
     if mute.region_id is not None:
-        return found.filter(query__regions=mute.region_id)
-    return found.filter(entities__contains=mute.entities)
+        return alerts.filter(query__regions=mute.region_id)
+    return alerts.filter(entities__contains=mute.entities)
 
 
 def window_after(mute: Mute, now: datetime) -> tuple[datetime, datetime] | None:

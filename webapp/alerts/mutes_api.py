@@ -68,9 +68,9 @@ class MuteView(OwnedView):
         self.check_may_make()
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        region, team = given.pop("region", None), given.pop("team", None)
-        mute = mutes.mute_create(owner=person(request), region=region and region.pk, team=team and team.pk, **given)
+        data = serializer.validated_data
+        region, team = data.pop("region", None), data.pop("team", None)
+        mute = mutes.mute_create(owner=person(request), region=region and region.pk, team=team and team.pk, **data)
         return Response(self.represent(mute), status=201)
 
     @extend_schema(summary="Lift a mute: its alerts come back", responses={204: None})

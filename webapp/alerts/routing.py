@@ -119,24 +119,24 @@ def routes_of(alerts: Sequence[Alert], rules: Sequence[Terms] | None = None) -> 
     """The routes of the alerts, by the enabled rules and channels, or only by the given rules."""
     ways = list(Channel.objects.filter(enabled=True).select_related("owner").prefetch_related("queries"))
     stored = RoutingRule.objects.filter(enabled=True).select_related("owner").prefetch_related(*SETS).order_by("after_minutes", "id")
-    given = [terms_of(rule) for rule in stored] if rules is None else rules
-    wanted = Alert.objects.filter(pk__in=[one.pk for one in alerts])
-    known = list(wanted.select_related("query", "feed").prefetch_related("query__regions").order_by("id"))
-    sight, roster = _VisibleQueries({alert.query_id for alert in known}), _roster(given, known)
-    found: dict[tuple[int, int, int], Route] = {}
-    for rule in given:
+    conditions = [terms_of(rule) for rule in stored] if rules is None else rules
+    queryset = Alert.objects.filter(pk__in=[one.pk for one in alerts])
+    known = list(queryset.select_related("query", "feed").prefetch_related("query__regions").order_by("id"))
+    sight, roster = _VisibleQueries({alert.query_id for alert in known}), _roster(conditions, known)
+    routes: dict[tuple[int, int, int], Route] = {}
+    for rule in conditions:
         matching = [alert for alert in known if sight.sees(rule.owner, alert) and rule.matches(alert)]
         for channel in ways:
             for alert in matching:
                 if rule.sends_to(channel, alert, roster) and sight.sees(channel.owner, alert):
-                    found.setdefault(
+                    routes.setdefault(
                         (alert.pk, channel.pk, rule.after_minutes), Route(alert, channel, rule.pk, rule.name, rule.after_minutes, rule.pace)
                     )
     for channel in ways if rules is None else ():
         for alert in known:
             if _carries(channel, alert) and sight.sees(channel.owner, alert):
-                found.setdefault((alert.pk, channel.pk, 0), Route(alert, channel, None, None, 0))
-    return [found[key] for key in sorted(found)]
+                routes.setdefault((alert.pk, channel.pk, 0), Route(alert, channel, None, None, 0))
+    return [routes[key] for key in sorted(routes)]
 
 
 def _roster(rules: Sequence[Terms], alerts: Sequence[Alert]) -> Roster:
@@ -175,9 +175,9 @@ HIDEABLE: dict[str, Any] = {"queries": Query, "regions": Region, "channels": Cha
 
 def rule_list(*, user: AnyUser) -> QuerySet[RoutingRule]:
     """The rules that `user` may see, with only those choices that `user` may see."""
-    found = RoutingRule.objects.visible_to(user).with_editable(user).select_related("owner", "team", "feed")
+    rules = RoutingRule.objects.visible_to(user).with_editable(user).select_related("owner", "team", "feed")
     shown = [Prefetch(name, model.objects.visible_to(user)) for name, model in HIDEABLE.items()]
-    return found.prefetch_related(*shown, "teams", "people").order_by("id")
+    return rules.prefetch_related(*shown, "teams", "people").order_by("id")
 
 
 @transaction.atomic

@@ -59,15 +59,15 @@ class RoutingRuleSerializer(OwnedSerializer):
         if request := self.context.get("request"):
             user = request.user
             # Without a user while the schema is generated.
-            mine = Membership.objects.filter(user=user.pk)
-            own = Team.objects.all() if user.is_superuser else Team.objects.filter(pk__in=mine.values("team"))
+            memberships = Membership.objects.filter(user=user.pk)
+            teams = Team.objects.all() if user.is_superuser else Team.objects.filter(pk__in=memberships.values("team"))
             fields["feed"].queryset = Feed.objects.visible_to(user)
             fields["queries"].child_relation.queryset = Query.objects.visible_to(user).filter(deleted_at=None)
             fields["regions"].child_relation.queryset = Region.objects.visible_to(user)
             fields["channels"].child_relation.queryset = Channel.objects.editable_by(user)
             fields["shifts"].child_relation.queryset = Shift.objects.visible_to(user)
-            fields["teams"].child_relation.queryset = own
-            fields["people"].child_relation.queryset = User.objects.filter(is_active=True, teams__in=own.values("pk")).distinct()
+            fields["teams"].child_relation.queryset = teams
+            fields["people"].child_relation.queryset = User.objects.filter(is_active=True, teams__in=teams.values("pk")).distinct()
         return fields
 
     def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:

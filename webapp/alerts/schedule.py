@@ -45,9 +45,9 @@ def written_for(routes: Sequence[Route]) -> Written:
         return {}
     since = min(_moment(route) for route, _ in limits) - timedelta(minutes=LONGEST_GROUP_MINUTES)
     channels, groups = {route.channel.pk for route, _ in limits}, {limit.key for _, limit in limits}
-    found = Notification.objects.filter(channel__in=channels, group__in=groups, due_at__gt=since).exclude(group="")
+    notifications = Notification.objects.filter(channel__in=channels, group__in=groups, due_at__gt=since).exclude(group="")
     times: dict[tuple[int, str], list[datetime]] = {}
-    for channel_id, group, due_at in found.order_by().values_list("channel", "group", "due_at").distinct():
+    for channel_id, group, due_at in notifications.order_by().values_list("channel", "group", "due_at").distinct():
         times.setdefault((channel_id, group), []).append(due_at)
     return times
 
@@ -59,8 +59,8 @@ def calling(alerts: Iterable[Alert]) -> list[int]:
     earlier = Alert.objects.filter(
         lasting, unresolved, query=OuterRef("query"), entities=OuterRef("entities"), kind=OuterRef("kind"), pk__lt=OuterRef("pk"), mute=None
     )
-    wanted = Alert.objects.filter(pk__in=[alert.pk for alert in alerts], mute=None)
-    return list(wanted.exclude(Q(query__calls=Calls.ONCE) & Exists(earlier)).order_by("pk").values_list("pk", flat=True))
+    unmuted = Alert.objects.filter(pk__in=[alert.pk for alert in alerts], mute=None)
+    return list(unmuted.exclude(Q(query__calls=Calls.ONCE) & Exists(earlier)).order_by("pk").values_list("pk", flat=True))
 
 
 def _planned(route: Route, times: dict[tuple[int, str], list[datetime]], now: datetime | None) -> Planned:

@@ -55,8 +55,8 @@ def alerts_by_id(*, ids: list[int]) -> list[Alert]:
 
 def alerts_open(*, feed_id: int, query_ids: list[int], limit: int = 1000) -> list[dict[str, Any]]:
     """The newest unresolved alerts of these queries on the feed, in the form of frames: the initial state of a page."""
-    found = Alert.objects.filter(~Q(state=AlertState.RESOLVED), feed=feed_id, query__in=query_ids)
-    return alert_rows(list(found.select_related("acknowledged_by", "assignee").order_by("-id")[:limit]))
+    alerts = Alert.objects.filter(~Q(state=AlertState.RESOLVED), feed=feed_id, query__in=query_ids)
+    return alert_rows(list(alerts.select_related("acknowledged_by", "assignee").order_by("-id")[:limit]))
 
 
 def alerts_waiting(*, user: AnyUser, at_most: int = 100) -> int:
@@ -104,17 +104,17 @@ def deliveries_of(alert: Alert, *, user: AnyUser) -> list[dict[str, Any]]:
     return [{"channel": r.name, "sent_at": r.sent_at, "attempts": r.attempts or 0, "error": translated(r.error or "")} for r in rows]
 
 
-def channels_held(whose: dict[str, Any]) -> int:
+def channels_held(owner_filter: dict[str, Any]) -> int:
     """The number of someone's channels."""
-    return Channel.objects.filter(**whose).count()
+    return Channel.objects.filter(**owner_filter).count()
 
 
-def rules_held(whose: dict[str, Any]) -> int:
+def rules_held(owner_filter: dict[str, Any]) -> int:
     """The number of someone's routing rules."""
-    return RoutingRule.objects.filter(**whose).count()
+    return RoutingRule.objects.filter(**owner_filter).count()
 
 
-def messages_held(whose: dict[str, Any], now: datetime | None = None) -> int:
+def messages_held(owner_filter: dict[str, Any], now: datetime | None = None) -> int:
     """The number of messages to someone's channels within the last hour, including tests."""
     since = (now or timezone.now()) - timedelta(hours=1)
-    return Delivery.objects.filter(channel__in=Channel.objects.filter(**whose).values("pk"), created_at__gt=since).count()
+    return Delivery.objects.filter(channel__in=Channel.objects.filter(**owner_filter).values("pk"), created_at__gt=since).count()

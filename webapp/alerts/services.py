@@ -66,8 +66,8 @@ def _rules(query_ids: set[int]) -> dict[int, Rule]:
 
 
 def _known(feed_id: int, changes: Sequence[StoredFact]) -> dict[bytes, Alert]:
-    found = Alert.objects.filter(feed=feed_id, detection_key__in=[change.key for change in changes]).select_related("acknowledged_by", "assignee")
-    return {bytes(alert.detection_key): alert for alert in found}
+    alerts = Alert.objects.filter(feed=feed_id, detection_key__in=[change.key for change in changes]).select_related("acknowledged_by", "assignee")
+    return {bytes(alert.detection_key): alert for alert in alerts}
 
 
 def _open(changes: Sequence[StoredFact], rules: dict[int, Rule]) -> dict[OpenKey, list[Alert]]:
@@ -76,10 +76,10 @@ def _open(changes: Sequence[StoredFact], rules: dict[int, Rule]) -> dict[OpenKey
     waiting: dict[OpenKey, list[Alert]] = {}
     if ending:
         entities = {tuple(change.entities) for change in ending}
-        found = Alert.objects.filter(
+        alerts = Alert.objects.filter(
             ~Q(state=AlertState.RESOLVED), query__in={change.query_id for change in ending}, end=None, entities__in=[list(ids) for ids in entities]
         )
-        for alert in found.select_related("acknowledged_by", "assignee"):
+        for alert in alerts.select_related("acknowledged_by", "assignee"):
             waiting.setdefault((alert.query_id, alert.kind, tuple(alert.entities)), []).append(alert)
     return waiting
 
@@ -110,12 +110,12 @@ def query_channels_set(*, query: Query, user: User, channels: Sequence[Channel])
 
     Channels that `user` does not see stay as they are. Raises Refused for one that would change and is not the user's to change.
     """
-    wanted = {channel.pk for channel in channels}
+    chosen = {channel.pk for channel in channels}
     faults = []
     having = set(query.channels.values_list("pk", flat=True))
     for channel in choosing_channels(user=user).with_editable(user):  # type: ignore[attr-defined]  # a queryset of owned things
         has = channel.pk in having
-        if has == (channel.pk in wanted):
+        if has == (channel.pk in chosen):
             continue
         if not channel.editable:
             faults.append(Fault("/channels", Message("You may see the channel {name} but not change what goes to it.", name=repr(channel.name))))

@@ -163,23 +163,23 @@ def _people_of(turns: Iterable[tuple[datetime, datetime, list[str]]], user: User
     mine = Team.objects.all() if user.is_superuser else Team.objects.filter(pk__in=Membership.objects.filter(user=user).values("team"))
     mates = list(User.objects.filter(is_active=True).filter(Q(teams__in=mine.values("pk")) | Q(pk=user.pk)).distinct())
     known = {name.lower(): mate for mate in mates for name in (mate.username, mate.email) if name}
-    found, unknown = list[tuple[datetime, datetime, User]](), dict[str, None]()
+    on_call, unknown = list[tuple[datetime, datetime, User]](), dict[str, None]()
     for begin, end, names in turns:
         people = {mate.pk: mate for name in names if (mate := known.get(name.lower())) is not None}
-        found += [(begin, end, person) for person in people.values() if end > begin]
+        on_call += [(begin, end, person) for person in people.values() if end > begin]
         if not people:
             unknown |= dict.fromkeys(names)
-    return found, list(unknown)[:NAMED_AS_UNKNOWN]
+    return on_call, list(unknown)[:NAMED_AS_UNKNOWN]
 
 
 class Roster:
     """Who is on call in some shifts, looked up once for a span of time."""
 
     def __init__(self, shifts: Iterable[int], since: datetime, until: datetime) -> None:
-        wanted = set(shifts)
-        found = Turn.objects.filter(shift__in=wanted, begins_at__lte=until, ends_at__gt=since) if wanted else Turn.objects.none()
+        distinct = set(shifts)
+        turns = Turn.objects.filter(shift__in=distinct, begins_at__lte=until, ends_at__gt=since) if distinct else Turn.objects.none()
         self.turns: dict[tuple[int, int], list[tuple[datetime, datetime]]] = {}
-        for shift, person, begin, end in found.values_list("shift", "person", "begins_at", "ends_at"):
+        for shift, person, begin, end in turns.values_list("shift", "person", "begins_at", "ends_at"):
             self.turns.setdefault((shift, person), []).append((begin, end))
 
     def is_on_call(self, person: int, shifts: Iterable[int], moment: datetime) -> bool:

@@ -114,7 +114,7 @@ def check_url(url: str) -> SplitResult:
         raise RefusedAddress(Message("The address must not hold spaces or control characters."))
     if port is not None and port not in settings.WEBHOOK_PORTS and not settings.WEBHOOK_NETWORKS:
         raise RefusedAddress(
-            Message("Port {port} is not one that messages are sent to: {known}.", port=port, known=", ".join(map(str, settings.WEBHOOK_PORTS)))
+            Message("Port {port} is not a port to which messages are sent: {known}.", port=port, known=", ".join(map(str, settings.WEBHOOK_PORTS)))
         )
     return parts
 
@@ -122,8 +122,8 @@ def check_url(url: str) -> SplitResult:
 def resolve(parts: SplitResult) -> tuple[str, int]:
     """The address and port to connect to. Raises RefusedAddress unless every address of the host is permitted, OSError when there is none."""
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-    addresses = [str(sockaddr[0]) for *_, sockaddr in found]
+    infos = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    addresses = [str(sockaddr[0]) for *_, sockaddr in infos]
     for address in addresses:
         check_address(address, port)
     return addresses[0], port
@@ -132,7 +132,7 @@ def resolve(parts: SplitResult) -> tuple[str, int]:
 def check_address(text: str, port: int) -> None:
     """Raises RefusedAddress unless messages may be sent there."""
     if not is_named(text) and port not in settings.WEBHOOK_PORTS:
-        raise RefusedAddress(Message("Port {port} is not one that messages are sent to.", port=port))
+        raise RefusedAddress(Message("Port {port} is not a port to which messages are sent.", port=port))
 
 
 class _Pinned(http.client.HTTPConnection):

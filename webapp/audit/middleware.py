@@ -132,8 +132,8 @@ def _changed(request: HttpRequest, response: HttpResponseBase, url_name: str) ->
     if request.method in SAFE:
         return url_name in READS_RECORDED and response.status_code == 200
     # A page with status 200 shows its form again: nothing was changed. The API responds with 4xx.
-    wanted = range(200, 300) if request.path.startswith("/api/") else range(300, 400)
-    return response.status_code in wanted and url_name not in CHANGE_NOTHING
+    successful = range(200, 300) if request.path.startswith("/api/") else range(300, 400)
+    return response.status_code in successful and url_name not in CHANGE_NOTHING
 
 
 def _what(request: HttpRequest, response: HttpResponseBase) -> dict[str, Any]:

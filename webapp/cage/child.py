@@ -132,7 +132,7 @@ def _serve_by_forks(kind: Kind) -> None:
     """The process itself reads no request, opens no file of others, and alone writes to standard output: what a fork leaves reaches no other."""
     confine(read=[Path("/")] if kind.reads else (), processes=True)
     kernel.refuse_attachment()
-    own = os.getpid()
+    parent = os.getpid()
     while True:
         _write(READY)
         if not _wait_for_input():
@@ -141,7 +141,7 @@ def _serve_by_forks(kind: Kind) -> None:
         child = os.fork()
         if not child:
             os.close(answers)
-            _leave(partial(_serve_in_fork, kind, answer, own))
+            _leave(partial(_serve_in_fork, kind, answer, parent))
         os.close(answer)
         is_whole = _relay(answers)
         os.close(answers)

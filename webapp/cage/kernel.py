@@ -75,8 +75,8 @@ def _libc() -> ctypes.CDLL:
 
 
 def _prctl(option: int, *arguments: object) -> bool:
-    given = [ctypes.c_ulong(one) if isinstance(one, int) else one for one in arguments]
-    return bool(_libc().prctl(option, *given, *[ctypes.c_ulong(0)] * (4 - len(given))) == 0)
+    values = [ctypes.c_ulong(one) if isinstance(one, int) else one for one in arguments]
+    return bool(_libc().prctl(option, *values, *[ctypes.c_ulong(0)] * (4 - len(values))) == 0)
 
 
 def _on_linux() -> bool:
@@ -145,8 +145,8 @@ def refuse_calls(*, processes: bool) -> bool:
     class Program(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
-    given = Program(len(program), ctypes.addressof(code))
-    return _prctl(_SET_SECCOMP, _FILTER, ctypes.byref(given))
+    filters = Program(len(program), ctypes.addressof(code))
+    return _prctl(_SET_SECCOMP, _FILTER, ctypes.byref(filters))
 
 
 def _program(audit: int, column: int, *, processes: bool) -> list[tuple[int, int, int, int]]:

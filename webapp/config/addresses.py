@@ -30,7 +30,7 @@ def host_of(address: str) -> str:
     ('2001:db8:0:7::', '192.0.2.7', '')
     """
     try:
-        found = ip_address(address)
+        host = ip_address(address)
     except ValueError:
         return address
-    return str(ip_network((found, 64), strict=False).network_address) if isinstance(found, IPv6Address) and found.ipv4_mapped is None else address
+    return str(ip_network((host, 64), strict=False).network_address) if isinstance(host, IPv6Address) and host.ipv4_mapped is None else address

@@ -50,7 +50,7 @@ def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
         )
     if isinstance(error, Busy):
         return Response(
-            faults_body([Fault("", Message("Too much is being computed at the moment. Try again in some seconds."))]),
+            faults_body([Fault("", Message("The server is busy with other computations. Try again in some seconds."))]),
             status=503,
             headers={"Retry-After": "10"},
         )

@@ -54,9 +54,9 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         path = request.path_info
         if self.use_finders and path.startswith(self.static_prefix) and path not in self.files:
-            found = self.find_file(path)
-            if found is not None:
-                self.files[path] = found
+            static = self.find_file(path)
+            if static is not None:
+                self.files[path] = static
         response: HttpResponseBase = super().__call__(request)
         return response
 

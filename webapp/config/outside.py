@@ -52,11 +52,11 @@ def check_host(host: str) -> None:
 
     What cannot be looked up in time passes: every connection is checked again.
     """
-    found = _LOOKUPS.submit(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
+    lookup = _LOOKUPS.submit(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
     try:
-        addresses = found.result(LOOKUP_SECONDS)
+        addresses = lookup.result(LOOKUP_SECONDS)
     except (OSError, UnicodeError, TimeoutError):
-        found.cancel()
+        lookup.cancel()
         return
     for *_, address in addresses:
         is_named(str(address[0]))

@@ -22,10 +22,12 @@ class Json(JSONParser):
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
         data = stream.read()
-        found = super().parse(io.BytesIO(data), media_type, parser_context)
+        document = super().parse(io.BytesIO(data), media_type, parser_context)
         if _SURROGATE.search(data):
             try:
-                json.dumps(found, ensure_ascii=False).encode()
+                json.dumps(document, ensure_ascii=False).encode()
             except UnicodeEncodeError as error:
-                raise ParseError(Message("A text holds half a character: U+{code}.", code=f"{ord(error.object[error.start]):04X}")) from error
-        return found
+                raise ParseError(
+                    Message("A text has half a character (a lone surrogate): U+{code}.", code=f"{ord(error.object[error.start]):04X}")
+                ) from error
+        return document

@@ -18,8 +18,8 @@ ENDING_S = 5.0
 
 def kill_all_applications(server: Server) -> Deferred[object]:
     """Cancels what runs; done when all of it has ended, or after ENDING_S."""
-    found = (details.get("application_instance") for details in server.connections.values())
-    running = [application for application in found if application is not None and not application.done()]
+    applications = (details.get("application_instance") for details in server.connections.values())
+    running = [application for application in applications if application is not None and not application.done()]
     if not running:
         return succeed(None)
     for application in running:

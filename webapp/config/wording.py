@@ -69,10 +69,10 @@ def _of_words(sentence: str, language: str, depth: int) -> str:
     known = gettext(sentence)
     if known != sentence:
         return known
-    found = next(filter(None, (one.read(sentence) for one in _forms(language))), None)
-    if found is None:
+    message = next(filter(None, (one.read(sentence) for one in _forms(language))), None)
+    if message is None:
         return sentence
-    return _translated_message(Message.of(found[0], {name: _value(name, value) for name, value in found[1].items()}), language, depth)
+    return _translated_message(Message.of(message[0], {name: _value(name, value) for name, value in message[1].items()}), language, depth)
 
 
 def _value(name: str, value: str) -> Value:
@@ -109,13 +109,13 @@ class _Form:
 @cache
 def _forms(language: str) -> tuple[_Form, ...]:
     """The texts with places, those that say most first."""
-    found = []
+    forms = []
     for text in _catalogue_texts(Path(settings.LOCALE_PATHS[0]) / language.partition("-")[0] / "LC_MESSAGES" / "django.mo"):
         pieces = PLACE.split(text)
         between, names = tuple(pieces[::3]), tuple(pieces[1::3])
         if names and len(re.sub(r"\W", "", "".join(between))) >= LETTERS:
-            found.append(_Form(text, between, names))
-    return tuple(sorted(found, key=lambda form: -len("".join(form.between))))
+            forms.append(_Form(text, between, names))
+    return tuple(sorted(forms, key=lambda form: -len("".join(form.between))))
 
 
 def _catalogue_texts(path: Path) -> Iterator[str]:

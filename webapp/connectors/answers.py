@@ -43,11 +43,11 @@ def answers_of(connector: Connector, offset: Mapping[str, Any] | None) -> Iterat
     """
     feed, chosen = connector.feed, numbers_of(connector.settings["queries"])
     at = dict(offset) if offset is not None else _beginning(feed, everything=connector.settings["start"] == "all")
-    looked, wanted = float("-inf"), frozenset[int]()
+    looked, query_ids = float("-inf"), frozenset[int]()
     while True:
         if time.monotonic() - looked > LOOK_S:
-            looked, wanted = time.monotonic(), _permitted(connector, chosen)
-        part = _stored(feed, at, wanted) if "after" in at else _changed(feed, at, wanted)
+            looked, query_ids = time.monotonic(), _permitted(connector, chosen)
+        part = _stored(feed, at, query_ids) if "after" in at else _changed(feed, at, query_ids)
         at = part.offset
         yield part
 
@@ -66,17 +66,17 @@ def _permitted(connector: Connector, chosen: frozenset[int]) -> frozenset[int]:
     return visible & chosen if chosen else visible
 
 
-def _stored(feed: Feed, at: Mapping[str, Any], wanted: frozenset[int]) -> Part:
-    found = answers_by_key(feed_id=feed.pk, query_ids=sorted(wanted), after=bytes.fromhex(at["after"]), limit=AT_ONCE)
-    records = [_keyed(feed, {**detection_row(one), "seq": one.seq}) for one in found]
-    if len(found) < AT_ONCE:
+def _stored(feed: Feed, at: Mapping[str, Any], query_ids: frozenset[int]) -> Part:
+    answers = answers_by_key(feed_id=feed.pk, query_ids=sorted(query_ids), after=bytes.fromhex(at["after"]), limit=AT_ONCE)
+    records = [_keyed(feed, {**detection_row(one), "seq": one.seq}) for one in answers]
+    if len(answers) < AT_ONCE:
         return Part(records, {"seq": at["seq"]})
     return Part(records, {"seq": at["seq"], "after": records[-1].key})
 
 
-def _changed(feed: Feed, at: Mapping[str, Any], wanted: frozenset[int]) -> Part:
+def _changed(feed: Feed, at: Mapping[str, Any], query_ids: frozenset[int]) -> Part:
     try:
-        page = changes_after(feed_id=feed.pk, seq=at["seq"], wanted=Wanted(wanted), size=AT_ONCE)
+        page = changes_after(feed_id=feed.pk, seq=at["seq"], wanted=Wanted(query_ids), size=AT_ONCE)
     except (NotKept, NoSuchNumber):
         return Part([], _beginning(feed, everything=True))
     return Part([_keyed(feed, one) for one in page["results"]], {"seq": page["seq"]})

@@ -89,9 +89,9 @@ class ConnectorView(GenericViewSet[Connector]):
 
     def get_queryset(self) -> QuerySet[Connector]:
         user = person(self.request)
-        found = Connector.objects.visible_to(user).with_editable(user).select_related("feed")
+        connectors = Connector.objects.visible_to(user).with_editable(user).select_related("feed")
         name = self.request.query_params.get("feed")
-        return found.filter(feed__name=name) if name else found
+        return connectors.filter(feed__name=name) if name else connectors
 
     def editable(self) -> Connector:
         """The connector of the address. Raises PermissionDenied when it is visible but not the user's to change."""
@@ -152,12 +152,12 @@ class ConnectorView(GenericViewSet[Connector]):
         responses=OpenApiTypes.OBJECT,
     )
     def trial(self, request: Request) -> Response:
-        asked = TrialSerializer(data=request.data, context=self.get_serializer_context())
-        asked.is_valid(raise_exception=True)
-        given = dict(asked.validated_data)
-        feed = self._feed(given["feed"])
-        settings = {**self._secrets(feed, given.pop("connector", None), given["kind"], given["settings"]), **given["settings"]}
-        return Response(services.connector_try(feed=feed, kind=given["kind"], settings=settings, reading=given["reading"]))
+        serializer = TrialSerializer(data=request.data, context=self.get_serializer_context())
+        serializer.is_valid(raise_exception=True)
+        data = dict(serializer.validated_data)
+        feed = self._feed(data["feed"])
+        settings = {**self._secrets(feed, data.pop("connector", None), data["kind"], data["settings"]), **data["settings"]}
+        return Response(services.connector_try(feed=feed, kind=data["kind"], settings=settings, reading=data["reading"]))
 
     def _secrets(self, feed: Feed, pk: int | None, kind: str, settings: dict[str, Any]) -> dict[str, Any]:
         """The stored secrets of a connector that is tested again in place: users do not type them in again. Raises Refused."""

@@ -19,12 +19,12 @@ class GuardedNetwork:
 
     def address(self, host: str, port: int) -> str:
         if any(ord(sign) <= 32 or ord(sign) > 126 for sign in host):
-            raise Away(Message("The host has characters that no host has."))
+            raise Away(Message("The host has characters that are not allowed in a host."))
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+            infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         except (socket.gaierror, UnicodeError) as error:
             raise Away(Message("The host {host} is not known: {error}", host=host, error=getattr(error, "strerror", None) or error)) from error
-        addresses = [str(sockaddr[0]) for *_, sockaddr in found]
+        addresses = [str(sockaddr[0]) for *_, sockaddr in infos]
         try:
             for one in addresses:
                 is_named(one)
@@ -45,7 +45,7 @@ class GuardedNetwork:
         if port not in listening_ports():
             raise Away(
                 Message(
-                    "This installation listens on {ports} alone: VEDETTE_CONNECTOR_PORTS says it.",
+                    "This installation listens only on {ports}: VEDETTE_CONNECTOR_PORTS names the ports.",
                     ports=", ".join(settings.CONNECTOR_PORTS) or "no port",
                 )
             )
@@ -65,8 +65,8 @@ class GuardedNetwork:
 
 def listening_ports() -> set[int]:
     """The ports on which connectors may listen."""
-    found: set[int] = set()
+    ports: set[int] = set()
     for text in settings.CONNECTOR_PORTS:
         first, _, last = text.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return found
+        ports.update(range(int(first), int(last or first) + 1))
+    return ports

@@ -67,13 +67,13 @@ class Connectors:
 
     def round(self) -> None:
         """Ends connectors that are no longer wanted and starts new ones."""
-        wanted = {connector.pk: connector for connector in Connector.objects.filter(enabled=True, feed__damage=None).select_related("feed")}
+        enabled = {connector.pk: connector for connector in Connector.objects.filter(enabled=True, feed__damage=None).select_related("feed")}
         for pk, run in list(self._runs.items()):
-            if pk not in wanted or run.signature != signature_of(wanted[pk]):
+            if pk not in enabled or run.signature != signature_of(enabled[pk]):
                 run.over.set()
             if not run.is_alive():
                 del self._runs[pk]
-        for pk, connector in wanted.items():
+        for pk, connector in enabled.items():
             if pk not in self._runs:
                 self._runs[pk] = Run(connector)
                 self._runs[pk].start()

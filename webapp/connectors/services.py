@@ -115,12 +115,12 @@ def connector_delete(*, connector: Connector) -> None:
     connector.delete()
 
 
-def kept_secrets(kind: Kind, before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def kept_secrets(kind: Kind, before: Mapping[str, Any], submitted: Mapping[str, Any]) -> dict[str, Any]:
     """The stored secrets that are not typed in again. Raises Refused if they would now be sent elsewhere: only their author knows them."""
-    hidden = [one for one in kind.fields if one.type is FieldType.SECRET and _applies(one, kind, given)]
-    kept = {one: before[one.name] for one in hidden if before.get(one.name) and one.name not in given}
+    hidden = [one for one in kind.fields if one.type is FieldType.SECRET and _applies(one, kind, submitted)]
+    kept = {one: before[one.name] for one in hidden if before.get(one.name) and one.name not in submitted}
     directing = [one for one in kind.fields if one.directs] or [one for one in kind.fields if one.type is not FieldType.SECRET]
-    if kept and any(given.get(one.name, one.default) != before.get(one.name, one.default) for one in directing):
+    if kept and any(submitted.get(one.name, one.default) != before.get(one.name, one.default) for one in directing):
         raise Refused(
             Fault(f"/settings/{one.name}", Message("{label}: type it in again, it would be sent elsewhere now.", label=untranslated(one.label)))
             for one in kept
@@ -128,34 +128,34 @@ def kept_secrets(kind: Kind, before: Mapping[str, Any], given: Mapping[str, Any]
     return {one.name: value for one, value in kept.items()}
 
 
-def checked_settings(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
+def checked_settings(kind: Kind, submitted: Mapping[str, Any]) -> dict[str, Any]:
     """All settings of a kind, with the defaults of those that are not given or mean nothing. Raises Refused with pointers below /settings."""
-    faults, found = Faults(), {}
+    faults, checked = Faults(), {}
     known = {one.name: one for one in kind.fields}
-    for name in given:
+    for name in submitted:
         if name not in known:
             faults.note(f"/settings/{name}", unknown_name(str(name), known, what=Message("setting")))
     for one in kind.fields:
-        value = given.get(one.name, one.default) if _applies(one, kind, given) else one.default
+        value = submitted.get(one.name, one.default) if _applies(one, kind, submitted) else one.default
         problem = _problem(one, value)
         if problem:
             faults.note(f"/settings/{one.name}", problem)
-        found[one.name] = value
+        checked[one.name] = value
     if not faults:
-        for name, text in kind.check(found).items():
+        for name, text in kind.check(checked).items():
             faults.note(f"/settings/{name}", text if isinstance(text, Message) else untranslated(text))
     if faults:
         raise Refused(faults)
-    return found
+    return checked
 
 
-def _applies(one: Field, kind: Kind, given: Mapping[str, Any]) -> bool:
+def _applies(one: Field, kind: Kind, submitted: Mapping[str, Any]) -> bool:
     """Whether a field applies, given the choices in the others."""
     if one.when is None:
         return True
     name, values = one.when
     decides = next(other for other in kind.fields if other.name == name)
-    return given.get(name, decides.default) in values
+    return submitted.get(name, decides.default) in values
 
 
 def _problem(one: Field, value: Any) -> Message | None:
@@ -275,8 +275,8 @@ def _likely(whole: list[dict[str, Any]], columns: list[str], feed: Any) -> dict[
     if not whole or {"entity", "t"} <= set(columns):
         return {}
     table = table_of([{name: one.get(name) for name in columns if name != RECEIVED} for one in whole])
-    found = guess(table, Layout(FileKind.JSON), "stream", {}).to_json()
-    kept = {name: found[name] for name in ("entity", "time", "time_format", "x", "y", "event", "zone", "crs", "decimal")}
+    guessed = guess(table, Layout(FileKind.JSON), "stream", {}).to_json()
+    kept = {name: guessed[name] for name in ("entity", "time", "time_format", "x", "y", "event", "zone", "crs", "decimal")}
     if not kept["time"]:
         kept |= {"time": [RECEIVED], "time_format": "epoch_ms"}
     if feed.crs is Crs.PLANAR:

@@ -12,9 +12,9 @@ TEXTS = (
     gettext_noop("A name or an address."),
     gettext_noop("ADS-B from a receiver (SBS or BaseStation over TCP)"),
     gettext_noop("ADS-B: readsb or dump1090 (aircraft.json)"),
-    gettext_noop("AIS cannot be asked to repeat anything: what is sent while the connection or Vedette is away is missing. Nothing is doubled."),
+    gettext_noop("AIS cannot repeat anything: messages that are sent while the connection or Vedette is down are missing. Nothing is stored twice."),
     gettext_noop(
-        "AIS cannot be asked to repeat anything: what is sent while the connection or Vedette is away is missing. Nothing is doubled. "
+        "AIS cannot repeat anything: messages that are sent while the connection or Vedette is down are missing. Nothing is stored twice. "
         "Datagrams that come faster than they are read are lost too."
     ),
     gettext_noop("AIS from a receiver (TCP)"),
@@ -33,18 +33,19 @@ TEXTS = (
     gettext_noop("Connection to the brokers"),
     gettext_noop(
         "Each change of an answer at least once (quality 1), in the order in which it was stored, even when a process dies. The last message of each "
-        "topic is the answer as it is stored; an empty one says that it was taken back. Subscribers that were away get what their own "
+        "topic is the answer as it is stored; an empty one says that it was retracted. Subscribers that were away get what their own "
         "session keeps."
     ),
     gettext_noop(
         "Each change of an answer at least once, in the order in which it was stored, even when a process dies. The last record of each key is the "
-        "answer as it is stored; one without a value says that it was taken back."
+        "answer as it is stored; one without a value says that it was retracted."
     ),
     gettext_noop("Empty: none. Of all that subscribe with the name of the same group, each message goes to one."),
     gettext_noop("Empty: the first line of each message names them."),
     gettext_noop("Encrypted (TLS)"),
     gettext_noop(
-        "Exactly once for what the address still shows: what was in the last answer is known again. What it shows only while nobody asks is missing."
+        "Exactly once for records that the address still shows: those of the last answer are recognised. Records that it shows only "
+        "between two polls are missing."
     ),
     gettext_noop("Exactly once: the offsets of all partitions are stored in one step with the rows, even when a process dies."),
     gettext_noop("GTFS-realtime: vehicle positions of public transport"),
@@ -71,8 +72,8 @@ TEXTS = (
     gettext_noop("Password"),
     gettext_noop("Port"),
     gettext_noop(
-        "Quality 1: each message is stored exactly once as long as the broker keeps the session (MQTT 5: a week). Quality 0: what is sent "
-        "while the connection or Vedette is away is missing; nothing is doubled."
+        "Quality 1: each message is stored exactly once as long as the broker keeps the session (MQTT 5: a week). Quality 0: messages that "
+        "are sent while the connection or Vedette is down are missing; nothing is stored twice."
     ),
     gettext_noop("Quality of service"),
     gettext_noop("Records (JMESPath)"),
@@ -80,7 +81,9 @@ TEXTS = (
     gettext_noop("SCRAM-SHA-512"),
     gettext_noop("Tag reports of RFID readers"),
     gettext_noop("The broker keeps the last message of each answer"),
-    gettext_noop("The protocol cannot repeat anything: what is sent while the connection or Vedette is away is missing. Nothing is doubled."),
+    gettext_noop(
+        "The protocol cannot repeat anything: messages that are sent while the connection or Vedette is down are missing. Nothing is stored twice."
+    ),
     gettext_noop("The same message from several receivers. 0: none."),
     gettext_noop("Topic"),
     gettext_noop("Topics"),
@@ -99,7 +102,7 @@ TEXTS = (
     gettext_noop("host:9092, separated by commas."),
     gettext_noop("not encrypted, with user and password"),
     gettext_noop("not encrypted, without log-in"),
-    gettext_noop("vedette/yard: each answer is a message of vedette/yard/ID. An empty one takes it back."),
+    gettext_noop("vedette/yard: each answer is a message of vedette/yard/ID. An empty message retracts it."),
     gettext_noop("what changes from now on"),
     gettext_noop("what comes from now on"),
 )

@@ -77,13 +77,13 @@ class SamplesView(APIView):
     def post(self, request: Request) -> Response:
         user = person(request)
         check_may_make(user, Feed.edit_role)
-        asked = SampleSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        given = asked.validated_data
+        serializer = SampleSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        data = serializer.validated_data
         # The team is checked as that of any new feed.
-        feed = FeedSerializer(data={"name": "sample", "title": "Sample", "crs": "geographic", "team": given["team"]}, context={"request": request})
+        feed = FeedSerializer(data={"name": "sample", "title": "Sample", "crs": "geographic", "team": data["team"]}, context={"request": request})
         feed.is_valid(raise_exception=True)
-        upload = sample_load(name=given["name"], user=user, team=feed.validated_data.get("team"), given=_file_of(user, given["upload"]))
+        upload = sample_load(name=data["name"], user=user, team=feed.validated_data.get("team"), uploaded=_file_of(user, data["upload"]))
         return Response(UploadSerializer(upload, context={"request": request}).data, status=201)
 
 
@@ -91,10 +91,10 @@ def _file_of(user: User, upload: UUID | None) -> Upload | None:
     """The file that the user uploaded. Raises Refused."""
     if upload is None:
         return None
-    found = upload_list(user=user).filter(pk=upload, owner=user).first()
-    if found is None:
+    file = upload_list(user=user).filter(pk=upload, owner=user).first()
+    if file is None:
         raise refuse("/upload", Message("There is no such file of yours."))
-    return found
+    return file
 
 
 def _row_of(sample: Sample) -> dict[str, Any]:

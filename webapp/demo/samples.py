@@ -105,15 +105,15 @@ def _is_wanted(place: Place, tags: list[str] | None) -> bool:
 
 
 @transaction.atomic
-def sample_load(*, name: str, user: User, team: Team | None, given: Upload | None = None) -> Upload:
-    """Makes a feed of the sample, with its regions and queries, and has its rows loaded: those of the file `given`, or the sample's own. Raises
+def sample_load(*, name: str, user: User, team: Team | None, uploaded: Upload | None = None) -> Upload:
+    """Makes a feed of the sample, with its regions and queries, and has its rows loaded: those of the file `uploaded`, or the sample's own. Raises
     Refused."""
     samples = {sample.name: sample for sample in all_samples()}
     if name not in samples:
         raise refuse("/name", unknown_name(name, samples, what=Message("sample")))
     sample = samples[name].in_words()
-    if given is not None:
-        return _load_given(sample, given, user, team)
+    if uploaded is not None:
+        return _load_given(sample, uploaded, user, team)
     if not sample.is_here:
         raise refuse(
             "/name",
@@ -141,12 +141,19 @@ def _load_given(sample: Sample, upload: Upload, user: User, team: Team | None) -
 
 
 def _load(sample: Sample, upload: Upload, user: User, team: Team | None) -> Upload:
-    found = inspect(file_of(upload), upload.name, {})
+    inspected = inspect(file_of(upload), upload.name, {})
     made = bool(sample.made)
-    own = {key: value for key, value in read_scenario(sample.made["world"]).feed.items() if key in VIEW_KEYS} if made else {}
+    view = {key: value for key, value in read_scenario(sample.made["world"]).feed.items() if key in VIEW_KEYS} if made else {}
     # A history is loaded in the order of time: answers that waited for late rows would miss its end.
-    values = {"name": _free_name(sample.name), "title": sample.title, "team": team, "lateness": found["lateness"] if made else 0, "tick": 1, **own}
-    feed = upload_load(upload=upload, user=user, feed=values, reading=found["reading"], as_now=made, rate=1.0, ordered=True)
+    values = {
+        "name": _free_name(sample.name),
+        "title": sample.title,
+        "team": team,
+        "lateness": inspected["lateness"] if made else 0,
+        "tick": 1,
+        **view,
+    }
+    feed = upload_load(upload=upload, user=user, feed=values, reading=inspected["reading"], as_now=made, rate=1.0, ordered=True)
     for region, geometry in sample.regions.items():
         region_create(owner=user, feed=feed, name=region, geometry=geometry, team=team)
     for query in sample.queries:

@@ -75,11 +75,11 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, A
     for reporting in truth_of(feed.name, queries):
         kind = reporting.happening
         ids = [queries[name] for name, _ in reporting.queries]
-        wanted = {(queries[name], answers) for name, answers in reporting.queries}
+        names_and_answers = {(queries[name], answers) for name, answers in reporting.queries}
         reported = [
             answer
             for answer in detection_list(feed_id=feed.pk, query_ids=ids, from_t=begin, to_t=end)
-            if not wanted.isdisjoint({(answer.query_id, answer.kind), (answer.query_id, None)})
+            if not names_and_answers.isdisjoint({(answer.query_id, answer.kind), (answer.query_id, None)})
         ]
         everything = [one for one in place.truth(begin - span_ms, end + span_ms) if one.kind == kind]
         score = compare([one for one in happenings if one.kind == kind], everything, reported, silent)
@@ -113,8 +113,8 @@ def compare(
     unseen = [one for one in happened if not any(is_about(answer, one) for answer in reported)]
     missed = tuple(one for one in unseen if all(one.end < begin or end < one.start for begin, end in silent()))
     wrong = tuple(bytes(answer.key).hex() for answer in reported if not any(is_about(answer, one) for one in everything))
-    found = len(happened) - len(unseen)
-    return Score(found + len(missed), found, len(reported), len(reported) - len(wrong), missed, wrong)
+    matched = len(happened) - len(unseen)
+    return Score(matched + len(missed), matched, len(reported), len(reported) - len(wrong), missed, wrong)
 
 
 def is_about(answer: Detection, happening: Happening) -> bool:

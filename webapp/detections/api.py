@@ -139,8 +139,8 @@ def visible_queries(request: Request, feed: Feed | None) -> list[int]:
 
 def asked_for(request: Request) -> dict[str, Any]:
     """What the address asks for, for `detection_list`. Raises ValidationError, and NotFound for a feed that is not the user's to see."""
-    asked = request.query_params
-    name = asked.get("feed")
+    parameters = request.query_params
+    name = parameters.get("feed")
     feed = feed_get(user=person(request), name=name) if name else None
     if name and feed is None:
         raise NotFound(Message("There is no such feed, or it is not shared with you."))
@@ -149,12 +149,12 @@ def asked_for(request: Request) -> dict[str, Any]:
     return {
         "feed_id": None if feed is None else feed.pk,
         "query_ids": visible_queries(request, feed),
-        "from_t": whole(asked.get("from"), "from"),
-        "to_t": whole(asked.get("to"), "to"),
-        "entity": asked.get("entity") or None,
-        "kinds": asked.getlist("kind") or None,
-        "withdrawn": asked.get("withdrawn") == "true",
-        "all_versions": asked.get("versions") == "all",
+        "from_t": whole(parameters.get("from"), "from"),
+        "to_t": whole(parameters.get("to"), "to"),
+        "entity": parameters.get("entity") or None,
+        "kinds": parameters.getlist("kind") or None,
+        "withdrawn": parameters.get("withdrawn") == "true",
+        "all_versions": parameters.get("versions") == "all",
     }
 
 
@@ -166,10 +166,10 @@ class Gone(APIException):
 
 def changes_asked_for(request: Request) -> dict[str, Any]:
     """What has changed after a number. Raises ValidationError, NotFound, and Gone when not all of it is kept any more."""
-    asked = request.query_params
-    after = whole(asked.get("after"), "after")
-    feed = feed_get(user=person(request), name=asked.get("feed") or "")
-    wrong = {name: Message("Changes are followed in their order: this goes with pages by time.") for name in BY_TIME if name in asked}
+    parameters = request.query_params
+    after = whole(parameters.get("after"), "after")
+    feed = feed_get(user=person(request), name=parameters.get("feed") or "")
+    wrong = {name: Message("Changes are followed in their order: this goes with pages by time.") for name in BY_TIME if name in parameters}
     if after is None or after < 0:
         wrong["after"] = Message("The number `seq` of the answer before; head.outbox_seq of the feed to begin with.")
     if wrong:
@@ -177,8 +177,8 @@ def changes_asked_for(request: Request) -> dict[str, Any]:
     if feed is None:
         raise NotFound(Message("Name a feed that you may see: numbers are counted for each feed."))
     assert after is not None
-    wanted = Wanted(frozenset(visible_queries(request, feed)), asked.get("entity") or None, frozenset(asked.getlist("kind")))
-    size = min(max(whole(asked.get("page_size"), "page_size") or LARGEST_PAGE, 1), LARGEST_PAGE)
+    wanted = Wanted(frozenset(visible_queries(request, feed)), parameters.get("entity") or None, frozenset(parameters.getlist("kind")))
+    size = min(max(whole(parameters.get("page_size"), "page_size") or LARGEST_PAGE, 1), LARGEST_PAGE)
     try:
         return changes_after(feed_id=feed.pk, seq=after, wanted=wanted, size=size)
     except NoSuchNumber as error:

@@ -162,7 +162,7 @@ class RegistryView(EntityView):
         file = serializer.validated_data["file"]
         if file.size > FILE_BYTES:
             raise ValidationError({"file": Message("The file has more than {most} MB.", most=FILE_BYTES // 1_000_000)})
-        return Response({"stored": services.registry_import(feed=feed, given=read_registry(file.read()))}, status=201)
+        return Response({"stored": services.registry_import(feed=feed, entries=read_registry(file.read()))}, status=201)
 
     @extend_schema(
         summary="Entities of the registry whose id or name contains `search`, by id; at most 100",
@@ -170,8 +170,8 @@ class RegistryView(EntityView):
         responses=OpenApiTypes.OBJECT,
     )
     def search(self, request: Request, name: str) -> Response:
-        found = selectors.record_list(feed=self.feed(), search=request.query_params.get("search", ""))[:100]
-        return Response({"results": [{"entity": one.entity, "name": one.name, "attributes": one.attributes} for one in found]})
+        records = selectors.record_list(feed=self.feed(), search=request.query_params.get("search", ""))[:100]
+        return Response({"results": [{"entity": one.entity, "name": one.name, "attributes": one.attributes} for one in records]})
 
     @extend_schema(summary="The registry as a CSV file, with the first 1,000 attributes by name", responses={(200, "text/csv"): OpenApiTypes.STR})
     def export_registry(self, request: Request, name: str) -> StreamingHttpResponse:

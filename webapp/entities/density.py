@@ -85,10 +85,10 @@ def _density(feed: Feed, from_t: int, to_t: int, grid: Grid, answers: QuerySet[D
 def _spans(answers: QuerySet[Detection], from_t: int, to_t: int) -> list[tuple[list[str], int, int | None]]:
     """(entities, start, end) of the answers that touch the span; end null while they last."""
     touching = answers.filter(Q(end__isnull=True) | Q(end__gt=from_t) | Q(end=F("start"), start__gte=from_t), start__lt=to_t)
-    found = list(touching.order_by().values_list("entities", "start", "end")[: MOST_ANSWERS + 1])
-    if len(found) > MOST_ANSWERS:
+    spans = list(touching.order_by().values_list("entities", "start", "end")[: MOST_ANSWERS + 1])
+    if len(spans) > MOST_ANSWERS:
         raise TooMany(Message("More than {most:,} answers lie in this window: choose a shorter one, or fewer queries.", most=MOST_ANSWERS))
-    return found
+    return spans
 
 
 def _within(rows: pa.Table, spans: list[tuple[list[str], int, int | None]]) -> npt.NDArray[np.bool_]:

@@ -34,8 +34,8 @@ class MapView(GenericViewSet[Any]):
 
     def feed(self) -> Feed:
         """The feed of the address. Raises Http404."""
-        found: Feed = get_object_or_404(feed_list(user=person(self.request)), name=self.kwargs["name"])
-        return found
+        feed: Feed = get_object_or_404(feed_list(user=person(self.request)), name=self.kwargs["name"])
+        return feed
 
     @extend_schema(
         summary="How many reports came from each cell of a grid over the map",
@@ -54,23 +54,23 @@ class MapView(GenericViewSet[Any]):
         responses=OpenApiTypes.OBJECT,
     )
     def density(self, request: Request, name: str) -> Response:
-        feed, asked = self.feed(), request.query_params
-        from_t, to_t = whole(asked.get("from"), "from"), whole(asked.get("to"), "to")
+        feed, parameters = self.feed(), request.query_params
+        from_t, to_t = whole(parameters.get("from"), "from"), whole(parameters.get("to"), "to")
         if from_t is None or to_t is None or not from_t < to_t:
             raise ValidationError({"from": Message("Give from and to, from before to.")})
-        columns, rows = whole(asked.get("columns"), "columns") or 0, whole(asked.get("rows"), "rows") or 0
+        columns, rows = whole(parameters.get("columns"), "columns") or 0, whole(parameters.get("rows"), "rows") or 0
         if columns < 1 or rows < 1 or columns * rows > MOST_CELLS:
             raise ValidationError({"columns": Message("Give columns and rows of at least 1, with at most {most:,} cells.", most=MOST_CELLS)})
-        of = asked.get("of") or "reports"
+        of = parameters.get("of") or "reports"
         if of not in ("reports", "answers"):
             raise ValidationError({"of": Message("reports or answers.")})
         answers = detection_list(feed_id=feed.pk, query_ids=visible_queries(request, feed)) if of == "answers" else None
-        grid = Grid(box_from(asked.get("bbox", "")), columns, rows, feed.crs == "geographic")
+        grid = Grid(box_from(parameters.get("bbox", "")), columns, rows, feed.crs == "geographic")
         try:
-            found = density(feed, from_t, to_t, grid, answers)
+            cells = density(feed, from_t, to_t, grid, answers)
         except TooMany as error:
             raise ValidationError({"from": message_of(error)}) from error
-        return Response({"from": found.from_t, "to": found.to_t, "total": int(found.counts.sum()), "counts": found.counts.tolist()})
+        return Response({"from": cells.from_t, "to": cells.to_t, "total": int(cells.counts.sum()), "counts": cells.counts.tolist()})
 
     @extend_schema(
         summary="The values of an attribute by entity",

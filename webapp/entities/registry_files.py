@@ -39,27 +39,27 @@ def read_registry(data: bytes) -> list[Given]:
     except UnicodeDecodeError as error:
         raise refused(Message("The file is not UTF-8 text: save it as CSV (UTF-8) or GeoJSON.")) from error
     rows = _features(text) if text.lstrip()[:1] in ("{", "[") else _csv(text)
-    faults, found = Faults(), dict[str, Given]()
+    faults, records = Faults(), dict[str, Given]()
     for row, properties in rows:
         try:
             given = _given(properties)
-            if given.entity in found:
+            if given.entity in records:
                 raise ValueError(Message('the entity "{entity}" is in the file twice', entity=given.entity))
-            found[given.entity] = given
+            records[given.entity] = given
         except ValueError as error:
             faults.note(f"/{row}", Message("Row {row}: {error}.", row=row, error=error))
-        if len(faults) >= FAULTS or len(found) > RECORDS:
+        if len(faults) >= FAULTS or len(records) > RECORDS:
             break
-    if len(found) > RECORDS:
+    if len(records) > RECORDS:
         raise refused(Message("A file has at most {most:,} entities.", most=RECORDS))
     if faults:
         raise Refused(faults)
-    if not found:
+    if not records:
         raise refused(Message("The file has no row."))
-    names = {key for given in found.values() for key in given.attributes}
+    names = {key for given in records.values() for key in given.attributes}
     if len(names) > COLUMNS:
         raise refused(Message("The entities have {count:,} different attributes; at most {most} are taken.", count=len(names), most=COLUMNS))
-    return list(found.values())
+    return list(records.values())
 
 
 def refused(message: Message) -> Refused:

@@ -78,8 +78,11 @@ def visited(*, feed: Feed, entity: str, user: User, from_t: int | None, to_t: in
 
 
 def _spans(rows: pa.Table, region: Region) -> list[tuple[int, int | None]]:
-    found = visits(rows, read_region(region.geometry, Crs(region.feed.crs)))
-    return [(start, end if ended else None) for start, end, ended in zip(found.start.tolist(), found.end.tolist(), found.ended.tolist(), strict=True)]
+    visits_of_entity = visits(rows, read_region(region.geometry, Crs(region.feed.crs)))
+    return [
+        (start, end if ended else None)
+        for start, end, ended in zip(visits_of_entity.start.tolist(), visits_of_entity.end.tolist(), visits_of_entity.ended.tolist(), strict=True)
+    ]
 
 
 def _placed(feed: Feed, rows: pa.Table) -> pa.Table:
@@ -146,17 +149,19 @@ def activity(*, region: Region, span: int) -> Activity:
 
 
 def _activity(rows: pa.Table, region: Region, since: int, newest: int, complete: bool) -> Activity:
-    found = visits(rows, read_region(region.geometry, Crs(region.feed.crs)))
-    still = np.flatnonzero(~found.ended)
-    still = still[np.argsort(found.start[still], kind="stable")]
-    inside = [(found.names[found.entity[i]], int(found.start[i]), int(found.end[i])) for i in still[:INSIDE]]
+    visits_of_entity = visits(rows, read_region(region.geometry, Crs(region.feed.crs)))
+    still = np.flatnonzero(~visits_of_entity.ended)
+    still = still[np.argsort(visits_of_entity.start[still], kind="stable")]
+    inside = [
+        (visits_of_entity.names[visits_of_entity.entity[i]], int(visits_of_entity.start[i]), int(visits_of_entity.end[i])) for i in still[:INSIDE]
+    ]
     edges = np.linspace(since, newest + 1, BINS + 1).astype(np.int64)
-    began = found.start[found.start > _first_reports(rows, found.names)[found.entity]]
-    dwells = (found.end - found.start)[found.ended]
+    began = visits_of_entity.start[visits_of_entity.start > _first_reports(rows, visits_of_entity.names)[visits_of_entity.entity]]
+    dwells = (visits_of_entity.end - visits_of_entity.start)[visits_of_entity.ended]
     dwell_edges = np.unique(np.linspace(0, dwells.max() + 1, BINS + 1).astype(np.int64)) if len(dwells) else np.empty(0, np.int64)
     return Activity(
         since, newest, complete, inside, len(still), edges.tolist(),
-        np.histogram(began, edges)[0].tolist(), np.histogram(found.end[found.ended], edges)[0].tolist(),
+        np.histogram(began, edges)[0].tolist(), np.histogram(visits_of_entity.end[visits_of_entity.ended], edges)[0].tolist(),
         dwell_edges.tolist(), np.histogram(dwells, dwell_edges)[0].tolist() if len(dwells) else [],
         float(np.median(dwells)) if len(dwells) else None,
     )  # fmt: skip

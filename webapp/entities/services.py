@@ -26,20 +26,20 @@ WATCHES = 50
 def record_put(*, feed: Feed, entity: str, name: str, attributes: Mapping[str, str]) -> Record | None:
     """Writes an entity's record; one that says nothing is removed. Raises Refused."""
     try:
-        given = checked(entity, name, attributes)
+        entry = checked(entity, name, attributes)
     except ValueError as error:
         raise refuse("", Message("{error}.", error=error)) from error
     with transaction.atomic():
         record("entity.change", feed, entity=entity)
-        if not given.name and not given.attributes:
+        if not entry.name and not entry.attributes:
             Record.objects.filter(feed=feed, entity=entity).delete()
             return None
-        return Record.objects.update_or_create(feed=feed, entity=entity, defaults={"name": given.name, "attributes": given.attributes})[0]
+        return Record.objects.update_or_create(feed=feed, entity=entity, defaults={"name": entry.name, "attributes": entry.attributes})[0]
 
 
-def registry_import(*, feed: Feed, given: Sequence[Given]) -> int:
+def registry_import(*, feed: Feed, entries: Sequence[Given]) -> int:
     """Stores the entities of a file; their existing records are replaced, those of other entities stay."""
-    records = [Record(feed=feed, entity=one.entity, name=one.name, attributes=one.attributes) for one in given]
+    records = [Record(feed=feed, entity=one.entity, name=one.name, attributes=one.attributes) for one in entries]
     with transaction.atomic():
         Record.objects.bulk_create(
             records, update_conflicts=True, unique_fields=["feed", "entity"], update_fields=["name", "attributes"], batch_size=1_000

@@ -17,17 +17,17 @@ def entity(request: HttpRequest, name: str) -> HttpResponse:
     user = request.user
     assert user.is_authenticated
     feed = get_object_or_404(feed_list(user=user), name=name)
-    asked = request.GET.get("id", "")
-    if asked == "":
+    identifier = request.GET.get("id", "")
+    if identifier == "":
         return redirect(f"/?feed={feed.name}")
-    return render(request, "pages/entity.html", page_data(request, feed=feed.name, entity=asked))
+    return render(request, "pages/entity.html", page_data(request, feed=feed.name, entity=identifier))
 
 
 def region(request: HttpRequest, pk: int) -> HttpResponse:
     """`/regions/<id>`: who is inside, who came and went."""
     user = request.user
     assert user.is_authenticated
-    found: Any = get_object_or_404(region_list(user=user), pk=pk)
-    using = [{"id": query.pk, "name": query.name} for query in found.using]
-    shown = {"id": found.pk, "name": found.name, "feed": found.feed.name, "geometry": found.geometry, "tags": found.tags, "used_by": using}
+    row: Any = get_object_or_404(region_list(user=user), pk=pk)
+    using = [{"id": query.pk, "name": query.name} for query in row.using]
+    shown = {"id": row.pk, "name": row.name, "feed": row.feed.name, "geometry": row.geometry, "tags": row.tags, "used_by": using}
     return render(request, "pages/region.html", page_data(request, region=shown))

@@ -50,9 +50,9 @@ def _inside(region: Region, x: npt.NDArray[np.float64], y: npt.NDArray[np.float6
     """`region.contains`, asked only of what lies in its box."""
     west, south, east, north = region.bounds
     near = np.flatnonzero((x >= west) & (x <= east) & (y >= south) & (y <= north))
-    found = np.zeros(len(x), np.bool_)
-    found[near] = region.contains(x[near], y[near])
-    return found
+    inside = np.zeros(len(x), np.bool_)
+    inside[near] = region.contains(x[near], y[near])
+    return inside
 
 
 def _runs(entity: Longs, t: Longs, inside: npt.NDArray[np.bool_]) -> tuple[Longs, Longs, Longs, npt.NDArray[np.bool_]]:

@@ -72,7 +72,7 @@ class Admission:
         unit = "ms" if self.feed.time == "ms" else Message("ticks")
         allowed = Message("the feed allows {ahead} {unit} (its setting ahead)", ahead=self.feed.ahead, unit=unit)
         if self.feed.wall_clock:
-            return Message("t is too far ahead of the clock on the wall: {allowed}", allowed=allowed)
+            return Message("t is too far ahead of the wall clock: {allowed}", allowed=allowed)
         return Message("t is too far ahead of the clock, {clock}: {allowed}", clock=clock, allowed=allowed)
 
 

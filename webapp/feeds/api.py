@@ -79,8 +79,8 @@ class FeedSerializer(OwnedSerializer):
 
     def to_internal_value(self, data: Any) -> Any:
         """The checked values, spans as numbers. Whatever is wrong is reported together, by pointers. Raises Refused."""
-        given = data if isinstance(data, dict) else {}
-        schema, faults = read_schema({**self._stored_schema(), **given})
+        members = data if isinstance(data, dict) else {}
+        schema, faults = read_schema({**self._stored_schema(), **members})
         try:
             values = super().to_internal_value(data)
         except ValidationError as error:
@@ -88,7 +88,7 @@ class FeedSerializer(OwnedSerializer):
             faults = [*faults, *(fault for fault in serializer_faults(error.detail) if fault.pointer not in reported)]
         if faults or schema is None:
             raise Refused(faults)
-        return {**values, **{name: getattr(schema, name) for name in SPANS if name in given}}
+        return {**values, **{name: getattr(schema, name) for name in SPANS if name in members}}
 
     def _stored_schema(self) -> dict[str, Any]:
         """The schema that a change is made to."""
@@ -128,10 +128,10 @@ class MendSerializer(serializers.Serializer[Any]):
     rule = serializers.ChoiceField(list(mending.RULES), required=False)
     reason = serializers.CharField(required=False, allow_blank=True, default="")
 
-    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
-        if ("id" in given) != ("row" in given) or ("id" in given) == ("rule" in given):
+    def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        if ("id" in attributes) != ("row" in attributes) or ("id" in attributes) == ("rule" in attributes):
             raise ValidationError(Message("Give id and row, or a rule."))
-        return given
+        return attributes
 
 
 class AnyBytes(BaseParser):
@@ -209,8 +209,8 @@ class FeedView(OwnedView):
     @extend_schema(summary="Each entity's last position", parameters=[parameter("bbox", description="west,south,east,north")], responses=POSITIONS)
     def positions(self, request: Request, name: str) -> Response:
         text = request.query_params.get("bbox")
-        found = recent.positions(self.get_object(), box_from(text) if text else None)
-        return Response({"t": found.t, "entities": found.entities})
+        rows = recent.positions(self.get_object(), box_from(text) if text else None)
+        return Response({"t": rows.t, "entities": rows.entities})
 
     @extend_schema(
         summary="Where entities were",
@@ -223,13 +223,13 @@ class FeedView(OwnedView):
         responses=inline_serializer("Tracks", {"complete": serializers.BooleanField(), "tracks": TRACK}),
     )
     def tracks(self, request: Request, name: str) -> Response:
-        feed, asked = self.get_object(), request.query_params
-        entities = asked.getlist("entity")
+        feed, parameters = self.get_object(), request.query_params
+        entities = parameters.getlist("entity")
         if not 1 <= len(entities) <= recent.TRACK_ENTITIES:
             raise ValidationError({"entity": Message("Name 1 to {most} entities.", most=recent.TRACK_ENTITIES)})
-        limit = min(whole(asked.get("limit"), "limit") or recent.TRACK_POINTS, recent.TRACK_POINTS)
-        found = recent.tracks(feed, entities, whole(asked.get("from"), "from"), whole(asked.get("to"), "to"), max(1, limit))
-        return Response({"complete": found.complete, "tracks": found.tracks})
+        limit = min(whole(parameters.get("limit"), "limit") or recent.TRACK_POINTS, recent.TRACK_POINTS)
+        rows = recent.tracks(feed, entities, whole(parameters.get("from"), "from"), whole(parameters.get("to"), "to"), max(1, limit))
+        return Response({"complete": rows.complete, "tracks": rows.tracks})
 
     @extend_schema(
         summary="Where everything was during a span, thinned out: what the live page plays back",
@@ -244,12 +244,12 @@ class FeedView(OwnedView):
         responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
     )
     def movements(self, request: Request, name: str) -> HttpResponse:
-        feed, asked = self.get_object(), request.query_params
-        from_t, to_t = whole(asked.get("from"), "from"), whole(asked.get("to"), "to")
+        feed, parameters = self.get_object(), request.query_params
+        from_t, to_t = whole(parameters.get("from"), "from"), whole(parameters.get("to"), "to")
         if from_t is None or to_t is None or not from_t < to_t:
             raise ValidationError({"from": Message("Give from and to, from before to.")})
-        found = history.movements(feed, from_t, to_t, whole(asked.get("step"), "step") or 1)
-        return HttpResponse(found.to_bytes(), content_type="application/octet-stream")
+        movements = history.movements(feed, from_t, to_t, whole(parameters.get("step"), "step") or 1)
+        return HttpResponse(movements.to_bytes(), content_type="application/octet-stream")
 
     @extend_schema(
         summary="Ids of entities seen lately",
@@ -266,8 +266,8 @@ class FeedView(OwnedView):
         responses=OpenApiTypes.OBJECT,
     )
     def entity(self, request: Request, name: str) -> Response:
-        feed, asked = self.get_object(), request.query_params
-        return Response(recent.entity_at(feed, asked.get("id", ""), whole(asked.get("t"), "t")))
+        feed, parameters = self.get_object(), request.query_params
+        return Response(recent.entity_at(feed, parameters.get("id", ""), whole(parameters.get("t"), "t")))
 
     @extend_schema(
         summary="How the feed's processing stood, every ten seconds",
@@ -312,16 +312,16 @@ class FeedView(OwnedView):
         feed = self.get_editable()
         serializer = MendSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        if "id" in given:
-            found = mending.mend_one(feed=feed, pk=given["id"], row=given["row"])
+        data = serializer.validated_data
+        if "id" in data:
+            mended = mending.mend_one(feed=feed, pk=data["id"], row=data["row"])
         else:
-            found = mending.mend_all(feed=feed, rule=given["rule"], reason=given["reason"])
-        return Response(asdict(found))
+            mended = mending.mend_all(feed=feed, rule=data["rule"], reason=data["reason"])
+        return Response(asdict(mended))
 
     def _dead_letters(self, request: Request) -> QuerySet[DeadLetter]:
         filters = DeadLetterFilter(request.query_params, queryset=dead_letter_list(feed=self.get_object()))
         if not filters.is_valid():
             raise ValidationError(filters.errors)
-        found: QuerySet[DeadLetter] = filters.qs
-        return found
+        letters: QuerySet[DeadLetter] = filters.qs
+        return letters

@@ -39,8 +39,8 @@ class Limits:
     unpacked: int
 
 
-def read_stream(body: bytes, limits: Limits, wanted: Collection[str]) -> pa.Table:
-    """The rows of a stream. Columns of lists and other nested types are left out when they are not `wanted`.
+def read_stream(body: bytes, limits: Limits, names: Collection[str]) -> pa.Table:
+    """The rows of a stream. Columns of lists and other nested types are left out when they are not `names`.
 
     Raises StreamRefused, StreamTooLarge.
     """
@@ -50,7 +50,7 @@ def read_stream(body: bytes, limits: Limits, wanted: Collection[str]) -> pa.Tabl
         table.validate()
         if len(set(table.column_names)) < table.num_columns:
             raise StreamRefused(Message("Two columns have the same name."))
-        table = _without_nested(table, wanted)
+        table = _without_nested(table, names)
         _count_shared(table, limits)
         # Offsets that point outside would be followed by the code that reads the rows. This reads each row's text, so the sizes are checked first.
         table.validate(full=True)
@@ -116,11 +116,11 @@ def _refuse_above(count: int, most: int, what: Message) -> None:
         raise StreamTooLarge(Message("The stream has more than {most:,} {what}; send smaller parts.", most=most, what=what))
 
 
-def _without_nested(table: pa.Table, wanted: Collection[str]) -> pa.Table:
+def _without_nested(table: pa.Table, names: Collection[str]) -> pa.Table:
     """The columns of plain values. Raises StreamRefused for a wanted one of a nested type."""
     nested = [field.name for field in table.schema if not _is_plain(field.type)]
     for name in nested:
-        if name in wanted:
+        if name in names:
             kind = table.schema.field(name).type
             raise StreamRefused(
                 Message(

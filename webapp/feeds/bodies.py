@@ -67,7 +67,7 @@ def inflate(body: bytes, encoding: str, limit: int = INFLATED_BYTES) -> bytes:
             raise Unreadable(Message("The body is not gzip: {error}", error=error)) from error
         size += len(part)
         if size > limit:
-            raise TooLarge(Message("The body unpacks to more than {limit} bytes; send smaller parts.", limit=limit))
+            raise TooLarge(Message("The body decompresses to more than {limit} bytes; send smaller parts.", limit=limit))
         if not unpacker.eof:
             raise Unreadable(Message("The gzip body ends in the middle."))
         parts.append(part)

@@ -21,9 +21,9 @@ def feed_set_aside(*, feed: Feed, damage: LogDamaged) -> None:
     """Records why the feed cannot continue, once."""
     file = "" if damage.file is None else f"{damage.file.parent.name}/{damage.file.name}"
     with transaction.atomic():
-        found, is_new = LogDamage.objects.get_or_create(feed=feed, defaults={"file": file, "reason": damage.reason})
+        record, is_new = LogDamage.objects.get_or_create(feed=feed, defaults={"file": file, "reason": damage.reason})
         if is_new:
-            feed_event_add(feed, "damaged", found.sentence)
+            feed_event_add(feed, "damaged", record.sentence)
 
 
 def feeds_set_aside() -> set[int]:

@@ -23,13 +23,13 @@ class RegionFilter(django_filters.FilterSet):  # type: ignore[misc]
         model = Region
         fields = ("feed", "tag", "search", "bbox")
 
-    def with_tag(self, found: Any, name: str, value: str) -> Any:
+    def with_tag(self, queryset: Any, name: str, value: str) -> Any:
         """Regions that carry the tag."""
-        return found.filter(tags__contains=[value])
+        return queryset.filter(tags__contains=[value])
 
-    def in_bbox(self, found: Any, name: str, value: str) -> Any:
+    def in_bbox(self, queryset: Any, name: str, value: str) -> Any:
         """Regions whose bounding box meets the given one."""
-        return in_box(found, box_from(value))
+        return in_box(queryset, box_from(value))
 
 
 class DeadLetterFilter(django_filters.FilterSet):  # type: ignore[misc]

@@ -85,11 +85,11 @@ def _with_those_before(log: EventLog, feed: Feed, span: Span, from_t: int, reach
     """
     end = max(log.start, span.first - BEFORE_STEP)
     # In one go: where the span begins within a row group, that is decoded once.
-    found = list(log.read(end, min(span.stop, span.first + SPAN_ROWS), columns=COLUMNS))
-    period = _usual_period(pa.concat_tables(found, promote_options="permissive").slice(0, span.first - end)) if found else 0
+    tables = list(log.read(end, min(span.stop, span.first + SPAN_ROWS), columns=COLUMNS))
+    period = _usual_period(pa.concat_tables(tables, promote_options="permissive").slice(0, span.first - end)) if tables else 0
     faded, reached = (log.numbers_of(since, from_t, feed.lateness).first for since in (from_t - GONE_PERIODS * period, min(reaching, from_t)))
     first = max(log.start, span.first - SPAN_ROWS, min(faded, max(reached, span.first - BEFORE_ROWS)))
-    return found if first >= end else [*log.read(first, end, columns=COLUMNS), *found]
+    return tables if first >= end else [*log.read(first, end, columns=COLUMNS), *tables]
 
 
 def _usual_period(rows: pa.Table) -> int:

@@ -76,8 +76,8 @@ class DatabaseOrder:
     def beyond(self, seq: int) -> Sequence[Ordered]:
         # The index finds the segment that has `seq`, and those that follow.
         at = self._segments.filter(first_seq__lte=max(0, seq)).order_by("-first_seq").values_list("first_seq", flat=True).first()
-        found = self._segments.filter(first_seq__gte=at or 0, first_seq__gt=seq - F("rows")).order_by("first_seq")
-        return [Ordered(*row) for row in found.values_list("first_seq", "rows", "max_t", "file", "crc")]
+        segments = self._segments.filter(first_seq__gte=at or 0, first_seq__gt=seq - F("rows")).order_by("first_seq")
+        return [Ordered(*row) for row in segments.values_list("first_seq", "rows", "max_t", "file", "crc")]
 
     def names(self, file: str) -> bool:
         return bool(self._segments.filter(file=file).exists())

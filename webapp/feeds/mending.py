@@ -94,9 +94,9 @@ def mend_all(*, feed: Feed, rule: str, reason: str = "") -> Mended:
         letters = letters.filter(reason=reason)
     waiting = list(letters.order_by("id")[: AT_ONCE + 1])
     rows = [(letter, dict(change(letter.row, schema))) for letter in waiting[:AT_ONCE] if isinstance(letter.row, dict)]
-    found = _send(feed, rows, f"rule {rule}")
-    found.left = max(0, letters.count() - found.wrong)
-    return found
+    mended = _send(feed, rows, f"rule {rule}")
+    mended.left = max(0, letters.count() - mended.wrong)
+    return mended
 
 
 def mend_one(*, feed: Feed, pk: int, row: Row) -> Mended:
@@ -112,13 +112,13 @@ def mend_one(*, feed: Feed, pk: int, row: Row) -> Mended:
 
 
 def _send(feed: Feed, rows: Sequence[tuple[DeadLetter, dict[str, Any]]], how: str) -> Mended:
-    found = _finish(feed)
+    mended = _finish(feed)
     dead = _faults(feed, [row for _, row in rows])
-    found.wrong = len(dead)
-    found.problems = [{"id": rows[at][0].pk, "reason": one.reason, "detail": translated(one.detail)} for at, one in list(dead.items())[:SHOWN]]
+    mended.wrong = len(dead)
+    mended.problems = [{"id": rows[at][0].pk, "reason": one.reason, "detail": translated(one.detail)} for at, one in list(dead.items())[:SHOWN]]
     good = [(letter, row) for at, (letter, row) in enumerate(rows) if at not in dead]
     if not good:
-        return found
+        return mended
     key = f"mended-{uuid.uuid4().hex}"
     with transaction.atomic():
         locked = {one.pk: one for one in DeadLetter.objects.select_for_update().filter(pk__in=[letter.pk for letter, _ in good], sending="")}
@@ -128,8 +128,8 @@ def _send(feed: Feed, rows: Sequence[tuple[DeadLetter, dict[str, Any]]], how: st
         DeadLetter.objects.bulk_update(locked.values(), ["sending", "mended"], batch_size=500)
         record("dead-letters.mend", feed, count=len(locked), how=how)
     done = _finish(feed)
-    found.sent, found.late, found.refused = found.sent + done.sent, found.late + done.late, found.refused + done.refused
-    return found
+    mended.sent, mended.late, mended.refused = mended.sent + done.sent, mended.late + done.late, mended.refused + done.refused
+    return mended
 
 
 def _faults(feed: Feed, rows: Sequence[Row]) -> dict[int, events.DeadLetter]:
@@ -143,7 +143,7 @@ def _lines(rows: Sequence[Row]) -> bytes:
 
 def _finish(feed: Feed) -> Mended:
     """Sends the stored rows that were not sent yet."""
-    found = Mended()
+    mended = Mended()
     unsent = DeadLetter.objects.filter(feed=feed, sent_at=None).exclude(sending="")
     for key in sorted(set(unsent.values_list("sending", flat=True))):
         letters = unsent.filter(sending=key).order_by("id")
@@ -151,7 +151,7 @@ def _finish(feed: Feed) -> Mended:
         piece = read_body(_lines(rows), NDJSON, feed.engine_feed())
         receipt = ingest(feed, Delivery(piece.rows, piece.dead(), "mended dead letters", key))
         letters.update(sent_at=timezone.now())
-        found.sent += receipt.appended
-        found.late += receipt.late
-        found.refused += receipt.dead
-    return found
+        mended.sent += receipt.appended
+        mended.late += receipt.late
+        mended.refused += receipt.dead
+    return mended

@@ -58,7 +58,7 @@ class OfFeedView(OwnedView):
         """What a valid request changes of `thing`. Raises ValidationError, with `moved` when it names another feed."""
         serializer = self.get_serializer(thing, data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
-        given = dict(serializer.validated_data)
-        if given.pop("feed", thing.feed) != thing.feed:
+        data = dict(serializer.validated_data)
+        if data.pop("feed", thing.feed) != thing.feed:
             raise ValidationError({"feed": moved})
-        return given
+        return data

@@ -24,13 +24,13 @@ def reached(connector: Connector, batch: Batch) -> dict[str, Any]:
 
 def connector_reached(feed: Feed, note: Mapping[str, Any], rows: int) -> None:
     """Stores the connector's offset from a delivery's note. Call it in the transaction that settles the delivery."""
-    found = note.get("reached")
-    if found is None:
+    reached = note.get("reached")
+    if reached is None:
         return
-    Connector.objects.filter(pk=found["connector"], feed=feed, revision=found["revision"]).update(
-        offset=found["offset"],
-        messages=F("messages") + found["messages"],
-        merged=F("merged") + found["merged"],
+    Connector.objects.filter(pk=reached["connector"], feed=feed, revision=reached["revision"]).update(
+        offset=reached["offset"],
+        messages=F("messages") + reached["messages"],
+        merged=F("merged") + reached["merged"],
         rows=F("rows") + rows,
         dead=F("dead") + note.get("dead", 0),
     )
@@ -38,5 +38,5 @@ def connector_reached(feed: Feed, note: Mapping[str, Any], rows: int) -> None:
 
 def connector_sent(connector: Connector, offset: Mapping[str, Any], records: int) -> None:
     """Stores what the other side has acknowledged. Deliveries from before a change of the settings do not count."""
-    found = Connector.objects.filter(pk=connector.pk, revision=connector.revision)
-    found.update(offset=offset, messages=F("messages") + records)
+    connectors = Connector.objects.filter(pk=connector.pk, revision=connector.revision)
+    connectors.update(offset=offset, messages=F("messages") + records)

@@ -77,8 +77,8 @@ def limits_of(token: ApiToken, feed: Feed) -> list[Limit]:
 def row_limits_of(person: User, feed: Feed) -> list[Limit]:
     """The limits for rows that `person` sends to this feed in any way."""
     user = quota_of(person, "rows")
-    found = [Limit(("user", person.pk), f"Your quota of {user:,} rows a second", user, of_rows=True)]
+    limits = [Limit(("user", person.pk), f"Your quota of {user:,} rows a second", user, of_rows=True)]
     if feed.team is not None:
         team = quota_of(feed.team, "rows")
-        found.append(Limit(("team", feed.team.pk), f"The quota of {team:,} rows a second of the feed's team", team, of_rows=True))
-    return found
+        limits.append(Limit(("team", feed.team.pk), f"The quota of {team:,} rows a second of the feed's team", team, of_rows=True))
+    return limits

@@ -55,8 +55,8 @@ def newest_rows(feed: Feed, count: int, columns: Sequence[str]) -> pa.Table:
     """The last `count` accepted rows in order of arrival (fewer after late rows and heartbeats are left out)."""
     log = log_of(feed)
     next_seq, _ = log.end
-    wanted = list(dict.fromkeys([*columns, "event", "t", "clock"]))
-    tables = list(log.read(max(0, next_seq - count), next_seq, columns=wanted))
+    names = list(dict.fromkeys([*columns, "event", "t", "clock"]))
+    tables = list(log.read(max(0, next_seq - count), next_seq, columns=names))
     if not tables:
         return pa.table({name: pa.array([], pa.null()) for name in columns})
     rows = pa.concat_tables(tables, promote_options="permissive")
@@ -120,8 +120,8 @@ def tracks(feed: Feed, entities: Sequence[str], from_t: int | None = None, to_t:
         return Tracks(True, [])
     until = newest if to_t is None else to_t
     since = max(min(until, newest) - DEFAULT_SPAN[feed.time], FIRST_T) if from_t is None else from_t
-    wanted = list(entities)[:TRACK_ENTITIES]
-    rows = log.tail(since, until + 1, lateness=feed.lateness, columns=["event", "entity", "t", "x", "y", "clock"], entities=wanted)
+    chosen = list(entities)[:TRACK_ENTITIES]
+    rows = log.tail(since, until + 1, lateness=feed.lateness, columns=["event", "entity", "t", "x", "y", "clock"], entities=chosen)
     if not rows.num_rows:
         return Tracks(True, [])
     rows = accepted(feed, rows)
@@ -156,9 +156,9 @@ def entities(feed: Feed, search: str, limit: int = 50) -> list[str]:
     """Ids among the newest rows that contain `search`, those that begin with it first."""
     rows = newest_rows(feed, POSITION_ROWS, ["entity"])
     known = pc.unique(rows.column("entity")).to_pylist() if rows.num_rows else []
-    wanted = search.casefold()
-    found = [name for name in known if name is not None and wanted in name.casefold()]
-    return sorted(found, key=lambda name: (not name.casefold().startswith(wanted), name))[:limit]
+    text = search.casefold()
+    names = [name for name in known if name is not None and text in name.casefold()]
+    return sorted(names, key=lambda name: (not name.casefold().startswith(text), name))[:limit]
 
 
 def histogram(feed: Feed, column: str, bins: int) -> dict[str, Any]:

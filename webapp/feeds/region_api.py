@@ -109,8 +109,8 @@ class RegionView(OfFeedView):
 
     def partial_update(self, request: Request, pk: int) -> Response:
         region = self.get_editable()
-        given = self.changes(region, request, moved=Message("A region stays in its feed: make a new one there."))
-        return Response(self.represent(region_update(region=region, user=person(request), **given)))
+        changes = self.changes(region, request, moved=Message("A region stays in its feed: make a new one there."))
+        return Response(self.represent(region_update(region=region, user=person(request), **changes)))
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: int) -> Response:
@@ -126,19 +126,19 @@ class RegionView(OfFeedView):
         self.check_may_make()
         serializer = ImportSerializer(data=request.data, context=self.get_serializer_context())
         serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        if given["file"].size > FILE_BYTES:
+        data = serializer.validated_data
+        if data["file"].size > FILE_BYTES:
             raise ValidationError({"file": Message("The file has more than {most} MB.", most=FILE_BYTES // 1_000_000)})
         imported = services.regions_import(
             owner=person(request),
-            feed=given["feed"],
-            features=read_features(given["file"].read(), name_field=given["name_field"] or None),
-            tags=given["tags"].split(","),
-            partial=given["partial"],
-            dry_run=given["dry_run"],
+            feed=data["feed"],
+            features=read_features(data["file"].read(), name_field=data["name_field"] or None),
+            tags=data["tags"].split(","),
+            partial=data["partial"],
+            dry_run=data["dry_run"],
         )
-        stored = not given["dry_run"] and (given["partial"] or not imported.refused)
-        return Response(_import_answer(imported, stored), status=201 if stored else 400 if imported.refused and not given["dry_run"] else 200)
+        stored = not data["dry_run"] and (data["partial"] or not imported.refused)
+        return Response(_import_answer(imported, stored), status=201 if stored else 400 if imported.refused and not data["dry_run"] else 200)
 
     @extend_schema(
         summary="Regions as a file",
@@ -152,14 +152,14 @@ class RegionView(OfFeedView):
         responses={(200, media): OpenApiTypes.BINARY for media in MEDIA.values()},
     )
     def export_file(self, request: Request) -> HttpResponse:
-        asked = request.query_params
-        feed = feed_get(user=person(request), name=asked.get("feed", ""))
+        parameters = request.query_params
+        feed = feed_get(user=person(request), name=parameters.get("feed", ""))
         if feed is None:
             raise ValidationError({"feed": Message("Name a feed that you may see.")})
         regions = self.filter_queryset(self.get_queryset()).filter(feed=feed)
-        if ids := asked.getlist("id"):
+        if ids := parameters.getlist("id"):
             regions = regions.filter(pk__in=wholes(ids, "id"))
-        kind = asked.get("format", "geojson")
+        kind = parameters.get("format", "geojson")
         if kind not in MEDIA:
             raise ValidationError({"format": Message("One of {known}.", known=", ".join(FORMATS))})
         exported = [Exported(region.name, region.geometry, region.tags) for region in regions[:EXPORTED]]
@@ -171,13 +171,13 @@ class RegionView(OfFeedView):
     def bulk(self, request: Request) -> Response:
         serializer = BulkRegionsSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        regions = [region for region in self.get_queryset().filter(pk__in=given["ids"]) if region.editable]
+        data = serializer.validated_data
+        regions = [region for region in self.get_queryset().filter(pk__in=data["ids"]) if region.editable]
         refused: Iterable[tuple[int, list[Fault]]] = ()
-        if given["action"] == "delete":
+        if data["action"] == "delete":
             changed, refused = region_bulk_delete(regions=regions, user=person(request))
         else:
-            changed = services.region_bulk_tag(regions=regions, tags=given["tags"], remove=given["action"] == "untag")
+            changed = services.region_bulk_tag(regions=regions, tags=data["tags"], remove=data["action"] == "untag")
         return Response({"changed": changed, "refused": [{"id": pk, **faults_body(faults)} for pk, faults in refused]})
 
 

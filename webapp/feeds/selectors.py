@@ -133,9 +133,9 @@ def dead_letter_list(*, feed: Feed) -> QuerySet[DeadLetter]:
     return DeadLetter.objects.filter(feed=feed).order_by("-id")
 
 
-def feeds_held(whose: dict[str, Any]) -> int:
+def feeds_held(owner_filter: dict[str, Any]) -> int:
     """How many feeds someone has."""
-    return Feed.objects.filter(**whose).count()
+    return Feed.objects.filter(**owner_filter).count()
 
 
 def upload_list(*, user: AnyUser) -> QuerySet[Upload]:
@@ -143,12 +143,12 @@ def upload_list(*, user: AnyUser) -> QuerySet[Upload]:
     return Upload.objects.visible_to(user).with_editable(user).select_related("owner", "team", "feed").order_by("-created_at")
 
 
-def uploads_held(whose: dict[str, Any]) -> int:
+def uploads_held(owner_filter: dict[str, Any]) -> int:
     """How many megabytes someone's uploaded files have together, begun ones as if they were whole."""
-    kept = Upload.objects.filter(**whose).exclude(state__in=(UploadState.DONE, UploadState.CANCELLED))
+    kept = Upload.objects.filter(**owner_filter).exclude(state__in=(UploadState.DONE, UploadState.CANCELLED))
     return -(-(kept.aggregate(held=Sum("size"))["held"] or 0) // 1_000_000)
 
 
-def vertices_held(whose: dict[str, Any]) -> int:
+def vertices_held(owner_filter: dict[str, Any]) -> int:
     """How many vertices someone's stored regions have together."""
-    return Region.objects.filter(**whose).aggregate(held=Sum("vertices"))["held"] or 0
+    return Region.objects.filter(**owner_filter).aggregate(held=Sum("vertices"))["held"] or 0

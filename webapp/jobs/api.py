@@ -89,10 +89,10 @@ class JobsView(APIView):
     def post(self, request: Request) -> Response:
         serializer = NewJobSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        check_team(person(request), given["team"].pk, Feed.edit_role)
-        job_create(**given)
-        return Response(job_row(find(given["name"], person(request)), user=person(request)), status=201)
+        data = serializer.validated_data
+        check_team(person(request), data["team"].pk, Feed.edit_role)
+        job_create(**data)
+        return Response(job_row(find(data["name"], person(request)), user=person(request)), status=201)
 
     @extend_schema(responses=JobSerializer(many=True))
     def get(self, request: Request) -> Response:

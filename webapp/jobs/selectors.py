@@ -16,9 +16,9 @@ def job_list() -> QuerySet[Job]:
     return Job.objects.prefetch_related("heads__feed")
 
 
-def jobs_held(whose: dict[str, Any]) -> int:
+def jobs_held(owner_filter: dict[str, Any]) -> int:
     """How many jobs a team has."""
-    return Job.objects.filter(**whose).count()
+    return Job.objects.filter(**owner_filter).count()
 
 
 SILENT_SECONDS = 30
@@ -28,9 +28,9 @@ UP = (ObservedState.STARTING, ObservedState.RUNNING)
 
 def jobs_down() -> bool:
     """Whether a job that should run does not: it keeps failing, waits to start again, or is silent. One that was never started is not down yet."""
-    wanted = Job.objects.filter(desired_state=DesiredState.RUNNING).exclude(started_at=None)
+    started = Job.objects.filter(desired_state=DesiredState.RUNNING).exclude(started_at=None)
     silent = timezone.now() - timedelta(seconds=SILENT_SECONDS)
-    return any(job.observed_state not in UP or job.heartbeat is None or job.heartbeat < silent for job in wanted)
+    return any(job.observed_state not in UP or job.heartbeat is None or job.heartbeat < silent for job in started)
 
 
 def is_shown(job: Job, *, user: User) -> bool:

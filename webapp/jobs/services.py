@@ -117,8 +117,8 @@ def job_sessions_end(job: Job) -> None:
 
 def job_ready(*, job_id: int, epoch: int, seconds: float) -> None:
     """The job processes its feeds."""
-    mine = Job.objects.filter(pk=job_id, epoch=epoch)
-    if mine.update(observed_state=ObservedState.RUNNING, heartbeat=timezone.now(), last_error=""):
+    current = Job.objects.filter(pk=job_id, epoch=epoch)
+    if current.update(observed_state=ObservedState.RUNNING, heartbeat=timezone.now(), last_error=""):
         text = Message("Processing after {seconds} s, from where it was.", seconds=round(seconds))
         JobEvent.objects.create(job_id=job_id, kind=JobEvent.Kind.READY, text=text)
 
@@ -138,9 +138,9 @@ def job_failed(*, job_id: int, epoch: int, error: str) -> None:
 @transaction.atomic
 def job_left(*, job_id: int, epoch: int) -> None:
     """The job's process ended in order on a signal while the desired state is running: not a crash; the next start of the machine resumes it."""
-    mine = Job.objects.filter(pk=job_id, epoch=epoch, desired_state=DesiredState.RUNNING)
-    if mine.update(observed_state=ObservedState.STOPPED, pid=None, pgid=None, pid_started=None):
-        text = Message("Ended by a signal; goes on when it is started again.")
+    current = Job.objects.filter(pk=job_id, epoch=epoch, desired_state=DesiredState.RUNNING)
+    if current.update(observed_state=ObservedState.STOPPED, pid=None, pgid=None, pid_started=None):
+        text = Message("Ended by a signal; continues when it is started again.")
         JobEvent.objects.create(job_id=job_id, kind=JobEvent.Kind.STOPPED, text=text)
 
 

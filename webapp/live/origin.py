@@ -61,13 +61,13 @@ def bearer(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
 
 def is_own_page(headers: Iterable[tuple[bytes, bytes]], *, secure: bool) -> bool:
     """Whether a handshake with these headers comes from a page of this site. `secure`: it came to this process by TLS."""
-    found = {name.decode("latin1").lower(): value.decode("latin1") for name, value in headers}
-    origin, host = found.get("origin", ""), found.get("host", "")
+    by_name = {name.decode("latin1").lower(): value.decode("latin1") for name, value in headers}
+    origin, host = by_name.get("origin", ""), by_name.get("host", "")
     if not origin or not validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
         return False
     if settings.SECURE_PROXY_SSL_HEADER:
         header, value = settings.SECURE_PROXY_SSL_HEADER
-        secure = found.get(header.removeprefix("HTTP_").replace("_", "-").lower(), "").split(",")[0].strip() == value
+        secure = by_name.get(header.removeprefix("HTTP_").replace("_", "-").lower(), "").split(",")[0].strip() == value
     here = _parts(f"{'https' if secure else 'http'}://{host}")
     return here is not None and _parts(origin) == here
 

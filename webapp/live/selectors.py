@@ -44,8 +44,8 @@ class Permission:
 def permission(*, user_id: int, feed: str) -> Permission | None:
     """What the user may see of the feed now; None: nothing."""
     user = User.objects.filter(pk=user_id, is_active=True).first()
-    found = None if user is None else feed_get(user=user, name=feed)
-    return None if user is None or found is None else Permission(found.pk, found.name, queries_visible(user=user, feed=found))
+    feed_row = None if user is None else feed_get(user=user, name=feed)
+    return None if user is None or feed_row is None else Permission(feed_row.pk, feed_row.name, queries_visible(user=user, feed=feed_row))
 
 
 def logged_in(scope: Mapping[str, Any]) -> bool:
@@ -98,10 +98,10 @@ def places(*, feed_id: int) -> dict[str, Any]:
     if kept["entities"]:
         return kept
     try:
-        found = recent.positions(feed_of(pk=feed_id))
+        rows = recent.positions(feed_of(pk=feed_id))
     except LogDamaged:
         return dict(positions.NOTHING)
-    return {"t": found.t, "entities": found.entities}
+    return {"t": rows.t, "entities": rows.entities}
 
 
 def status(*, feed_id: int) -> dict[str, Any]:

@@ -88,8 +88,8 @@ class ShareView(GenericViewSet[SharedView]):
         feed = self.feed()
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        new = share_create(maker=person(request), feed=feed, name=given.get("name", ""), expires_at=given["expires_at"], queries=given.get("queries"))
+        data = serializer.validated_data
+        new = share_create(maker=person(request), feed=feed, name=data.get("name", ""), expires_at=data["expires_at"], queries=data.get("queries"))
         link = request.build_absolute_uri(link_to("shared", new.text))
         return Response({**self.get_serializer(new.share).data, "link": link}, status=201)
 

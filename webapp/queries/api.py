@@ -160,10 +160,10 @@ class QueryView(OfFeedView):
             return self._create_together(request)
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        given = {name: value for name, value in serializer.validated_data.items() if name != "stop_dependents"}
-        channels = given.pop("channels", None)
+        data = {name: value for name, value in serializer.validated_data.items() if name != "stop_dependents"}
+        channels = data.pop("channels", None)
         with transaction.atomic() if channels else nullcontext():
-            query = services.query_register(owner=person(request), **given)
+            query = services.query_register(owner=person(request), **data)
             if channels:
                 query_channels_set(query=query, user=person(request), channels=channels)
         if not stands_alone(query.specification) or channels:
@@ -184,10 +184,10 @@ class QueryView(OfFeedView):
         ]
         if faults:
             raise Refused(faults)
-        wanted = [{name: value for name, value in one.items() if name not in ("feed", "stop_dependents")} for one in serializer.validated_data]
-        channels = [one.pop("channels", ()) for one in wanted]
+        documents = [{name: value for name, value in one.items() if name not in ("feed", "stop_dependents")} for one in serializer.validated_data]
+        channels = [one.pop("channels", ()) for one in documents]
         with transaction.atomic():
-            made = services.queries_register_together(owner=person(request), feed=feed, wanted=wanted)
+            made = services.queries_register_together(owner=person(request), feed=feed, documents=documents)
             for place, query in enumerate(made):
                 if channels[place]:
                     with services.faults_at(place, faults):
@@ -199,20 +199,20 @@ class QueryView(OfFeedView):
 
     def partial_update(self, request: Request, pk: int) -> Response:
         query = self.get_editable()
-        given = self.changes(query, request, moved=Message("A query stays on its feed: register a new one there."))
-        channels = given.pop("channels", None)
+        data = self.changes(query, request, moved=Message("A query stays on its feed: register a new one there."))
+        channels = data.pop("channels", None)
         with transaction.atomic():
-            query = services.query_edit(query=query, user=person(request), **given)
+            query = services.query_edit(query=query, user=person(request), **data)
             if channels is not None:
                 query_channels_set(query=query, user=person(request), channels=channels)
         return Response(self.represent(query))
 
     @extend_schema(parameters=[OpenApiParameter("stop_dependents", OpenApiTypes.BOOL, description=STOP_DEPENDENTS)], responses={204: None})
     def destroy(self, request: Request, pk: int) -> Response:
-        given = request.query_params.get("stop_dependents", "false")
-        if given not in ("true", "false"):
+        text = request.query_params.get("stop_dependents", "false")
+        if text not in ("true", "false"):
             raise ValidationError({"stop_dependents": Message("true or false.")})
-        services.query_remove(query=self.get_editable(), user=person(request), stop_dependents=given == "true")
+        services.query_remove(query=self.get_editable(), user=person(request), stop_dependents=text == "true")
         return Response(status=204)
 
     @extend_schema(summary="What a query derives from, and what derives from it", responses=OpenApiTypes.OBJECT)
@@ -230,9 +230,9 @@ class QueryView(OfFeedView):
     )
     def version(self, request: Request, pk: int, version: int) -> Response:
         query = self.get_object()
-        found = get_object_or_404(version_list(query=query), version=version)
-        row = _of_version(found, query.feed.engine_feed())
-        return Response({**row, "specification": found.specification, "unchanged": is_unchanged(query, found)})
+        query_version = get_object_or_404(version_list(query=query), version=version)
+        row = _of_version(query_version, query.feed.engine_feed())
+        return Response({**row, "specification": query_version.specification, "unchanged": is_unchanged(query, query_version)})
 
     @extend_schema(summary="Every region of the query, for a map", responses=OpenApiTypes.OBJECT)
     def shapes(self, request: Request, pk: int) -> Response:
@@ -253,8 +253,8 @@ def _of_version(version: QueryVersion, feed: EngineFeed) -> dict[str, Any]:
 def read(serializer: serializers.Serializer[Any]) -> tuple[Feed, Any, dict[str, Any]]:
     """Feed, specification and the rest of a valid request. Raises ValidationError."""
     serializer.is_valid(raise_exception=True)
-    given = dict(serializer.validated_data)
-    return given.pop("feed"), given.pop("specification"), given
+    data = dict(serializer.validated_data)
+    return data.pop("feed"), data.pop("specification"), data
 
 
 class CheckView(APIView):
@@ -309,7 +309,7 @@ class PreviewView(APIView):
         examples=[OpenApiExample("Ten minutes", {"feed": "city", "specification": BORDER, "minutes": 10}, request_only=True)],
     )
     def post(self, request: Request) -> Response:
-        feed, specification, given = read(PreviewSerializer(data=request.data, context={"request": request}))
+        feed, specification, data = read(PreviewSerializer(data=request.data, context={"request": request}))
         faults = specification_faults(feed=feed, specification=specification, user=person(request))
         if faults:
             raise Refused(faults)
@@ -319,7 +319,7 @@ class PreviewView(APIView):
                 log_root=folder_of_logs(feed),
                 feed=feed.engine_feed().to_json(),
                 specification=ready,
-                span=int(given["minutes"] * MINUTE[feed.time]),
+                span=int(data["minutes"] * MINUTE[feed.time]),
                 above=documents_above(ready),
             )
         except PreviewFailed as error:

@@ -85,12 +85,12 @@ def queries_register(
     if dry_run or (refused and not partial):
         return _split(owner, feed, planned, refused)
     with transaction.atomic():
-        found = _split(owner, feed, planned, refused, lock=True)
-        if found.made and (partial or not found.refused):
+        registered = _split(owner, feed, planned, refused, lock=True)
+        if registered.made and (partial or not registered.refused):
             common = {"severity": severity, "alert_kinds": list(alert_kinds), "enabled": enabled, "team": team, "public": public}
-            quota_check("queries", user=owner, team=team, more=len(found.made), held=queries_held)
-            found.queries = _store(found.made, owner, feed, **common)
-    return found
+            quota_check("queries", user=owner, team=team, more=len(registered.made), held=queries_held)
+            registered.queries = _store(registered.made, owner, feed, **common)
+    return registered
 
 
 @dataclass
@@ -125,28 +125,28 @@ def queries_remove(
         chosen = Query.objects.visible_to(user).with_editable(user).filter(feed=feed, deleted_at=None)
         chosen = chosen.filter(**{"family": family} if family else {}, **{"name__icontains": search} if search else {})
         rows = list(chosen.defer("specification").order_by("name", "pk"))
-        found = Removed()
+        removed = Removed()
         if ids is not None:
-            found.missing += _others(ids, {query.pk for query in rows})
-            wanted = set(ids)
-            rows = [query for query in rows if query.pk in wanted]
+            removed.missing += _others(ids, {query.pk for query in rows})
+            distinct = set(ids)
+            rows = [query for query in rows if query.pk in distinct]
         if names is not None:
-            found.missing += _others(names, {query.name for query in rows})
+            removed.missing += _others(names, {query.name for query in rows})
             called = set(names)
             rows = [query for query in rows if query.name in called]
-        found.refused = [query for query in rows if not query.editable]  # type: ignore[attr-defined]  # of with_editable
-        found.removed = [query.pk for query in rows if query.editable]  # type: ignore[attr-defined]
-        found.stored = not dry_run and (partial or not (found.refused or found.missing))
-        if found.stored and found.removed:
-            queries_end(feed=feed, query_ids=found.removed, user=user, stop_dependents=stop_dependents)
-    return found
+        removed.refused = [query for query in rows if not query.editable]  # type: ignore[attr-defined]  # of with_editable
+        removed.removed = [query.pk for query in rows if query.editable]  # type: ignore[attr-defined]
+        removed.stored = not dry_run and (partial or not (removed.refused or removed.missing))
+        if removed.stored and removed.removed:
+            queries_end(feed=feed, query_ids=removed.removed, user=user, stop_dependents=stop_dependents)
+    return removed
 
 
 Named = TypeVar("Named", int, str)
 
 
-def _others(wanted: Sequence[Named], known: Set[Named]) -> list[Named]:
-    return [one for one in dict.fromkeys(wanted) if one not in known]
+def _others(queries: Sequence[Named], known: Set[Named]) -> list[Named]:
+    return [one for one in dict.fromkeys(queries) if one not in known]
 
 
 def _placed(template: Any) -> Any:
@@ -238,16 +238,16 @@ def _split(owner: User, feed: Feed, planned: Sequence[Planned], refused: list[Re
         Feed.objects.select_for_update(of=("self",), no_key=True).only("pk").get(pk=feed.pk)
     taken = {query.name: query for query in Query.objects.filter(feed=feed, deleted_at=None, name__in=[one.name for one in planned])}
     visible = set(Query.objects.visible_to(owner).filter(pk__in=[query.pk for query in taken.values()]).values_list("pk", flat=True))
-    found = Registered(refused=list(refused))
+    registered = Registered(refused=list(refused))
     for one in planned:
         query = taken.get(one.name)
         if query is None:
-            found.made.append(one)
+            registered.made.append(one)
         elif query.pk not in visible:
-            found.refused.append((one.row, one.name, [Fault("/name", Message("Another query of this feed has this name."))]))
+            registered.refused.append((one.row, one.name, [Fault("/name", Message("Another query of this feed has this name."))]))
         else:
-            found.existing.append((one.row, query, query.specification == one.specification))
-    return found
+            registered.existing.append((one.row, query, query.specification == one.specification))
+    return registered
 
 
 def _store(made: Sequence[Planned], owner: User, feed: Feed, **common: Any) -> list[Query]:

@@ -103,15 +103,15 @@ class BulkView(APIView):
         check_may_make(person(request), Query.edit_role)
         serializer = BulkQueriesSerializer(data=request.data, context={"request": request, "view": self})
         serializer.is_valid(raise_exception=True)
-        given = dict(serializer.validated_data)
-        features = _features(given.pop("file", None), given.pop("geojson", None), given.pop("name_field"))
-        channels = given.pop("channels", ())
+        data = dict(serializer.validated_data)
+        features = _features(data.pop("file", None), data.pop("geojson", None), data.pop("name_field"))
+        channels = data.pop("channels", ())
         with transaction.atomic():
-            found = queries_register(owner=person(request), features=features, **given)
-            channels_take(queries=found.queries, user=person(request), channels=channels)
-        stored = not given["dry_run"] and (given["partial"] or not found.refused)
-        status = 201 if found.queries else 400 if found.refused and not given["dry_run"] else 200
-        return Response({**_answer(found), "registered": len(found.queries), "stored": stored, **_sentence(found, given["feed"])}, status=status)
+            outcome = queries_register(owner=person(request), features=features, **data)
+            channels_take(queries=outcome.queries, user=person(request), channels=channels)
+        stored = not data["dry_run"] and (data["partial"] or not outcome.refused)
+        status = 201 if outcome.queries else 400 if outcome.refused and not data["dry_run"] else 200
+        return Response({**_answer(outcome), "registered": len(outcome.queries), "stored": stored, **_sentence(outcome, data["feed"])}, status=status)
 
 
 class RemoveQueriesSerializer(serializers.Serializer[Any]):
@@ -142,14 +142,14 @@ class RemoveView(APIView):
     def post(self, request: Request) -> Response:
         serializer = RemoveQueriesSerializer(data=request.data, context={"request": request, "view": self})
         serializer.is_valid(raise_exception=True)
-        given = dict(serializer.validated_data)
-        found = queries_remove(user=person(request), **given)
-        faults = [Fault("", Message("The query {name} is not yours to remove.", name=repr(query.name))) for query in found.refused]
-        faults += [Fault("", Message("The feed has no query {one}.", one=repr(one))) for one in found.missing]
-        refused = [{"id": query.pk, "name": query.name} for query in found.refused]
-        answer = {"removed": found.removed, "refused": refused, "missing": found.missing, "stored": found.stored}
+        data = dict(serializer.validated_data)
+        outcome = queries_remove(user=person(request), **data)
+        faults = [Fault("", Message("The query {name} is not yours to remove.", name=repr(query.name))) for query in outcome.refused]
+        faults += [Fault("", Message("The feed has no query {one}.", one=repr(one))) for one in outcome.missing]
+        refused = [{"id": query.pk, "name": query.name} for query in outcome.refused]
+        answer = {"removed": outcome.removed, "refused": refused, "missing": outcome.missing, "stored": outcome.stored}
         shown = faults_body(faults[:SHOWN_AT_MOST]) if faults else {}
-        return Response({**answer, **shown}, status=200 if found.stored or given["dry_run"] else 400)
+        return Response({**answer, **shown}, status=200 if outcome.stored or data["dry_run"] else 400)
 
 
 def _features(file: Any, geojson: Any, name_field: str) -> list[Feature]:
@@ -161,18 +161,18 @@ def _features(file: Any, geojson: Any, name_field: str) -> list[Feature]:
     return read_features(data, name_field=name_field or None)
 
 
-def _answer(found: Registered) -> dict[str, Any]:
-    ids: Sequence[int | None] = [query.pk for query in found.queries] or [None] * len(found.made)
-    made = [{"row": one.row, "name": one.name, "id": pk, "geometry": one.geometry} for one, pk in zip(found.made, ids, strict=True)]
-    existing = [{"row": row, "name": query.name, "id": query.pk, "same": same} for row, query, same in found.existing]
-    refused = [{"row": row, "name": name, **faults_body(faults)} for row, name, faults in found.refused]
-    faults = faults_body(in_row(row, fault) for row, _, its in found.refused for fault in its)["faults"]
+def _answer(registered: Registered) -> dict[str, Any]:
+    ids: Sequence[int | None] = [query.pk for query in registered.queries] or [None] * len(registered.made)
+    made = [{"row": one.row, "name": one.name, "id": pk, "geometry": one.geometry} for one, pk in zip(registered.made, ids, strict=True)]
+    existing = [{"row": row, "name": query.name, "id": query.pk, "same": same} for row, query, same in registered.existing]
+    refused = [{"row": row, "name": name, **faults_body(faults)} for row, name, faults in registered.refused]
+    faults = faults_body(in_row(row, fault) for row, _, its in registered.refused for fault in its)["faults"]
     answer = {"queries": made, "existing": existing, "refused": refused}
     # The one shape of refusals, for those who look only at that.
     return {**answer, "faults": faults} if faults else answer
 
 
-def _sentence(found: Registered, feed: Any) -> dict[str, Any]:
+def _sentence(registered: Registered, feed: Any) -> dict[str, Any]:
     """How the first of them reads."""
-    first = found.made[0].specification if found.made else found.existing[0][1].specification if found.existing else None
+    first = registered.made[0].specification if registered.made else registered.existing[0][1].specification if registered.existing else None
     return {"sentence": None if first is None else sentence_of(first, feed=feed.engine_feed())}

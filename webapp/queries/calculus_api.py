@@ -52,13 +52,13 @@ class SandboxSerializer(SpecificationSerializer):
         begin = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=-LARGEST_TIME, max_value=LARGEST_TIME)
         return {**super().get_fields(), "from": begin}
 
-    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
-        begin, end = given["from"], given["to"]
+    def validate(self, data: dict[str, Any]) -> dict[str, Any]:
+        begin, end = data["from"], data["to"]
         if begin is not None and end is None:
             raise serializers.ValidationError({"to": Message("is needed with `from`")})
         if begin is not None and begin >= end:
             raise serializers.ValidationError({"from": Message("must be before `to`")})
-        return given
+        return data
 
 
 class GalleryView(APIView):
@@ -78,8 +78,8 @@ class GalleryView(APIView):
     def post(self, request: Request) -> Response:
         serializer = FilledSerializer(data=request.data, context={"request": request})
         serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        return Response({"specification": fill(given["template"], given["values"], given["feed"].engine_feed())})
+        data = serializer.validated_data
+        return Response({"specification": fill(data["template"], data["values"], data["feed"].engine_feed())})
 
 
 class SandboxView(APIView):
@@ -89,7 +89,7 @@ class SandboxView(APIView):
 
     @extend_schema(request=SandboxSerializer, responses=OpenApiTypes.OBJECT)
     def post(self, request: Request) -> Response:
-        feed, specification, given = read(SandboxSerializer(data=request.data, context={"request": request}))
+        feed, specification, data = read(SandboxSerializer(data=request.data, context={"request": request}))
         faults = specification_faults(feed=feed, specification=specification, user=person(request))
         if not faults and specification["family"] != "calculus":
             faults = [Fault("/family", Message("Only rule programs have inner fluents to show: the family calculus."))]
@@ -101,10 +101,10 @@ class SandboxView(APIView):
                 log_root=folder_of_logs(feed),
                 feed=feed.engine_feed().to_json(),
                 specification=ready,
-                span=int(given["minutes"] * MINUTE[feed.time]),
-                from_t=given["from"],
-                to_t=given["to"],
-                entities=given["entities"],
+                span=int(data["minutes"] * MINUTE[feed.time]),
+                from_t=data["from"],
+                to_t=data["to"],
+                entities=data["entities"],
                 above=documents_above(ready),
             )
         except PreviewFailed as error:

@@ -39,14 +39,14 @@ def constraint_graph(specification: Mapping[str, Any], feed: Feed, regions: Mapp
     reading = read(document, Context(feed, regions))
     if reading is None:
         return answer
-    found, graph = reading
+    checked, graph = reading
     wrong = graph.contradiction()
     if wrong is None:
         answer["edges"] = _edges(graph)
     else:
         pairs = [[graph.names[one], graph.names[other]] for one, other in wrong.cycle]
         answer["conflict"] = {"constraints": list(wrong.sources), "cycle": pairs, "reason": translated(wrong.reason)}
-    answer["text"] = _text(found, document, feed, regions)
+    answer["text"] = _text(checked, document, feed, regions)
     return answer
 
 
@@ -81,13 +81,13 @@ def _edges(graph: ConstraintGraph) -> list[dict[str, Any]]:
     return [edge for edge in edges if edge["dt"] is not None or edge["distance"] is not None]
 
 
-def _text(found: ConstraintSpecification, document: Mapping[str, Any], feed: Feed, regions: Mapping[str, Any]) -> str | None:
+def _text(checked: ConstraintSpecification, document: Mapping[str, Any], feed: Feed, regions: Mapping[str, Any]) -> str | None:
     from engine.constraint_queries.writing import trigger_text
     from engine.model.region import read_region
 
     stored: dict[Region, str] = {read_region(regions[name], feed.crs): name for name in sorted(named_regions(document)) if name in regions}
     try:
-        return trigger_text(found, stored)
+        return trigger_text(checked, stored)
     except ValueError:
         # A variable is called like a word of the text's language.
         return None

@@ -57,10 +57,10 @@ def named_by(called: Collection[str]) -> Q:
 
 def chosen(queries: Iterable[Query], called: Set[str], before: Set[int]) -> dict[str, Query]:
     """Of these queries those that are meant, by what they are called; `before`: what was derived from before."""
-    found = list(queries)
-    again = [query for query in found if query.pk in before]
-    by_name = _by_name(found, called - {str(pk) for pk in before}) | _by_name(again, called)
-    return {str(query.pk): query for query in found if str(query.pk) in called} | by_name
+    queries_and_sources = list(queries)
+    again = [query for query in queries_and_sources if query.pk in before]
+    by_name = _by_name(queries_and_sources, called - {str(pk) for pk in before}) | _by_name(again, called)
+    return {str(query.pk): query for query in queries_and_sources if str(query.pk) in called} | by_name
 
 
 def seen_by_owner(query: Query) -> QuerySet[Query]:
@@ -96,14 +96,14 @@ class Graph:
 
     def closure(self, queries: Iterable[Query]) -> list[int]:
         """The ids of these and of all that they derive from."""
-        found: dict[int, None] = {}
+        closed: dict[int, None] = {}
         waiting = [query.pk for query in queries]
         while waiting:
             pk = waiting.pop()
-            if pk not in found:
-                found[pk] = None
+            if pk not in closed:
+                closed[pk] = None
                 waiting += self.sources[pk]
-        return list(found)
+        return list(closed)
 
     def stopped(self, query: Query) -> QueryStop | None:
         """Why an enabled query does not run."""
@@ -124,13 +124,13 @@ def derive_faults(
     faults = []
     for source in sources_of(document):
         pointer = f"/derive/{escaped(source.event)}/query"
-        found = upstream.get(source.query)
-        if found is None:
+        source_row = upstream.get(source.query)
+        if source_row is None:
             faults.append(Fault(pointer, _fault_of_reference(source.query, feed, user)))
-        elif not found.enabled:
-            faults.append(Fault(pointer, Message("{name} is switched off: switch it on first", name=repr(found.name))))
-        elif (stop := graph.stopped(found)) is not None:
-            faults.append(Fault(pointer, Message("{name} was stopped: {reason}", name=repr(found.name), reason=untranslated(stop.reason))))
+        elif not source_row.enabled:
+            faults.append(Fault(pointer, Message("{name} is switched off: switch it on first", name=repr(source_row.name))))
+        elif (stop := graph.stopped(source_row)) is not None:
+            faults.append(Fault(pointer, Message("{name} was stopped: {reason}", name=repr(source_row.name), reason=untranslated(stop.reason))))
     return faults or _graph_faults(document, upstream, user, query, graph)
 
 
@@ -149,23 +149,23 @@ def _names_seen(feed: Feed, user: AnyUser) -> list[str]:
 
 
 def _graph_faults(document: Mapping[str, Any], upstream: Mapping[str, Query], user: AnyUser | None, query: Query | None, graph: Graph) -> list[Fault]:
-    own = CANDIDATE if query is None else str(query.pk)
+    query_key = CANDIDATE if query is None else str(query.pk)
     closure = {str(pk): graph.queries[pk] for pk in graph.closure(upstream.values())}
     documents: dict[str, Mapping[str, Any]] = {}
     for key, one in closure.items():
         documents[key] = resolved(one.specification, _ids(graph.queries[pk] for pk in graph.sources[one.pk]))
-    documents[own] = resolved(document, {called: str(one.pk) for called, one in upstream.items()})
+    documents[query_key] = resolved(document, {called: str(one.pk) for called, one in upstream.items()})
     seen = closure.keys() if user is None else {str(pk) for pk in Query.objects.visible_to(user).filter(pk__in=closure).values_list("pk", flat=True)}
     names = {key: one.name if key in seen else "a query of others" for key, one in closure.items()}
     if query is not None:
-        names[own] = query.name
-    return graph_faults(documents, names).get(own, [])
+        names[query_key] = query.name
+    return graph_faults(documents, names).get(query_key, [])
 
 
 def _ids(queries: Iterable[Query]) -> dict[str, str]:
     """By name and by id."""
-    found = list(queries)
-    return {str(one.pk): str(one.pk) for one in found} | {one.name: str(one.pk) for one in found}
+    queries_and_sources = list(queries)
+    return {str(one.pk): str(one.pk) for one in queries_and_sources} | {one.name: str(one.pk) for one in queries_and_sources}
 
 
 def with_upstream(document: Any, upstream: Mapping[str, Query]) -> Any:
@@ -177,16 +177,16 @@ def dependents(queries: Iterable[int]) -> list[Query]:
     """All live queries that derive from these, directly or not, each after those it derives from; these left out."""
     roots = set(queries)
     edges: dict[int, list[int]] = {}
-    found: dict[int, Query] = {}
+    dependents: dict[int, Query] = {}
     beyond = roots
     while beyond:
         below = Query.derives_from.through.objects.filter(to_query__in=beyond).values("from_query")
         rows = list(Query.objects.filter(pk__in=below, deleted_at=None).select_related("feed", "owner").prefetch_related("derives_from", "stops"))
-        beyond = {query.pk for query in rows} - found.keys() - roots
+        beyond = {query.pk for query in rows} - dependents.keys() - roots
         for query in rows:
-            found[query.pk] = query
+            dependents[query.pk] = query
             edges[query.pk] = [one.pk for one in query.derives_from.all()]
-    return [found[pk] for pk in in_order(edges) if pk in found and pk not in roots]
+    return [dependents[pk] for pk in in_order(edges) if pk in dependents and pk not in roots]
 
 
 def out_of_sight(among: Sequence[int] | None = None) -> dict[Feed, list[int]]:
@@ -198,10 +198,10 @@ def out_of_sight(among: Sequence[int] | None = None) -> dict[Feed, list[int]]:
     if among is not None:
         links = links.filter(to_query__in=among)
     stopped = QueryStop.objects.filter(query=OuterRef("pk"), version=OuterRef("version"))
-    found: dict[Feed, list[int]] = {}
+    hidden: dict[Feed, list[int]] = {}
     for query in Query.objects.filter(~Exists(stopped), pk__in=links.values("from_query"), deleted_at=None).select_related("feed"):
-        found.setdefault(query.feed, []).append(query.pk)
-    return found
+        hidden.setdefault(query.feed, []).append(query.pk)
+    return hidden
 
 
 def refuse_if_derived_from(*, queries: Sequence[int], user: AnyUser | None, what: Message) -> None:
@@ -266,10 +266,10 @@ def registered(rows: Iterable[QueryVersion], feed: EngineFeed) -> list[Registere
 
 def documents_above(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Name and running specification of all queries that a frozen document derives from, directly or not, by id."""
-    found: dict[str, dict[str, Any]] = {}
+    documents: dict[str, dict[str, Any]] = {}
     waiting = {source.query for source in sources_of(document)}
     while waiting:
         rows = QueryVersion.objects.filter(query__in=[int(one) for one in waiting], to_feed_version=None).select_related("query")
-        found |= {str(row.query_id): {"name": row.query.name, "specification": row.specification} for row in rows}
-        waiting = {source.query for row in rows for source in sources_of(row.specification)} - found.keys()
-    return found
+        documents |= {str(row.query_id): {"name": row.query.name, "specification": row.specification} for row in rows}
+        waiting = {source.query for row in rows for source in sources_of(row.specification)} - documents.keys()
+    return documents

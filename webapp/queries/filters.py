@@ -26,9 +26,9 @@ class QueryFilter(django_filters.FilterSet):  # type: ignore[misc]
         model = Query
         fields = ("id", "feed", "family", "enabled", "folder", "tag", "mine", "search")
 
-    def with_tag(self, found: QuerySet[Query], name: str, value: str) -> QuerySet[Query]:
-        return found.filter(tags__contains=[value])
+    def with_tag(self, queryset: QuerySet[Query], name: str, value: str) -> QuerySet[Query]:
+        return queryset.filter(tags__contains=[value])
 
-    def owned(self, found: QuerySet[Query], name: str, value: bool) -> QuerySet[Query]:
+    def owned(self, queryset: QuerySet[Query], name: str, value: bool) -> QuerySet[Query]:
         """Those that the user owns, or those that others own."""
-        return found.filter(owner=self.request.user) if value else found.exclude(owner=self.request.user)
+        return queryset.filter(owner=self.request.user) if value else queryset.exclude(owner=self.request.user)

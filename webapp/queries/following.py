@@ -31,7 +31,7 @@ def dependents_follow(*, changed: Sequence[int], feed_version: int, user: User |
 
 def follow_sharing(*, query: Query, feed_version: int, user: User) -> None:
     """The sharing of the query changed: queries that derive from it stop, or continue. To be called like `dependents_follow`."""
-    blind = [pk for found in out_of_sight([query.pk]).values() for pk in found]
+    blind = [pk for ids in out_of_sight([query.pk]).values() for pk in ids]
     waiting = [one.pk for one in query.derived_by.filter(deleted_at=None, enabled=True).prefetch_related("stops") if one.stopped is not None]
     versions_renew([*blind, *waiting], feed_version, user)
 
@@ -86,9 +86,9 @@ class _Following:
 
     def _named(self, called: Iterable[str]) -> dict[int, Query]:
         """The candidates with these names or ids."""
-        found = {query.pk: query for name in called for query in self.by_name.get(name, ())}
+        queries = {query.pk: query for name in called for query in self.by_name.get(name, ())}
         ids = (int(one) for one in called if one.isascii() and one.isdigit())
-        return found | {pk: self.candidates[pk] for pk in ids if pk in self.candidates}
+        return queries | {pk: self.candidates[pk] for pk in ids if pk in self.candidates}
 
     def choose(self, query: Query) -> None:
         """The upstream queries now, and why the query stops if it cannot derive."""

@@ -69,9 +69,9 @@ def _options(parameter: Mapping[str, Any], feed: Feed) -> list[str]:
 
 
 def _unsuited(template: Mapping[str, Any], feed: Feed) -> str | None:
-    wanted = template.get("needs", {}).get("crs", feed.crs)
-    if wanted != feed.crs:
-        return gettext("It is for places on the Earth.") if wanted == "geographic" else gettext("It is for a plane.")
+    required = template.get("needs", {}).get("crs", feed.crs)
+    if required != feed.crs:
+        return gettext("It is for places on the Earth.") if required == "geographic" else gettext("It is for a plane.")
     for parameter in template["parameters"].values():
         if parameter["kind"] == "column" and not _options(parameter, feed):
             return gettext("The feed has no column for: %(label)s.") % {"label": _inside(parameter["label"])}
@@ -86,10 +86,10 @@ def _inside(label: str) -> str:
 
 def defaults(template: Mapping[str, Any], feed: Feed, regions: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """A value for each parameter; null where the feed offers none."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, parameter in template["parameters"].items():
-        found[name] = _default(parameter, feed, regions, taken=found.get(parameter.get("other_than", "")))
-    return found
+        values[name] = _default(parameter, feed, regions, taken=values.get(parameter.get("other_than", "")))
+    return values
 
 
 def _default(parameter: Mapping[str, Any], feed: Feed, regions: Mapping[str, Sequence[str]], *, taken: Any) -> Any:
@@ -102,10 +102,10 @@ def _default(parameter: Mapping[str, Any], feed: Feed, regions: Mapping[str, Seq
         tagged = [name for tag in prefer for name in free if tag in regions[name]]
         name = next(iter([*tagged, *free]), None)
         return None if name is None else {"region": name}
-    given = parameter["default"]
-    if isinstance(given, Mapping):
-        given = given[feed.crs]
-    return _span(given, feed) if kind == "duration" and feed.time is TimeUnit.TICKS else given
+    default = parameter["default"]
+    if isinstance(default, Mapping):
+        default = default[feed.crs]
+    return _span(default, feed) if kind == "duration" and feed.time is TimeUnit.TICKS else default
 
 
 def fill(name: str, values: Mapping[str, Any], feed: Feed) -> dict[str, Any]:

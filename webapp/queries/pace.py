@@ -49,13 +49,13 @@ class Paces:
             known = self._kept.get(key)
         if known is not None and self._clock() - known.at <= KEPT_S and known.next_seq <= next_seq <= OUTGROWN * known.next_seq:
             return known.rows
-        found = _Read(self._clock(), next_seq, self._read(feed))
+        state = _Read(self._clock(), next_seq, self._read(feed))
         with self._lock:
-            self._kept[key] = found
+            self._kept[key] = state
             self._kept.move_to_end(key)
             while len(self._kept) > KEPT_FEEDS:
                 self._kept.popitem(last=False)
-        return found.rows
+        return state.rows
 
 
 def read_rows(feed: Feed) -> pa.Table:

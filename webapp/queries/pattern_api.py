@@ -70,11 +70,11 @@ class ProgressView(APIView):
 
     @extend_schema(request=ProgressSerializer, responses=OpenApiTypes.OBJECT)
     def post(self, request: Request) -> Response:
-        feed, specification, given = read(ProgressSerializer(data=request.data, context={"request": request}))
+        feed, specification, data = read(ProgressSerializer(data=request.data, context={"request": request}))
         faults = specification_faults(feed=feed, specification=specification, user=person(request))
         if faults:
             raise Refused(faults)
-        return _progress(feed, frozen(specification, regions_of_feed(feed, user=person(request))), given["entity"])
+        return _progress(feed, frozen(specification, regions_of_feed(feed, user=person(request))), data["entity"])
 
 
 def _course(feed: Feed, ready: Mapping[str, Any], *, begin: int | None = None, end: int | None = None, minutes: float = 10) -> Response:
@@ -115,9 +115,9 @@ class QueryOccupancyView(QueryView):
         query = self.get_object()
         newest = version_list(query=query).first()
         ready = query.specification if newest is None else newest.specification
-        given = CourseParameters(data=request.query_params.dict())
-        given.is_valid(raise_exception=True)
-        return _course(query.feed, ready, begin=given.validated_data["from"], end=given.validated_data["to"])
+        parameters = CourseParameters(data=request.query_params.dict())
+        parameters.is_valid(raise_exception=True)
+        return _course(query.feed, ready, begin=parameters.validated_data["from"], end=parameters.validated_data["to"])
 
 
 class OccupancyView(APIView):
@@ -127,11 +127,11 @@ class OccupancyView(APIView):
 
     @extend_schema(request=PreviewSerializer, responses=OpenApiTypes.OBJECT)
     def post(self, request: Request) -> Response:
-        feed, specification, given = read(PreviewSerializer(data=request.data, context={"request": request}))
+        feed, specification, data = read(PreviewSerializer(data=request.data, context={"request": request}))
         faults = specification_faults(feed=feed, specification=specification, user=person(request))
         if faults:
             raise Refused(faults)
-        return _course(feed, frozen(specification, regions_of_feed(feed, user=person(request))), minutes=given["minutes"])
+        return _course(feed, frozen(specification, regions_of_feed(feed, user=person(request))), minutes=data["minutes"])
 
 
 class OfFamilyView(APIView, ABC):

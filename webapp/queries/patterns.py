@@ -45,8 +45,8 @@ def _alone(written: Any, feed: Feed) -> Pattern | None:
     from engine.context import Context
 
     names = dict.fromkeys(_names(written))
-    found = check({"family": "composite", "pattern": written, "primitives": {name: {} for name in names}, "within": 1}, Context(feed, {}))
-    return None if found is None else found.pattern
+    specification = check({"family": "composite", "pattern": written, "primitives": {name: {} for name in names}, "within": 1}, Context(feed, {}))
+    return None if specification is None else specification.pattern
 
 
 def _names(written: Any) -> Iterator[str]:

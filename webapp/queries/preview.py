@@ -62,8 +62,8 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     next_seq, newest = log.end
     if newest is None:
         return {"from": None, "to": None, "rows": 0, "truncated": False, "total": 0, "answers": []}
-    wanted = newest - int(request["span"])
-    first, truncated = _first_row(log, wanted, next_seq)
+    from_t = newest - int(request["span"])
+    first, truncated = _first_row(log, from_t, next_seq)
     names = {key: one["name"] for key, one in request["above"].items()}
     documents = {"0": request["specification"], **{key: one["specification"] for key, one in request["above"].items()}}
     queries = [RegisteredQuery(key, 1, check(one, feed, {}), sources_of(one, names)) for key, one in documents.items()]
@@ -84,7 +84,7 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
         return {"stopped": stop.reason}
     asserted = sorted((fact for fact in facts.values() if fact.weight), key=lambda fact: (fact.start, fact.key))
     answers = [{**json.loads(answer_text(fact, backfill=True, detected_at=0)), "query": None} for fact in asserted[-ANSWERS:]]
-    return {"from": max(wanted, oldest), "to": newest, "rows": rows, "truncated": truncated, "total": len(asserted), "answers": answers}
+    return {"from": max(from_t, oldest), "to": newest, "rows": rows, "truncated": truncated, "total": len(asserted), "answers": answers}
 
 
 def _first_row(log: Any, from_t: int, next_seq: int) -> tuple[int, bool]:

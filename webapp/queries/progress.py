@@ -83,29 +83,29 @@ def accepted_rows(log: Any, feed: Any, from_t: int, to_t: int, entity: str | Non
     return batch
 
 
-def _rows(batch: Batch, found: Progress) -> list[dict[str, Any]]:
+def _rows(batch: Batch, progress: Progress) -> list[dict[str, Any]]:
     """One row for each entity that has done a step."""
     import numpy as np
 
     t, x, y, names = batch.t, batch.x, batch.y, batch.entities.names
 
     def witness(code: int, step: int) -> dict[str, Any] | None:
-        row = int(found.row[code, step])
+        row = int(progress.row[code, step])
         if row < 0:
             return None
-        distance = float(found.distance[code, step])
+        distance = float(progress.distance[code, step])
         place = {"t": int(t[row]), "x": float(x[row]), "y": float(y[row])}
         return place if math.isnan(distance) else {**place, "distance": distance}
 
-    steps = range(found.done.shape[1])
+    steps = range(progress.done.shape[1])
     return [
         {
             "entity": names[code],
-            "done": int(found.done[code].sum()),
+            "done": int(progress.done[code].sum()),
             "of": len(steps),
-            "matches": bool(found.matches[code]),
-            "score": None if math.isnan(found.score[code]) else float(found.score[code]),
+            "matches": bool(progress.matches[code]),
+            "score": None if math.isnan(progress.score[code]) else float(progress.score[code]),
             "steps": [witness(code, step) for step in steps],
         }
-        for code in np.flatnonzero(found.done.any(axis=1)).tolist()
+        for code in np.flatnonzero(progress.done.any(axis=1)).tolist()
     ]

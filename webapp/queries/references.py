@@ -52,8 +52,8 @@ def _areas(node: Mapping[str, Any]) -> set[str]:
         return set()
     from engine.event_calculus.specification import areas_named_in
 
-    given = node.get("areas", {})
-    return areas_named_in(node) - (set(given) if isinstance(given, dict) else set())
+    areas = node.get("areas", {})
+    return areas_named_in(node) - (set(areas) if isinstance(areas, dict) else set())
 
 
 def frozen(document: Any, regions: Mapping[str, Any]) -> Any:

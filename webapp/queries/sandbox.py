@@ -109,8 +109,8 @@ def _with_events(specification: Any, feed: Any, table: Any, above: Mapping[str, 
 
     names = {key: one["name"] for key, one in above.items()}
     documents = {"0": specification, **{key: one["specification"] for key, one in above.items()}}
-    own, *others = [RegisteredQuery(key, 1, check(one, feed, {}), sources_of(one, names)) for key, one in documents.items()]
-    return with_answers(feed), pa.Table.from_batches([rows_with_events(feed, own, others, single_batch(table))])
+    query, *others = [RegisteredQuery(key, 1, check(one, feed, {}), sources_of(one, names)) for key, one in documents.items()]
+    return with_answers(feed), pa.Table.from_batches([rows_with_events(feed, query, others, single_batch(table))])
 
 
 def _lanes(
@@ -120,8 +120,8 @@ def _lanes(
     from engine.event_calculus.conditions import LimitExceeded
     from engine.event_calculus.sandbox import run_sandbox
 
-    def tried(wanted: Sequence[str] | None) -> list[dict[str, Any]]:
-        return run_sandbox(specification["program"], specification, feed, table, from_t, to_t, entities=wanted, limit=INTERVALS)
+    def tried(names: Sequence[str] | None) -> list[dict[str, Any]]:
+        return run_sandbox(specification["program"], specification, feed, table, from_t, to_t, entities=names, limit=INTERVALS)
 
     try:
         return tried(entities or None), list(entities) or None

@@ -46,8 +46,8 @@ def with_nothing_beside(query: Query, **related: QuerySet[Any]) -> Query:
 
 def blocking_names(queries: Any, *, user: AnyUser) -> list[str]:
     """Names of those live ones of `queries` (a related manager) that `user` may change, and so can remove; twenty at most."""
-    found = Query.objects.editable_by(user).filter(pk__in=queries.filter(deleted_at=None).values("pk"))
-    return list(found.order_by("name").values_list("name", flat=True)[:20])
+    blocking = Query.objects.editable_by(user).filter(pk__in=queries.filter(deleted_at=None).values("pk"))
+    return list(blocking.order_by("name").values_list("name", flat=True)[:20])
 
 
 def query_names(*, feed: Feed) -> set[str]:
@@ -57,8 +57,8 @@ def query_names(*, feed: Feed) -> set[str]:
 
 def queries_visible(*, user: AnyUser, feed: Feed | None = None) -> set[int]:
     """Ids of the queries (of one feed, if given) whose answers `user` may see; removed ones too: their answers stay."""
-    found = Query.objects.visible_to(user)
-    return set((found if feed is None else found.filter(feed=feed)).values_list("pk", flat=True))
+    queries = Query.objects.visible_to(user)
+    return set((queries if feed is None else queries.filter(feed=feed)).values_list("pk", flat=True))
 
 
 def versions_at(*, feed: Feed, version: int) -> QuerySet[QueryVersion]:
@@ -86,8 +86,8 @@ def shapes_of(query: Query) -> list[Any]:
 
 def behind(query: Query, version: int) -> tuple[str | None, list[Any]]:
     """The sentence of the version that gave an answer, and its regions as they were: the query may have been edited since."""
-    found = query.versions.filter(version=version).first()
-    document, ready = (query.specification, {}) if found is None else (found.document, found.specification)
+    row = query.versions.filter(version=version).first()
+    document, ready = (query.specification, {}) if row is None else (row.document, row.specification)
     return sentence_of(document, feed=query.feed.engine_feed()), list(shapes(ready))
 
 
@@ -138,6 +138,6 @@ def names_used(feed: Feed, names: set[str], *, user: AnyUser) -> QuerySet[Region
     return Region.objects.visible_to(user).filter(feed=feed, name__in=names)
 
 
-def queries_held(whose: dict[str, Any]) -> int:
+def queries_held(owner_filter: dict[str, Any]) -> int:
     """How many live queries someone has."""
-    return Query.objects.filter(**whose, deleted_at=None).count()
+    return Query.objects.filter(**owner_filter, deleted_at=None).count()

@@ -105,12 +105,12 @@ def query_register(
 
 
 @transaction.atomic
-def queries_register_together(*, owner: User, feed: Feed, wanted: Sequence[Mapping[str, Any]]) -> list[Query]:
-    """Registers queries, all or none; one may derive from another before it. `wanted`: for each what query_register takes beside owner and feed.
+def queries_register_together(*, owner: User, feed: Feed, documents: Sequence[Mapping[str, Any]]) -> list[Query]:
+    """Registers queries, all or none; one may derive from another before it. `documents`: for each what query_register takes beside owner and feed.
 
     Raises Refused with the faults of all; their pointers begin with the place in the list.
     """
-    written = sum(len(str(one["specification"].get("program", ""))) for one in wanted if isinstance(one["specification"], dict))
+    written = sum(len(str(one["specification"].get("program", ""))) for one in documents if isinstance(one["specification"], dict))
     if written > PROGRAM_CHARACTERS:
         raise refuse(
             "",
@@ -120,44 +120,44 @@ def queries_register_together(*, owner: User, feed: Feed, wanted: Sequence[Mappi
                 written=written,
             ),
         )
-    plain = {place: one for place, one in enumerate(wanted) if stands_alone(one["specification"])}
+    plain = {place: one for place, one in enumerate(documents) if stands_alone(one["specification"])}
     faults: list[Fault] = []
     made = _register_plain(owner, feed, plain, faults)
-    for place, one in enumerate(wanted):
+    for place, one in enumerate(documents):
         if place not in plain:
             with faults_at(place, faults):
                 made[place] = query_register(owner=owner, feed=feed, **one)
     if faults:
         raise Refused(sorted(faults, key=lambda fault: int(fault.pointer.split("/")[1])))
-    return [made[place] for place in range(len(wanted))]
+    return [made[place] for place in range(len(documents))]
 
 
-def _register_plain(owner: User, feed: Feed, wanted: Mapping[int, Mapping[str, Any]], faults: list[Fault]) -> dict[int, Query]:
+def _register_plain(owner: User, feed: Feed, documents: Mapping[int, Mapping[str, Any]], faults: list[Fault]) -> dict[int, Query]:
     """Those of a list that use nothing outside themselves, with a fixed number of statements; none if there are `faults`."""
-    for place, one in wanted.items():
+    for place, one in documents.items():
         with faults_at(place, faults):
             _check_pace(feed, checked_specification(feed, one["specification"], owner)[1])
             _check_kinds(one["specification"], one.get("alert_kinds", ()))
     feed_version = next_version(feed)
-    names = [one["name"] for one in wanted.values()]
+    names = [one["name"] for one in documents.values()]
     taken = set(Query.objects.filter(feed=feed, name__in=names, deleted_at=None).values_list("name", flat=True))
-    for place, one in wanted.items():
+    for place, one in documents.items():
         if one["name"] in taken:
             faults.append(Fault(f"/{place}/name", NAME_TAKEN))
         taken.add(one["name"])
-    if faults or not wanted:
+    if faults or not documents:
         return {}
-    quota_check("queries", user=owner, more=len(wanted), held=queries_held)
-    for team, more in Counter(one.get("team") for one in wanted.values()).items():
+    quota_check("queries", user=owner, more=len(documents), held=queries_held)
+    for team, more in Counter(one.get("team") for one in documents.values()).items():
         quota_check("queries", team=team, more=more, held=queries_held)
     queries = Query.objects.bulk_create(
-        [Query(owner=owner, feed=feed, family=one["specification"]["family"], **one) for one in wanted.values()], batch_size=500
+        [Query(owner=owner, feed=feed, family=one["specification"]["family"], **one) for one in documents.values()], batch_size=500
     )
     add_versions([(query, query.specification) for query in queries], feed_version, owner)
     namesakes = Query.objects.filter(feed=feed, name__in=names, deleted_at__isnull=False, derived_by__isnull=False).values_list("pk", flat=True)
     dependents_follow(changed=list(namesakes), feed_version=feed_version, user=owner)
     record_all("query.create", queries)
-    return dict(zip(wanted, queries, strict=True))
+    return dict(zip(documents, queries, strict=True))
 
 
 @contextmanager

@@ -57,12 +57,12 @@ class _Verdicts:
         with self._lock:
             if key in self._kept:
                 return self._kept[key]
-        found = _asked(request)
+        answer = _asked(request)
         with self._lock:
-            self._kept[key] = found
+            self._kept[key] = answer
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-        return found
+        return answer
 
 
 _VERDICTS = _Verdicts()

@@ -27,6 +27,6 @@ def query_new(request: HttpRequest) -> HttpResponse:
 def query(request: HttpRequest, pk: int) -> HttpResponse:
     """A query with its form."""
     ENGINE.prepare()
-    found = get_object_or_404(query_list(user=request.user), pk=pk)
-    data = QuerySerializer(found, context={"request": request}).data
+    row = get_object_or_404(query_list(user=request.user), pk=pk)
+    data = QuerySerializer(row, context={"request": request}).data
     return render(request, "pages/query.html", page_data(request, query=data, families=families()))

@@ -101,8 +101,8 @@ def _evaluation(feed: Feed, head: FeedHead, start: int, tables: Iterable[pa.Tabl
         changes.append(outcome.changes)
         if outcome.late.num_rows:
             late.append(outcome.late)
-        found = {"processed": outcome.processed, "duplicates": outcome.duplicates, "late": outcome.late.num_rows}
-        counts = {name: counts[name] + found[name] for name in COUNTED}
+        counters = {"processed": outcome.processed, "duplicates": outcome.duplicates, "late": outcome.late.num_rows}
+        counts = {name: counts[name] + counters[name] for name in COUNTED}
     facts = {fact.key: fact for fact in facts_of(pa.concat_tables(changes)) if fact.weight}
     return _Evaluation(facts, pa.concat_tables(late, promote_options="default") if late else None, counts, evaluator.watermark)
 

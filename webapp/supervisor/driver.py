@@ -337,16 +337,16 @@ class JobDriver:
             time.sleep(HEARTBEAT_S)
             try:
                 close_old_connections()
-                wanted = services.job_heartbeat(job_id=job.pk, epoch=job.epoch)
+                is_wanted = services.job_heartbeat(job_id=job.pk, epoch=job.epoch)
                 heard = time.monotonic()
             except DatabaseError:
                 connection.close()
                 if time.monotonic() - heard > 2 * TIMEOUT_S:
                     _leave(FAILED, "the database has been away for too long")
             else:
-                if wanted is None:
+                if is_wanted is None:
                     _leave(FENCED, "a newer start of this job has taken over")
-                if wanted == DesiredState.STOPPED:
+                if is_wanted == DesiredState.STOPPED:
                     self.stopping.set()
 
     def _write_down(self, last: Callable[[], None]) -> None:

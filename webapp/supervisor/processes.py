@@ -47,15 +47,15 @@ def hostname() -> str:
 def job_processes() -> list[JobProcess]:
     """All living processes of jobs of this installation (the same `var` folder) on this machine."""
     var = str(var_folder())
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             environment = process.environ()
             if environment.get("VEDETTE_VAR") == var and environment.get(TOKEN) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(JobProcess(environment.get(JOB, ""), environment[TOKEN], process))
+                processes.append(JobProcess(environment.get(JOB, ""), environment[TOKEN], process))
         except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess, OSError):
             continue
-    return found
+    return processes
 
 
 def job_command(name: str, epoch: int) -> list[str]:
@@ -107,9 +107,9 @@ def log_tail(name: str, lines: int = 5) -> str:
 
 def ask_to_end(processes: Iterable[JobProcess], pid: int | None) -> None:
     """TERM to the root alone: a JVM that got it too would end first and turn a clean stop into errors."""
-    for found in processes:
-        if found.pid == pid:
-            _signal(found.process, signal.SIGTERM)
+    for process in processes:
+        if process.pid == pid:
+            _signal(process.process, signal.SIGTERM)
 
 
 def kill_token(token: str, *, timeout_s: float = 10.0) -> int:
@@ -117,12 +117,12 @@ def kill_token(token: str, *, timeout_s: float = 10.0) -> int:
     killed: set[int] = set()
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
-        alive = [found for found in job_processes() if found.token == token]
+        alive = [process for process in job_processes() if process.token == token]
         if not alive:
             break
-        for found in alive:
-            killed.add(found.pid)
-            _signal(found.process, signal.SIGKILL)
+        for process in alive:
+            killed.add(process.pid)
+            _signal(process.process, signal.SIGKILL)
         time.sleep(0.05)
     return len(killed)
 

@@ -90,7 +90,7 @@ class _Step:
     def _lease(self) -> None:
         job = self.job
         if self.found and job.lease_owner and job.lease_owner != self.owner and (job.lease_until is None or job.lease_until < self.now):
-            job_event_add(job, JobEvent.Kind.ADOPTED, Message("The running job was taken over by another supervisor. It went on running."))
+            job_event_add(job, JobEvent.Kind.ADOPTED, Message("Another supervisor took over the running job. It continued without a break."))
         if job.lease_owner == self.owner or job.lease_until is None or job.lease_until < self.now:
             job.lease_owner, job.lease_until = self.owner, self.now + LEASE
 

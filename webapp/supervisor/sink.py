@@ -187,7 +187,7 @@ def _write(work: FencedWrite, head: FeedHead) -> None:
     for query_id, version, reason in work.stopped:
         query_stop(query_id=query_id, version=version, reason=reason)
         job_event_add(
-            head.job, JobEvent.Kind.QUERY, Message("Query {query} was stopped and the others go on: {reason}.", query=query_id, reason=reason)
+            head.job, JobEvent.Kind.QUERY, Message("Query {query} was stopped and the others continue: {reason}.", query=query_id, reason=reason)
         )
     _advance(head, work)
 

@@ -24,10 +24,10 @@ def answers_end(head: FeedHead, keys: Sequence[Key]) -> tuple[list[dict[str, Any
     versions_leave(keys, at=head.max_t, seq=head.outbox_seq)
     if head.max_t is None:
         return [], []
-    wanted = set(keys)
-    found = Detection.objects.filter(feed=head.feed_id, weight=1, end=None, query__in={query for query, _ in keys})
-    rows = [detection_row(one, left_at=head.max_t) for one in found.iterator() if (one.query_id, one.version) in wanted]
-    return rows, alerts_end_with_versions(feed_id=head.feed_id, keys=wanted, at=head.max_t)
+    keys_to_end = set(keys)
+    detections = Detection.objects.filter(feed=head.feed_id, weight=1, end=None, query__in={query for query, _ in keys})
+    rows = [detection_row(one, left_at=head.max_t) for one in detections.iterator() if (one.query_id, one.version) in keys_to_end]
+    return rows, alerts_end_with_versions(feed_id=head.feed_id, keys=keys_to_end, at=head.max_t)
 
 
 def answers_forget(head: FeedHead, keys: Sequence[Key]) -> list[dict[str, Any]]:

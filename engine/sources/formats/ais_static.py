@@ -18,16 +18,16 @@ _TYPES = {
 
 def described(message: Mapping[str, Any]) -> dict[str, str]:
     """The facts of one decoded message as texts, lengths in metres; missing ones are left out."""
-    found = {"name": text_of(message.get("shipname") or message.get("name")), "callsign": text_of(message.get("callsign"))}
+    record = {"name": text_of(message.get("shipname") or message.get("name")), "callsign": text_of(message.get("callsign"))}
     imo, code = _whole(message.get("imo")), _whole(message.get("ship_type"))
     if 0 < imo <= MOST_IMO:
-        found["imo"] = str(imo)
+        record["imo"] = str(imo)
     if code:
-        found |= {"ship_type": str(code), "type": type_of(code)}
+        record |= {"ship_type": str(code), "type": type_of(code)}
     for size, ends in (("length", ("to_bow", "to_stern")), ("width", ("to_port", "to_starboard"))):
         # An antenna at the very bow is 0 m from it: only both ends together say nothing.
-        found[size] = str(sum(_whole(message.get(end)) for end in ends) or "")
-    return {name: value for name, value in found.items() if value}
+        record[size] = str(sum(_whole(message.get(end)) for end in ends) or "")
+    return {name: value for name, value in record.items() if value}
 
 
 def type_of(code: int) -> str:

@@ -98,21 +98,21 @@ def table_of(records: Sequence[dict[str, Any]]) -> pa.Table:
 
 def flattened(record: dict[str, Any], prefix: str = "", depth: int = 4) -> dict[str, Any]:
     """An object without objects in it."""
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, value in record.items():
         if isinstance(value, dict) and depth:
-            found |= flattened(value, f"{prefix}{name}.", depth - 1)
+            members |= flattened(value, f"{prefix}{name}.", depth - 1)
         else:
-            found[prefix + name] = value
-    return found
+            members[prefix + name] = value
+    return members
 
 
 def column_from(values: list[Any]) -> pa.Array:
     """Values of one kind as they are, others as text."""
     try:
-        found = pa.array(values)
-        if not pa.types.is_nested(found.type):
-            return found
+        column = pa.array(values)
+        if not pa.types.is_nested(column.type):
+            return column
     except (pa.ArrowException, OverflowError, UnicodeError):
         pass
     return pa.array([None if value is None else _text(value) for value in values], pa.string())

@@ -99,8 +99,8 @@ def delimiter_of(lines: list[str]) -> str:
         return (widths.count(usual) / len(widths) if usual > 1 else 0.0, usual)
 
     # A decimal comma divides lines as regularly as the real delimiter.
-    found = max(DELIMITERS, key=lambda one: (round(worth(one)[0], 1), one != " ", one not in (",", " "), worth(one)[1]))
-    return found if worth(found)[0] > 0.5 else ","
+    delimiter = max(DELIMITERS, key=lambda one: (round(worth(one)[0], 1), one != " ", one not in (",", " "), worth(one)[1]))
+    return delimiter if worth(delimiter)[0] > 0.5 else ","
 
 
 def cells(line: str, delimiter: str) -> list[str]:
@@ -145,18 +145,18 @@ def read_delimited_text(stream: BinaryIO, layout: Layout) -> Iterator[Chunk]:
             yield _chunk(block, names, layout.delimiter)
 
 
-def column_names(given: list[str]) -> list[str]:
+def column_names(header: list[str]) -> list[str]:
     """Each column's name: `column 3` where there is none, `name 2` for a second of its name. Raises Unreadable for too many."""
-    if len(given) > MOST_COLUMNS:
+    if len(header) > MOST_COLUMNS:
         raise Unreadable(Message("The file has more than {most} columns.", most=MOST_COLUMNS))
-    found: list[str] = []
-    for number, name in enumerate(given, 1):
+    names: list[str] = []
+    for number, name in enumerate(header, 1):
         plain = name.strip()[:100] or f"column {number}"
         free, more = plain, 2
-        while free in found:
+        while free in names:
             free, more = f"{plain} {more}", more + 1
-        found.append(free)
-    return found
+        names.append(free)
+    return names
 
 
 def _as_utf8(stream: BinaryIO, encoding: str) -> BinaryIO:
@@ -207,7 +207,7 @@ def _cells(actual: int, expected: int) -> Message:
 
 
 def _mend(problem: Message) -> Message:
-    return Message("{problem}: mend it, or choose another delimiter", problem=problem)
+    return Message("{problem}: correct it, or choose another delimiter", problem=problem)
 
 
 def _by_record(records: Sequence[Record], names: list[str]) -> Chunk:

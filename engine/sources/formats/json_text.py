@@ -32,10 +32,10 @@ def read_json(stream: BinaryIO) -> Iterator[Chunk]:
 
 def _is_record(line: bytes) -> bool:
     try:
-        found = json.loads(line.decode("utf-8-sig"))
+        value = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and not any(isinstance(value, list) and value and isinstance(value[0], dict) for value in found.values())
+    return isinstance(value, dict) and not any(isinstance(member, list) and member and isinstance(member[0], dict) for member in value.values())
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
@@ -50,16 +50,18 @@ def _of_lines(lines: Iterator[bytes]) -> Records:
         if not line.strip():
             continue
         try:
-            found = json.loads(line.decode("utf-8-sig") if number == 1 else line)
-            if not isinstance(found, dict):
+            value = json.loads(line.decode("utf-8-sig") if number == 1 else line)
+            if not isinstance(value, dict):
                 raise ValueError(Message("the line is not a JSON object"))
         except (ValueError, RecursionError) as error:
             yield (
                 number,
-                Broken(number, Message("{error}: mend the line, or leave it out", error=message_of(error)), line[:SHOWN].decode("utf-8", "replace")),
+                Broken(
+                    number, Message("{error}: correct the line, or leave it out", error=message_of(error)), line[:SHOWN].decode("utf-8", "replace")
+                ),
             )
             continue
-        for record in _records(found, number):
+        for record in _records(value, number):
             yield number, record
 
 
@@ -101,8 +103,8 @@ def _records(entry: dict[str, Any], number: int) -> Iterator[dict[str, Any] | Br
     if entry.get("type") != "Feature" or not isinstance(geometry, dict | None):
         yield entry
         return
-    given = entry.get("properties")
-    properties = dict(given) if isinstance(given, dict) else {}
+    own_properties = entry.get("properties")
+    properties = dict(own_properties) if isinstance(own_properties, dict) else {}
     properties.setdefault("feature", str(entry.get("id", number)))
     if geometry is None:
         yield properties
@@ -120,8 +122,8 @@ def _records(entry: dict[str, Any], number: int) -> Iterator[dict[str, Any] | Br
 
 
 def _place(place: Any) -> dict[str, Any]:
-    found = {"lon": float(place[0]), "lat": float(place[1])}
-    return found if len(place) < 3 else {**found, "z": place[2]}
+    position = {"lon": float(place[0]), "lat": float(place[1])}
+    return position if len(place) < 3 else {**position, "z": place[2]}
 
 
 def _corners(properties: dict[str, Any], lines: Any, nested: bool, number: int) -> Iterator[dict[str, Any] | Broken]:

@@ -67,8 +67,8 @@ class Known:
 
     def changed(self) -> dict[int, dict[str, str]]:
         """All facts of the vessels of which something changed since the last call."""
-        found, self._changed = self._changed, {}
-        return {mmsi: dict(facts) for mmsi, facts in found.items()}
+        changed, self._changed = self._changed, {}
+        return {mmsi: dict(facts) for mmsi, facts in changed.items()}
 
     def is_new(self, content: bytes, at: int) -> bool:
         """Whether the message was not received recently. A vessel repeats itself in time, so old ones do not count."""
@@ -121,20 +121,20 @@ class Messages:
             return _broken(Message("the message cannot be decoded: {error}", error=error), line)
         return self._row(message, at)
 
-    def _together(self, found: re.Match[bytes], before: bytes) -> list[bytes] | None:
+    def _together(self, match: re.Match[bytes], before: bytes) -> list[bytes] | None:
         """All parts of the message, or null while some are missing."""
-        count, number = int(found[1]), int(found[2])
+        count, number = int(match[1]), int(match[2])
         if count == 1:
-            return [found[0]]
-        if len(found[0]) > PART_BYTES:
+            return [match[0]]
+        if len(match[0]) > PART_BYTES:
             return None
         group = _TAG_GROUP.search(before)
-        key = (found[1], found[3], found[4], group[1] if group else b"")
+        key = (match[1], match[3], match[4], group[1] if group else b"")
         held = self._parts.pop(key, {})
         if number == 1 or number in held:
             # Another message under the same number: the one before was never completed.
             held = {}
-        held[number] = found[0]
+        held[number] = match[0]
         if len(held) == count:
             return [held[part] for part in sorted(held)]
         self._parts[key] = held
@@ -167,11 +167,11 @@ def _of_lines(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any] | Broken]]
     messages, number = Messages(), 0
     while line := stream.readline(LINE_BYTES):
         number += 1
-        found = messages.read(line)
-        if isinstance(found, Broken):
-            yield number, Broken(number, found.problem, found.text)
-        elif found is not None:
-            yield number, found
+        message = messages.read(line)
+        if isinstance(message, Broken):
+            yield number, Broken(number, message.problem, message.text)
+        elif message is not None:
+            yield number, message
         while len(line) == LINE_BYTES and not line.endswith(b"\n") and (line := stream.readline(LINE_BYTES)):
             continue
 
@@ -190,10 +190,10 @@ def _plain(value: Any) -> Any:
 
 
 def _checksum(sentence: bytes) -> int:
-    found = 0
+    checksum = 0
     for byte in sentence[1 : sentence.rindex(b"*")]:
-        found ^= byte
-    return found
+        checksum ^= byte
+    return checksum
 
 
 def _pghp(line: bytes) -> int | None:
@@ -220,8 +220,8 @@ def _beside(before: bytes, after: bytes) -> int | None:
         iso, epoch = _ISO.search(text), _EPOCH.search(text)
         try:
             if iso is not None:
-                found = datetime.fromisoformat(iso[1].decode())
-                return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+                instant = datetime.fromisoformat(iso[1].decode())
+                return round((instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp() * 1000)
         except (ValueError, OverflowError):
             continue
         if epoch is not None:

@@ -76,14 +76,14 @@ def geometry_of(path: Path, kind: Kind) -> dict[str, Any]:
         geo = json.loads((schema.metadata or {}).get(b"geo", b"{}"))
         name = geo["primary_column"]
         column = geo["columns"][name]
-        found = {"x": name, "y": "", "place_format": WKB} if column["encoding"] == "WKB" else {"x": f"{name}.x", "y": f"{name}.y"}
+        reading = {"x": name, "y": "", "place_format": WKB} if column["encoding"] == "WKB" else {"x": f"{name}.x", "y": f"{name}.y"}
         # Without one it is OGC:CRS84, longitude and latitude; null says that it is unknown.
         crs = "EPSG:4326" if "crs" not in column else _number_of(column["crs"])
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
     if column["encoding"] not in ("WKB", "point") or name not in schema.names or not isinstance(name, str):
         return {}
-    return found | ({"crs": crs} if crs else {})
+    return reading | ({"crs": crs} if crs else {})
 
 
 def _stream_from_start(raw: Any) -> Any:
@@ -197,8 +197,8 @@ def filled_sheet(path: Path) -> str:
     try:
         with path.open("rb") as raw:
             sheets = openpyxl.load_workbook(raw, read_only=True, data_only=True, keep_links=False).worksheets
-            found = _first_filled(sheets)
-            return "" if found is sheets[0] else str(found.title)
+            sheet = _first_filled(sheets)
+            return "" if sheet is sheets[0] else str(sheet.title)
     except Exception:
         # Reading it reports why.
         return ""

@@ -41,9 +41,9 @@ def _elements(stream: BinaryIO, reader: _Gpx | _Kml) -> Iterator[Record]:
                 reader.begin(_local(element))
                 continue
             above.pop()
-            found = reader.end(_local(element), element, _local(above[-1]) if above else "")
-            if found is not None:
-                yield from found
+            record = reader.end(_local(element), element, _local(above[-1]) if above else "")
+            if record is not None:
+                yield from record
                 element.clear()
                 if above:
                     above[-1].remove(element)
@@ -83,13 +83,13 @@ class _Gpx:
 
 
 def _point(element: Element) -> dict[str, Any]:
-    found: dict[str, Any] = {"lon": element.get("lon"), "lat": element.get("lat"), "time": None}
+    record: dict[str, Any] = {"lon": element.get("lon"), "lat": element.get("lat"), "time": None}
     # Extensions may have names of their own such as `time`: the point's own come first.
-    own = list(element)
-    for child in (*own, *(one for part in own for one in part.iter() if one is not part)):
-        if not len(child) and child.text and child.text.strip() and found.get(_local(child)) is None:
-            found[_local(child)] = child.text.strip()
-    return found
+    children = list(element)
+    for child in (*children, *(one for part in children for one in part.iter() if one is not part)):
+        if not len(child) and child.text and child.text.strip() and record.get(_local(child)) is None:
+            record[_local(child)] = child.text.strip()
+    return record
 
 
 class _Kml:
@@ -106,14 +106,14 @@ class _Kml:
             return None
         name = next((child.text or "" for child in element if _local(child) == "name"), "").strip() or f"placemark {self.placemarks}"
         tracks = [one for one in element.iter() if _local(one) == "Track"]
-        own = _data([one for one in element.iter() if _local(one) == "ExtendedData" and not any(one in list(track) for track in tracks)])
-        rows: list[Record] = [row for track in tracks for row in self._track(name, track, own)]
+        data = _data([one for one in element.iter() if _local(one) == "ExtendedData" and not any(one in list(track) for track in tracks)])
+        rows: list[Record] = [row for track in tracks for row in self._track(name, track, data)]
         if not tracks:
             rows = self._stamped(name, element)
         self.rows += len(rows)
         return rows
 
-    def _track(self, name: str, track: Element, own: dict[str, Any]) -> Iterator[Record]:
+    def _track(self, name: str, track: Element, data: dict[str, Any]) -> Iterator[Record]:
         whens = [(child.text or "").strip() for child in track if _local(child) == "when"]
         places = [(child.text or "").split() for child in track if _local(child) == "coord"]
         if len(whens) != len(places):
@@ -136,7 +136,7 @@ class _Kml:
             yield Broken(self.placemarks, problem, name)
         for at, (when, place) in enumerate(zip(whens, places, strict=True)):
             row = {"name": name, "time": when or None, **_lon_lat(place)}
-            yield {**row, **_besides({**own, **{of: values[at] for of, values in series.items()}}, row)}
+            yield {**row, **_besides({**data, **{of: values[at] for of, values in series.items()}}, row)}
 
     def _stamped(self, name: str, placemark: Element) -> list[Record]:
         points = [one for one in placemark.iter() if _local(one) == "Point"]
@@ -147,12 +147,12 @@ class _Kml:
                     self.placemarks, Message("the placemark {name} has no place with a time: tracks and time stamps are read", name=repr(name)), name
                 )
             ]
-        own = _data([one for one in placemark.iter() if _local(one) == "ExtendedData"])
+        data = _data([one for one in placemark.iter() if _local(one) == "ExtendedData"])
         rows: list[Record] = []
         for point in points:
             text = next((child.text or "" for child in point if _local(child) == "coordinates"), "")
             row = {"name": name, "time": when, **_lon_lat(text.strip().split(","))}
-            rows.append({**row, **_besides(own, row)})
+            rows.append({**row, **_besides(data, row)})
         for other in dict.fromkeys(_local(one) for one in placemark.iter() if _local(one) in TIMELESS):
             problem = Message(
                 "the placemark {name} has a {other} beside its points, which has no times: points and tracks are read", name=repr(name), other=other
@@ -162,8 +162,8 @@ class _Kml:
 
 
 def _lon_lat(place: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"lon": place[0] if place else None, "lat": place[1] if len(place) > 1 else None}
-    return found if len(place) < 3 else {**found, "altitude": place[2]}
+    position: dict[str, Any] = {"lon": place[0] if place else None, "lat": place[1] if len(place) > 1 else None}
+    return position if len(place) < 3 else {**position, "altitude": place[2]}
 
 
 def _besides(values: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
@@ -174,18 +174,18 @@ def _besides(values: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
 def _data(extended: list[Element]) -> dict[str, Any]:
     """The values of a placemark as a whole."""
     inner = [one for outer in extended for one in outer.iter()]
-    found = {one.get("name", ""): (one.text or "").strip() for one in inner if _local(one) == "SimpleData"}
+    values = {one.get("name", ""): (one.text or "").strip() for one in inner if _local(one) == "SimpleData"}
     for one in inner:
         if _local(one) == "Data":
-            found[one.get("name", "")] = next((child.text or "" for child in one if _local(child) == "value"), "").strip()
-    return {name: text or None for name, text in found.items() if name}
+            values[one.get("name", "")] = next((child.text or "" for child in one if _local(child) == "value"), "").strip()
+    return {name: text or None for name, text in values.items() if name}
 
 
 def _series(track: Element) -> dict[str, list[str | None]]:
     """The values that a track has for each of its moments, by name: gx:SimpleArrayData, and the heading of gx:angles."""
-    found: dict[str, list[str | None]] = {}
+    series: dict[str, list[str | None]] = {}
     for one in track.iter():
         if _local(one) == "SimpleArrayData" and one.get("name"):
-            found[one.get("name", "")] = [(child.text or "").strip() or None for child in one if _local(child) == "value"]
+            series[one.get("name", "")] = [(child.text or "").strip() or None for child in one if _local(child) == "value"]
     angles = [(child.text or "").split() for child in track if _local(child) == "angles"]
-    return {"heading": [one[0] if one else None for one in angles], **found} if angles else found
+    return {"heading": [one[0] if one else None for one in angles], **series} if angles else series

@@ -55,16 +55,16 @@ def _entity(columns: Sequence[str], values: Mapping[str, pa.Array]) -> str:
 
 def _guess_attributes(columns: Mapping[str, pa.Array], reading: Reading) -> tuple[Attribute, ...]:
     used = {*reading.time, reading.x, reading.y, reading.event, *reading.entity}
-    found: list[Attribute] = []
+    attributes: list[Attribute] = []
     taken = {*CORE_TYPES, "seq", "clock", "route"}
     for source, column in columns.items():
-        if source in used or len(found) == 60 or is_bytes(column.type):
+        if source in used or len(attributes) == 60 or is_bytes(column.type):
             continue
-        name = re.sub(r"[^A-Za-z0-9_]+", "_", source).strip("_").lower()[:60] or f"column_{len(found) + 1}"
+        name = re.sub(r"[^A-Za-z0-9_]+", "_", source).strip("_").lower()[:60] or f"column_{len(attributes) + 1}"
         name = f"_{name}" if name[0].isdigit() else name
         free, more = name, 2
         while free in taken:
             free, more = f"{name}_{more}", more + 1
         taken.add(free)
-        found.append(Attribute(source, free, type_of(column, reading.decimal)))
-    return tuple(found)
+        attributes.append(Attribute(source, free, type_of(column, reading.decimal)))
+    return tuple(attributes)

@@ -40,12 +40,12 @@ def _layout(path: Path, name: str, chosen: Mapping[str, Any]) -> Layout:
     head = head_of(path)
     kind = Kind(chosen["kind"]) if chosen.get("kind") in list(Kind) else kind_of(head, name)
     layout = guess_layout(head) if kind is Kind.CSV else Layout(kind)
-    given = {key: chosen[key] for key in ("encoding", "delimiter", "header", "sheet") if key in chosen}
-    if kind is Kind.EXCEL and not given.get("sheet"):
+    options = {key: chosen[key] for key in ("encoding", "delimiter", "header", "sheet") if key in chosen}
+    if kind is Kind.EXCEL and not options.get("sheet"):
         from engine.sources.formats.typed import filled_sheet
 
-        given["sheet"] = filled_sheet(path)
-    return replace(layout, **given)
+        options["sheet"] = filled_sheet(path)
+    return replace(layout, **options)
 
 
 def _sheets(path: Path, layout: Layout) -> list[str]:

@@ -76,8 +76,8 @@ def _is_known(crs: str) -> bool:
 
 
 def _by_size(columns: Mapping[str, pa.Array], reading: Reading, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> str:
-    given = np.isfinite(x) & np.isfinite(y)
-    x, y = x[given], y[given]
+    finite = np.isfinite(x) & np.isfinite(y)
+    x, y = x[finite], y[finite]
     if not len(x):
         return WGS84
     named = plain(reading.x).startswith(("lon", "lng", "location_long", "position_lon")) and reading.place_format == NUMBERS
@@ -107,11 +107,11 @@ def _zone_of_utm(columns: Mapping[str, pa.Array]) -> str:
     """The system of the zone that a column names in all rows alike; UTM where its hemisphere stays open; "" where there is no such column."""
     name = named_column(columns, ZONE)
     values = set(pc.unique(columns[name].slice(0, TRIED_ROWS)).drop_null().cast(pa.string()).to_pylist()) if name else set()
-    found = re.fullmatch(r"\s*([1-9]|[1-5][0-9]|60|0[1-9])\s*([A-Za-z]?)\s*", values.pop()) if len(values) == 1 else None
-    if found is None:
+    zone = re.fullmatch(r"\s*([1-9]|[1-5][0-9]|60|0[1-9])\s*([A-Za-z]?)\s*", values.pop()) if len(values) == 1 else None
+    if zone is None:
         return ""
-    band = found[2].upper()
+    band = zone[2].upper()
     # S is the south, or the band of 32 to 40 degrees north.
     if band in ("", "S", "A", "B", "Y", "Z", "I", "O"):
         return UTM
-    return f"EPSG:32{6 if band >= 'N' else 7}{int(found[1]):02}"
+    return f"EPSG:32{6 if band >= 'N' else 7}{int(zone[1]):02}"

@@ -23,10 +23,10 @@ YEAR = r"(\p{Nd}\P{Nd}*){4}"
 def with_time(columns: Mapping[str, pa.Array], reading: Reading, *, fixed: bool) -> Reading:
     """The column, or the two, with the time (unless these are `fixed`), and how it is written."""
     if fixed:
-        given = [columns[name] for name in reading.time if name in columns]
-        if not given:
+        time_columns = [columns[name] for name in reading.time if name in columns]
+        if not time_columns:
             return reading
-        column = given[0] if len(given) == 1 else joined_times(given)
+        column = time_columns[0] if len(time_columns) == 1 else joined_times(time_columns)
         return replace(reading, time_format=format_of(column, reading)[0])
     day, clock = named_column(columns, ("date", "day")), named_column(columns, ("time", "hour", "clock", "time_of_day"))
     if (

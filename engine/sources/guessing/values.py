@@ -56,12 +56,14 @@ def type_of(column: pa.Array, decimal: str) -> ColumnType:
     elif not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)):
         return ColumnType.STRING
     values, wrong = numbers_of(column, decimal)
-    given = values[np.isfinite(values)]
-    if wrong.any() or not len(given):
+    finite = values[np.isfinite(values)]
+    if wrong.any() or not len(finite):
         return ColumnType.STRING
     # Later rows may have decimals where the first have none: only what was written as a whole number is one.
     return (
-        ColumnType.INT if not pa.types.is_floating(column.type) and np.all(given == np.floor(given)) and _without_point(column) else ColumnType.FLOAT
+        ColumnType.INT
+        if not pa.types.is_floating(column.type) and np.all(finite == np.floor(finite)) and _without_point(column)
+        else ColumnType.FLOAT
     )
 
 

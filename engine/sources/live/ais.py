@@ -24,7 +24,7 @@ MERGE = Field(
     hint="The same message from several receivers. 0: none.",
 )
 READING = {"entity": ["mmsi"], "time": ["time"], "time_format": "epoch_ms", "x": "lon", "y": "lat"}
-LOST = "AIS cannot be asked to repeat anything: what is sent while the connection or Vedette is away is missing. Nothing is doubled."
+LOST = "AIS cannot repeat anything: messages that are sent while the connection or Vedette is down are missing. Nothing is stored twice."
 
 
 @dataclass
@@ -58,11 +58,11 @@ class AisSource:
             peer = self._peer(part)
             for line in peer.lines.of(part):
                 count += 1
-                found = peer.messages.read(line, part.at)
-                if isinstance(found, Broken):
-                    records.append(found)
-                elif found is not None:
-                    records.append({**found, RECEIVED: part.at})
+                message = peer.messages.read(line, part.at)
+                if isinstance(message, Broken):
+                    records.append(message)
+                elif message is not None:
+                    records.append({**message, RECEIVED: part.at})
         facts = {str(mmsi): facts for mmsi, facts in self._known.changed().items()}
         return Batch(records, messages=count, merged=self._known.merged - merged, facts=facts)
 

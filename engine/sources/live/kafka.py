@@ -74,23 +74,23 @@ class KafkaSource:
         self._looked = time.monotonic()
         partitions = partitions_of(self._consumer, self._settings["topic"], self._network)
         fresh = stored is None and self._settings["start"] == "latest"
-        found = {one: (stored or {}).get(one) for one in partitions}
+        offsets = {one: (stored or {}).get(one) for one in partitions}
         end = time.monotonic() + ALL_S
-        for one, at in found.items():
+        for one, at in offsets.items():
             if at is None:
                 if time.monotonic() > end:
                     raise Away(
                         Message(
                             "The brokers take longer than {seconds} seconds to tell where the topic's {count:,} partitions begin.",
                             seconds=f"{ALL_S:g}",
-                            count=len(found),
+                            count=len(offsets),
                         )
                     )
                 low, high = self._watermarks(one)
-                found[one] = high if fresh else low
-        if stored is not None and found.keys() == self._next.keys():
+                offsets[one] = high if fresh else low
+        if stored is not None and offsets.keys() == self._next.keys():
             return
-        self._next = {one: at if at is not None else OFFSET_BEGINNING for one, at in found.items()}
+        self._next = {one: at if at is not None else OFFSET_BEGINNING for one, at in offsets.items()}
         # Waiting messages were not counted: they will be delivered again.
         self._came.clear()
         self._consumer.assign([TopicPartition(self._settings["topic"], one, at) for one, at in self._next.items()])
@@ -109,7 +109,7 @@ class KafkaSource:
             message = self._came.popleft()
             if (error := message.error()) is not None:
                 if error.code() == KafkaError._AUTO_OFFSET_RESET:
-                    raise Away(Message("The topic does not keep the messages any more that come next: change the connector to begin anew."))
+                    raise Away(Message("The topic no longer has the next messages: change the connector to start from the beginning."))
                 if error.code() != KafkaError._PARTITION_EOF:
                     raise Away(Message("Kafka: {error}", error=error.str()))
                 continue
@@ -127,11 +127,11 @@ class KafkaSource:
 
 def addresses(servers: str) -> list[tuple[str, int]]:
     """Hosts and ports of `host:port, host:port`. Raises ValueError."""
-    found = []
+    hosts = []
     for one in servers.split(","):
         host, colon, port = one.strip().rpartition(":")
-        found.append((host.strip("[]"), int(port)) if colon else (port, DEFAULT_PORT))
-    return found
+        hosts.append((host.strip("[]"), int(port)) if colon else (port, DEFAULT_PORT))
+    return hosts
 
 
 class Problems:
@@ -150,7 +150,7 @@ def client_settings(settings: Settings, network: Network, problems: Problems) ->
     """The settings of consumers and producers. Raises Away for brokers that may not be reached."""
     for host, port in addresses(settings["servers"]):
         network.address(host, port)
-    found: dict[str, Any] = {
+    options: dict[str, Any] = {
         "bootstrap.servers": settings["servers"],
         "client.id": "vedette",
         "security.protocol": settings["security"],
@@ -159,10 +159,10 @@ def client_settings(settings: Settings, network: Network, problems: Problems) ->
         "log_level": 0,
     }
     if settings["security"].startswith("sasl"):
-        found |= {"sasl.mechanism": settings["mechanism"], "sasl.username": settings["user"], "sasl.password": settings["password"]}
+        options |= {"sasl.mechanism": settings["mechanism"], "sasl.username": settings["user"], "sasl.password": settings["password"]}
     if settings["ca"]:
-        found["ssl.ca.pem"] = settings["ca"]
-    return found
+        options["ssl.ca.pem"] = settings["ca"]
+    return options
 
 
 def partitions_of(client: Consumer | Producer, topic: str, network: Network) -> list[int]:
@@ -174,10 +174,12 @@ def partitions_of(client: Consumer | Producer, topic: str, network: Network) -> 
     # Brokers advertise further addresses, which are checked like those that users type.
     for broker in listed.brokers.values():
         network.address(broker.host, broker.port)
-    found = listed.topics[topic]
-    if found.error is not None or not found.partitions:
-        raise Away(Message("The topic {topic} cannot be used: {why}", topic=topic, why=found.error.str() if found.error else "it has no partitions"))
-    return sorted(found.partitions)
+    metadata = listed.topics[topic]
+    if metadata.error is not None or not metadata.partitions:
+        raise Away(
+            Message("The topic {topic} cannot be used: {why}", topic=topic, why=metadata.error.str() if metadata.error else "it has no partitions")
+        )
+    return sorted(metadata.partitions)
 
 
 def reason(error: KafkaException) -> str:
@@ -189,10 +191,10 @@ def reason(error: KafkaException) -> str:
 def check(settings: Settings) -> dict[str, str]:
     """The faults of the addresses."""
     try:
-        found = addresses(settings["servers"])
+        servers = addresses(settings["servers"])
     except ValueError:
-        found = []
-    if not found or not all(host and 0 < port < 65_536 for host, port in found):
+        servers = []
+    if not servers or not all(host and 0 < port < 65_536 for host, port in servers):
         return {"servers": "Write them as host:9092, separated by commas."}
     return {}
 

@@ -19,13 +19,13 @@ def source_kinds() -> Mapping[str, SourceKind]:
     """All kinds by name. A package that cannot be loaded is left out, and the log says so: the others go on."""
     from engine.sources.live import ais, kafka, mqtt, sbs, web
 
-    found = {kind.name: kind for kind in (*ais.KINDS, *mqtt.KINDS, *kafka.KINDS, *web.KINDS, *sbs.KINDS)}
+    kinds = {kind.name: kind for kind in (*ais.KINDS, *mqtt.KINDS, *kafka.KINDS, *web.KINDS, *sbs.KINDS)}
     for point in entry_points(group=ENTRY_POINTS):
         try:
             kind = point.load()
             if not isinstance(kind, SourceKind):
                 raise TypeError(f"{point.value} is no SourceKind")
-            found.setdefault(kind.name, kind)
+            kinds.setdefault(kind.name, kind)
         except Exception as error:
             log.error("the source %s cannot be loaded: %s", point.name, error)
-    return found
+    return kinds

@@ -78,14 +78,14 @@ class _Buffered:
 
     def messages(self, *, is_5: bool) -> list[_Message]:
         """Takes complete messages from the front. Other or malformed packets are left to the client."""
-        found = []
+        messages = []
         while (packet := _whole_publish(self._data, self._at)) is not None:
             flags, begin, end = packet
             if (message := _message_in(flags, self._data[begin:end], is_5=is_5)) is None:
                 break
-            found.append(message)
+            messages.append(message)
             self._at = end
-        return found
+        return messages
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -361,19 +361,19 @@ class TopicTemplate:
 
     def columns(self, topic: str) -> dict[str, str]:
         """The columns from a topic's levels, by the first template that matches."""
-        given = topic.split("/")
+        parts = topic.split("/")
         for levels in self._levels:
-            if _fits(levels, given):
-                return {found[1]: Cell(value) for level, value in zip(levels, given, strict=False) if (found := LEVEL.fullmatch(level))}
+            if _fits(levels, parts):
+                return {level_name[1]: Cell(value) for level, value in zip(levels, parts, strict=False) if (level_name := LEVEL.fullmatch(level))}
         return {}
 
 
-def _fits(levels: list[str], given: list[str]) -> bool:
+def _fits(levels: list[str], parts: list[str]) -> bool:
     open_ended = levels[-1] == "#"
-    wanted = levels[:-1] if open_ended else levels
-    if len(given) < len(wanted) or (len(given) > len(wanted) and not open_ended):
+    fixed = levels[:-1] if open_ended else levels
+    if len(parts) < len(fixed) or (len(parts) > len(fixed) and not open_ended):
         return False
-    return all(level == "+" or LEVEL.fullmatch(level) or level == value for level, value in zip(wanted, given, strict=False))
+    return all(level == "+" or LEVEL.fullmatch(level) or level == value for level, value in zip(fixed, parts, strict=False))
 
 
 def check(settings: Settings) -> dict[str, str]:
@@ -437,8 +437,8 @@ KINDS = (
         "mqtt",
         "MQTT",
         FIELDS,
-        "Quality 1: each message is stored exactly once as long as the broker keeps the session (MQTT 5: a week). Quality 0: what is sent while the "
-        "connection or Vedette is away is missing; nothing is doubled.",
+        "Quality 1: each message is stored exactly once as long as the broker keeps the session (MQTT 5: a week). Quality 0: messages that are "
+        "sent while the connection or Vedette is down are missing; nothing is stored twice.",
         MqttSource,
         check=check,
     ),

@@ -46,8 +46,8 @@ def records_in(
         return
     more = {**also, RECEIVED: now_ms()}
     try:
-        found = _csv(payload, columns) if form == "csv" else records_of_reader(json.loads(payload)) if form == "rfid" else _json(payload)
-        for count, one in enumerate(found):
+        records = _csv(payload, columns) if form == "csv" else records_of_reader(json.loads(payload)) if form == "rfid" else _json(payload)
+        for count, one in enumerate(records):
             if count == PAYLOAD_RECORDS:
                 yield broken(Message("a message has at most {most:,} records; the others are left out", most=PAYLOAD_RECORDS), payload)
                 return

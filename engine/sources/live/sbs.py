@@ -57,7 +57,7 @@ class SbsSource:
     def batches(self, offset: Any) -> Iterator[Batch]:
         for parts in self._arrivals.taken():
             lines = [(part, line) for part in parts for line in self._lines.of(part)]
-            yield Batch([found for part, line in lines if (found := self._aircraft.read(line, part.at)) is not None], messages=len(lines))
+            yield Batch([record for part, line in lines if (record := self._aircraft.read(line, part.at)) is not None], messages=len(lines))
 
     def acknowledge(self, offset: Any) -> None:
         """SBS has nothing to acknowledge."""
@@ -71,7 +71,7 @@ KINDS = (
         "adsb-sbs",
         "ADS-B from a receiver (SBS or BaseStation over TCP)",
         (HOST, Field("port", "Port", FieldType.INTEGER, 30_003, required=True, least=1, most=65_535)),
-        "The protocol cannot repeat anything: what is sent while the connection or Vedette is away is missing. Nothing is doubled.",
+        "The protocol cannot repeat anything: messages that are sent while the connection or Vedette is down are missing. Nothing is stored twice.",
         SbsSource,
         {"entity": ["hex"], "time": [RECEIVED], "time_format": "epoch_ms", "x": "lon", "y": "lat"},
         COLUMNS,

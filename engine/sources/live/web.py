@@ -83,12 +83,12 @@ class PollingSource:
                 yield Batch()
                 continue
             self._due = time.monotonic() + self._settings["seconds"]
-            found, known = self._new(self._answer(), known)
+            records, known = self._new(self._answer(), known)
             digests = sorted(known) if len(known) <= KNOWN else []
-            for at in range(0, len(found), BATCH_ROWS):
-                part = found[at : at + BATCH_ROWS]
+            for at in range(0, len(records), BATCH_ROWS):
+                part = records[at : at + BATCH_ROWS]
                 # Until all is stored, the part that is counts as known, and nothing else: the others come again.
-                ends = at + BATCH_ROWS >= len(found)
+                ends = at + BATCH_ROWS >= len(records)
                 offset = digests if ends else [*(offset or []), *(_digest(one) for one in part if not isinstance(one, Broken))]
                 yield Batch(part, offset, messages=len(part))
 
@@ -249,7 +249,7 @@ class WebSocketSource:
         except (WebSocketException, TimeoutError) as error:
             self._open.close()
             plain.close()
-            raise Away(Message("The server does not speak WebSocket with us: {error}", error=error)) from error
+            raise Away(Message("The server does not accept a WebSocket connection: {error}", error=error)) from error
 
     def batches(self, offset: Any) -> Iterator[Batch]:
         settings = self._settings
@@ -342,7 +342,10 @@ def _nodes(node: Any) -> Iterator[dict[str, Any]]:
 URL = Field("url", "Address", required=True, hint="It begins with https:// or http://.", directs=True)
 AUTHORIZATION = Field("authorization", "Header Authorization", FieldType.SECRET, hint="Bearer ..., where the address asks for one.")
 SECONDS = Field("seconds", "Ask every ... seconds", FieldType.INTEGER, 10, least=1, most=86_400)
-ONCE = "Exactly once for what the address still shows: what was in the last answer is known again. What it shows only while nobody asks is missing."
+ONCE = (
+    "Exactly once for records that the address still shows: those of the last answer are recognised. Records that it shows only between two "
+    "polls are missing."
+)
 ADSB_COLUMNS = ("flight", "alt_baro", "alt_geom", "gs", "track", "baro_rate", "squawk", "category", "r")
 KINDS = (
     SourceKind(
@@ -383,7 +386,7 @@ KINDS = (
             CSV_COLUMNS,
             AUTHORIZATION,
         ),
-        "The protocol cannot repeat anything: what is sent while the connection or Vedette is away is missing. Nothing is doubled.",
+        "The protocol cannot repeat anything: messages that are sent while the connection or Vedette is down are missing. Nothing is stored twice.",
         WebSocketSource,
         check=_checked_url("wss", "ws"),
     ),

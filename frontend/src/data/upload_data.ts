@@ -173,14 +173,14 @@ export function differences(
     sentences.push(
       t("The file begins further ahead than the feed allows: its rows may become dead letters. Change that in the feed's settings first."),
     );
-  if (into.missing.length > 0) sentences.push(t("The file has nothing for {missing}: it stays empty.", { missing: names(into.missing) }));
+  if (into.missing.length > 0) sentences.push(t("The file has no values for {missing}: it stays empty.", { missing: names(into.missing) }));
   if (into.left_out.length > 0)
     sentences.push(
       t("The feed has no column for {leftout}: left out. To keep it, add a column in the feed's settings first.", {
         leftout: names(into.left_out),
       }),
     );
-  if (into.wall_clock) sentences.push(t("The feed lives by the clock on the wall: the first row happens now."));
+  if (into.wall_clock) sentences.push(t("The feed uses the wall clock: the first row happens now."));
   if (into.remembered && reading.time.length > 0) sentences.push(t("The file is read as the last one was, where it has the same columns."));
   return sentences;
 }

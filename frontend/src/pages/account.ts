@@ -247,7 +247,7 @@ body.append(
   panel(
     t("Quotas"),
     shell.me.superuser
-      ? t("You are an administrator: these do not bind you.")
+      ? t("You are an administrator: these do not apply to you.")
       : t("How much you may have. An administrator of the server sets it."),
     null,
     "quotas",

@@ -254,7 +254,11 @@ function showVisits(all: readonly Visit[], isComplete: boolean): void {
     ]);
   replace(
     visits,
-    table([t("Region"), t("Since"), t("For")], rows, t("In none of the regions that you see, by its reports in this span.")),
+    table(
+      [t("Region"), t("Since"), t("For")],
+      rows,
+      t("According to its reports in this span, it was in none of the regions that you see."),
+    ),
     isComplete ? null : h("p", { class: "hint" }, t("There are more: choose a shorter span.")),
   );
 }

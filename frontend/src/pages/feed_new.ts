@@ -246,7 +246,7 @@ function loading(text: string): Pick<Settings, "action" | "why" | "allow"> {
     why.hidden = !action.disabled;
     why.textContent =
       found === null
-        ? t("The server looks into the file ...")
+        ? t("The server inspects the file ...")
         : found.reading.crs === UTM
           ? t("Choose the UTM zone of the coordinates first.")
           : t("No row can be used as the file is read now.");

@@ -240,7 +240,12 @@ export class AlertDetailView {
         "div",
         { class: "stack comment-form" },
         this.field,
-        h("div", { class: "row" }, send, h("span", { class: "small faint" }, t("or write it and then decide: it goes along"))),
+        h(
+          "div",
+          { class: "row" },
+          send,
+          h("span", { class: "small faint" }, t("or write it and then decide: it is sent with the decision")),
+        ),
       ),
     );
   }

@@ -262,7 +262,7 @@ export class DeskFiltersView {
       ).then((made) => {
         this.views.push(made);
         dialog.close();
-        toast(t("The view “{name}” is kept.", { name: made.name }), "good");
+        toast(t("The view “{name}” is saved.", { name: made.name }), "good");
       }, fail);
     };
     name.addEventListener("keydown", (event) => {
@@ -276,7 +276,7 @@ export class DeskFiltersView {
     try {
       anything(await call(`alert-views/${view.id}/`, { method: "DELETE" }));
       this.views = this.views.filter((one) => one !== view);
-      toast(t("The view “{name}” is forgotten.", { name: view.name }), "good");
+      toast(t("The view “{name}” is removed.", { name: view.name }), "good");
     } catch (error) {
       fail(error);
     }

@@ -51,8 +51,8 @@ export function openNewFeed(teams: readonly Team[], done: () => void): void {
     h(
       "div",
       { class: "field", "data-pointer": "/wall_clock" },
-      h("label", { class: "row", for: "feed-wall-clock" }, wallClock, t("Times are those of the clock on the wall")),
-      h("span", { class: "hint" }, t("Then silence moves time on as well.")),
+      h("label", { class: "row", for: "feed-wall-clock" }, wallClock, t("Times are wall-clock times")),
+      h("span", { class: "hint" }, t("Then time also moves on when no rows come.")),
     ),
     spans,
     formField(t("Other columns"), "/columns", columns, t("One a line, with its type: string, int, float or bool.")),
@@ -114,9 +114,7 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
       { class: "field", "data-pointer": "/public" },
       h("label", { class: "row", for: "feed-public" }, isPublic, t("All logged-in users may read it")),
     ),
-    feed.crs === "planar"
-      ? formField(t("Plan below the map"), "/plan_image", plan, t("PNG, JPEG or WebP. Empty: it stays as it is."))
-      : null,
+    feed.crs === "planar" ? formField(t("Plan below the map"), "/plan_image", plan, t("PNG, JPEG or WebP. Empty: no change.")) : null,
   );
   const hours = (): unknown => (/^\d+$/.test(retention.value.trim()) ? Number(retention.value) : retention.value);
   const added = (): Body => (columns.value.trim() === "" ? {} : { columns: { ...feed.columns, ...columnsOf(columns.value) } });
@@ -162,7 +160,7 @@ function latenessStays({ lateness, time }: FeedStatus): HTMLElement {
     h(
       "span",
       { class: "hint" },
-      t("This cannot change, because rows have arrived: which of them were late is settled. For another lateness make a new feed."),
+      t("This cannot change, because rows have arrived and it is decided which of them were late. For another lateness make a new feed."),
     ),
   );
 }

@@ -194,7 +194,7 @@ def spread(specification: CalculusSpecification) -> tuple[dict[str, Key], dict[s
     one = specification
     parts = partitioning_of(one.plan, one.inputs, one.outputs, one.settings.dialect)
     found = shared(one.plan, parts, one.outputs, computed=one.arrival is None and one.synopsis is None)
-    return {relation.name: key for relation, key in found.keys.items()}, {relation.name: reason for relation, reason in found.together.items()}
+    return {relation.name: key for relation, key in found.keys.items()}, {relation.name: reason for relation, reason in found.undistributed.items()}
 
 
 def demo(feed: str, name: str) -> CalculusSpecification:

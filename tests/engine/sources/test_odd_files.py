@@ -43,7 +43,7 @@ def table(cells: str, count: int = 20, head: str = "id,time,lon,lat,note") -> st
 
 def test_an_unclosed_quote_loses_one_line(tmp_path: Path) -> None:
     _, rows, faults = looked(tmp_path / "a.csv", table("a,{t},13,52,x").replace("12:00:05,13,52,x", '12:00:05,13,52,"x'))
-    assert len(rows) == 19 and faults == [(7, "a quote is opened and not closed: mend it, or choose another delimiter")]
+    assert len(rows) == 19 and faults == [(7, "a quote is opened and not closed: correct it, or choose another delimiter")]
 
 
 def test_cells_and_headers_may_span_lines(tmp_path: Path) -> None:
@@ -189,4 +189,4 @@ def test_an_encoding_that_changes_later_in_the_file_is_found_by_inspection(tmp_p
 
 def test_an_unclosed_quote_far_into_the_file_names_its_line(tmp_path: Path) -> None:
     _, rows, faults = looked(tmp_path / "a.csv", _long(f'a,{T0},13.5,52.5,"x'.encode()))
-    assert len(rows) == 79_999 and faults == [(60_002, "a quote is opened and not closed: mend it, or choose another delimiter")]
+    assert len(rows) == 79_999 and faults == [(60_002, "a quote is opened and not closed: correct it, or choose another delimiter")]

@@ -70,6 +70,6 @@ def test_a_batch_that_takes_too_long_to_store_is_split(
     head = FeedHead.objects.get()
     assert (head.last_seq, head.processed) == (399, 400)
     texts = [event.text for event in JobEvent.objects.filter(kind="resumed").order_by("id")]
-    assert texts[0].endswith("it goes on with 200 rows at a time.")
-    assert texts[1].endswith("it goes on with 100 rows at a time.")
+    assert texts[0].endswith("it continues with 200 rows at a time.")
+    assert texts[1].endswith("it continues with 100 rows at a time.")
     assert feed_audit(feed=feed).faults == []

@@ -17,7 +17,7 @@ class Transport(Protocol):
 
     LONGEST: timedelta
 
-    def refuse(self, given: Mapping[str, Any]) -> dict[str, Message]:
+    def refuse(self, attributes: Mapping[str, Any]) -> dict[str, Message]:
         """The faults in the fields of a channel of this kind, by field; checked when it is saved."""
 
     def send(self, delivery: Delivery, now: datetime) -> Answer:

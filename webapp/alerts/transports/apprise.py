@@ -41,9 +41,9 @@ SERVICES = frozenset({
 """Services of Apprise that use HTTP and need no file; those that run programs, open sockets or read files are left out."""
 
 
-def refuse(given: Mapping[str, Any]) -> dict[str, Message]:
+def refuse(attributes: Mapping[str, Any]) -> dict[str, Message]:
     """The address names one of the services."""
-    address = given.get("url") or ""
+    address = attributes.get("url") or ""
     service, found, rest = address.partition("://")
     if not found or not rest or re.search(r"[\s\x00-\x1f\x7f]", address):
         return {"url": Message("An address of Apprise, such as slack://TokenA/TokenB/TokenC or ntfys://ntfy.example.org/topic.")}

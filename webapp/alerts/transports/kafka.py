@@ -53,7 +53,7 @@ class _Place:
             raise RefusedAddress(Message("{most} brokers at most: the client finds the others.", most=MOST_BROKERS))
 
     def settings(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        options: dict[str, Any] = {
             "bootstrap.servers": ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.brokers),
             "client.id": "vedette",
             "security.protocol": self.security,
@@ -62,13 +62,13 @@ class _Place:
             "socket.connection.setup.timeout.ms": 5_000,
             "log_level": 0,
         }
-        return found | ({"sasl.mechanism": self.mechanism, "sasl.username": self.user, "sasl.password": self.password} if self.user else {})
+        return options | ({"sasl.mechanism": self.mechanism, "sasl.username": self.user, "sasl.password": self.password} if self.user else {})
 
 
-def refuse(given: Mapping[str, Any]) -> dict[str, Message]:
+def refuse(attributes: Mapping[str, Any]) -> dict[str, Message]:
     """The address names brokers and one topic."""
     try:
-        for host, _ in _Place(given.get("url") or "").brokers:
+        for host, _ in _Place(attributes.get("url") or "").brokers:
             check_host(host)
     except ValueError as error:
         return {"url": message_of(error)}
@@ -93,9 +93,9 @@ def _produce(place: _Place, delivery: Delivery) -> Answer:
     metadata = producer.list_topics(place.topic, ANSWER_S)
     # Brokers advertise further addresses, which are checked like those that users type.
     _check([(broker.host, broker.port) for broker in metadata.brokers.values()])
-    found = metadata.topics[place.topic]
-    if found.error is not None or not found.partitions:
-        why = untranslated(_text_of(found.error)) if found.error else Message("it has no partitions")
+    topic = metadata.topics[place.topic]
+    if topic.error is not None or not topic.partitions:
+        why = untranslated(_text_of(topic.error)) if topic.error else Message("it has no partitions")
         return Answer(None, Message("The topic {topic} cannot be written: {why}", topic=place.topic, why=why))
     answered, refused = threading.Event(), list[str]()
 
@@ -122,7 +122,7 @@ def _check(brokers: list[tuple[str, int]]) -> None:
     for host, port in brokers:
         for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP):
             if not is_named(str(address[0])) and port < LEAST_PORT:
-                raise RefusedAddress(Message("Port {port} is not one that brokers are reached at.", port=port))
+                raise RefusedAddress(Message("Port {port} is not a port of brokers.", port=port))
 
 
 def _host_and_port(text: str) -> tuple[str, int]:

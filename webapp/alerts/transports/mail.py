@@ -38,11 +38,11 @@ SENT = 250
 BUTTON = "padding:8px 14px;background:#0b6b8a;color:#fff;border-radius:6px"
 
 
-def refuse(given: Mapping[str, Any]) -> dict[str, Message]:
+def refuse(attributes: Mapping[str, Any]) -> dict[str, Message]:
     """Without a mail server no message could be sent."""
     if not settings.EMAIL_GIVEN:
         return {"kind": Message("This installation has no mail server: an operator names one in EMAIL_URL.")}
-    return {} if given.get("recipient") else {"recipient": Message("The address that the alerts go to.")}
+    return {} if attributes.get("recipient") else {"recipient": Message("The address that the alerts go to.")}
 
 
 def send(delivery: Delivery, now: datetime) -> Answer:
@@ -97,8 +97,8 @@ def _mail_of(delivery: Delivery) -> EmailMultiAlternatives:
 
 def _picture(alerts: list[dict[str, Any]]) -> bytes | None:
     """The picture, in a message about one alert."""
-    found = Alert.objects.select_related("query", "feed").filter(pk__in=[alert["id"] for alert in alerts]) if len(alerts) == 1 else []
-    return next((picture_of(alert) for alert in found), None)
+    pictured = Alert.objects.select_related("query", "feed").filter(pk__in=[alert["id"] for alert in alerts]) if len(alerts) == 1 else []
+    return next((picture_of(alert) for alert in pictured), None)
 
 
 def _inline(picture: bytes) -> MIMEImage:

@@ -31,10 +31,10 @@ TOPIC_LENGTH = 200
 TAKEN = 200
 
 
-def refuse(given: Mapping[str, Any]) -> dict[str, Message]:
+def refuse(attributes: Mapping[str, Any]) -> dict[str, Message]:
     """The address names a broker and one topic."""
     try:
-        text = given.get("url") or ""
+        text = attributes.get("url") or ""
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
@@ -45,7 +45,7 @@ def refuse(given: Mapping[str, Any]) -> dict[str, Message]:
     if not topic or set("+#?\0") & {*topic, *text.rpartition("@")[2]} or len(topic) > TOPIC_LENGTH:
         return {"url": Message("The path is the topic: 1 to {most} characters, without +, # and ?.", most=TOPIC_LENGTH)}
     if port is not None and port not in PORTS.values() and not settings.WEBHOOK_NETWORKS:
-        return {"url": Message("Port {port} is not one that brokers are reached at: {known}.", port=port, known=", ".join(map(str, PORTS.values())))}
+        return {"url": Message("Port {port} is not a port of brokers: {known}.", port=port, known=", ".join(map(str, PORTS.values())))}
     try:
         check_host(parts.hostname)
     except RefusedAddress as error:
@@ -95,11 +95,11 @@ class _Client(paho.Client):
     """Connects to the checked address, under the requested host name."""
 
     def _create_socket_connection(self) -> socket.socket:
-        found = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-        addresses = [str(sockaddr[0]) for *_, sockaddr in found]
+        infos = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        addresses = [str(sockaddr[0]) for *_, sockaddr in infos]
         for address in addresses:
             if not is_named(address) and self._port not in PORTS.values():
-                raise RefusedAddress(Message("Port {port} is not one that brokers are reached at.", port=self._port))
+                raise RefusedAddress(Message("Port {port} is not a port of brokers.", port=self._port))
         return socket.create_connection((addresses[0], self._port), CONNECT_SECONDS)
 
 

@@ -43,16 +43,16 @@ GONE = (404, 410)
 """The browser, or its owner, has ended the subscription."""
 
 
-def refuse(given: Mapping[str, Any]) -> dict[str, Message]:
+def refuse(attributes: Mapping[str, Any]) -> dict[str, Message]:
     """The subscription as the browser gave it: the address of its push service, and its keys."""
     if not settings.PUSH_KEY:
         return {"kind": Message("This installation sends no push messages: an operator gives it a key in VEDETTE_PUSH_KEY.")}
     try:
-        check_host(check_url(given.get("url") or "").hostname or "")
+        check_host(check_url(attributes.get("url") or "").hostname or "")
     except RefusedAddress as error:
         return {"url": message_of(error)}
     try:
-        _keys(given.get("browser_keys") or "")
+        _keys(attributes.get("browser_keys") or "")
     except ValueError:
         return {"browser_keys": Message("The subscription's keys p256dh and auth, with a space between them, as the browser gives them.")}
     return {}

@@ -19,11 +19,11 @@ class _Bounded(smtplib.SMTP):
     _timer: threading.Timer | None = None
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        self._connected = found = super()._get_socket(host, port, timeout)  # type: ignore[misc]  # not in the stubs
+        self._connected = connection = super()._get_socket(host, port, timeout)  # type: ignore[misc]  # not in the stubs
         self._timer = threading.Timer(SESSION_SECONDS, self._end)
         self._timer.daemon = True
         self._timer.start()
-        return found  # type: ignore[no-any-return]
+        return connection  # type: ignore[no-any-return]
 
     def _end(self) -> None:
         # After TLS has begun the connection is another object.

@@ -14,10 +14,10 @@ from webapp.config.outside import RefusedAddress, check_host
 LONGEST = timedelta(seconds=30)
 
 
-def refuse(given: Mapping[str, Any]) -> dict[str, Message]:
+def refuse(attributes: Mapping[str, Any]) -> dict[str, Message]:
     """The address must be a permitted one."""
     try:
-        check_host(check_url(given.get("url") or "").hostname or "")
+        check_host(check_url(attributes.get("url") or "").hostname or "")
     except RefusedAddress as error:
         return {"url": message_of(error)}
     return {}

@@ -34,14 +34,14 @@ def number(name: str, default: int) -> int:
 def base_maps(name: str) -> list[dict[str, str]]:
     """The variable `name` as maps to choose from. Raises ImproperlyConfigured, saying what is wrong."""
     try:
-        found = json.loads(text(name, "[]"))
+        maps = json.loads(text(name, "[]"))
     except json.JSONDecodeError as error:
         raise ImproperlyConfigured(f"{name} is no JSON: {error}") from error
-    for one in found if isinstance(found, list) else [None]:
+    for one in maps if isinstance(maps, list) else [None]:
         if not _is_map(one):
             forms = '{"name", "tiles"}, {"name", "wms", "layers"} or {"name", "pmtiles"}'
             raise ImproperlyConfigured(f'{name} is a list of {forms}, each perhaps with "attribution"')
-    return list(found)
+    return list(maps)
 
 
 def origin_of(address: str) -> str:

@@ -76,12 +76,12 @@ def oidc_apps(document: str) -> list[dict[str, Any]]:
     ['corp']
     """
     try:
-        found = json.loads(document or "[]")
+        apps = json.loads(document or "[]")
     except ValueError as error:
         raise ImproperlyConfigured(f"VEDETTE_OIDC_PROVIDERS is not JSON: {error}") from error
-    if not isinstance(found, list):
+    if not isinstance(apps, list):
         raise ImproperlyConfigured("VEDETTE_OIDC_PROVIDERS must be a JSON list of objects.")
-    return [_oidc_app(position, one) for position, one in enumerate(found)]
+    return [_oidc_app(position, one) for position, one in enumerate(apps)]
 
 
 def _oidc_app(position: int, one: Any) -> dict[str, Any]:

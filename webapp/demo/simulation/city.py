@@ -146,10 +146,10 @@ class City:
 
     def _streets(self, chance: np.random.Generator, n: int) -> list[tuple[Node, Node]]:
         """`n` different streets."""
-        found: dict[tuple[Node, Node], None] = {}
-        while len(found) < n:
-            found[self._street(chance)] = None
-        return list(found)
+        streets: dict[tuple[Node, Node], None] = {}
+        while len(streets) < n:
+            streets[self._street(chance)] = None
+        return list(streets)
 
     def _garages(self, chance: np.random.Generator) -> list[Garage]:
         garages = []

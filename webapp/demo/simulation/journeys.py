@@ -112,15 +112,15 @@ class Journeys:
 
     def stops(self, start: int, end: int) -> list[tuple[int, Stop]]:
         """(thing, halt in absolute times) of all named halts that overlap `[start, end)`, sorted by arrival."""
-        found = []
+        stops = []
         for thing, journey in enumerate(self.journeys):
             phase, period = int(self.phase[thing]), int(self.period[thing])
             for stop in journey.stops:
                 first = (start - phase - stop.leave) // period + 1
                 for k in range(first, (end - 1 - phase - stop.arrive) // period + 1):
                     shift = phase + k * period
-                    found.append((thing, Stop(stop.place, stop.arrive + shift, stop.leave + shift)))
-        return sorted(found, key=lambda item: (item[1].arrive, item[0]))
+                    stops.append((thing, Stop(stop.place, stop.arrive + shift, stop.leave + shift)))
+        return sorted(stops, key=lambda item: (item[1].arrive, item[0]))
 
 
 @dataclass(frozen=True)

@@ -141,8 +141,8 @@ class Plaza:
     def _doing(self, role: Ints, t: Ints) -> Ints:
         """Place in the list of all doings of what each role does at its `t`; -1 while it is not seen."""
         since = (t - self.journeys.phase[role]) % CYCLE_MS + role * CYCLE_MS
-        found = np.searchsorted(self._from, since, side="right") - 1
-        return np.where((found >= 0) & (since < self._to[found]), found, -1)
+        position = np.searchsorted(self._from, since, side="right") - 1
+        return np.where((position >= 0) & (since < self._to[position]), position, -1)
 
     def _places(self, role: Ints, t: Ints, rate: float) -> tuple[Floats, Floats, Floats]:
         """Position in pixels and speed in metres a second."""
@@ -157,12 +157,12 @@ class Plaza:
 
     def truth(self, start: int, end: int) -> list[Happening]:
         """Visits, crowds at stands and rounds over them; greetings, meetings, walks together, fights; things left behind, until they are taken."""
-        found: list[Happening] = [one for first in self.gatherings for one in again(first, CYCLE_MS, start, end)]
+        happenings: list[Happening] = [one for first in self.gatherings for one in again(first, CYCLE_MS, start, end)]
         for scene in self.scenes:
             for one in scene.happenings:
                 first = replace(one, start=scene.phase + one.start, end=scene.phase + one.end)
-                found += again(first, CYCLE_MS, start, end)
-        return sorted(found, key=lambda one: (one.start, one.kind, one.entities))
+                happenings += again(first, CYCLE_MS, start, end)
+        return sorted(happenings, key=lambda one: (one.start, one.kind, one.entities))
 
     def places(self) -> list[Place]:
         stands = [Place(name, _rectangle(*box), ("stand",)) for name, box in STANDS.items()]

@@ -91,12 +91,12 @@ class ReportingQueries:
 def truth_of(feed: str, queries: Iterable[str]) -> list[ReportingQueries]:
     """Which of these queries (names) report which kind of happening. What two families report is compared with each by itself."""
     known = set(queries)
-    found: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
+    roles: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
     for query in read_scenario(feed).queries:
         for kind, answers in happenings_of(query):
             if query["name"] in known:
-                found.setdefault((kind, query["specification"]["family"]), []).append((query["name"], answers))
-    return [ReportingQueries(kind, family, tuple(reporting)) for (kind, family), reporting in found.items()]
+                roles.setdefault((kind, query["specification"]["family"]), []).append((query["name"], answers))
+    return [ReportingQueries(kind, family, tuple(reporting)) for (kind, family), reporting in roles.items()]
 
 
 def happenings_of(query: dict[str, Any]) -> list[tuple[str, str | None]]:

@@ -124,11 +124,11 @@ class Strait:
     def truth(self, start: int, end: int) -> list[Happening]:
         """Port calls; passages through the closed area, fishing in reserves, silences, delays, meetings at sea, pursuits."""
         names = self.names.to_pylist()
-        found = [Happening("call", (names[who],), stop.place, stop.arrive, stop.leave) for who, stop in self.journeys.stops(start, end)]
+        happenings = [Happening("call", (names[who],), stop.place, stop.arrive, stop.leave) for who, stop in self.journeys.stops(start, end)]
         for vessel, phase, period in zip(self.vessels, self.journeys.phase.tolist(), self.journeys.period.tolist(), strict=True):
             for one in vessel.happenings:
-                found += again(replace(one, start=phase + one.start, end=phase + one.end), period, start, end)
-        return sorted(found, key=lambda one: (one.start, one.kind, one.entities))
+                happenings += again(replace(one, start=phase + one.start, end=phase + one.end), period, start, end)
+        return sorted(happenings, key=lambda one: (one.start, one.kind, one.entities))
 
     def places(self) -> list[Place]:
         ports = [Place(name, _polygon(_around(_metres(at), 1_300, 12)), ("port",)) for name, at in PORTS.items()]

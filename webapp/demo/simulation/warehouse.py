@@ -194,12 +194,12 @@ class Warehouse:
 
     def truth(self, start: int, end: int) -> list[Happening]:
         """Thefts, restless items, pallets without an escort, parcels that fell off, valuables without a guard, doors forced open."""
-        found = []
+        happenings = []
         for course, thing, nth, began in self._rounds(start, end):
             for kind, entities, first, last in course.happenings(thing, nth):
                 if began + first < end and began + last >= start:
-                    found.append(Happening(kind, entities, None, began + first, began + last))
-        return sorted(found, key=lambda one: (one.start, one.kind, one.entities))
+                    happenings.append(Happening(kind, entities, None, began + first, began + last))
+        return sorted(happenings, key=lambda one: (one.start, one.kind, one.entities))
 
     def places(self) -> list[Place]:
         return [Place(name, _rectangle(*box), ("zone",)) for name, box in ZONES.items()]

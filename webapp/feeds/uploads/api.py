@@ -179,12 +179,12 @@ class UploadView(OwnedView):
         upload = self.get_editable()
         if upload.state in (UploadState.UPLOADING, UploadState.DONE, UploadState.CANCELLED):
             raise refuse("/file", Message("The file cannot be looked into: it is {state}.", state=upload.state))
-        asked = request.data if isinstance(request.data, dict) else {}
-        chosen = asked.get("reading", {})
+        options = request.data if isinstance(request.data, dict) else {}
+        chosen = options.get("reading", {})
         if not isinstance(chosen, dict):
             raise refuse("/reading", Message("must be an object"))
         try:
-            return Response(self._look(upload, chosen, asked.get("into")))
+            return Response(self._look(upload, chosen, options.get("into")))
         except Refused as refused:
             raise Refused(
                 [fault if fault.pointer in ("/file", "/into") else Fault(f"/reading{fault.pointer}", fault.message) for fault in refused.faults]
@@ -193,9 +193,9 @@ class UploadView(OwnedView):
     @extend_schema(summary="Make a feed of a file", request=LoadSerializer, responses={201: UploadSerializer})
     def load(self, request: Request, pk: str) -> Response:
         upload = self.get_editable()
-        asked = LoadSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        values = dict(asked.validated_data)
+        serializer = LoadSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values = dict(serializer.validated_data)
         if "into" in values:
             values["into"] = self._feed(values["into"])
             values.pop("feed", None)
@@ -216,16 +216,16 @@ class UploadView(OwnedView):
             raise refuse("/into", Message("There is no such feed that you may add rows to."))
         return feed
 
-    def _feed_values(self, given: dict[str, Any], reading: dict[str, Any]) -> dict[str, Any]:
+    def _feed_values(self, attributes: dict[str, Any], reading: dict[str, Any]) -> dict[str, Any]:
         """The feed's own settings, checked like those of any new feed. Raises Refused with pointers below /feed."""
-        unknown = [Fault(f"/feed/{key}", Message("known are: {known}", known=", ".join(FEED_KEYS))) for key in given if key not in FEED_KEYS]
+        unknown = [Fault(f"/feed/{key}", Message("known are: {known}", known=", ".join(FEED_KEYS))) for key in attributes if key not in FEED_KEYS]
         if unknown:
             raise Refused(unknown)
         schema = {
             "crs": "planar" if reading.get("crs") == "plane" else "geographic",
             "time": "ticks" if reading.get("time_format") == "ticks" else "ms",
         }
-        serializer = FeedSerializer(data={**given, **schema}, context=self.get_serializer_context())
+        serializer = FeedSerializer(data={**attributes, **schema}, context=self.get_serializer_context())
         try:
             serializer.is_valid(raise_exception=True)
         except Refused as refused:

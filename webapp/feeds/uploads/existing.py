@@ -30,13 +30,13 @@ UNFINISHED = (UploadState.READING, UploadState.SENDING, UploadState.PAUSED)
 def inspect_for(feed: Feed, path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """The content of the file for the feed: as from `inspect`, and under `into` the settings of the feed. Raises Refused."""
     before = _last_reading(feed)
-    found = inspect(path, name, {**chosen, **_fixed(feed)})
+    inspected = inspect(path, name, {**chosen, **_fixed(feed)})
     if before:
-        found = inspect(path, name, {**_as_before(before, found, chosen), **chosen, **_fixed(feed)})
-    attributes = list(chosen.get("attributes") or _attributes(feed, found, before))
-    if found["reading"]["attributes"] != attributes:
-        found = inspect(path, name, {**found["reading"], "attributes": attributes})
-    return {**found, "into": _comparison(feed, found, bool(before))}
+        inspected = inspect(path, name, {**_as_before(before, inspected, chosen), **chosen, **_fixed(feed)})
+    attributes = list(chosen.get("attributes") or _attributes(feed, inspected, before))
+    if inspected["reading"]["attributes"] != attributes:
+        inspected = inspect(path, name, {**inspected["reading"], "attributes": attributes})
+    return {**inspected, "into": _comparison(feed, inspected, bool(before))}
 
 
 def _last_reading(feed: Feed) -> dict[str, Any]:
@@ -50,18 +50,18 @@ def _fixed(feed: Feed) -> dict[str, Any]:
     return {**({"crs": PLANE} if feed.crs == "planar" else {}), **({"time_format": TICKS} if feed.time == "ticks" else {})}
 
 
-def _as_before(before: Mapping[str, Any], found: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+def _as_before(before: Mapping[str, Any], inspected: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
     """The part of the earlier reading that fits this file: its format, if the kind is the same, and the columns that it has too. `chosen` values
     take precedence.
     """
-    columns = {column["name"] for column in found["columns"]}
+    columns = {column["name"] for column in inspected["columns"]}
     kept = {key: before[key] for key in MEANT if _names(before[key]) and set(_names(before[key])) <= columns}
     if "time" in kept and "time" not in chosen:
         kept |= {"time_format": before["time_format"], "zone": before["zone"]}
     form = before.get("place_format", NUMBERS)
     if ({"x"} if form in IN_ONE else {"x", "y"}) <= set(kept) and {"x", "y", "place_format"}.isdisjoint(chosen):
         kept |= {"crs": before["crs"], "place_format": form}
-    if before["kind"] == found["reading"]["kind"]:
+    if before["kind"] == inspected["reading"]["kind"]:
         kept |= {key: before[key] for key in WRITTEN}
     return kept
 
@@ -70,10 +70,10 @@ def _names(value: Any) -> Sequence[str]:
     return [value] if isinstance(value, str) and value else value
 
 
-def _attributes(feed: Feed, found: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _attributes(feed: Feed, inspected: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """For each column of the feed the column of the file that it was read from before, or would be read from now."""
-    columns = {column["name"] for column in found["columns"]}
-    sources = {one["name"]: one["source"] for readings in (found["reading"], before) for one in readings.get("attributes", ())}
+    columns = {column["name"] for column in inspected["columns"]}
+    sources = {one["name"]: one["source"] for readings in (inspected["reading"], before) for one in readings.get("attributes", ())}
     for name, kind in feed.columns.items():
         source = sources.get(name, name)
         source = source if source in columns else name
@@ -81,10 +81,10 @@ def _attributes(feed: Feed, found: Mapping[str, Any], before: Mapping[str, Any])
             yield {"source": source, "name": name, "type": str(kind)}
 
 
-def _comparison(feed: Feed, found: Mapping[str, Any], remembered: bool) -> dict[str, Any]:
-    reading = found["reading"]
+def _comparison(feed: Feed, inspected: Mapping[str, Any], remembered: bool) -> dict[str, Any]:
+    reading = inspected["reading"]
     used = {*reading["time"], *reading["entity"], reading["x"], reading["y"], reading["event"], *(one["source"] for one in reading["attributes"])}
-    given = {one["name"] for one in reading["attributes"]}
+    names = {one["name"] for one in reading["attributes"]}
     return {
         "feed": feed.name,
         "title": feed.title,
@@ -92,8 +92,8 @@ def _comparison(feed: Feed, found: Mapping[str, Any], remembered: bool) -> dict[
         "remembered": remembered,
         "from": oldest_useful(feed),
         "ahead": feed.ahead,
-        "missing": [name for name in feed.columns if name not in given],
-        "left_out": [column["name"] for column in found["columns"] if column["name"] not in used],
+        "missing": [name for name in feed.columns if name not in names],
+        "left_out": [column["name"] for column in inspected["columns"] if column["name"] not in used],
     }
 
 

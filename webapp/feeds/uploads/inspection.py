@@ -26,8 +26,8 @@ PIECE = Limits(rows=4_000_000, values=40_000_000, unpacked=200_000_000)
 def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """The contents of the file at `path`, read as `chosen` says, with guesses for the rest. Raises Refused."""
     answer = _ask(INSPECTIONS, {"do": "inspect", "path": str(path), "name": name, "chosen": chosen}, path, INSPECT_S)
-    found: dict[str, Any] = answer["found"]
-    return found
+    inspected: dict[str, Any] = answer["found"]
+    return inspected
 
 
 def pieces(path: Path, reading: Reading) -> Iterator[Piece]:
@@ -36,8 +36,8 @@ def pieces(path: Path, reading: Reading) -> Iterator[Piece]:
     try:
         number = 0
         while True:
-            asked = {"do": "read", "path": str(path), "reading": reading.to_json(), "piece": number}
-            answer = _ask(process, asked, path, PIECE_S)
+            request = {"do": "read", "path": str(path), "reading": reading.to_json(), "piece": number}
+            answer = _ask(process, request, path, PIECE_S)
             if answer["rows"] is None:
                 return
             yield _read(answer, reading)

@@ -288,10 +288,10 @@ class _Spool:
 
     def rows(self, first: int, count: int) -> pa.Table:
         """At most `count` rows from the place `first` on."""
-        wanted = range(first, min(first + count, self._starts[-1]))
+        numbers = range(first, min(first + count, self._starts[-1]))
         parts = []
         for number, (begin, end) in enumerate(pairwise(self._starts)):
-            low, high = max(begin, wanted.start), min(end, wanted.stop)
+            low, high = max(begin, numbers.start), min(end, numbers.stop)
             if low < high:
                 parts.append(pa.Table.from_batches([self._file.get_batch(number).slice(low - begin, high - low)]))
         return pa.concat_tables(parts)

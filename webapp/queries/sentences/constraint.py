@@ -27,8 +27,8 @@ def constraint(specification: Specification, feed: Feed) -> str:
     """`Finds 2 different events: low (pressure is below 1006) and warm (any), such that warm comes at most 12 hours after low.`"""
     document = _document(specification)
     variables = document["variables"]
-    asked = [text for one in document.get("constraints", []) for text in _constraint(one, list(variables), feed)]
-    such = gettext(", such that %(asked)s") % {"asked": listed(asked, "and")} if asked else ""
+    conditions = [text for one in document.get("constraints", []) for text in _constraint(one, list(variables), feed)]
+    such = gettext(", such that %(asked)s") % {"asked": listed(conditions, "and")} if conditions else ""
     first = gettext(" Each event that completes a match is reported once.") if document.get("report") == "first" else ""
     finds = ngettext("Finds %(count)s event: %(events)s%(such)s.", "Finds %(count)s different events: %(events)s%(such)s.", len(variables))
     return finds % {"count": len(variables), "events": _variables(variables), "such": such} + first + counting(document)
@@ -55,16 +55,16 @@ def _variables(variables: Mapping[str, Any]) -> str:
 
 def _constraint(one: Mapping[str, Any], names: Sequence[str], feed: Feed) -> list[str]:
     between = one["between"]
-    asked = []
+    conditions = []
     if "dt" in one:
         low, high = one["dt"]
-        asked.append(_times(between, names, low, high, feed))
+        conditions.append(_times(between, names, low, high, feed))
     if "distance" in one:
-        asked.append(gettext("%(events)s are %(far)s apart") % {"events": _all(between, names), "far": _apart(one["distance"], feed)})
+        conditions.append(gettext("%(events)s are %(far)s apart") % {"events": _all(between, names), "far": _apart(one["distance"], feed)})
     if "inside" in one:
         lie = ngettext("%(events)s lies in %(region)s", "%(events)s lie in %(region)s", len(between))
-        asked.append(lie % {"events": listed(between, "and"), "region": region_name(one["inside"])})
-    return asked + [_comparison(left, op, right) for left, op, right in one.get("compare", [])]
+        conditions.append(lie % {"events": listed(between, "and"), "region": region_name(one["inside"])})
+    return conditions + [_comparison(left, op, right) for left, op, right in one.get("compare", [])]
 
 
 def _all(between: Sequence[str], names: Sequence[str]) -> str:
@@ -116,8 +116,8 @@ def _apart(bounds: Mapping[str, Any], feed: Feed) -> str:
     strict = bounds.get("open", False)
     least = gettext("more than %(far)s") if strict else gettext("at least %(far)s")
     most = gettext("less than %(far)s") if strict else gettext("at most %(far)s")
-    given = [(words, bounds[end]) for words, end in ((least, "min"), (most, "max")) if bounds.get(end) is not None]
-    return listed([words % {"far": distance(far, feed)} for words, far in given], "and")
+    bounded = [(words, bounds[end]) for words, end in ((least, "min"), (most, "max")) if bounds.get(end) is not None]
+    return listed([words % {"far": distance(far, feed)} for words, far in bounded], "and")
 
 
 def _comparison(left: Any, op: str, right: Any) -> str:

@@ -21,8 +21,8 @@ def border(specification: Specification, feed: Feed) -> str:
 def transition(specification: Specification, feed: Feed) -> str:
     """`Reports when something enters port A and does not leave it within 3 minutes.`"""
     steps = _steps(place_of(specification), specification["within"], feed)
-    wanted = specification.get("types") or list(steps)
-    return _reports(specification, [step for name, step in steps.items() if name in wanted], "") + options(specification, feed)
+    types = specification.get("types") or list(steps)
+    return _reports(specification, [step for name, step in steps.items() if name in types], "") + options(specification, feed)
 
 
 def _reports(specification: Specification, what: Sequence[str], moves: str) -> str:

@@ -17,15 +17,15 @@ def motion(specification: Specification, feed: Feed) -> str:
     measured = [one for one in predicates if "distance" in one]
     # Time added up takes part in no order.
     totals = [one for one in predicates if one.get("quantifier") == "total"]
-    asked = [one for one in predicates if one not in measured and one not in totals]
-    clauses = [_steps(asked, feed)] if asked else []
-    if any(one.get("window") is None for one in asked):
+    plain = [one for one in predicates if one not in measured and one not in totals]
+    clauses = [_steps(plain, feed)] if plain else []
+    if any(one.get("window") is None for one in plain):
         clauses[0] += gettext(", all in the %(last)s") % {"last": last(specification["horizon"], feed)}
     clauses += [_total(one, feed) for one in totals]
     if measured:
         clauses.append(_score(measured, specification["theta"], feed))
     values = {"every": span_of(specification["every"], feed), "clauses": gettext(", and ").join(clauses)}
-    if asked or totals:
+    if plain or totals:
         text = gettext("Every %(every)s, finds whatever %(clauses)s.") % values
     else:
         text = gettext("Every %(every)s, finds everything %(clauses)s.") % values

@@ -33,7 +33,7 @@ export class QueriesChoice {
       "fieldset",
       { class: "stack" },
       h("legend", {}, t("Answers of")),
-      h("label", { class: "check" }, all, t("All queries of the feed, and those to come")),
+      h("label", { class: "check" }, all, t("All queries of the feed, including new ones")),
       h("label", { class: "check" }, this.some, t("Some queries")),
       this.box,
     );
@@ -68,7 +68,7 @@ export class QueriesChoice {
       .map((id) => ({ id, name: t("Query {id}, removed", { id }) }));
     const sought = this.search.value.trim().toLowerCase();
     const shown = [...this.rows, ...gone].filter(({ name }) => name.toLowerCase().includes(sought));
-    const nothing = this.rows.length === 0 ? t("The feed has no queries yet.") : t("No query has such a name.");
+    const nothing = this.rows.length === 0 ? t("The feed has no queries yet.") : t("No query has this name.");
     replace(this.list, ...(shown.length === 0 ? [h("span", { class: "hint" }, nothing)] : shown.map((row) => this.item(row))));
     this.count.textContent = queriesWords(this.chosen.size);
   }

@@ -58,7 +58,7 @@ export class ReadingFields {
       this.yField,
       field("reading/crs", t("Places are"), this.choose("crs", CRS, feed.crs === "planar" ? "plane" : "EPSG:4326")),
       this.codeField,
-      field("reading/decimal", t("Decimals stand after a"), this.choose("decimal", DECIMALS, ".")),
+      field("reading/decimal", t("Decimal separator"), this.choose("decimal", DECIMALS, ".")),
       field("reading/event", t("Event"), this.text("event"), t("The column that names the event. Empty: all records are positions.")),
       ...Object.keys(feed.columns).map((name) => field("reading/attributes", t("Column {name}", { name }), this.text(`attribute ${name}`))),
       this.known,

@@ -37,7 +37,7 @@ export function settingControl(one: ConnectorField, stored: unknown, isNew: bool
     return { element: h("div", { class: "field", "data-pointer": `/${pointer}` }, label, hint), value: () => box.checked, fault: NONE };
   }
   const typed = textControl(one, id, value);
-  const hint = one.type === "secret" && !isNew ? t("{hint} Left empty, it stays as it is.", { hint: one.hint }).trim() : one.hint;
+  const hint = one.type === "secret" && !isNew ? t("{hint} Empty: no change.", { hint: one.hint }).trim() : one.hint;
   return { element: field(pointer, one.label, typed, hint === "" ? null : hint), value: () => typed.value, fault: NONE };
 }
 

@@ -13,7 +13,7 @@ import { t } from "../../lib/texts";
 type SpanKey = "within" | "over" | "gap";
 
 const SPANS: Record<SpanKey, { label: string; hint: string }> = {
-  within: { label: t("Inside within"), hint: t("So far ahead does the query look.") },
+  within: { label: t("Inside within"), hint: t("The query looks this far ahead.") },
   over: {
     label: t("Course and speed over the last"),
     hint: t("From its position this long ago straight to its last report. A longer time is steadier, a shorter one notices turns sooner."),
@@ -39,7 +39,10 @@ class ArrivalEditor implements FamilyEditor {
       value: this.entries.where,
       pointer: "/where",
       id: "where",
-      texts: { none: t("Everything that moves may be expected."), some: t("Only what meets all of these, by its reports that meet them.") },
+      texts: {
+        none: t("Everything that moves may be expected."),
+        some: t("Only reports that meet all of these count; the others are ignored."),
+      },
       onChange: () => this.set({ where: where.value() }),
     });
     this.element.append(

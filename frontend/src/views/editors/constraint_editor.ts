@@ -33,7 +33,7 @@ import { PlacedTextView } from "./parts/placed_text_view";
 import { t } from "../../lib/texts";
 
 const VIEWS = [
-  ["short", t("So many events close together"), "shapes"],
+  ["short", t("A number of events close together"), "shapes"],
   ["graph", t("Graph"), "waypoints"],
   ["text", t("Text"), "list"],
 ] as const;

@@ -183,7 +183,7 @@ class CrossingEditor implements FamilyEditor {
       "accuracy",
       t("Accuracy of a position"),
       select,
-      t("A column: it never enters a region smaller than that, never leaves while the circle of doubt overlaps the region."),
+      t("A column: it never enters a region smaller than that, and never leaves while its circle of uncertainty overlaps the region."),
     );
   }
 

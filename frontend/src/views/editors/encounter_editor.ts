@@ -38,7 +38,7 @@ class EncounterEditor implements FamilyEditor {
       id: "where",
       texts: {
         none: t("Every report has a place."),
-        some: t("Only reports that meet all of these tell a place; the others are as if they were not there."),
+        some: t("Only reports that meet all of these count; the others are ignored."),
       },
       onChange: () => this.set({ where: where.value() }),
     });

@@ -66,7 +66,7 @@ class OccupancyEditor implements FamilyEditor {
       id: "where",
       texts: {
         none: t("Everything that is there counts."),
-        some: t("Only what meets all of these counts, by its reports that meet them."),
+        some: t("Only reports that meet all of these count; the others are ignored."),
       },
       onChange: () => this.set({ where: where.value() }),
     });

@@ -19,7 +19,7 @@ const TITLES: Record<ConnectionStatus, string> = {
   ),
   connecting: t("Opening the live connection"),
   loading: t("Connected: the answers so far are on their way"),
-  reconnecting: t("The connection was lost; press to try now. Nothing is lost: what was missed is fetched."),
+  reconnecting: t("The connection was lost; press to try again now. Nothing is lost: missed changes are fetched."),
   refused: t("Log in again to continue"),
   forbidden: t("This feed is not shared with you any more"),
 };

@@ -87,7 +87,7 @@ export function readingForm(found: Inspection, changed: (change: Chosen) => void
       : []),
     isText || reading.kind === "excel"
       ? pick(
-          t("Decimals stand after a"),
+          t("Decimal separator"),
           "/reading/decimal",
           reading.decimal,
           [

@@ -23,10 +23,10 @@ class Command(BaseCommand):
             if feed is None:
                 known = ", ".join(Feed.objects.values_list("name", flat=True).order_by("name"))
                 raise CommandError(f"there is no feed {name!r}; known: {known or 'none'}")
-            found = feed_audit(feed=feed)
-            lost = f" ({found.lost} rows are lost by damage of the log)" if found.lost else ""
-            verdict = "exact" if not found.faults else "NOT EXACT: " + "; ".join(found.faults)
-            self.stdout.write(f"{name}: {found.rows} rows, {found.facts} facts, {found.alerts} alerts{lost}: {verdict}")
-            wrong = wrong or bool(found.faults)
+            audited = feed_audit(feed=feed)
+            lost = f" ({audited.lost} rows are lost by damage of the log)" if audited.lost else ""
+            verdict = "exact" if not audited.faults else "NOT EXACT: " + "; ".join(audited.faults)
+            self.stdout.write(f"{name}: {audited.rows} rows, {audited.facts} facts, {audited.alerts} alerts{lost}: {verdict}")
+            wrong = wrong or bool(audited.faults)
         if wrong:
             raise CommandError("what is stored is not what the log says")

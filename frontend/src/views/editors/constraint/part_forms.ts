@@ -185,7 +185,7 @@ export class ConstraintForm {
         "p",
         { class: "small muted" },
         this.constraint.between.length > 2
-          ? t("Each later one comes after each one before it by")
+          ? t("Each one comes after each earlier one by")
           : t("{second} comes after {first} by", { second, first }),
         t(" (negative: before it)"),
       ),

@@ -41,7 +41,7 @@ LOOK_S = 0.05
 
 
 def repeated(rows: pa.Table, times: int) -> pa.Table:
-    """The rows so many times, each time later."""
+    """The rows repeated this many times, each time later."""
     t = rows.column("t")
     span = pc.max(t).as_py() - pc.min(t).as_py() + 1
     at = rows.column_names.index("t")

@@ -317,7 +317,7 @@ def _dimensions(d: int, width: float, quick: bool, figure: str | None) -> Row:
 
 def timers(quick: bool) -> Iterator[Row]:
     """Unwatched events with 50 distinct bounds: rings against a compiled binary heap. A million spread over an hour, a million that all
-    wait before the first is due, and a stream of which a million wait at any time."""
+    wait before the first is due, and a stream with a million waiting at any time."""
     m = 20_000 if quick else 1_000_000
     yield _timers(m, 3_600_000, "over an hour", promised=not quick)
     yield _timers(m, 6000, "all waiting at once", promised=not quick)

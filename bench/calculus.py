@@ -269,7 +269,7 @@ def _enlarged(size: Size) -> Iterator[Row]:
 
 
 def caviar_crowd(casts: int, until: int) -> tuple[Feed, dict[str, Any], pa.Table]:
-    """RTEC's CAVIAR text over so many casts at once, each of which plays the recording from another moment on; windows of 30 s every 5 s."""
+    """RTEC's CAVIAR text over this many casts at once; each plays the recording from another moment on; windows of 30 s every 5 s."""
     table, every = _read_activities(), 1_006_840 // 40 // casts * 40
     parts = []
     for cast in range(casts):

@@ -56,7 +56,7 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def _ours(places: np.ndarray, stored: int, repeats: int) -> tuple[float, list[bool]]:
-    """Microseconds an event, and which of the completing events are solved: the whole kernel, of which the filters are a part."""
+    """Microseconds an event, and which of the completing events are solved: for the whole kernel, filters included."""
     n = len(places)
     role = np.repeat([0, 1, 2], [stored, stored, n - 2 * stored])
     table = pa.table(

@@ -13,7 +13,7 @@ A probe car enters and leaves a separate square while the feed's traffic continu
 A step whose row comes late, further behind the other cars' than the feed's lateness, makes no crossing: such steps are counted and shown, not
 measured, and more than a tenth of them, or more than the feed counted, is a failure.
 
-With `--pages` so many pages are open on the feed meanwhile, from another process: each follows all queries and the whole map, takes every frame and
+With `--pages` this many pages are open on the feed meanwhile, from another process: each follows all queries and the whole map, takes every frame and
 says so. The memory of the web server's process is printed beside.
 
 Prints one line a hop with p50, p95, p99 and the greatest, and a JSON line for the record. Everything runs on this machine, so one clock serves all.

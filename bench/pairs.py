@@ -3,7 +3,7 @@
 A plane of square kilometres on which objects move straight at up to 20 m/s and report once in ten seconds, each at its own offset.
 - `encounter`: pairs within 100 m every ten seconds, beside a KD-tree (scipy) over all places at each instant, its pairs compared with those before.
   The target is ten times real time for 150,000 objects, on a plane and on the earth.
-- `occupancy`: how often and how long at least so many are in a region, beside one compiled pass that counts up and down.
+- `occupancy`: how often and how long at least a number of entities are in a region, beside one compiled pass that counts up and down.
 - `arrival`: who will be in a region of forty corners within ten minutes, beside a program that takes row by row and asks shapely.
 - `total`: at least ten of the last thirty minutes inside, beside adding up the window of each object again, compiled.
 

@@ -153,7 +153,7 @@ def _server(folder: Path, port: int) -> Iterator[tuple[str, psutil.Process]]:
 
 @contextmanager
 def _spent(server: psutil.Process, times: int) -> Iterator[None]:
-    """Tells the processor time of the server for one of so many."""
+    """Prints the server's processor time for one of `times` requests."""
     before = sum(server.cpu_times()[:2])
     yield
     print(f"    {1000 * (sum(server.cpu_times()[:2]) - before) / times:.0f} ms of the server's processor time for one", flush=True)

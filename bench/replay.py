@@ -204,7 +204,7 @@ def _field(pid: int, name: str) -> str:
 
 
 def replay(client: Client, recording: Recording, data: Path, documents: Sequence[Document], rows: int | None, alike: int) -> dict[str, Any]:
-    """Everything for one recording and these queries; `rows`: only so many, from its beginning."""
+    """Everything for one recording and these queries; `rows`: only this many, from its beginning."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         events = stretch(recording, data, rows, folder)
@@ -255,7 +255,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--many", action="store_true", help="20,000 squares and 5,000 polygons over Beijing's taxis")
-    parser.add_argument("--rows", type=int, help="only the first so many")
+    parser.add_argument("--rows", type=int, help="only this many, from the beginning")
     arguments = parser.parse_args()
     client = Client(arguments.url)
     client.login(arguments.user, arguments.password)

@@ -322,7 +322,7 @@ def _simulation(workload: Workload, costs: Costs) -> Iterator[Row]:
 
 
 def simulated(costs: Costs, batch_rows: int, executors: int, *, spread: float = 0.2) -> tuple[float, float, float]:
-    """Rows a second with so many executors of a core each and one partition each, which part of the time is the driver's, and the limit for ever
+    """Rows a second with this many executors of a core each and one partition each, the driver's part of the time, and the limit for ever
     more executors. Assumptions:
 
     - a batch has `batch_rows` for each executor;

@@ -87,8 +87,9 @@ class Memory:
 
 
 def shared_session(cores: int = 2, *, separate: bool = False) -> SparkSession:
-    """The one session of all that a run measures in Spark: in one JVM, or with so many separate executors. Started again when another is wanted.
-    `end_session` ends it."""
+    """The one session of all that a run measures in Spark: in one JVM, or with this many separate executors. Started again when another number is
+    needed. `end_session` ends it.
+    """
     folder = Path(tempfile.gettempdir(), "vedette-bench-executors")
     master, extra = local_cluster(cores, folder) if separate else (local_master(cores), {})
     running = SparkSession.getActiveSession()

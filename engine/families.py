@@ -85,7 +85,7 @@ def _kinds(families: Iterable[Family]) -> frozenset[str]:
 REVISED = _kinds(family for family in FAMILIES.values() if family.is_revised)
 """Kinds of answers whose value and evidence are revised while they hold."""
 ENDS_LATER = _kinds(family for family in FAMILIES.values() if family.ends_later)
-"""Kinds of answers made of events whose end may come later."""
+"""Kinds of answers made of events; their end may come later."""
 
 
 def family_of(specification: Any) -> Family:

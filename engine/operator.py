@@ -106,7 +106,7 @@ class Output(Generic[State]):
 
 
 class QueryStopped(ValueError):
-    """One query would take more than it may; the others go on without it. Raised by a stage's `step`; `reason` holds the figure.
+    """One query would exceed its limits; the others continue without it. Raised by a stage's `step`; `reason` holds the figure.
 
     The state passed to that step is lost: the runtime continues from an older one, without the query. `key` is RegisteredQuery.key.
     """

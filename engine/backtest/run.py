@@ -1,4 +1,4 @@
-"""One run under way: what it was asked for, and what it has counted."""
+"""One running backtest: its options, and its counters."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def no_columns(measures: int, slots: int, entities: int) -> Columns:
 
 
 def with_entities(columns: Columns, entities: int) -> Columns:
-    """The same columns for so many `entities`."""
+    """The same columns with room for `entities`."""
     had = columns.back.shape[1]
     wide = no_columns(columns.rows.shape[0], columns.rows.shape[1], entities)
     for name in ("rows", "back", "extremum"):

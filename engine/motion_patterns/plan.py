@@ -5,7 +5,7 @@ relative window (t + to) until it leaves it (t + from). A **series** holds the i
 
 - *exists*: the series of the samples that satisfy has a point in its window;
 - *forall*: the series of all samples has one, the series of those that do not satisfy has none;
-- a distance: a series of all samples with their distance as value, of which the extremum is kept;
+- a distance: a series of all samples with their distance as value; the extremum is kept;
 - predicates in order: a **chain** of series; one index point of each, at increasing times. A *forall* neighbour of a predicate without a window only
   narrows that predicate's own window: after it means t > T - to, before it t <= T - from (a sample after a window's last one is after the window).
 """

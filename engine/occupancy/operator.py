@@ -201,7 +201,7 @@ class Counted:
     """Of one query, the count at the last decided instant.
 
     `waiting` (of _TYPES; `own`, `seq`, `x`, `y` are those of the tuple) are changes at instants that more rows may still change. `open` holds now
-    (null: none), of which `sent` was asserted.
+    (null: none); `sent`: the part of it that was asserted.
     """
 
     count: int = 0

@@ -50,7 +50,7 @@ def grouped(rows: pa.Table, groups: int) -> list[pa.Table]:
 
 
 def write_rows(where: Path | BytesIO, rows: pa.Table) -> None:
-    """The file of a live segment: rows that stand in order of seq, grouped when they are many. It is read a few times: fast to write counts more
+    """The file of a live segment: rows in order of seq, grouped when they are many. It is read a few times: fast to write counts more
     than small."""
     groups = group_count(rows.num_rows)
     if groups > 1:

@@ -43,7 +43,7 @@ def _dead_of(path: Path, piece: Piece) -> list[DeadLetter]:
 
 
 def read_file(path: Path, columns: Columns, rows: int | None = None) -> Iterator[Piece]:
-    """The rows of a file in pieces; with `rows`, each is of exactly so many lines behind the header, or rows. Raises Unreadable, OSError."""
+    """The rows of a file in pieces; with `rows`, each has exactly this many rows, or lines after the header. Raises Unreadable, OSError."""
     if path.stat().st_size == 0:
         raise Unreadable(EMPTY)
     kind = format_of(path)

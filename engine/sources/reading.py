@@ -324,7 +324,7 @@ class _Rows:
 
 
 class _Noted(CheckedRows):
-    """Checked rows whose faults of reading come before those of checking."""
+    """Checked rows; faults of reading come before faults of checking."""
 
     def __init__(self, table: pa.Table, feed: Feed, notes: Sequence[tuple[Bools, Reason, Message]], raw: pa.Table) -> None:
         self._notes = notes

@@ -249,7 +249,7 @@ def _clock_at(seq: int, whole: Sequence[Segment]) -> int | None:
 
 
 def _with_lost(first: int, stop: int, kept: dict[int, pa.Table], clock: int | None, max_t: int, schema: pa.Schema) -> tuple[pa.Table, list[int]]:
-    """Rows `[first, stop)`: those in `kept` (tables by their first number) and rows that stand for the others, with the others' numbers.
+    """Rows `[first, stop)`: those in `kept` (tables by their first number) and placeholders for the others, with their numbers.
 
     `clock` is the greatest `t` before them. The last row that stands for a lost one reaches `max_t` unless a kept one does.
     """
@@ -273,7 +273,7 @@ def _with_lost(first: int, stop: int, kept: dict[int, pa.Table], clock: int | No
 
 
 def _placeholders(first: int, stop: int, clock: int | None, last_t: int | None, schema: pa.Schema) -> pa.Table:
-    """Placeholders for lost rows: the clock stands still, and advances to `last_t` with the last of them."""
+    """Placeholders for lost rows: the clock does not move until the last of them, which sets it to `last_t`."""
     n = stop - first
     still = clock if clock is not None else last_t if last_t is not None else 0
     t = np.full(n, still, np.int64)

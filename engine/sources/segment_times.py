@@ -43,7 +43,7 @@ def first_t_of(segment: Segment) -> int | None:
 
 @lru_cache(maxsize=KNOWN_SEGMENTS)
 def parts_in_order(segment: Segment) -> tuple[Part, ...]:
-    """The segment's row groups where they stand in order of seq; one part where they do not. What is compacted meanwhile is one part too."""
+    """The segment's row groups if they are in order of seq, else one part. A segment that is compacted meanwhile is one part too."""
     whole = (Part(segment.first_seq, segment.next_seq, segment.max_t, LEAST_T),)
     try:
         with segment.opened() as file:

@@ -71,7 +71,7 @@ class Servers:
     def empty_folder(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(exist_ok=True)
-        # Shown when a test waits in vain.
+        # Shown when the wait of a test fails.
         (self.folder / self.log.name).symlink_to(self.log)
 
     def start(self, world: World) -> None:

@@ -83,7 +83,7 @@ def test_a_database_that_hangs_is_reported_within_seconds(own_server: EmbeddedPo
 
 @pytest.mark.spark
 def test_everything_continues_when_a_hung_database_resumes(own_server: EmbeddedPostgres, world: World, redis_url: str) -> None:
-    """By the same processes, none of which was ended for its silence; nothing is lost or stored twice."""
+    """By the same processes: none was ended for its silence; nothing is lost or stored twice."""
     world.redis_url = redis_url
     inbox = world.folder / "inbox" / "yard"
     inbox.mkdir(parents=True)

@@ -180,7 +180,7 @@ def is_forall(predicate: Mapping[str, Any]) -> bool:
 
 
 def orders_of(predicates: Sequence[Mapping[str, Any]]) -> set[tuple[int, int]]:
-    """Pairs (a, b) of predicates of which a's witness must lie before b's."""
+    """Pairs (a, b) of predicates: the witness of a must be before that of b."""
     binary = [i for i, predicate in enumerate(predicates) if "distance" not in predicate]
     free = [i for i in binary if is_free(predicates[i])]
     neighbours = {(a, b) for a, b in pairwise(binary) if is_free(predicates[a]) or is_free(predicates[b])}

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 
 ROLE_NAMES = gettext_noop("Viewer"), gettext_noop("Analyst"), gettext_noop("Operator"), gettext_noop("Admin")
-"""For translators: what stands before the colon of a role's words."""
+"""For translators: the part before the colon of a role's description."""
 
 
 class Role(models.TextChoices):

@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest
 from django.urls import reverse
 
 IN_ADDRESS = "set-password"
-"""What stands in the page's address in place of the key."""
+"""The text in the page's address in place of the key."""
 
 
 def open_reset(request: HttpRequest, secret: str) -> str:

@@ -257,8 +257,9 @@ class Channel(Paced, Owned):
 
     @property
     def shown_url(self) -> str:
-        """The address without the password in it; of a service of Apprise, whose keys stand anywhere in it, its name alone; of a browser its push
-        service, as who knows the rest can send to it."""
+        """The address without the password in it; of a service of Apprise, which may have its keys anywhere in it, only its name; of a browser
+        its push service, as who knows the rest can send to it.
+        """
         address = str(self.url)
         if self.kind == ChannelKind.PUSH:
             return f"https://{urlsplit(address).netloc}/***"

@@ -1,7 +1,7 @@
 """The program of a caged process: `python -m webapp.cage.child KIND`. It loads its kind's code, gives up what it does not need, and answers requests.
 
 It reads requests on standard input (a line of JSON, then as many bytes as that says) and writes one line of JSON for each. A kind that forks
-answers each request in a fork of itself, which knows nothing of requests before, and writes FAILED and its exit status where the fork broke off.
+answers each request in a fork of itself, which has no data of earlier requests, and writes FAILED and its exit status if the fork broke off.
 It ends when standard input closes.
 """
 

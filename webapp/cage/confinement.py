@@ -17,7 +17,7 @@ KEPT = ("LD_LIBRARY_PATH", "NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "OMP_NUM_THRE
 """Variables of the server that a child inherits: how libraries are found and how many threads they take. Everything else may be a secret."""
 
 
-# Threads that exist before the walls are put up stand outside them: numerical libraries and memory allocators start some when they are loaded.
+# Threads that exist before the walls are put up are not confined: numerical libraries and memory allocators start some when they are loaded.
 _WITHOUT_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
 

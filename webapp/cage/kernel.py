@@ -171,11 +171,11 @@ def _program(audit: int, column: int, *, processes: bool) -> list[tuple[int, int
     program += _refused_if(OPENAT[column], _THIRD_ARGUMENT, (_HAS_BIT, os.O_TRUNC))
     if column == 0:
         program += _refused_if(_OLD_OPEN, _SECOND_ARGUMENT, (_HAS_BIT, os.O_TRUNC))
-    # Its flags stand in memory, where a filter cannot look: without it libraries take openat.
+    # Its flags are in memory, which a filter cannot read: without it libraries take openat.
     program += [(_EQUAL, 0, 1, OPENAT2[column]), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]
     if not processes:
         program += _refused_if(PRCTL[column], _FIRST_ARGUMENT, (_EQUAL, _SET_PDEATHSIG))
-        # What clone3 is to start stands in memory, where a filter cannot look: without it the C library takes clone.
+        # The arguments of clone3 are in memory, which a filter cannot read: without it the C library takes clone.
         program += [(_EQUAL, 0, 1, CLONE3[column]), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]
         program += [(_EQUAL, 0, 3, CLONE[column]), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_HAS_BIT, 1, 0, _THREAD), refusal]
     return [*program, (_RETURN, 0, 0, _ALLOW)]

@@ -30,7 +30,7 @@ _asker: ContextVar[Asker] = ContextVar("asker", default=_nobody)
 
 @contextmanager
 def asked_by(asker: Asker) -> Iterator[None]:
-    """What is asked inside takes the places of the user that `asker` returns; it is called only then, when a token's user is known too."""
+    """Work inside takes places of the user that `asker` returns, which is called only then: by then a token's user is known too."""
     before = _asker.set(asker)
     try:
         yield

@@ -29,13 +29,13 @@ log = logging.getLogger(__name__)
 
 IDLE_S = 600.0
 MOST_WAITING = 2
-"""More of a kind than that are not kept: so many requests at once need no process that is started for them."""
+"""The greatest number of waiting processes of a kind: this many concurrent requests need no new process."""
 LOADING_S = 60.0
 """How long a process may load its code, beside the time that a request may take."""
 READY = b"ready\n"
 """A process that waits writes this."""
 FAILED = b"\0"
-"""No answer holds it. It stands before the exit status of a request that broke off, maybe after a part of an answer."""
+"""No answer contains it. It comes before the exit status of a request that broke off, maybe after part of an answer."""
 ANSWER_BYTES = 60_000_000
 """A longer answer is none."""
 
@@ -132,7 +132,7 @@ class WarmPool:
             return True
 
     def _take(self) -> subprocess.Popen[bytes] | None:
-        """A process that waits: the one that was at work last, of which the machine remembers most."""
+        """A waiting process: the one that worked last, because most of it is still in the machine's caches."""
         with self._lock:
             while self._waiting:
                 process = self._waiting.pop()

@@ -13,7 +13,7 @@ from engine.model.messages import Message
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 ALLOCATED = ipaddress.ip_network("2000::/3")
-"""The IPv6 addresses that lead anywhere public: outside of them lie site-local ones and those that stand for IPv4 addresses."""
+"""The IPv6 addresses that lead anywhere public: site-local ones and those that represent IPv4 addresses are not among them."""
 SPECIAL = [ipaddress.ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
 """Special-purpose networks (IANA) inside the public ones: protocols, documentation, and tunnels to IPv4 addresses that were not checked."""
 

@@ -20,7 +20,7 @@ from webapp.config.errors import faults_body, pointer_step
 
 ROOT = "api/v1/"
 PART = re.compile(r"\(\?P<\w+>[^)]*\)|<(?:\w+:)?\w+>|\{\w+\}")
-"""A part of an address that differs, as it stands in routes of both kinds and in the OpenAPI document, which renames it."""
+"""A variable part of an address, as written in routes of both kinds and in the OpenAPI document, which renames it."""
 
 
 _ONE_AT_A_TIME = Lock()

@@ -88,7 +88,7 @@ class Connectors:
 
 
 def signature_of(connector: Connector) -> Signature:
-    """Of the connector, and of the feed whose rows it makes."""
+    """Of the connector, and of the feed for which it makes rows."""
     feed = connector.feed
     return (connector.revision, feed.name, feed.team_id, feed.owner_id, feed.ahead, feed.lateness, tuple(sorted(feed.columns.items())))
 

@@ -49,7 +49,7 @@ class ScoresView(APIView):
 
 
 class SampleSerializer(serializers.Serializer[Any]):
-    """Which sample, for which team, and of which uploaded file where its own is not here."""
+    """Which sample, for which team, and from which uploaded file if the sample's own file is not on this server."""
 
     name = serializers.CharField(max_length=63)
     team = serializers.IntegerField(required=False, allow_null=True, default=None)

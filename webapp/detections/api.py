@@ -38,7 +38,7 @@ ORDERS = {"-start": ("-begun", "-key"), "start": ("begun", "key")}
 class DetectionPages:
     """By time: newest first, or oldest first with `order=start`. A cursor is the (start, key) of the last answer of the page before.
 
-    DRF's cursor counts within answers of one start, of which there may be many, and repeats some when others come between.
+    DRF's cursor counts within answers of one start, which may be many, and repeats some when others come between.
     """
 
     def paginate(self, parts: list[QuerySet[Detection]], request: Request) -> list[Detection]:
@@ -209,7 +209,7 @@ class CountsView(APIView):
             OpenApiParameter("feed", OpenApiTypes.STR, required=True),
             OpenApiParameter("from", OpenApiTypes.INT64, required=True),
             OpenApiParameter("to", OpenApiTypes.INT64, required=True),
-            OpenApiParameter("buckets", OpenApiTypes.INT, description="About so many stretches; 200 when absent, at most 2000."),
+            OpenApiParameter("buckets", OpenApiTypes.INT, description="The number of stretches, approximately; 200 when absent, at most 2000."),
         ],
         responses=OpenApiTypes.OBJECT,
     )

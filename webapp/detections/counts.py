@@ -13,7 +13,7 @@ from django.db import connection
 WIDTHS = (60_000, 600_000, 3_600_000)
 """Widths that are stored (`AnswerCount`); narrower buckets are counted from the answers, wider ones summed up."""
 MOST_COARSER = 3
-"""Buckets may become at most so many times as wide as requested, so that they can be summed from a stored width: six hours in 400 buckets would
+"""Buckets may become at most this many times as wide as requested, so that they can be summed from a stored width: six hours in 400 buckets would
 otherwise read three hundred thousand answers."""
 
 _READY = """

@@ -36,7 +36,7 @@ MOST_ACTIVITY_HOURS = 24 * 31
 
 
 class RecordSerializer(serializers.Serializer[Record]):
-    """What the registry says of an entity."""
+    """The registry's entry of an entity."""
 
     name = serializers.CharField(max_length=NAME_LENGTH, allow_blank=True, required=False, default="")
     attributes = serializers.DictField(child=serializers.CharField(allow_blank=True), required=False, default=dict)

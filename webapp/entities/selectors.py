@@ -29,7 +29,7 @@ BINS = 24
 
 
 def record_of(*, feed: Feed, entity: str) -> Record | None:
-    """What the registry says of an entity."""
+    """The registry's entry of an entity."""
     return Record.objects.filter(feed=feed, entity=entity).first()
 
 

@@ -47,7 +47,7 @@ def visits(rows: pa.Table, region: Region) -> Visits:
 
 
 def _inside(region: Region, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """`region.contains`, asked only of what lies in its box."""
+    """`region.contains`, evaluated only for the points in its box."""
     west, south, east, north = region.bounds
     near = np.flatnonzero((x >= west) & (x <= east) & (y >= south) & (y <= north))
     inside = np.zeros(len(x), np.bool_)

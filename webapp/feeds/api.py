@@ -239,7 +239,7 @@ class FeedView(OwnedView):
         parameters=[
             parameter("from", OpenApiTypes.INT64, required=True),
             parameter("to", OpenApiTypes.INT64, required=True),
-            parameter("step", OpenApiTypes.INT64, description="Each entity's last sample of every so many units of the feed's time."),
+            parameter("step", OpenApiTypes.INT64, description="Each entity's last sample in every span of this many units of the feed's time."),
         ],
         responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
     )

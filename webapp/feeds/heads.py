@@ -43,7 +43,7 @@ def feed_place(*, feed: Feed, job: Job) -> None:
 
 
 def feed_reopen(*, feed: Feed, why: Message) -> None:
-    """Has the feed's job go on with the feed as it is now. Call it in the transaction that changes the feed.
+    """Makes the feed's job continue with the feed as it is now. Call it in the transaction that changes the feed.
 
     Without an epoch the head takes nothing more from the running start: no batch that was evaluated under the former feed is stored after this.
     """

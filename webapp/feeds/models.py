@@ -243,7 +243,9 @@ class LogSegment(models.Model):
 
 
 class LogDamage(models.Model):
-    """Why a feed is set aside: its log cannot be read. It is not processed until `manage.py repair` has repaired the log; the other feeds go on."""
+    """Why a feed is set aside: its log cannot be read. It is not processed until `manage.py repair` has repaired the log; the other feeds
+    continue.
+    """
 
     feed = models.OneToOneField(Feed, models.CASCADE, primary_key=True, related_name="damage")
     file = models.CharField(max_length=300, blank=True, help_text="Within the feed's folder; empty when a file is missing.")

@@ -55,7 +55,7 @@ class Subscription:
         return self.last_sent < before
 
     def unknown_ids(self, chunks: Sequence[Chunk]) -> set[int]:
-        """Queries in `chunks` of which it is not known yet whether the reader may see them: registered a moment ago, for instance."""
+        """Queries in `chunks` that the reader may or may not see: it is not known yet, because they were registered a moment ago for instance."""
         named = {query for chunk in chunks for kind in ("detections", "alerts") for query, _ in chunk[kind]}
         named |= {query for chunk in chunks for query in chunk["queries"]}
         return named - self.allowed - self.denied

@@ -165,7 +165,7 @@ def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, staging: Path) -
 
 
 def load(server: Mapping[str, Any], source: Path) -> None:
-    """The dump into an empty database, of a server that may be older than our pg_restore. Raises BackupError; then nothing of it is there."""
+    """The dump into an empty database, of a server that may be older than our pg_restore. Raises BackupError; then nothing was restored."""
     reads = [program("pg_restore"), "--no-owner", "--no-privileges", "--file=-", str(source)]
     writes = [program("psql"), "--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1"]
     with tempfile.TemporaryFile() as errors, subprocess.Popen(reads, stdout=subprocess.PIPE, stderr=errors) as reading:

@@ -100,7 +100,7 @@ def main(arguments: list[str]) -> None:
         command(Path(tempfile.gettempdir()))
         return
     folder, host, port = arguments
-    # Other machines reach it: the network it stands in is closed to all but Vedette's own processes.
+    # Other machines reach it: its network must be closed to all but Vedette's own processes.
     program = command(prepare(Path(folder), host, int(port), int(port) + 1, bind="0.0.0.0"))  # noqa: S104
     os.execv(program[0], program)  # noqa: S606
 

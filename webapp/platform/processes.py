@@ -93,7 +93,7 @@ class ProcessManager:
         self._selector = selectors.DefaultSelector()
         self._old_handlers: dict[int, object] = {}
         log_folder.mkdir(parents=True, exist_ok=True)
-        # Names and addresses stand in logs; the folder may be of an earlier release.
+        # Logs contain names and addresses; the folder may be of an earlier release.
         log_folder.chmod(0o700)
 
     # -- life ---------------------------------------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class ProcessManager:
         if entry.alive:
             assert entry.popen is not None
             group = entry.popen.pid
-            # The root alone is asked: a JVM that gets the signal with its Python driver ends first and turns a clean stop into errors.
+            # Only the root process gets the signal: a JVM that gets the signal with its Python driver ends first and turns a clean stop into errors.
             _signal(entry.popen.pid, entry.process.stop_signal)
             self._pump_until(lambda: not entry.alive, entry.process.stop_seconds)
             self._kill_group(group)

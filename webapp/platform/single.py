@@ -1,4 +1,4 @@
-"""A service of which one process works on a `var` folder at a time."""
+"""A service with one working process for each `var` folder."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def _check_name(name: str, row: int | None) -> None:
 
 
 def _check_template(specification: Any, regions: Mapping[str, Any], feed: Feed, owner: User) -> dict[str, Query]:
-    """What the template derives from. Raises Refused with pointers below `/template`, once a good region stands in it, with all that is wrong."""
+    """What the template derives from. Raises Refused with all faults, with pointers below `/template`, after a valid region was put into it."""
     try:
         checked = check(specification, feed.engine_feed(), dict(regions))
         upstream = upstream_of(feed=feed, document=specification, user=owner)

@@ -152,7 +152,7 @@ def _filled(node: Any, values: Mapping[str, Any]) -> Any:
 
 
 def holes(node: Any) -> Iterator[str]:
-    """The names of the parameters that the texts below `node` speak of."""
+    """The names of the parameters in the texts below `node`."""
     if isinstance(node, str):
         yield from _HOLE.findall(node)
     elif isinstance(node, Mapping | list):

@@ -37,7 +37,7 @@ def query_list(*, user: AnyUser) -> QuerySet[Query]:
 
 
 def with_nothing_beside(query: Query, **related: QuerySet[Any]) -> Query:
-    """A query that its maker has just made and that stands alone, as `query_list` reads it: nothing is left to read, nor of `related`."""
+    """A query that its maker has just made, in the form of `query_list`: nothing has to be read any more, `related` included."""
     made: Any = query
     made.editable = True
     made._prefetched_objects_cache = {"regions": Region.objects.none(), "stops": QueryStop.objects.none(), **related}

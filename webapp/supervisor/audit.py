@@ -53,7 +53,7 @@ class Audit:
 
 
 def feed_audit(*, feed: Feed) -> Audit:
-    """Compares detections, alerts, counters and the outbox of `feed` with its log, up to the row its head stands at.
+    """Compares detections, alerts, counters and the outbox of `feed` with its log, up to the last row of its head.
 
     May run beside the job. Needs the log from its first row on: says so when retention has dropped the beginning.
     """

@@ -313,7 +313,7 @@ class JobDriver:
                 logger.info("%s goes on after row %d", feed, run.processor.head.last_seq)
 
     def _set_aside(self, feed: Feed, damage: LogDamaged) -> None:
-        """Goes on without a feed whose log is damaged; the feed is started again when the log has been repaired."""
+        """Continues without a feed whose log is damaged; the feed is started again when the log has been repaired."""
         logger.error("%s", damage)
         if feed.pk in self.runs:
             self._leave(feed.pk)

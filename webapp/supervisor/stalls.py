@@ -24,7 +24,7 @@ _IN_WORDS = {
 
 
 def stalls_report() -> None:
-    """Looks at all feeds; cheap for those of which no row waits."""
+    """Checks all feeds; cheap for feeds without waiting rows."""
     damaged = feeds_set_aside()
     for head in FeedHead.objects.select_related("feed", "job").defer("queries"):
         with damage_isolated(head.feed):

@@ -57,7 +57,7 @@ def _sheets(path: Path, layout: Layout) -> list[str]:
 
 
 def _further_on(path: Path, layout: Layout, known: set[int]) -> list[Broken]:
-    """Lines after the sample whose encoding is another: who learns of them only when the file is loaded has chosen without knowing."""
+    """Lines after the sample with another encoding: the user must see them before the file is loaded."""
     if layout.kind is not Kind.CSV or layout.encoding.lower() not in ("utf-8", "utf-8-sig"):
         return []
     try:

@@ -90,7 +90,7 @@ def _intervals(t: npt.NDArray[np.int64], entities: npt.NDArray[Any], unit: float
 
 
 def _rounded(lag: int, is_time: bool) -> int:
-    """A lateness with which nothing of the sample would be late, in round numbers."""
+    """A lateness, in round numbers, with which no row of the sample would be late."""
     if lag == 0 or not is_time:
         return lag
     return next(

@@ -1,7 +1,7 @@
 """Streams from outside: one contract for all protocols (decision 29).
 
 A source yields batches of raw records, each with the offset to continue from. A `Reading` (engine/sources/reading.py) says what records mean; a
-source knows nothing of feeds, the log and databases. `docs/connectors.md` shows how to write one.
+source does not know feeds, the log or databases. `docs/connectors.md` shows how to write one.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ ENTRY_POINTS = "vedette.sources"
 
 @cache
 def source_kinds() -> Mapping[str, SourceKind]:
-    """All kinds by name. A package that cannot be loaded is left out, and the log says so: the others go on."""
+    """All kinds by name. A package that cannot be loaded is left out, and the log says so; the others continue."""
     from engine.sources.live import ais, kafka, mqtt, sbs, web
 
     kinds = {kind.name: kind for kind in (*ais.KINDS, *mqtt.KINDS, *kafka.KINDS, *web.KINDS, *sbs.KINDS)}

@@ -56,7 +56,7 @@ class _Message(NamedTuple):
 
 
 class _Buffered:
-    """A socket of which much is read at once: the client reads single bytes, and each call would let the other threads in."""
+    """A socket that reads much at once: the client reads single bytes, and each call would let other threads run."""
 
     def __init__(self, inner: Any) -> None:
         self._inner, self._data, self._at = inner, b"", 0
@@ -92,7 +92,7 @@ class _Buffered:
 
 
 def _whole_publish(data: bytes, at: int) -> tuple[int, int, int] | None:
-    """(flags, begin and end of the body) of the PUBLISH packet of quality 0 or 1 that stands at `at`; null when none stands there as a whole."""
+    """(flags, begin and end of the body) of the PUBLISH packet of quality 0 or 1 that begins at `at`; null if there is no complete one."""
     if at >= len(data) or data[at] & 0xF0 != PUBLISH or data[at] & 0x04:
         return None
     size = _size(data, at + 1)

@@ -165,7 +165,7 @@ def wide(chance: random.Random, names: Sequence[str]) -> Pattern:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_more_primitives_than_stand_in_the_rows_of_guards(seed: int) -> None:
-    """Twelve of them, of which some are seen seldom: also the guards beyond the second row decide which events wait."""
+    """Twelve of them, some of them rare: also the guards beyond the second row decide which events wait."""
     chance, names = random.Random(seed), "ABCDEFGHIJKL"
     primitives = {name: {"where": [["reader", "=", name.lower()]]} for name in names}
     documents: list[dict[str, Any]] = [

@@ -33,7 +33,7 @@ NETWORK_LIMITS = {"connect_timeout": 10, "tcp_user_timeout": 20_000, "keepalives
 
 
 def _database(variable: str, **defaults: Any) -> dict[str, Any]:
-    """The database that the variable names; what its URL says of libpq's options (`?sslmode=verify-full`) comes first."""
+    """The database that the variable names; options of libpq in its URL (`?sslmode=verify-full`) take precedence."""
     url = env.db_url(variable, engine="webapp.config.postgresql", **defaults)
     return {**url, "OPTIONS": {"options": session_limits(STATEMENT_SECONDS), **NETWORK_LIMITS, **url.get("OPTIONS", {})}}
 

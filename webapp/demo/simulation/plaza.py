@@ -27,7 +27,7 @@ CROWD, CROWD_MS = 5, 15_000
 STAY_MS, ROUND_MS = 20_000, 240_000
 """Who is at a stand for longer than that stays there; who stays at one and, that soon afterwards, at another makes a round."""
 APART = 40.0
-"""Those who have nothing to do with each other keep further apart: more than any distance the rules on people speak of."""
+"""Those who have nothing to do with each other keep further apart: more than any distance in the rules about people."""
 BESIDE = 18.0
 ERROR = 1.2
 """Of the camera, on each axis."""
@@ -283,7 +283,7 @@ def _show(chance: np.random.Generator, guests: Sequence[str]) -> Scene:
 
 
 def _at_stand(tracks: Floats, stand: str) -> npt.NDArray[np.bool_]:
-    """Who (rows) is at the stand in which frame of the cycle."""
+    """Whether each person (row) is at the stand in each frame of the cycle (column)."""
     x0, y0, x1, y1 = STANDS[stand]
     inside: npt.NDArray[np.bool_] = (tracks[:, 0] >= x0) & (tracks[:, 0] <= x1) & (tracks[:, 1] >= y0) & (tracks[:, 1] <= y1)
     return inside

@@ -288,7 +288,7 @@ SILENT_MS = 240_000
 
 
 def _silent(name: str, start: Point, drifts: bool) -> Vessel:
-    """To and fro; on the way out it sends nothing for a while, in which it goes on, or `drifts` and gets nowhere."""
+    """To and fro; on the way out it sends nothing for a while, in which it continues on its way, or `drifts` and gets nowhere."""
     journey, ahead = Journey(start), 12 * KNOT
     journey.go((start[0] + 1_000, start[1] + 500), ahead)
     first, knots = journey.now, 3 if drifts else 12

@@ -14,7 +14,7 @@ from webapp.feeds.region_formats.shapes import Shapes, collection_of, geometry_o
 
 
 class _Builder(ElementTree.TreeBuilder):
-    """A document without a document type: entities and other files stand in one."""
+    """A document without a document type: a document type may name entities and other files."""
 
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
         raise refuse("/file", Message("XML with a document type is not read."))

@@ -310,7 +310,7 @@ def test_each_partition_has_a_share() -> None:
     for partitions in (2, 3, 4, 7):
         evaluator = Evaluator.start(FEED, [asked], partitions)
         evaluator.process(table([("ev", (name,), 1, 2) for name in "abcdef"]))
-        shares = [part.states["calculus"][0].share for part in evaluator._relational]
+        shares = [part.relational.states["calculus"][0].share for part in evaluator._relational]
         assert sorted(shares) == list(range(partitions))
 
 
@@ -348,7 +348,7 @@ def test_each_partition_measures_its_own_pairs_alone(near: str, more: str, made:
     for partitions in (1, 2, 4):
         evaluator = Evaluator.start(YARD, [asked], partitions)
         stages[partitions] = changed(evaluator.process(Stamper().stamp(good))) + changed(evaluator.finish())
-        measured[partitions] = [part.states["calculus"][0].pairs_examined for part in evaluator._relational]
+        measured[partitions] = [part.relational.states["calculus"][0].pairs_examined for part in evaluator._relational]
         assert min(measured[partitions]) > 0
     assert stages[1] and stages[1] == stages[2] == stages[4]
     if more:
@@ -367,7 +367,7 @@ def test_what_stays_together_is_computed_once() -> None:
     assert spread(asked.specification)[0] == {"x": PAIR}
     evaluator = Evaluator.start(YARD, [asked], 3)
     evaluator.process(Stamper().stamp(check_rows(CROWD, YARD)[0]))
-    states = [part.states["calculus"][0] for part in evaluator._relational]
+    states = [part.relational.states["calculus"][0] for part in evaluator._relational]
     assert [state.share for state in states if state.pairs_examined] == [0]
 
 

@@ -244,11 +244,8 @@ def as_symbols(world: World, column: Column, kind: str) -> Ints:
 
 def edge_points(world: World, table: FluentTable, kind: str) -> Table:
     """The start or end events of a fluent: one for each maximal interval that begins (ends) inside the window."""
-    cached = table.points.get(kind)
-    if cached is None:
-        keys, t = _edge_points(table.keys, *table.lists, kind == "start", world.start_offset, world.edge_after)
-        cached = table.points[kind] = Table(tuple(keys), (SYMBOL,) * len(keys), len(t), t)
-    return cached
+    keys, t = _edge_points(table.keys, *table.lists, kind == "start", world.start_offset, world.edge_after)
+    return Table(tuple(keys), (SYMBOL,) * len(keys), len(t), t)
 
 
 @jit

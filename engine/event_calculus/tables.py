@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,6 @@ class Symbols:
         self._order: list[int] = []
         self._ranks = np.empty(0, np.int64)
         self._hashes = np.empty(0, np.int64)
-        self._constants: dict[int, tuple[Sequence[Term], Ints]] = {}
         for name in names:
             self.code(name)
 
@@ -109,11 +108,8 @@ class Symbols:
         return self.code(symbol_name(term))
 
     def terms(self, constants: Sequence[Atom | Number]) -> Ints:
-        """Codes of a rule's constants, cached, as codes never change."""
-        known = self._constants.get(id(constants))
-        if known is None:
-            known = self._constants[id(constants)] = (constants, np.array([self.term(constant) for constant in constants], np.int64))
-        return known[1]
+        """Codes of a rule's constants."""
+        return np.array([self.term(constant) for constant in constants], np.int64)
 
 
 def _number(name: str) -> float:
@@ -147,12 +143,11 @@ class Table:
 class FluentTable:
     """Lists of maximal intervals of a fluent: `keys` (arguments, then value; lists) are symbol codes, one column for each list.
 
-    No two lists have the same key. `points` caches the tables of its start and end events.
+    No two lists have the same key.
     """
 
     keys: Ints
     lists: Intervals
-    points: dict[str, Table] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def n(self) -> int:

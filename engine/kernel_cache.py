@@ -5,16 +5,21 @@ changed in another file would be loaded stale, and crash. `engine` names these l
 
 numba also compares only after it has read the whole index of a kernel, which fails if the kernel took a class that is no more. Such an index is
 of another release, and counts as none.
+
+numba numbers the files of a kernel's compiled code. Two processes that compile at once, for different arguments or from different releases, may
+take the same number; then the index of one leads to the code of the other. Here a file is named after what is in it.
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from numba.core.caching import IndexDataCacheFile, InTreeCacheLocator, UserProvidedCacheLocator, UserWideCacheLocator
+from numba.core.serialize import dumps as _dumps
 
 ENGINE = Path(__file__).parent
 
@@ -52,6 +57,7 @@ class InHome(UserWideCacheLocator):
 
 
 _load_index: Any = IndexDataCacheFile._load_index
+_dumped: Any = _dumps
 
 
 def _readable_index(file: Any) -> Any:
@@ -62,4 +68,19 @@ def _readable_index(file: Any) -> Any:
         return {}
 
 
+def _save(file: Any, key: Any, data: Any) -> None:
+    """As numba's, with a name for each release and key; files that the index no longer names are removed."""
+    named = file._load_index()
+    name = f"{Path(file._index_name).stem}.{hashlib.sha256(_dumped((file._source_stamp, key))).hexdigest()[:32]}.nbc"
+    file._save_data(name, data)
+    named[key] = name
+    file._save_index(named)
+    kept = set(named.values())
+    folder = Path(file._cache_path)
+    for other in folder.glob(f"{glob.escape(Path(file._index_name).stem)}.*.nbc"):
+        if other.name not in kept:
+            other.unlink(missing_ok=True)
+
+
 IndexDataCacheFile._load_index = _readable_index  # type: ignore[method-assign]
+IndexDataCacheFile.save = _save  # type: ignore[method-assign]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+from numba.core.caching import IndexDataCacheFile
 
 from engine.kernel_cache import ENGINE
 
@@ -60,3 +63,50 @@ def test_a_kernel_is_compiled_again_when_a_class_that_it_took_is_no_more(tmp_pat
         )
         answers += [run(tmp_path, source) for _ in range(2)]
     assert answers == [["2", "0"], ["2", "1"]] * 2
+
+
+def cache_of(folder: Path, release: str) -> Any:
+    made: Any = IndexDataCacheFile
+    return made(str(folder), "kernel", release)
+
+
+def save_while(one: Any, other: Any, key: str) -> None:
+    """`one` has written the first of its two files when `other`, which had read the index before, saves "key"."""
+    first: list[Any] = []
+
+    def interrupted(write: Any) -> Any:
+        def written(*arguments: Any) -> None:
+            write(*arguments)
+            if not first:
+                first.append(write)
+                other._load_index = dict
+                other.save("key", "other's code")
+                del other._load_index
+
+        return written
+
+    one._save_index, one._save_data = interrupted(one._save_index), interrupted(one._save_data)
+    one.save(key, "one's code")
+
+
+def test_a_process_of_an_older_release_does_not_replace_the_code_of_a_newer_one(tmp_path: Path) -> None:
+    old, new = cache_of(tmp_path, "old"), cache_of(tmp_path, "new")
+    save_while(old, new, "key")
+    assert new.load("key") in (None, "other's code")
+    assert old.load("key") in (None, "one's code")
+
+
+def test_two_processes_that_compile_for_different_arguments_do_not_mix_them(tmp_path: Path) -> None:
+    one, other = cache_of(tmp_path, "release"), cache_of(tmp_path, "release")
+    save_while(one, other, "another key")
+    assert one.load("another key") in (None, "one's code")
+    assert one.load("key") in (None, "other's code")
+
+
+def test_files_of_code_do_not_pile_up(tmp_path: Path) -> None:
+    for release in ("1", "2", "3"):
+        kept = cache_of(tmp_path, release)
+        kept.save("ints", release)
+        kept.save("floats", release)
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".nbc", ".nbc", ".nbi"]
+    assert kept.load("ints") == "3"

@@ -1,7 +1,8 @@
-"""Where numba keeps compiled kernels, and when it compiles them again: as soon as any file with kernels has changed.
+"""Where numba keeps compiled kernels, and when it compiles them again: as soon as any file on which they can depend has changed.
 
-numba itself compares only the file that a kernel stands in. A kernel has the functions that it calls compiled into it, so one whose callee
-changed in another file would be loaded stale, and crash. `engine` names these locators to numba before it is loaded.
+numba itself compares only the file that a kernel stands in. A kernel has the functions that it calls, constants and the order of the fields of
+structs compiled into it, so one of which these changed in another file would be loaded stale: it would crash or answer wrongly. Which files these
+are cannot be seen from their text. `engine` names these locators to numba before it is loaded.
 
 numba also compares only after it has read the whole index of a kernel, which fails if the kernel took a class that is no more. Such an index is
 of another release, and counts as none.
@@ -22,38 +23,47 @@ from numba.core.caching import IndexDataCacheFile, InTreeCacheLocator, UserProvi
 from numba.core.serialize import dumps as _dumps
 
 ENGINE = Path(__file__).parent
+ABOVE = ("backtest", "runtime", "sinks", "sources")
+"""Packages that no kernel of the others depends on, because those do not import them."""
 
 
 @cache
-def kernels_stamp() -> str:
-    """A digest of all files of the engine that import numba."""
+def _digest(*, above: bool) -> str:
+    """Of all files of the engine, or of those outside ABOVE."""
     digest = hashlib.sha256()
     for path in sorted(ENGINE.rglob("*.py")):
-        text = path.read_bytes()
-        if b"numba" in text:
-            digest.update(hashlib.sha256(text).digest())
+        if above or path.relative_to(ENGINE).parts[0] not in ABOVE:
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
+
+
+def source_stamp(file: str) -> str:
+    """A digest of all files on which a kernel in this file can depend."""
+    path = Path(file)
+    if not path.is_relative_to(ENGINE):
+        return _digest(above=True) + hashlib.sha256(path.read_bytes()).hexdigest()
+    return _digest(above=path.relative_to(ENGINE).parts[0] in ABOVE)
 
 
 class NamedFolder(UserProvidedCacheLocator):
     """In the folder that `NUMBA_CACHE_DIR` names, if it names one."""
 
     def get_source_stamp(self) -> str:
-        return kernels_stamp()
+        return source_stamp(self._py_file)
 
 
 class BesideSource(InTreeCacheLocator):
     """In `__pycache__`, beside the kernel's own file."""
 
     def get_source_stamp(self) -> str:
-        return kernels_stamp()
+        return source_stamp(self._py_file)
 
 
 class InHome(UserWideCacheLocator):
     """In the user's own cache, where the code is not the user's to write to: then what set-up compiled beside it is compiled once more."""
 
     def get_source_stamp(self) -> str:
-        return kernels_stamp()
+        return source_stamp(self._py_file)
 
 
 _load_index: Any = IndexDataCacheFile._load_index

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 
@@ -24,6 +23,7 @@ from engine.model.feed import Feed
 from engine.model.messages import Message
 from engine.operator import OperatorFailed, QueryStopped, RegisteredQuery
 from engine.runtime import steps
+from engine.runtime.batch_commit import batch_commit
 from engine.runtime.bisection import failing_queries
 from engine.runtime.catch_up import CatchUp
 from engine.runtime.derived import GraphEvaluator, in_graph_order, with_upstream, without_upstream
@@ -260,7 +260,7 @@ class FeedProcessor:
             # The snapshot before is one of other queries.
             head = self._with_snapshot(head, self._dumped())
         seconds = 0.0 if since is None else now - since
-        commit = _batch_commit(head, outcomes, changes, self.evaluator, seconds, now - self._committed_at, whole=ends_batch, stopped=stopped)
+        commit = batch_commit(head, outcomes, changes, self.evaluator, seconds, now - self._committed_at, whole=ends_batch, stopped=stopped)
         self._committed_at = now
         if since is not None:
             self._part_since = time.monotonic()
@@ -487,46 +487,3 @@ def _orphans(queries: Iterable[RegisteredQuery]) -> list[Stopped]:
         Stopped(query.key, Message("it derives from {source}, which does not run", source=repr(source.name)))
         for query, source in without_upstream(queries)
     ]
-
-
-def _batch_commit(
-    head: Head,
-    outcomes: Sequence[Outcome],
-    changes: Sequence[Any],
-    evaluator: GraphEvaluator,
-    seconds: float,
-    since_last: float,
-    *,
-    whole: bool,
-    stopped: tuple[Stopped, ...],
-) -> Commit:
-    """`changes` are those of `outcomes`, as the store has prepared them.
-
-    `seconds` the batch took so far; its rows came within `since_last` seconds. `whole`: it ends with these.
-    """
-    processed, duplicates = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("processed", "duplicates"))
-    late = _joined(outcome.late for outcome in outcomes)
-    rows = processed + duplicates + (late.num_rows if late is not None else 0)
-    return Commit(
-        head,
-        head.last_batch if whole else None,
-        changes,
-        late=late,
-        measures={
-            "watermark": evaluator.watermark,
-            "max_t": _newest(evaluator),
-            "batch_ms": seconds * 1000,
-            "rows_per_s": rows / max(since_last, 0.001),
-        },
-        counted={"processed": processed, "duplicates": duplicates, "late": late.num_rows if late is not None else 0},
-        stopped=stopped,
-    )
-
-
-def _newest(evaluator: GraphEvaluator) -> int | None:
-    return None if evaluator.watermark is None else evaluator.watermark + evaluator.feed.lateness
-
-
-def _joined(tables: Iterable[pa.Table]) -> pa.Table | None:
-    full = [table for table in tables if table.num_rows]
-    return pa.concat_tables(full, promote_options="default") if full else None

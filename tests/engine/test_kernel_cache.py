@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from numba.core.caching import IndexDataCacheFile
 
-from engine.kernel_cache import ENGINE
+from engine.kernel_cache import ABOVE, ENGINE
 
 CALLEE = "from numba import njit\n\n@njit(cache=True)\ndef callee(x):\n    return x + {}\n"
 CALLER = "from numba import njit\nfrom engine.callee import callee\n\n@njit(cache=True)\ndef caller(x):\n    return callee(x)\n"
@@ -50,6 +51,23 @@ def test_a_kernel_is_compiled_again_when_a_function_it_calls_has_changed_in_anot
         (package / "callee.py").write_text(CALLEE.format(added))
         answers.append(run(tmp_path, RUN))
     assert answers == [["2", "0"], ["2", "1"], ["3", "0"]]
+
+
+def test_a_kernel_is_compiled_again_when_it_or_a_constant_has_changed_and_no_file_there_names_numba(tmp_path: Path) -> None:
+    package = package_in(tmp_path)
+    (package / "compiled.py").write_text("from numba import njit\n\ndef jit(function):\n    return njit(cache=True)(function)\n")
+    answers = []
+    for constant, added in ((1, 1), (1, 2), (2, 2)):
+        (package / "constants.py").write_text(f"ONE = {constant}\n")
+        source = f"from engine.compiled import jit\nfrom engine.constants import ONE\n\n@jit\ndef caller(x):\n    return x + ONE + {added}\n"
+        (package / "caller.py").write_text(source)
+        answers += [run(tmp_path, RUN) for _ in range(2)]
+    assert answers == [["3", "0"], ["3", "1"], ["4", "0"], ["4", "1"], ["5", "0"], ["5", "1"]]
+
+
+def test_no_kernel_of_the_other_packages_depends_on_those_above() -> None:
+    below = [path for path in ENGINE.rglob("*.py") if path.relative_to(ENGINE).parts[0] not in ABOVE]
+    assert not [path.name for path in below if re.search(rf"engine\.({'|'.join(ABOVE)})\b", path.read_text())]
 
 
 def test_a_kernel_is_compiled_again_when_a_class_that_it_took_is_no_more(tmp_path: Path) -> None:

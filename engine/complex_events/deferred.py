@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.complex_events.fragments import LAST_NODE, TRIGGER_NODE
 from engine.complex_events.history import History
-from engine.complex_events.lists import ARRIVAL, ASK, ENTRY, FROM, ROOM, TOO_LONG, UNSURE, UNTIL, E, Portion, S, Tree, fill, trace
+from engine.complex_events.lists import ARRIVAL, ENTRY, FROM, REQUIREMENT, ROOM, TOO_LONG, UNSURE, UNTIL, E, Portion, S, Tree, fill, trace
 from engine.complex_events.plan import Tables
 from engine.complex_events.search import BEGIN, END, FAR, KIND, LAST, LAST_TRIGGER, NODE, TRIGGER, Ints, Whole, kernel, memory
 from engine.complex_events.searching import (
@@ -73,7 +73,7 @@ def _fetch_nodes(tables: Tables, query: Whole) -> None:
     end = tables.root[query + 1] if query + 1 < len(tables.root) else len(tables.nodes)
     for node in range(tables.root[query], end):
         prefetch(tables.nodes, node * NODE)
-        prefetch(tables.asks, node * ASK)
+        prefetch(tables.requirements, node * REQUIREMENT)
     prefetch(tables.leaves, tables.leaf_ends[query])
 
 
@@ -114,7 +114,7 @@ def _by_lists(tables: Tables, history: History, work: Scratch, out: Found, query
     root, within, waiting = tables.root[query], tables.within[query], work.waiting
     count, first, last = waiting.queries[query, COUNT], waiting.queries[query, OLDEST], waiting.queries[query, NEWEST]
     begin, begin_seq, end = waiting.candidates[first, C_TIME], waiting.candidates[first, C_SEQ], waiting.candidates[last, C_TIME]
-    tree = Tree(memory(tables.nodes), memory(tables.asks), memory(work.lists.items), memory(work.lists.ends), root)
+    tree = Tree(memory(tables.nodes), memory(tables.requirements), memory(work.lists.items), memory(work.lists.ends), root)
     portion = Portion(memory(history.slots), memory(history.pool), begin, end, within, work.since[query], work.since_seq[query])
     room = min(ROOM, (tables.nodes[root, LAST] - root + 1) * (_NODE_ROOM + _CANDIDATE_ROOM * count))
     entries, items, own = fill(tree, portion, room), tree.items, tree.own

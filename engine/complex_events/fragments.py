@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from engine.complex_events import pattern as tree
 from engine.complex_events.classes import Class, Demand, class_of
-from engine.complex_events.lists import ASK
-from engine.complex_events.needs import Ages, asks, held, longest, negates, of_all, of_either, reach, total
+from engine.complex_events.lists import REQUIREMENT
+from engine.complex_events.needs import Ages, held, longest, negates, of_all, of_either, reach, requirements, total
 from engine.complex_events.pattern import Pattern
 from engine.complex_events.search import (
     ABSENCE,
@@ -91,7 +91,7 @@ class Fragments(NamedTuple):
     facts: Ints
     kinds: Ragged
     nodes: Ragged
-    asks: Ragged
+    requirements: Ragged
     names: Ragged
     triggers: Ragged
     guards: Ragged
@@ -141,7 +141,7 @@ def fragments_of(queries: Sequence[RegisteredQuery], feed: Feed) -> Fragments:
     """The fragments of checked composite queries on a feed."""
     classes: dict[Class, int] = {}
     demands: dict[Demand, Demand] = {}
-    widths = (1, NODE, ASK, len(TRIGGER_COLUMNS), 2, 2)
+    widths = (1, NODE, REQUIREMENT, len(TRIGGER_COLUMNS), 2, 2)
     kinds, nodes, asked, *others = columns = [_Column(width) for width in widths]
     facts, names = _Column(len(FACTS)), list[str]()
     for query in queries:
@@ -185,7 +185,7 @@ class _Fragment:
         self.guards: list[tuple[int, int]] = []
         _, triggers = self.node(self.pattern)
         self.listed = int(not specification.per_entity and not any(map(negates, tree.nodes(self.pattern))))
-        self.asks = asks(self.pattern, self.within) if self.listed else [[0] * ASK] * len(self.nodes)
+        self.requirements = requirements(self.pattern, self.within) if self.listed else [[0] * REQUIREMENT] * len(self.nodes)
         self.timer_guards = [(self.own[name], self.within) for name in sorted(held(self.pattern))]
         self.enter(triggers)
 
@@ -193,7 +193,7 @@ class _Fragment:
     def tables(self) -> tuple[Iterable[Iterable[int]], ...]:
         """The tables of `Fragments` in their order, except the names."""
         kinds = [(number,) for number in self.kinds]
-        return kinds, self.nodes, self.asks, self.triggers, self.guards, self.timer_guards
+        return kinds, self.nodes, self.requirements, self.triggers, self.guards, self.timer_guards
 
     def enter(self, triggers: list[_Trigger]) -> None:
         """Adds the triggers: one for all leaves of a class that complete the pattern at once, one for each that starts a timer."""

@@ -47,10 +47,10 @@ from engine.complex_events.search import (
 )  # fmt: skip
 
 BACK, EVERY, NEEDED, ORDER = range(4)
-ASK = 4
-"""Columns of `asks`, one row for each row of `nodes`. BACK: how much earlier than the pattern a node may end. EVERY: whether every start counts.
-NEEDED: whether every occurrence of the pattern contains the node. ORDER: the node, counted from the root, whose list is made at this position: parts
-before the whole, the rarer part first, because no further list is made once a needed node has no entry."""
+REQUIREMENT = 4
+"""Columns of `requirements`, one row for each row of `nodes`. BACK: how much earlier than the pattern a node may end. EVERY: whether every start
+counts. NEEDED: whether every occurrence of the pattern contains the node. ORDER: the node, counted from the root, whose list is made at this
+position: parts before the whole, the rarer part first, because no further list is made once a needed node has no entry."""
 S, E, ARRIVAL = range(3)
 ENTRY = 3
 """Columns of entries: an occurrence's first and last time, and the seq of the event it ends with."""
@@ -79,7 +79,7 @@ class Tree(NamedTuple):
     """A query's pattern from node `root` on, and the lists of its nodes: `items` and `own`, the `ends` of Lists."""
 
     nodes: Memory
-    asks: Memory
+    requirements: Memory
     items: Memory
     own: Memory
     root: Whole
@@ -117,7 +117,8 @@ def lists(most_nodes: int) -> Lists:
 def _gather(tree: Tree, portion: Portion, i: Whole, top: Whole, room: Whole) -> Whole:
     """Writes the events of node i's class that may be needed. Returns the end of the list."""
     items, own, slots, pool, since, since_seq = tree.items, tree.own, portion.slots, portion.pool, portion.since, portion.since_seq
-    kind, earliest, last = tree.nodes[(tree.root + i) * NODE + KIND], portion.begin - tree.asks[(tree.root + i) * ASK + BACK], portion.last
+    node = tree.root + i
+    kind, earliest, last = tree.nodes[node * NODE + KIND], portion.begin - tree.requirements[node * REQUIREMENT + BACK], portion.last
     begin = slots[kind * 4 + BEGIN]
     end = last_at(pool, begin, slots[kind * 4 + END], last) + 1
     at = end
@@ -312,12 +313,12 @@ def _both_every(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, 
 @kernel()
 def fill(tree: Tree, portion: Portion, room: Whole) -> Whole:
     """Makes the lists of all nodes, with `room` for entries. Returns the number of all entries, 0 if the root has none, or TOO_LONG."""
-    nodes, asks, items, own, root = tree
+    nodes, requirements, items, own, root = tree
     within, top = portion.within, np.int64(0)
     for place in range(root, nodes[root * NODE + LAST] + 1):
-        i, start = asks[place * ASK + ORDER], top
+        i, start = requirements[place * REQUIREMENT + ORDER], top
         node = root + i
-        op, every = nodes[node * NODE + OP], asks[node * ASK + EVERY]
+        op, every = nodes[node * NODE + OP], requirements[node * REQUIREMENT + EVERY]
         if op == PRIMITIVE:
             top = _gather(tree, portion, i, top, room)
         else:
@@ -335,7 +336,7 @@ def fill(tree: Tree, portion: Portion, room: Whole) -> Whole:
         if top < 0:
             return TOO_LONG
         own[i * LIST + FROM], own[i * LIST + UNTIL] = start, top
-        if top == start and asks[node * ASK + NEEDED]:
+        if top == start and requirements[node * REQUIREMENT + NEEDED]:
             return np.int64(0)
     return top
 
@@ -373,7 +374,7 @@ def _greatest(tree: Tree, i: Whole, ending: Ending, below: Whole) -> Whole:
 @kernel(inline=True)
 def _has(tree: Tree, node: Whole, ending: Ending, s: Whole) -> Whole:
     """Whether an occurrence of a node that starts at `s` has that ending: 1, 0, or UNSURE."""
-    (nodes, asks, items, own, root), (exact, earliest, latest, now, arrival) = tree, ending
+    (nodes, requirements, items, own, root), (exact, earliest, latest, now, arrival) = tree, ending
     i, later, floor = node - root, False, now if exact else earliest
     at = _last_seen(tree, i, now if exact else latest, now, arrival)
     while at >= own[i * LIST + FROM] and items[at * ENTRY + E] >= max(floor, s):
@@ -384,7 +385,7 @@ def _has(tree: Tree, node: Whole, ending: Ending, s: Whole) -> Whole:
                 return 1
             later = True
         at -= 1
-    if not later or asks[node * ASK + EVERY]:
+    if not later or requirements[node * REQUIREMENT + EVERY]:
         return 0
     # An end with a later start may also have this one, but only if some event has this time.
     for leaf in range(i, nodes[node * NODE + LAST] - root + 1):

@@ -101,10 +101,10 @@ def negates(node: Pattern) -> bool:
     return isinstance(node, tree.Absence | tree.Before | tree.Around) or (isinstance(node, tree.Sequence) and node.without is not None)
 
 
-def asks(pattern: Pattern, within: int) -> list[list[int]]:
-    """Rows of `Tables.asks` for a pattern without negation, a node before its parts.
+def requirements(pattern: Pattern, within: int) -> list[list[int]]:
+    """Rows of `Tables.requirements` for a pattern without negation, a node before its parts.
 
-    >>> asks(tree.Sequence(tree.Primitive("A"), tree.Both(tree.Primitive("B"), tree.Primitive("C"), 3), 0, 5), 20)
+    >>> requirements(tree.Sequence(tree.Primitive("A"), tree.Both(tree.Primitive("B"), tree.Primitive("C"), 3), 0, 5), 20)
     [[0, 0, 1, 1], [8, 0, 1, 4], [0, 1, 1, 3], [3, 1, 1, 2], [3, 1, 1, 0]]
     """
     order, _ = _rarest_first(pattern, within, 0)

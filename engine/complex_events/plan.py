@@ -52,12 +52,12 @@ class Tables(NamedTuple):
     later. The occurrence contains an event of each of `guards[GUARDS:GUARDS_END]`, rows (class, greatest age), the lowest ages first. `nearest`: the
     first FIRST_GUARDS of them for each trigger, as class, age, class, age; if there are fewer, filled with the class after the last, which always
     counts as present. `further`: the next ones. `whose`: query << 1 | whether there are still more. `timer_guards[timer_guard_ends[q]:...]`: the same
-    for the timers of query q. `kind`: the class of each instance. `asks`: the requirements on each node's list, see `lists`; `listed`: the queries
+    for the timers of query q. `kind`: the class of each instance. `requirements`: those on each node's list, see `lists`; `listed`: the queries
     that may be evaluated by lists. `horizon`: how long events of each class are kept, -1 if no query of the program uses it.
     """
 
     nodes: Ints
-    asks: Ints
+    requirements: Ints
     listed: Ints
     root: Ints
     within: Ints
@@ -150,7 +150,7 @@ def _program(all_fragments: Fragments, queries: Sequence[RegisteredQuery], per_e
     always = len(one.classes)
     tables = Tables(
         nodes=nodes,
-        asks=one.asks.rows,
+        requirements=one.requirements.rows,
         listed=one.facts[:, LISTED].copy(),
         root=one.nodes.ends[:-1],
         within=one.facts[:, WITHIN].copy(),

@@ -60,7 +60,7 @@ def _described(state: WindowState, writer: _Writer) -> dict[str, Any]:
         "instants": [[name, writer.all(table.columns), writer.put(_times(table))] for name, table in state.instants.items()],
         "share": state.share,
         "members": [[*domain, writer.put(members)] for domain, members in state.members.items()],
-        "brought": None if state.local_results is None else _messages(state.local_results, writer),
+        "local_results": None if state.local_results is None else _messages(state.local_results, writer),
     }
 
 
@@ -99,8 +99,8 @@ def _loaded(entry: dict[str, Any], get: Any) -> WindowState:
     # States of the previous release do not have the members of other shares.
     state = WindowState(Symbols(entry["symbols"]), share=entry["share"] if "members" in entry else -1)
     state.members = {(name, arity): get(place) for name, arity, place in entry.get("members", ())}
-    if entry["brought"] is not None:
-        now, later = entry["brought"]
+    if entry["local_results"] is not None:
+        now, later = entry["local_results"]
         state.local_results = LocalResults({partition: get(place).tobytes() for partition, place in now})
         state.local_results.later = [Message(moment, partition, get(place).tobytes()) for moment, partition, place in later]
     for name, value in zip(_COUNTERS, entry["counters"], strict=True):

@@ -53,7 +53,7 @@ describe("an uploaded file", () => {
     expect(said({}, 40, 90)).toBe("Rows before 50 are left out: the feed's clock has passed them.");
     expect(said({}, 10, 20)).toContain("Make a new feed of older files.");
     expect(said({ ahead: 5 }, 60, 90)).toContain("dead letters");
-    expect(said({ wall_clock: true, missing: ["a", "b"], left_out: ["c"] }, 1, 2)).toMatch(/nothing for a and b.*no column for c.*now\./);
+    expect(said({ wall_clock: true, missing: ["a", "b"], left_out: ["c"] }, 1, 2)).toMatch(/no values for a and b.*no column for c.*now\./);
     expect(feedTitle("liverpool_route-14.csv.gz")).toBe("Liverpool route 14");
     expect(feedTitle("2026-01-02.gpx")).toBe("2026-01-02");
     expect(feedTitle(".csv")).toBe(".csv");

@@ -58,10 +58,10 @@ def test_only_new_queries_are_looked_at(monkeypatch):
     queries = registered([A_THEN_B] * 20, PLANE)
     index = OPERATOR.compile(queries[:19], PLANE)
     looked_at: list[Any] = []
-    monkeypatch.setattr(fragments, "asks", lambda pattern, within: looked_at.append(pattern) or _asks(pattern, within))
+    monkeypatch.setattr(fragments, "requirements", lambda pattern, within: looked_at.append(pattern) or _requirements(pattern, within))
     index = OPERATOR.recompile(index, queries, PLANE)
     assert looked_at == [queries[19].specification.pattern]
     assert_equal(OPERATOR.recompile(index, queries[1:], PLANE), OPERATOR.compile(queries[1:], PLANE))
 
 
-_asks = fragments.asks
+_requirements = fragments.requirements

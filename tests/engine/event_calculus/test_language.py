@@ -141,7 +141,7 @@ TERMS = "initiatedAt(pow(vote(X, Y))=true, T) :- happensAt(pair(X, Y), T).\n"
         (
             "initiatedAt(f(X)=on, T) :- happensAt(a(X), T). fi(f(X)=on, f(X)=off, 3). p(f(x)=on).",
             "line 1, column 48",
-            "some groundings of f(X)=on only",
+            "is only about some groundings of f(X)=on",
         ),
         ("fi(f(X)=on, f(X)=V, 3).", "line 1, column 18", "values of fi are constants"),
         ("initiatedAt(f(X=true, T) :- happensAt(a(X), T).", "line 1", "expected"),

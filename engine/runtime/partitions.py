@@ -6,6 +6,7 @@ In one process an Evaluator holds all of them; on executors each task holds one,
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -140,7 +141,7 @@ class KeyedOutput:
     admitted: Admitted
 
 
-class _States:
+class _States(ABC):
     """The states of one stage of every operator that has it."""
 
     def __init__(self, plan: Plan) -> None:
@@ -148,8 +149,9 @@ class _States:
         self.states: dict[Name, Any] = {name: self._stage(run).initial(run.index) for name, run in self.plan.items()}
 
     @staticmethod
+    @abstractmethod
     def _stage(run: Running) -> Stage[Any, Any]:
-        raise NotImplementedError
+        """The operator's stage."""
 
     @staticmethod
     def _with_stage(plan: Plan) -> Plan:

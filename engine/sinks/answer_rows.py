@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol, TypedDict
 
 import msgspec
 
@@ -37,7 +37,35 @@ class Answer(Protocol):
     def end(self) -> int | None: ...
 
 
-def answer_row(answer: Answer, *, weight: int, backfill: bool, detected_at: int, left_at: int | None = None) -> dict[str, Any]:
+class EvidenceItem(TypedDict):
+    """An event behind an answer; `seq`: its place in the log."""
+
+    variable: str | None
+    entity: str | None
+    t: int
+    x: float | None
+    y: float | None
+    seq: int | None
+
+
+class AnswerRow(TypedDict):
+    """Without the evidence. `id`: its natural key in hexadecimal digits; `cut`: it ends where the job left its version, which had it open."""
+
+    id: str
+    query: int
+    version: int
+    kind: str
+    entities: list[str]
+    value: str | float | None
+    start: int
+    end: int | None
+    cut: bool
+    weight: int
+    backfill: bool
+    detected_at: int
+
+
+def answer_row(answer: Answer, *, weight: int, backfill: bool, detected_at: int, left_at: int | None = None) -> AnswerRow:
     """All but the evidence, which a fact has as text. `left_at`: when the job left the answer's version; it ends there if it was open."""
     is_cut = answer.end is None and left_at is not None
     return {

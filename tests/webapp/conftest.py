@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,26 @@ def alone(settings: Any, tmp_path: Path) -> None:
     settings.CHECKPOINT_ROOT = tmp_path / "checkpoints"
     settings.MEDIA_ROOT = tmp_path / "media"
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def described() -> Iterator[None]:
+    """Each answer of the API that a test gets is as the OpenAPI document says."""
+    from django.test import Client
+
+    from tests.webapp.openapi import JSON, check
+
+    sent = Client.request
+
+    def request(client: Client, **environ: Any) -> Any:
+        response: Any = sent(client, **environ)
+        if response.status_code < 400 and not response.streaming and response.headers.get("Content-Type", "").startswith(JSON):
+            check(environ["REQUEST_METHOD"], environ["PATH_INFO"], response.status_code, response.content)
+        return response
+
+    Client.request = request  # type: ignore[method-assign]
+    yield
+    Client.request = sent  # type: ignore[method-assign]
 
 
 def at_each_place(folder: Sequence[str], store: Sequence[str]) -> pytest.MarkDecorator:

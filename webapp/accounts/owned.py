@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 from django.core.exceptions import PermissionDenied as NotPermitted
+from drf_spectacular.extensions import OpenApiSerializerFieldExtension
+from drf_spectacular.openapi import AutoSchema
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -15,6 +17,14 @@ from engine.model.messages import Message, message_of
 from webapp.accounts.authentication import person
 from webapp.accounts.models import Team, User
 from webapp.accounts.permissions import Owned, check_may_make, check_team
+from webapp.config.openapi import schema_of
+
+
+class TeamName(TypedDict):
+    """A team by its id, with its name for users."""
+
+    id: int
+    name: str
 
 
 class PersonField(serializers.ModelSerializer[User]):
@@ -40,6 +50,15 @@ class TeamField(serializers.PrimaryKeyRelatedField[Team]):
 
     def to_representation(self, value: Any) -> Any:
         return {"id": value.pk, "name": value.name}
+
+
+class TeamFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # the base class registers it
+    """Both forms of a TeamField in the OpenAPI document."""
+
+    target_class = TeamField
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
+        return {"type": "integer"} if direction == "request" else schema_of(TeamName)
 
 
 class OwnedSerializer(serializers.ModelSerializer[Any]):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, cast
+from datetime import datetime
+from typing import Any, ClassVar, TypedDict, cast
 
 from django.db.models import QuerySet
 from django.http import QueryDict, StreamingHttpResponse
@@ -21,16 +22,17 @@ from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.alerts import handling
 from webapp.alerts.desk import PIECE, DeskPages, piece_of
-from webapp.alerts.evidence import evidence_of
+from webapp.alerts.evidence import Evidence, evidence_of
 from webapp.alerts.export import COLUMNS, rows_of
 from webapp.alerts.filters import AlertFilter
-from webapp.alerts.groups import BY, alert_groups
+from webapp.alerts.groups import BY, AlertGroup, alert_groups
 from webapp.alerts.handling import Decision
-from webapp.alerts.models import OPEN_STATES, Alert, AlertStep, Feedback, Mute, Step
-from webapp.alerts.numbers import alert_numbers
+from webapp.alerts.models import Alert, AlertStep, Feedback, Mute, Step
+from webapp.alerts.numbers import AlertNumbers, alert_numbers
 from webapp.alerts.rows import listed_row
-from webapp.alerts.selectors import alert_list, alert_summary, alerts_seen, deliveries_of, handlers_of
+from webapp.alerts.selectors import DeliveryRow, alert_list, alert_summary, alerts_seen, deliveries_of, handlers_of
 from webapp.config.boxes import whole
+from webapp.config.openapi import field_of, schema_of
 from webapp.config.related import BoundedListField
 from webapp.config.tables import csv_download
 from webapp.queries.selectors import behind
@@ -59,7 +61,7 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
             "resolved_at", "resolution", "revision", "muted", "comments", "editable",
         )  # fmt: skip
 
-    def to_representation(self, instance: Alert) -> dict[str, Any]:
+    def to_representation(self, instance: Alert) -> Any:
         """The fields above describe the row."""
         return listed_row(instance)
 
@@ -67,8 +69,8 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
 class StepSerializer(serializers.ModelSerializer[AlertStep]):
     """What happened to an alert: who (null: by itself) did what, and what they said."""
 
-    author = serializers.CharField(source="author.username", default=None, read_only=True)
-    assignee = serializers.CharField(source="assignee.username", default=None, read_only=True)
+    author = serializers.CharField(source="author.username", default=None, allow_null=True, read_only=True)
+    assignee = serializers.CharField(source="assignee.username", default=None, allow_null=True, read_only=True)
 
     class Meta:
         model = AlertStep
@@ -88,6 +90,48 @@ class AssignmentSerializer(DecisionSerializer):
     """Whom the alert is for."""
 
     assignee = serializers.SlugRelatedField(slug_field="username", queryset=User.objects.filter(is_active=True))
+
+
+class FeedbackSerializer(serializers.ModelSerializer[Feedback]):
+    """What someone says about the answer behind an alert."""
+
+    author = serializers.CharField(source="author.username", read_only=True)
+
+    class Meta:
+        model = Feedback
+        fields = ("author", "verdict", "reason", "at")
+        read_only_fields = ("at",)
+
+
+class MuteWords(TypedDict):
+    """The mute that kept an alert from being delivered."""
+
+    id: int
+    by: str
+    reason: str
+    until: datetime | None
+
+
+class AlertDetailSerializer(AlertSerializer):
+    """An alert with its evidence, comments and deliveries: sentence and regions are those of the query version that raised it."""
+
+    version = serializers.IntegerField()
+    removed = serializers.BooleanField(help_text="The query was removed.")
+    sentence = serializers.CharField(allow_null=True)
+    shapes = serializers.ListField(child=serializers.JSONField())
+    steps = StepSerializer(many=True)
+    feedback = FeedbackSerializer(many=True)
+    comments = StepSerializer(many=True)  # type: ignore[assignment]  # here the comments themselves, in a list their number
+    mute = field_of(MuteWords | None)
+    handlers = serializers.ListField(child=serializers.CharField())
+    evidence = field_of(Evidence)
+    deliveries = field_of(list[DeliveryRow])
+
+    class Meta(AlertSerializer.Meta):
+        fields = (  # type: ignore[assignment]
+            *AlertSerializer.Meta.fields,
+            "version", "removed", "sentence", "shapes", "steps", "feedback", "mute", "handlers", "evidence", "deliveries",
+        )  # fmt: skip
 
 
 ACTIONS = {"acknowledge": Step.ACKNOWLEDGED, "assign": Step.ASSIGNED, "resolve": Step.RESOLVED, "reopen": Step.REOPENED, "seen": Step.SEEN}
@@ -119,34 +163,15 @@ CHANGED = inline_serializer(
         "below": serializers.IntegerField(required=False, allow_null=True, help_text="Ask again with it while it is not null."),
     },
 )
-SEVERITY_COUNTS = inline_serializer("SeverityCounts", {name: serializers.IntegerField() for name in ("info", "low", "high", "critical")})
-
-
-class FeedbackSerializer(serializers.ModelSerializer[Feedback]):
-    """What someone says about the answer behind an alert."""
-
-    author = serializers.CharField(source="author.username", read_only=True)
-
-    class Meta:
-        model = Feedback
-        fields = ("author", "verdict", "reason", "at")
-        read_only_fields = ("at",)
 
 
 HOURS = OpenApiParameter("hours", int, description="1 to 2160; 168 unless given")
 
 
-class GroupSerializer(serializers.Serializer[Any]):
-    """The alerts of one query, entity or region."""
+class Groups(TypedDict):
+    """Groups of alerts, the gravest first."""
 
-    key = serializers.CharField()
-    name = serializers.CharField()
-    count = serializers.IntegerField()
-    unattended = serializers.IntegerField()
-    severity = serializers.CharField()
-    first = serializers.DateTimeField()
-    last = serializers.DateTimeField()
-    strip = serializers.ListField(child=serializers.IntegerField())
+    results: list[AlertGroup]
 
 
 class AlertView(GenericViewSet[Alert]):
@@ -173,7 +198,7 @@ class AlertView(GenericViewSet[Alert]):
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
-    @extend_schema(summary="One alert with its evidence, comments and deliveries")
+    @extend_schema(summary="One alert with its evidence, comments and deliveries", responses=AlertDetailSerializer)
     def retrieve(self, request: Request, pk: int) -> Response:
         return Response(self._detail(self.get_object()))
 
@@ -196,7 +221,7 @@ class AlertView(GenericViewSet[Alert]):
             OpenApiParameter("by", str, enum=BY, description="query (usual), entity or region"),
             OpenApiParameter("hours", int, description="What the strip spans, 1 to 168; 24 unless given"),
         ],
-        responses=GroupSerializer(many=True),
+        responses={200: schema_of(Groups)},
     )
     def groups(self, request: Request) -> Response:
         by, hours = request.query_params.get("by") or "query", whole(request.query_params.get("hours"), "hours") or 24
@@ -211,7 +236,7 @@ class AlertView(GenericViewSet[Alert]):
         summary="How the desk does: what is open, how long people take, what calls most",
         filters=True,
         parameters=[HOURS],
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(AlertNumbers)},
     )
     def numbers(self, request: Request) -> Response:
         hours = whole(request.query_params.get("hours"), "hours") or 168
@@ -230,23 +255,25 @@ class AlertView(GenericViewSet[Alert]):
         serializer.is_valid(raise_exception=True)
         return Response(FeedbackSerializer(handling.alert_judge(alert=alert, user=person(request), **serializer.validated_data)).data)
 
-    @extend_schema(summary="Look at an alert: new -> seen", request=None)
+    @extend_schema(summary="Look at an alert: new -> seen", request=None, responses=AlertDetailSerializer)
     def seen(self, request: Request, pk: int) -> Response:
         return self._decide("seen", DecisionSerializer(data={}))
 
-    @extend_schema(summary="Take an alert on: -> acknowledged; resolved when its answer has ended", request=DecisionSerializer)
+    @extend_schema(
+        summary="Take an alert on: -> acknowledged; resolved when its answer has ended", request=DecisionSerializer, responses=AlertDetailSerializer
+    )
     def acknowledge(self, request: Request, pk: int) -> Response:
         return self._decide("acknowledge", DecisionSerializer(data=request.data))
 
-    @extend_schema(summary="Give an alert to somebody: -> assigned", request=AssignmentSerializer)
+    @extend_schema(summary="Give an alert to somebody: -> assigned", request=AssignmentSerializer, responses=AlertDetailSerializer)
     def assign(self, request: Request, pk: int) -> Response:
         return self._decide("assign", AssignmentSerializer(data=request.data))
 
-    @extend_schema(summary="Be done with an alert: -> resolved", request=DecisionSerializer)
+    @extend_schema(summary="Be done with an alert: -> resolved", request=DecisionSerializer, responses=AlertDetailSerializer)
     def resolve(self, request: Request, pk: int) -> Response:
         return self._decide("resolve", DecisionSerializer(data=request.data))
 
-    @extend_schema(summary="Take a resolved alert up again: -> reopened", request=DecisionSerializer)
+    @extend_schema(summary="Take a resolved alert up again: -> reopened", request=DecisionSerializer, responses=AlertDetailSerializer)
     def reopen(self, request: Request, pk: int) -> Response:
         return self._decide("reopen", DecisionSerializer(data=request.data))
 
@@ -293,8 +320,8 @@ class AlertView(GenericViewSet[Alert]):
         return cast(QuerySet[Alert], filters.qs)
 
     @extend_schema(
-        summary="How many alerts wait, by severity",
-        responses=inline_serializer("AlertSummary", dict.fromkeys(OPEN_STATES, SEVERITY_COUNTS)),
+        summary="How many alerts wait, by state and severity",
+        responses={200: schema_of(dict[str, dict[str, int]])},
     )
     def summary(self, request: Request) -> Response:
         return Response(alert_summary(user=person(request)))
@@ -326,5 +353,5 @@ class AlertView(GenericViewSet[Alert]):
         }
 
 
-def _mute_words(mute: Mute) -> dict[str, Any]:
+def _mute_words(mute: Mute) -> MuteWords:
     return {"id": mute.pk, "by": mute.owner.username, "reason": mute.reason, "until": mute.window_until}

@@ -30,7 +30,7 @@ class ChannelSerializer(OwnedSerializer):
     """A channel without its secret."""
 
     queries = ByKey(many=True, required=False, queryset=Query.objects.none())
-    last_sent_at = serializers.DateTimeField(read_only=True)
+    last_sent_at = serializers.DateTimeField(read_only=True, allow_null=True)
     waiting = serializers.IntegerField(read_only=True)
     disabled_reason = TranslatedField(read_only=True)
 
@@ -78,7 +78,7 @@ class ChannelSerializer(OwnedSerializer):
 class NewChannelSerializer(ChannelSerializer):
     """A channel with its signing secret: shown when it is made or rotated, never again."""
 
-    secret = serializers.CharField()
+    secret = serializers.CharField(required=False, help_text="Of a webhook.")
 
     class Meta(ChannelSerializer.Meta):
         fields = (*ChannelSerializer.Meta.fields, "secret")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TypedDict
 
 from webapp.accounts.models import User
 from webapp.alerts.models import Alert, Channel, RoutingRule
@@ -18,7 +18,44 @@ LOOKED_AT = 10_000
 LISTED = 5
 
 
-def dry_run(*, user: User, hours: int, now: datetime, rule: Terms | None = None) -> dict[str, Any]:
+class OwnedChannel(TypedDict):
+    """A channel and whose it is."""
+
+    id: int
+    name: str
+    owner: str
+
+
+class ListedAlert(TypedDict):
+    """An alert in short."""
+
+    id: int
+    query_name: str
+    entities: list[str]
+    severity: str
+
+
+class RoutedAlerts(TypedDict):
+    """The alerts that a rule (null: the channel itself, or a rule that the user does not see) sends to a channel, the last few of them listed."""
+
+    channel: OwnedChannel
+    rule: str | None
+    after_minutes: int
+    count: int
+    messages: int
+    alerts: list[ListedAlert]
+
+
+class DryRun(TypedDict):
+    """`opened` alerts were opened, the newest `alerts` of them looked at, `unreached` go nowhere."""
+
+    opened: int
+    alerts: int
+    unreached: int
+    results: list[RoutedAlerts]
+
+
+def dry_run(*, user: User, hours: int, now: datetime, rule: Terms | None = None) -> DryRun:
     """With all rules and channels that `user` may see, or with `rule` alone."""
     since, queries = now - timedelta(hours=hours), Query.objects.visible_to(user)
     opened = Alert.objects.filter(query__in=queries.values("pk"), opened_at__gte=since, mute=None)
@@ -37,7 +74,7 @@ def dry_run(*, user: User, hours: int, now: datetime, rule: Terms | None = None)
     return {"opened": count, "alerts": len(alerts), "unreached": sum(pk not in reached for pk in heard), "results": results}
 
 
-def _group(group: Sequence[Planned], is_seen: bool) -> dict[str, Any]:
+def _group(group: Sequence[Planned], is_seen: bool) -> RoutedAlerts:
     first = group[0].route
     at_once = sum(not one.gathered for one in group)
     return {
@@ -50,6 +87,6 @@ def _group(group: Sequence[Planned], is_seen: bool) -> dict[str, Any]:
     }
 
 
-def _row_of(planned: Planned) -> dict[str, Any]:
+def _row_of(planned: Planned) -> ListedAlert:
     alert = planned.route.alert
     return {"id": alert.pk, "query_name": alert.query.name, "entities": alert.entities, "severity": alert.severity}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.db.models import QuerySet
@@ -26,7 +26,7 @@ def rows_of(alerts: QuerySet[Alert]) -> Iterator[list[Any]]:
 
 
 def _row(alert: Alert) -> list[Any]:
-    row = listed_row(alert)
+    row: Mapping[str, Any] = listed_row(alert)
     return [_cell(row[name]) for name in COLUMNS]
 
 

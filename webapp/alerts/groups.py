@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 from django.db.models import Count, F, FloatField, Func, IntegerField, Max, Min, Q, QuerySet, TextField, Value
 from django.db.models.functions import Extract
@@ -19,7 +19,20 @@ NAMES = {"query": "query__name", "region": "query__regions__name"}
 BY = ["query", "entity", "region"]
 
 
-def alert_groups(alerts: QuerySet[Alert], *, by: str, hours: int, now: datetime) -> list[dict[str, Any]]:
+class AlertGroup(TypedDict):
+    """The alerts of one query, entity or region; `strip`: how many were opened in each of BARS equal spans."""
+
+    key: str
+    name: str
+    count: int
+    unattended: int
+    severity: str
+    first: str
+    last: str
+    strip: list[int]
+
+
+def alert_groups(alerts: QuerySet[Alert], *, by: str, hours: int, now: datetime) -> list[AlertGroup]:
     """The groups, the most severe and largest first: at most MOST_GROUPS. The first bar also counts alerts opened before `hours`."""
     keyed = _keyed(alerts, by)
     names = [NAMES[by]] if by in NAMES else []

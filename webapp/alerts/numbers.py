@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 from django.db.models import Aggregate, Count, DurationField, ExpressionWrapper, F, FloatField, Func, IntegerField, Q, QuerySet, TextField, Value
 from django.db.models.functions import Extract
@@ -24,7 +24,36 @@ class Quantile(Aggregate):
     output_field = FloatField()
 
 
-def alert_numbers(alerts: QuerySet[Alert], *, hours: int, now: datetime) -> dict[str, Any]:
+class Quantiles(TypedDict):
+    """In seconds; null: of no alert."""
+
+    median: float | None
+    p90: float | None
+
+
+class Noisy(TypedDict):
+    """A query (`key`: its id) or an entity (0) with the number of its alerts."""
+
+    key: int
+    name: str
+    count: int
+
+
+class AlertNumbers(TypedDict):
+    """Statistics of the desk."""
+
+    times: list[str]
+    open: dict[str, list[int]]
+    opened: int
+    seconds_to_acknowledge: Quantiles
+    seconds_to_resolve: Quantiles
+    ended_unattended: int
+    noisiest_queries: list[Noisy]
+    noisiest_entities: list[Noisy]
+    verdicts: dict[str, int]
+
+
+def alert_numbers(alerts: QuerySet[Alert], *, hours: int, now: datetime) -> AlertNumbers:
     """`times`: the ends of POINTS equal spans of the last `hours`; `open`: how many alerts of each severity were open then.
 
     An alert that was reopened counts as open since it was opened.
@@ -66,13 +95,15 @@ def _histogram(alerts: QuerySet[Alert], column: str, begin: datetime, now: datet
     return {(severity, n): count for severity, n, count in within.annotate(bar=bar).values_list("severity", "bar").annotate(n=Count("id"))}
 
 
-def _how_long(alerts: QuerySet[Alert], column: str) -> dict[str, float | None]:
+def _how_long(alerts: QuerySet[Alert], column: str) -> Quantiles:
     taken = ExpressionWrapper(F(column) - F("opened_at"), output_field=DurationField())
     seconds = Extract(taken, "epoch", output_field=FloatField())
     done = alerts.filter(**{f"{column}__isnull": False})
     median, ninety = (Quantile(seconds, quantile=q) for q in QUANTILES)
-    return done.aggregate(median=median, p90=ninety)
+    found = done.aggregate(median=median, p90=ninety)
+    return {"median": found["median"], "p90": found["p90"]}
 
 
-def _noisiest(alerts: QuerySet[Any]) -> list[dict[str, Any]]:
-    return list(alerts.values("key", "name").annotate(count=Count("id")).order_by("-count", "name")[:NOISIEST])
+def _noisiest(alerts: QuerySet[Any]) -> list[Noisy]:
+    counted = alerts.values("key", "name").annotate(count=Count("id")).order_by("-count", "name")[:NOISIEST]
+    return [{"key": row["key"], "name": row["name"], "count": row["count"]} for row in counted]

@@ -27,8 +27,9 @@ Point = tuple[float, float]
 def picture_of(alert: Alert) -> bytes | None:
     """A PNG; None if the alert has no position."""
     items = evidence_of(alert)
-    detection = items["detection"] or {}
-    evidence = [(one["x"], one["y"]) for one in detection.get("evidence") or [] if one.get("x") is not None]
+    detection = items["detection"]
+    events = [] if detection is None else detection["evidence"] or []
+    evidence = [(one["x"], one["y"]) for one in events if one["x"] is not None and one["y"] is not None]
     lines = [(track["entity"], [(x, y) for _, x, y in track["points"]]) for track in items["tracks"]]
     geographic = alert.feed.crs == "geographic"
     rings = [ring for shape in behind(alert.query, alert.query_version)[1] for ring in _rings(shape, geographic)]

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -17,10 +16,11 @@ from webapp.accounts.authentication import person
 from webapp.accounts.models import Membership, Team, User
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.alerts import routing
-from webapp.alerts.dry_run import dry_run
+from webapp.alerts.dry_run import DryRun, dry_run
 from webapp.alerts.models import Channel, RoutingRule, Shift
 from webapp.alerts.pace import pace_faults
 from webapp.config.boxes import whole
+from webapp.config.openapi import schema_of
 from webapp.config.related import BoundedListField, ByKey, ByName
 from webapp.feeds.models import Feed, Region
 from webapp.queries.models import Query
@@ -106,11 +106,11 @@ class RoutingRuleView(OwnedView):
         self.get_editable().delete()
         return Response(status=204)
 
-    @extend_schema(summary="Where the alerts of the last hours would go", parameters=[HOURS], responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="Where the alerts of the last hours would go", parameters=[HOURS], responses={200: schema_of(DryRun)})
     def dry_run(self, request: Request) -> Response:
         return Response(dry_run(user=person(request), hours=_hours(request), now=timezone.now()))
 
-    @extend_schema(summary="Where a rule that is not saved would send them", parameters=[HOURS], responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="Where a rule that is not saved would send them", parameters=[HOURS], responses={200: schema_of(DryRun)})
     def try_out(self, request: Request) -> Response:
         self.check_may_make()
         fields = {name: value for name, value in self._given(request).items() if name not in ("enabled", "team", "public")}

@@ -4,20 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
 from webapp.accounts.models import User
 from webapp.alerts.models import Alert
 from webapp.queries.models import Query
 
 
-def alert_rows(alerts: Sequence[Alert]) -> list[dict[str, Any]]:
+class AlertRow(TypedDict):
+    """An alert as in frames."""
+
+    id: int
+    query: int
+    query_name: str
+    kind: str
+    entities: list[str]
+    value: str | None
+    start: int
+    end: int | None
+    severity: str
+    state: str
+    resolution: str
+    opened_at: str
+    detection: str
+    acknowledged_by: str | None
+    assignee: str | None
+    over_at: str | None
+    revision: int
+    muted: bool
+
+
+class ListedAlertRow(AlertRow):
+    """An alert as in lists; `comments`: how many."""
+
+    feed: str
+    acknowledged_at: str | None
+    resolved_by: str | None
+    resolved_at: str | None
+    comments: int
+    editable: bool
+
+
+def alert_rows(alerts: Sequence[Alert]) -> list[AlertRow]:
     """The alerts in the form of frames; the names of all their queries need one look-up."""
     names = dict(Query.objects.filter(pk__in={alert.query_id for alert in alerts}).values_list("pk", "name")) if alerts else {}
     return [alert_row(alert, query_name=names[alert.query_id]) for alert in alerts]
 
 
-def alert_row(alert: Alert, *, query_name: str) -> dict[str, Any]:
+def alert_row(alert: Alert, *, query_name: str) -> AlertRow:
     """The alert in the form of frames (ARCHITECTURE.md, WebSocket)."""
     return {
         "id": alert.pk,
@@ -41,7 +75,7 @@ def alert_row(alert: Alert, *, query_name: str) -> dict[str, Any]:
     }
 
 
-def listed_row(alert: Any) -> dict[str, Any]:
+def listed_row(alert: Any) -> ListedAlertRow:
     """The alert of a list, with its feed and what people did. `alert`: from `alert_list`, which says who may handle it and counts the comments."""
     return {
         **alert_row(alert, query_name=alert.query.name),

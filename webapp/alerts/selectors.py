@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 from django.db.models import Count, Exists, F, Func, IntegerField, Max, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
@@ -12,7 +12,7 @@ from django.utils import timezone
 from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser, users_who_may_change, visible
 from webapp.alerts.models import OPEN_STATES, UNATTENDED_STATES, Alert, AlertState, AlertStep, Channel, Delivery, RoutingRule
-from webapp.alerts.rows import alert_rows
+from webapp.alerts.rows import AlertRow, alert_rows
 from webapp.config.wording import translated
 from webapp.queries.models import Query, Severity
 
@@ -53,7 +53,7 @@ def alerts_by_id(*, ids: list[int]) -> list[Alert]:
     return list(Alert.objects.filter(pk__in=ids).select_related("acknowledged_by", "assignee").order_by("pk"))
 
 
-def alerts_open(*, feed_id: int, query_ids: list[int], limit: int = 1000) -> list[dict[str, Any]]:
+def alerts_open(*, feed_id: int, query_ids: list[int], limit: int = 1000) -> list[AlertRow]:
     """The newest unresolved alerts of these queries on the feed, in the form of frames: the initial state of a page."""
     alerts = Alert.objects.filter(~Q(state=AlertState.RESOLVED), feed=feed_id, query__in=query_ids)
     return alert_rows(list(alerts.select_related("acknowledged_by", "assignee").order_by("-id")[:limit]))
@@ -62,6 +62,15 @@ def alerts_open(*, feed_id: int, query_ids: list[int], limit: int = 1000) -> lis
 def alerts_waiting(*, user: AnyUser, at_most: int = 100) -> int:
     """The number of unassigned alerts, without muted ones; counted up to `at_most`."""
     return alerts_seen(user=user).filter(state__in=UNATTENDED_STATES, mute=None)[:at_most].count()
+
+
+class DeliveryRow(TypedDict):
+    """How an alert went to a channel, by the channel's name."""
+
+    channel: str
+    sent_at: datetime | None
+    attempts: int
+    error: str
 
 
 def alert_summary(*, user: AnyUser) -> dict[str, dict[str, int]]:
@@ -96,7 +105,7 @@ def delivery_list(*, channel: Channel) -> QuerySet[Delivery]:
     return channel.deliveries.prefetch_related("notifications")
 
 
-def deliveries_of(alert: Alert, *, user: AnyUser) -> list[dict[str, Any]]:
+def deliveries_of(alert: Alert, *, user: AnyUser) -> list[DeliveryRow]:
     """The deliveries of an alert: one item for each channel that `user` may see."""
     rows = alert.notifications.filter(channel__in=Channel.objects.visible_to(user).values("pk")).annotate(
         name=F("channel__name"), sent_at=F("delivery__sent_at"), attempts=F("delivery__attempts"), error=F("delivery__error")

@@ -14,7 +14,7 @@ from engine.sinks.facts import StoredFact
 from webapp.accounts.models import User
 from webapp.alerts.lifecycle import ENDED_BY, Ledger, OpenKey, Rule, end_by_itself, in_order
 from webapp.alerts.models import Alert, AlertState, AlertStep, Channel, Mute, Resolution, Step
-from webapp.alerts.rows import alert_rows
+from webapp.alerts.rows import AlertRow, alert_rows
 from webapp.alerts.selectors import alerts_by_id, choosing_channels
 from webapp.detections.services import outbox_append
 from webapp.queries.models import Query
@@ -23,7 +23,7 @@ BATCH = 1000
 CHANGED_FIELDS = ["end", "state", "resolution", "resolved_at", "over_at", "closing_key"]
 
 
-def alerts_record(*, feed_id: int, changes: Sequence[StoredFact]) -> list[dict[str, Any]]:
+def alerts_record(*, feed_id: int, changes: Sequence[StoredFact]) -> list[AlertRow]:
     """Opens, ends and retracts alerts for facts that the sink has just stored, and returns them in the form of frames.
 
     To be called in the sink's transaction, under the lock of the feed's head row.
@@ -93,7 +93,7 @@ def alerts_end_with_queries(*, feed_id: int, query_ids: Sequence[int], **_: Any)
     alerts_publish(feed_id, waiting)
 
 
-def alerts_end_with_versions(*, feed_id: int, keys: set[tuple[int, int]], at: int) -> list[dict[str, Any]]:
+def alerts_end_with_versions(*, feed_id: int, keys: set[tuple[int, int]], at: int) -> list[AlertRow]:
     """Ends open alerts of versions that the job no longer runs, at `at`; returns them in the form of frames. Under the head row's lock."""
     holding = Alert.objects.filter(~Q(state=AlertState.RESOLVED), feed=feed_id, query__in={query for query, _ in keys}, end=None)
     ended = [alert for alert in holding.select_related("acknowledged_by", "assignee") if (alert.query_id, alert.query_version) in keys]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypedDict
 
 from django.core.exceptions import ValidationError as ModelValidationError
 from django.db import InterfaceError, OperationalError
@@ -73,7 +73,20 @@ def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
     return response
 
 
-def faults_body(faults: Iterable[Fault]) -> dict[str, list[dict[str, str]]]:
+class FaultRow(TypedDict):
+    """What is wrong, and where: a JSON pointer into what was sent, empty for all of it."""
+
+    pointer: str
+    message: str
+
+
+class FaultsBody(TypedDict):
+    """Why something was refused."""
+
+    faults: list[FaultRow]
+
+
+def faults_body(faults: Iterable[Fault]) -> FaultsBody:
     """The answer's body."""
     return {"faults": [{"pointer": fault.pointer, "message": translated(fault.message)} for fault in faults]}
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiParameter
+from drf_spectacular.utils import OpenApiParameter, inline_serializer
+from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import CursorPagination, PageNumberPagination
 
@@ -39,3 +40,10 @@ class NewestFirst(CursorPagination):
 
 CURSOR = [OpenApiParameter("cursor", str), OpenApiParameter("page", exclude=True)]
 """The parameters of an address that makes such pages although its view has others."""
+
+
+def newest_first(row: type[serializers.Serializer[Any]]) -> Any:
+    """What such an address answers."""
+    link = serializers.URLField(allow_null=True)
+    name = f"{row.__name__.removesuffix('Serializer')}Page"
+    return inline_serializer(name, {"next": link, "previous": link, "results": row(many=True)})

@@ -11,7 +11,7 @@ from typing import Any
 from engine.model.messages import Message
 from engine.sinks.live import Keyed
 from engine.sources.live import Away
-from webapp.detections.changes import NoSuchNumber, NotKept, Wanted, changes_after
+from webapp.detections.changes import ChangedDetectionRow, NoSuchNumber, NotKept, Wanted, changes_after
 from webapp.detections.selectors import answers_by_key, detection_row
 from webapp.feeds.heads import feed_status
 from webapp.feeds.models import Connector, Feed
@@ -82,6 +82,6 @@ def _changed(feed: Feed, at: Mapping[str, Any], query_ids: frozenset[int]) -> Pa
     return Part([_keyed(feed, one) for one in page["results"]], {"seq": page["seq"]})
 
 
-def _keyed(feed: Feed, row: dict[str, Any]) -> Keyed:
+def _keyed(feed: Feed, row: ChangedDetectionRow) -> Keyed:
     record = {"feed": feed.name, **row}
     return Keyed(row["id"], json.dumps(record, separators=(",", ":")) if row["weight"] > 0 else None, row["seq"])

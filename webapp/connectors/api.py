@@ -3,11 +3,10 @@ them up."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
@@ -20,6 +19,7 @@ from engine.sinks.live import SinkKind
 from webapp.accounts.authentication import person
 from webapp.accounts.permissions import check_may_make
 from webapp.audit.services import record
+from webapp.config.openapi import schema_of
 from webapp.config.wording import TranslatedField, translated
 from webapp.connectors import services
 from webapp.connectors.words import protocol_text
@@ -77,6 +77,48 @@ class TrialSerializer(serializers.Serializer[Any]):
     settings = serializers.DictField(required=False, default=dict)
     reading = serializers.DictField(required=False, default=dict)
     connector = serializers.IntegerField(required=False, allow_null=True, help_text="Whose secret settings are used where none are given.")
+
+
+class ChoiceRow(TypedDict):
+    """A value that a setting may have."""
+
+    value: str
+    label: str
+
+
+class Condition(TypedDict):
+    """Another setting, and the values of it with which this one counts."""
+
+    field: str
+    values: list[str | bool]
+
+
+class SettingRow(TypedDict):
+    """A setting of a protocol, for its form."""
+
+    name: str
+    label: str
+    type: str
+    default: Any
+    required: bool
+    hint: str
+    choices: list[ChoiceRow]
+    when: Condition | None
+
+
+class KindRow(TypedDict):
+    """A protocol; `direction`: in or out; `columns`: those that its records always have."""
+
+    name: str
+    title: str
+    guarantee: str
+    direction: str
+    needs_reading: bool
+    columns: list[str]
+    fields: list[SettingRow]
+
+
+KINDS = schema_of(list[KindRow])
 
 
 class ConnectorView(GenericViewSet[Connector]):
@@ -141,7 +183,7 @@ class ConnectorView(GenericViewSet[Connector]):
         services.connector_delete(connector=connector)
         return Response(status=204)
 
-    @extend_schema(summary="The protocols that are installed, with the fields of their forms", request=None, responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="The protocols that are installed, with the fields of their forms", request=None, responses={200: KINDS})
     def kinds(self, request: Request) -> Response:
         return Response([_described(kind) for kind in services.kinds().values()])
 
@@ -149,7 +191,7 @@ class ConnectorView(GenericViewSet[Connector]):
         summary="Test a connector",
         description="Connects, takes the first records (ten seconds at most) and returns the rows that they would become. Nothing is stored or sent.",
         request=TrialSerializer,
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(services.Trial)},
     )
     def trial(self, request: Request) -> Response:
         serializer = TrialSerializer(data=request.data, context=self.get_serializer_context())
@@ -167,14 +209,14 @@ class ConnectorView(GenericViewSet[Connector]):
         return services.kept_secrets(services.kind_of(kind), services.settings_of(connector), settings)
 
 
-def _described(kind: services.Kind) -> dict[str, Any]:
+def _described(kind: services.Kind) -> KindRow:
     return {
         "name": kind.name,
         "title": protocol_text(kind.title),
         "guarantee": protocol_text(kind.guarantee),
         "direction": "out" if isinstance(kind, SinkKind) else "in",
         "needs_reading": not isinstance(kind, SinkKind) and kind.reading is None,
-        "columns": () if isinstance(kind, SinkKind) else kind.columns,
+        "columns": [] if isinstance(kind, SinkKind) else list(kind.columns),
         "fields": [
             {
                 "name": one.name,
@@ -184,7 +226,7 @@ def _described(kind: services.Kind) -> dict[str, Any]:
                 "required": one.required,
                 "hint": protocol_text(one.hint),
                 "choices": [{"value": value, "label": protocol_text(label)} for value, label in one.choices],
-                "when": None if one.when is None else {"field": one.when[0], "values": one.when[1]},
+                "when": None if one.when is None else {"field": one.when[0], "values": list(one.when[1])},
             }
             for one in kind.fields
         ],

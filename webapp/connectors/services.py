@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from typing import Any
+from typing import Any, TypedDict
 
 from django.db import transaction
 
@@ -23,6 +23,7 @@ from engine.sources.live import RECEIVED, Away, Field, FieldType, Record, Source
 from engine.sources.live.kinds import source_kinds
 from engine.sources.reading import PLANE
 from webapp.accounts.models import User
+from webapp.config.errors import FaultRow, faults_body
 from webapp.config.wording import translated
 from webapp.connectors.answers import numbers_of
 from webapp.connectors.network import GuardedNetwork
@@ -210,7 +211,31 @@ def _check_queries(connector: Connector) -> None:
         raise refuse("/settings/queries", Message("The feed has no query {names} that you may see.", names=", ".join(map(str, missing))))
 
 
-def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> dict[str, Any]:
+class RefusedRecord(TypedDict):
+    """Why a record becomes no row."""
+
+    reason: str
+    detail: str
+
+
+class Meaning(TypedDict):
+    """The rows that records become by `reading`, a guess where none was given; `faults`: those of the reading."""
+
+    columns: list[str]
+    reading: dict[str, Any]
+    rows: list[dict[str, Any]]
+    dead: list[RefusedRecord]
+    faults: list[FaultRow]
+
+
+class Trial(Meaning):
+    """The first records of a source, or what a sink says of itself (`said`)."""
+
+    records: list[dict[str, Any]]
+    said: str
+
+
+def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> Trial:
     """Connects, takes the first records, and shows the rows they would become; nothing is stored, or sent. Takes TRIAL_S at most. Raises Refused."""
     chosen = kind_of(kind)
     checked = checked_settings(chosen, settings)
@@ -218,16 +243,16 @@ def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading
         raise refuse("", Message("Several connectors are being tested just now: try again in a few seconds."))
     try:
         if isinstance(chosen, SinkKind):
-            return {**_NOTHING, "said": _description(chosen, checked)}
+            return {**_NO_ROWS, "records": [], "said": _description(chosen, checked)}
         records = _first_records(chosen, checked)
     except (Away, OSError) as error:
         raise refuse("", message_of(error) or untranslated(type(error).__name__)) from error
     finally:
         _trials.release()
-    return {**_NOTHING, **_meaning(records, reading, chosen, feed), "records": [_shown(one) for one in records[:TRIAL_RECORDS]]}
+    return {**_meaning(records, reading, chosen, feed), "records": [_shown(one) for one in records[:TRIAL_RECORDS]], "said": ""}
 
 
-_NOTHING: dict[str, Any] = {"columns": [], "reading": {}, "records": [], "rows": [], "dead": [], "faults": [], "said": ""}
+_NO_ROWS: Meaning = {"columns": [], "reading": {}, "rows": [], "dead": [], "faults": []}
 
 
 def _description(kind: SinkKind, settings: Mapping[str, Any]) -> str:
@@ -249,7 +274,7 @@ def _first_records(kind: SourceKind, settings: Mapping[str, Any]) -> list[Record
     return records
 
 
-def _meaning(records: list[Record | Broken], reading: Mapping[str, Any], kind: SourceKind, feed: Feed) -> dict[str, Any]:
+def _meaning(records: list[Record | Broken], reading: Mapping[str, Any], kind: SourceKind, feed: Feed) -> Meaning:
     """The rows that the records become by `reading`, or by a guess where it is not given."""
     whole = [flattened(dict(one)) for one in records if not isinstance(one, Broken)]
     columns = list(dict.fromkeys(name for one in whole for name in one))[:200]
@@ -258,8 +283,7 @@ def _meaning(records: list[Record | Broken], reading: Mapping[str, Any], kind: S
     try:
         chosen = reading_for(document, kind, engine_feed)
     except Refused as refused:
-        faults = [[fault.pointer, translated(fault.message)] for fault in refused.faults]
-        return {"columns": columns, "reading": document, "rows": [], "dead": [], "faults": faults}
+        return {**_NO_ROWS, "columns": columns, "reading": document, **faults_body(refused.faults)}
     piece = rows_of(records, chosen, engine_feed)
     return {
         "columns": columns,

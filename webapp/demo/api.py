@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
@@ -21,12 +21,19 @@ from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.permissions import check_may_make
 from webapp.config.boxes import whole
+from webapp.config.openapi import StretchRead, schema_of
 from webapp.demo.samples import Sample, all_samples, sample_load
-from webapp.demo.truth import truth_scores
+from webapp.demo.truth import ScoreRow, truth_scores
 from webapp.feeds.api import FeedSerializer
 from webapp.feeds.models import Feed, Upload
 from webapp.feeds.selectors import feed_get, upload_list
 from webapp.feeds.uploads.api import UploadSerializer
+
+
+class Scores(TypedDict):
+    """One for each demo query."""
+
+    scores: list[ScoreRow]
 
 
 class ScoresView(APIView):
@@ -38,7 +45,7 @@ class ScoresView(APIView):
             OpenApiParameter("feed", OpenApiTypes.STR, required=True),
             OpenApiParameter("minutes", OpenApiTypes.INT, description="Back from the watermark; 30, at most 1440."),
         ],
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(Scores)},
     )
     def get(self, request: Request) -> Response:
         feed = feed_get(user=person(request), name=request.query_params.get("feed") or "")
@@ -56,13 +63,59 @@ class SampleSerializer(serializers.Serializer[Any]):
     upload = serializers.UUIDField(required=False, allow_null=True, default=None)
 
 
+class SampleQuery(TypedDict):
+    """A query that comes with a sample."""
+
+    name: str
+    description: str
+
+
+class MapPlace(TypedDict):
+    """What the map shows."""
+
+    x: float
+    y: float
+    zoom: float
+
+
+class SampleView(TypedDict):
+    """Where the live page opens, as its address holds it; times in milliseconds."""
+
+    window: list[int]
+    instant: int
+    map: MapPlace
+
+
+class SampleRow(StretchRead):
+    """A recording, or a simulated world (`live`), to start with. `here`: its rows are on this server; otherwise `file` has to be uploaded."""
+
+    name: str
+    title: str
+    about: str
+    licence: str
+    origin: str
+    live: bool
+    here: bool
+    file: str
+    rows: int
+    minutes: float | None
+    opens: SampleView | None
+    queries: list[SampleQuery]
+
+
+class Samples(TypedDict):
+    """All of them."""
+
+    results: list[SampleRow]
+
+
 class SamplesView(APIView):
     """Recordings to start with, each with queries for it."""
 
     @extend_schema(
         summary="Samples to start with",
         description="`here` is false where the recording is not included: upload its `file`, then name the upload.",
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(Samples)},
     )
     def get(self, request: Request) -> Response:
         return Response({"results": [_row_of(sample.in_words()) for sample in all_samples()]})
@@ -97,7 +150,7 @@ def _file_of(user: User, upload: UUID | None) -> Upload | None:
     return file
 
 
-def _row_of(sample: Sample) -> dict[str, Any]:
+def _row_of(sample: Sample) -> SampleRow:
     return {
         "name": sample.name,
         "title": sample.title,
@@ -116,7 +169,7 @@ def _row_of(sample: Sample) -> dict[str, Any]:
     }
 
 
-def _view_of(opens: Mapping[str, Any]) -> dict[str, Any]:
+def _view_of(opens: Mapping[str, Any]) -> SampleView:
     """As addresses of the live page hold it."""
     x, y, zoom = opens["map"]
     return {"window": [_milliseconds(one) for one in opens["window"]], "instant": _milliseconds(opens["at"]), "map": {"x": x, "y": y, "zoom": zoom}}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from webapp.accounts.permissions import AnyUser
+from webapp.config.openapi import Stretch
 from webapp.demo.simulation.scenarios import read_scenario, truth_of
 from webapp.demo.simulation.world import Happening
 from webapp.demo.simulation.worlds import WORLDS
@@ -28,6 +29,27 @@ PAUSE_MS = 10_000
 Span = tuple[int, int]
 
 
+class Missed(TypedDict):
+    """Something that happened and was not reported."""
+
+    entities: list[str]
+    start: int
+    end: int
+
+
+class ScoreFields(TypedDict):
+    """A `Score` as JSON; precision and recall null: of nothing."""
+
+    happened: int
+    found: int
+    reported: int
+    right: int
+    recall: float | None
+    precision: float | None
+    missed: list[Missed]
+    wrong: list[str]
+
+
 @dataclass(frozen=True)
 class Score:
     """`found` of the `happened` things were reported; `right` of the `reported` answers are about something that happened."""
@@ -40,7 +62,7 @@ class Score:
     wrong: tuple[str, ...]
     """Ids of answers about nothing that happened."""
 
-    def as_row(self) -> dict[str, Any]:
+    def as_row(self) -> ScoreFields:
         return {
             "happened": self.happened,
             "found": self.found,
@@ -53,7 +75,15 @@ class Score:
         }
 
 
-def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, Any]]:
+class ScoreRow(Stretch, ScoreFields):
+    """How good queries of the demo are at one kind of happening."""
+
+    kind: str
+    family: str
+    queries: list[int]
+
+
+def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[ScoreRow]:
     """A score for each demo query on the last `span_ms` of the feed; empty for a feed that is not of the demo or has no answers yet.
 
     Only what lies between the feed's beginning and its watermark counts: of the rest nothing can be known yet. Nor does what was missed while the
@@ -71,7 +101,7 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, A
     queries = dict(query_list(user=user).filter(feed=feed).prefetch_related(None).values_list("name", "pk"))
     happenings = [one for one in place.truth(begin, end) if one.start >= begin and one.end + SLACK_MS <= end]
     silent = cache(partial(pauses, feed, begin, end))
-    rows = []
+    rows: list[ScoreRow] = []
     for reporting in truth_of(feed.name, queries):
         kind = reporting.happening
         ids = [queries[name] for name, _ in reporting.queries]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from django.db.models import F, Q, QuerySet
 from django.http import Http404, HttpResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers
 from rest_framework.exceptions import APIException, NotFound, ValidationError
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
@@ -19,14 +18,16 @@ from rest_framework.views import APIView
 from engine.model.messages import Message, message_of
 from webapp.accounts.authentication import person
 from webapp.config.boxes import whole, wholes
+from webapp.config.openapi import Stretch, page_of, schema_of
 from webapp.config.tables import csv_download, download
 from webapp.detections import export
-from webapp.detections.changes import NoSuchNumber, NotKept, Wanted, changes_after
+from webapp.detections.changes import Changes, NoSuchNumber, NotKept, Wanted, changes_after
 from webapp.detections.counts import answer_counts
-from webapp.detections.evidence import answers_behind, detection_find, tracks_around
+from webapp.detections.evidence import AnswerBehind, answers_behind, detection_find, tracks_around
 from webapp.detections.models import Detection
-from webapp.detections.selectors import detection_list, detection_parts, detection_row, removed_queries
+from webapp.detections.selectors import DetectionRow, RemovedQuery, detection_list, detection_parts, detection_row, removed_queries
 from webapp.feeds.models import Feed
+from webapp.feeds.recent import Track
 from webapp.feeds.selectors import feed_get
 from webapp.queries.selectors import behind, queries_visible
 
@@ -88,22 +89,32 @@ class FormatOfFile(DefaultContentNegotiation):
         return renderers
 
 
-class DetectionSerializer(serializers.Serializer[Any]):
-    """One stored answer, as in frames."""
+class AnswerCounts(Stretch):
+    """`counts`: by query and kind, [number of the bucket, answers that begin in it], without empty buckets of `width`."""
 
-    id = serializers.CharField(help_text="The natural key, 32 hexadecimal digits.")
-    query = serializers.IntegerField()
-    version = serializers.IntegerField()
-    kind = serializers.CharField()
-    entities = serializers.ListField(child=serializers.CharField())
-    value = serializers.JSONField(allow_null=True)
-    start = serializers.IntegerField()
-    end = serializers.IntegerField(allow_null=True)
-    cut = serializers.BooleanField(help_text="It was open when its query was edited, switched off or removed, and ends there.")
-    evidence = serializers.ListField(child=serializers.DictField(), allow_null=True)
-    weight = serializers.IntegerField()
-    backfill = serializers.BooleanField()
-    detected_at = serializers.IntegerField()
+    width: int
+    counts: dict[str, dict[str, list[list[int]]]]
+
+
+class DetectionDetail(DetectionRow):
+    """An answer with what explains it."""
+
+    feed: str
+    query_name: str
+    sentence: str | None
+    tracks: list[Track]
+
+
+class AnswersBehind(TypedDict):
+    """The answers from which one was derived."""
+
+    answers: list[AnswerBehind]
+
+
+class RemovedQueries(TypedDict):
+    """Removed queries, the last one first."""
+
+    results: list[RemovedQuery]
 
 
 FILTERS = [
@@ -164,7 +175,7 @@ class Gone(APIException):
     status_code = 410
 
 
-def changes_asked_for(request: Request) -> dict[str, Any]:
+def changes_asked_for(request: Request) -> Changes:
     """What has changed after a number. Raises ValidationError, NotFound, and Gone when not all of it is kept any more."""
     parameters = request.query_params
     after = whole(parameters.get("after"), "after")
@@ -187,10 +198,15 @@ def changes_asked_for(request: Request) -> dict[str, Any]:
         raise Gone(str(error)) from error
 
 
+LISTED = {"anyOf": [page_of(DetectionRow), schema_of(Changes)]}
+
+
 class DetectionsView(APIView):
     """Answers of the queries that you may see, by time."""
 
-    @extend_schema(summary="List answers, or follow them", parameters=[*FILTERS, FOLLOWED, *PAGES], responses=DetectionSerializer(many=True))
+    @extend_schema(
+        operation_id="detections_list", summary="List answers, or follow them", parameters=[*FILTERS, FOLLOWED, *PAGES], responses={200: LISTED}
+    )
     def get(self, request: Request) -> Response:
         if "after" in request.query_params:
             return Response(changes_asked_for(request))
@@ -211,7 +227,7 @@ class CountsView(APIView):
             OpenApiParameter("to", OpenApiTypes.INT64, required=True),
             OpenApiParameter("buckets", OpenApiTypes.INT, description="The number of stretches, approximately; 200 when absent, at most 2000."),
         ],
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(AnswerCounts)},
     )
     def get(self, request: Request) -> HttpResponse:
         asked = request.query_params
@@ -229,7 +245,7 @@ class CountsView(APIView):
 class DetectionView(APIView):
     """One answer with what explains it."""
 
-    @extend_schema(summary="One answer and the tracks around it", parameters=FILTERS[:1], responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="One answer and the tracks around it", parameters=FILTERS[:1], responses={200: schema_of(DetectionDetail)})
     def get(self, request: Request, key: str) -> Response:
         found = detection_find(user=person(request), key=bytes.fromhex(key), feed=request.query_params.get("feed"))
         if found is None:
@@ -249,7 +265,9 @@ class DetectionView(APIView):
 class AnswersBehindView(APIView):
     """The answers of other queries that one was made of."""
 
-    @extend_schema(summary="The answers of other queries that an answer was made of", parameters=FILTERS[:1], responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        summary="The answers of other queries that an answer was made of", parameters=FILTERS[:1], responses={200: schema_of(AnswersBehind)}
+    )
     def get(self, request: Request, key: str) -> Response:
         found = detection_find(user=person(request), key=bytes.fromhex(key), feed=request.query_params.get("feed"))
         if found is None:
@@ -285,7 +303,8 @@ class RemovedQueriesView(APIView):
     """Queries that were removed, whose answers stay."""
 
     @extend_schema(
-        summary="Removed queries with how many answers of each are stored; at most 500, the last removed first", responses=OpenApiTypes.OBJECT
+        summary="Removed queries with how many answers of each are stored; at most 500, the last removed first",
+        responses={200: schema_of(RemovedQueries)},
     )
     def get(self, request: Request) -> Response:
         return Response({"results": removed_queries(user=person(request))})

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from engine.model.messages import Message
 from webapp.detections.models import Outbox
+from webapp.detections.selectors import DetectionRow
 from webapp.feeds.heads import feed_status
 
 AT_ONCE = 20
@@ -43,7 +44,22 @@ class Wanted:
         )
 
 
-def changes_after(*, feed_id: int, seq: int, wanted: Wanted, size: int) -> dict[str, Any]:
+class ChangedDetectionRow(DetectionRow):
+    """An answer as a change asserted (`weight` 1) or retracted it (-1); `seq`: the number of the change."""
+
+    seq: int
+
+
+class Changes(TypedDict):
+    """The changes after number `after` up to `seq`; `more`: there are later ones."""
+
+    after: int
+    seq: int
+    more: bool
+    results: list[ChangedDetectionRow]
+
+
+def changes_after(*, feed_id: int, seq: int, wanted: Wanted, size: int) -> Changes:
     """`results`: the changes of the numbers after `seq` up to the answer's own `seq`, about `size` of them; `more`: ask again at once.
 
     The changes of one number stay together, so a page may be larger. Raises NoSuchNumber, NotKept.
@@ -51,12 +67,12 @@ def changes_after(*, feed_id: int, seq: int, wanted: Wanted, size: int) -> dict[
     newest = feed_status(feed_id=feed_id)["outbox_seq"]
     if seq > newest:
         raise NoSuchNumber(Message("The feed has got to number {newest}; begin there.", newest=newest))
-    results: list[dict[str, Any]] = []
+    results: list[ChangedDetectionRow] = []
     reached = seq
     for number, detections in _numbers_after(feed_id, seq):
         if number != reached + 1 or len(results) >= size:
             break
-        results += [{**one, "seq": number} for one in detections if one in wanted]
+        results += [cast(ChangedDetectionRow, {**one, "seq": number}) for one in detections if one in wanted]
         reached = number
     if reached == seq < newest:
         raise NotKept(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 from django.db.models import QuerySet
 
@@ -11,9 +11,9 @@ from engine.derive import sources_of
 from engine.model.changes import DERIVED_SEQ
 from webapp.accounts.permissions import AnyUser
 from webapp.detections.models import Detection
-from webapp.detections.selectors import detection_row, with_ends
+from webapp.detections.selectors import DetectionRow, detection_row, with_ends
 from webapp.feeds.models import Feed
-from webapp.feeds.recent import TRACK_ENTITIES, tracks
+from webapp.feeds.recent import TRACK_ENTITIES, Track, tracks
 from webapp.queries.models import Query, QueryVersion
 
 MARGIN = {"ms": 120_000, "ticks": 3_000}
@@ -22,6 +22,20 @@ LONGEST = 20
 """Of a long interval at most this many margins after its start are read."""
 SHOWN_POINTS = 5_000
 SHOWN_ANSWERS = 50
+
+
+class DetectionWithTracks(TypedDict):
+    """An answer and where its entities were around it."""
+
+    detection: DetectionRow
+    tracks: list[Track]
+
+
+class AnswerBehind(DetectionRow):
+    """An answer of another query from which one was derived, as the event that it was there."""
+
+    query_name: str
+    event: str
 
 
 def detection_get(*, feed: Feed, key: bytes) -> Detection | None:
@@ -35,15 +49,15 @@ def detection_find(*, user: AnyUser, key: bytes, feed: str | None = None) -> Det
     return (found if feed is None else found.filter(feed__name=feed)).order_by("-start").first()
 
 
-def detection_with_tracks(*, feed: Feed, key: bytes, until: int | None = None) -> dict[str, Any] | None:
-    """`{"detection", "tracks"}`; null when retention took the answer. `until` is used as the end of an answer that has none."""
+def detection_with_tracks(*, feed: Feed, key: bytes, until: int | None = None) -> DetectionWithTracks | None:
+    """Null when retention took the answer. `until` is used as the end of an answer that has none."""
     detection = detection_get(feed=feed, key=key)
     if detection is None:
         return None
     return {"detection": detection_row(detection), "tracks": tracks_around(feed=feed, detection=detection, until=until)}
 
 
-def tracks_around(*, feed: Feed, detection: Detection, until: int | None = None) -> list[dict[str, Any]]:
+def tracks_around(*, feed: Feed, detection: Detection, until: int | None = None) -> list[Track]:
     """The tracks of the answer's entities from a while before it to a while after it."""
     margin = MARGIN[feed.time]
     times = _times(detection)
@@ -53,7 +67,7 @@ def tracks_around(*, feed: Feed, detection: Detection, until: int | None = None)
     return tracks(feed, _entities(detection), start - margin, end + margin, SHOWN_POINTS).tracks
 
 
-def answers_behind(*, user: AnyUser, detection: Detection) -> list[dict[str, Any]]:
+def answers_behind(*, user: AnyUser, detection: Detection) -> list[AnswerBehind]:
     """The upstream answers from which `detection` was derived, as far as `user` may see them, newest last: each may have upstream answers.
 
     Rules name no events: of their answers, those are given that share an entity and happened in the interval or at its beginning.
@@ -61,7 +75,7 @@ def answers_behind(*, user: AnyUser, detection: Detection) -> list[dict[str, Any
     own = QueryVersion.objects.filter(query=detection.query_id, version=detection.version).first()
     if own is None:
         return []
-    found: list[dict[str, Any]] = []
+    found: list[AnswerBehind] = []
     for source in sources_of(own.specification):
         above = QueryVersion.objects.filter(query=int(source.query), from_feed_version__lte=own.from_feed_version).order_by("-version").first()
         if above is None or not Query.objects.visible_to(user).filter(pk=above.query_id).exists():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from webapp.detections.models import Detection
@@ -17,7 +17,7 @@ FORMATS = {"csv": "text/csv; charset=utf-8", "geojson": "application/geo+json", 
 def table_rows(detections: Iterable[Detection]) -> Iterator[Sequence[Any]]:
     """The cells of each answer in the order of COLUMNS."""
     for detection in detections:
-        row = detection_row(detection)
+        row: Mapping[str, Any] = detection_row(detection)
         yield [row[name] for name in COLUMNS]
 
 
@@ -31,7 +31,7 @@ def feature_collection(detections: Iterable[Detection]) -> Iterator[str]:
     """One feature for each answer: the place of its evidence as points, null where it has none."""
     yield '{"type":"FeatureCollection","features":['
     for position, detection in enumerate(detections):
-        row = detection_row(detection)
+        row: Mapping[str, Any] = detection_row(detection)
         feature = {"type": "Feature", "id": row["id"], "geometry": _geometry(row["evidence"]), "properties": {name: row[name] for name in COLUMNS}}
         yield ("," if position else "") + json.dumps(feature, separators=(",", ":"))
     yield "]}"

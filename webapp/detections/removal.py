@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from django.conf import settings
 from django.db import transaction
@@ -73,7 +73,18 @@ def _lock(feed: Feed) -> None:
     list(Feed.objects.select_for_update().filter(pk=feed.pk).values_list("pk"))
 
 
-def feed_holdings(*, feed: Feed, user: User) -> dict[str, Any]:
+class Holdings(TypedDict):
+    """What would be removed with a feed; `in_the_way`: names of queries that prevent it."""
+
+    rows: int
+    regions: int
+    queries: int
+    in_the_way: list[str]
+    answers: int
+    connectors: int
+
+
+def feed_holdings(*, feed: Feed, user: User) -> Holdings:
     """What would be removed with the feed: rows in its log, regions, answers, connectors; and the names of queries that prevent the removal."""
     log = log_of(feed)
     return {

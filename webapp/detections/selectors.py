@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, TypedDict, cast
 
 from django.db.models import (
     BigIntegerField,
@@ -23,7 +24,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Cast
 
-from engine.sinks.answer_rows import answer_row
+from engine.sinks.answer_rows import AnswerRow, EvidenceItem, answer_row
 from webapp.accounts.models import User
 from webapp.detections.counts import WIDTHS
 from webapp.detections.models import AnswerCount, Detection, Outbox
@@ -116,14 +117,20 @@ def _ended_since(answers: QuerySet[Detection], from_t: int) -> QuerySet[Detectio
     return answers.filter(Q(end__isnull=False) | Q(left_at=None) | Q(left_at__gte=from_t))
 
 
-def detection_row(detection: Detection, left_at: int | None = None) -> dict[str, Any]:
+class DetectionRow(AnswerRow):
+    """A stored answer, as in frames; `evidence` null: intervals that were computed from intervals."""
+
+    evidence: list[EvidenceItem] | None
+
+
+def detection_row(detection: Detection, left_at: int | None = None) -> DetectionRow:
     """A stored answer in its serialised form. `left_at`: when the job stopped running its version, if not known from `with_ends`."""
     left_at = getattr(detection, "left_at", left_at)
     row = answer_row(detection, weight=detection.weight, backfill=detection.backfill, detected_at=detection.detected_at, left_at=left_at)
     return {**row, "evidence": detection.evidence}
 
 
-def detections_recent(*, feed_id: int, query_ids: Sequence[int] | None, from_t: int | None = None, limit: int) -> list[dict[str, Any]]:
+def detections_recent(*, feed_id: int, query_ids: Sequence[int] | None, from_t: int | None = None, limit: int) -> list[DetectionRow]:
     """The initial state of a page: the newest answers of these queries that touch the time after `from_t`, oldest first."""
     found = detection_list(feed_id=feed_id, query_ids=query_ids, from_t=from_t)[:limit]
     return [detection_row(detection) for detection in reversed(found)]
@@ -138,7 +145,18 @@ def answers_by_key(*, feed_id: int, query_ids: Sequence[int], after: bytes, limi
 REMOVED_QUERIES = 500
 
 
-def removed_queries(*, user: User) -> list[dict[str, Any]]:
+class RemovedQuery(TypedDict):
+    """A removed query; `answers`: how many of its last version are stored."""
+
+    id: int
+    name: str
+    feed: str
+    family: str
+    removed_at: datetime
+    answers: int
+
+
+def removed_queries(*, user: User) -> list[RemovedQuery]:
     """The removed queries whose answers the user still sees, the last removed first, each with how many answers of its last version are stored."""
     found = list(
         Query.objects.visible_to(user).filter(deleted_at__isnull=False).select_related("feed").order_by("-deleted_at", "-pk")[:REMOVED_QUERIES]
@@ -151,7 +169,7 @@ def removed_queries(*, user: User) -> list[dict[str, Any]]:
             "name": query.name,
             "feed": query.feed.name,
             "family": query.family,
-            "removed_at": query.deleted_at,
+            "removed_at": cast(datetime, query.deleted_at),
             "answers": counts.get((query.pk, query.version), 0),
         }
         for query in found

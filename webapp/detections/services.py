@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -23,7 +23,7 @@ OUTBOX_CHANNEL = "vedette_outbox"
 """What LISTEN names; the payload of a notification is the feed's id."""
 
 
-def outbox_append(*, feed_id: int, detections: Sequence[dict[str, Any]] = (), alerts: Sequence[dict[str, Any]] = ()) -> int:
+def outbox_append(*, feed_id: int, detections: Sequence[Mapping[str, object]] = (), alerts: Sequence[Mapping[str, object]] = ()) -> int:
     """Sends browsers a change outside a batch, e.g. an acknowledged alert; returns the last number used.
 
     To be called within the transaction that changes what is sent: the head row stays locked until its end, even with nothing to send.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypedDict
 
 from django.http import Http404, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
@@ -20,6 +20,7 @@ from rest_framework.viewsets import GenericViewSet
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.config.boxes import whole
+from webapp.config.openapi import StretchRead, field_of, schema_of
 from webapp.config.tables import csv_download
 from webapp.entities import selectors, services
 from webapp.entities.models import ENTITY_LENGTH, NAME_LENGTH, NOTE_LENGTH, Note, Record, Watch
@@ -64,6 +65,61 @@ class WatchSerializer(serializers.ModelSerializer[Watch]):
         fields = ("feed", "entity", "created_at", "reported_t")
 
 
+class VisitedRegions(StretchRead):
+    """The regions in which an entity was; `complete` false: the log has more rows of the span than were read."""
+
+    complete: bool
+    visits: list[selectors.Visit]
+
+
+class ProfileSerializer(serializers.Serializer[Any]):
+    """What is known of an entity."""
+
+    entity = serializers.CharField()
+    name = serializers.CharField(allow_blank=True)
+    attributes = serializers.DictField(child=serializers.CharField(allow_blank=True))
+    notes = NoteSerializer(many=True)
+    watch = WatchSerializer(allow_null=True)
+    visited = field_of(VisitedRegions)
+
+
+class Stored(TypedDict):
+    """How many entries of a file were stored."""
+
+    stored: int
+
+
+class RecordOfEntity(TypedDict):
+    """What the registry says of an entity."""
+
+    entity: str
+    name: str
+    attributes: dict[str, str]
+
+
+class Records(TypedDict):
+    """Entries of a registry."""
+
+    results: list[RecordOfEntity]
+
+
+class RegionActivity(StretchRead):
+    """`inside`: [entity, since, last report], longest first. `edges`: of equal spans, with `entries` and `exits` in each.
+
+    `dwells`: how many visits that ended lasted so long, by `dwell_edges`. `complete` false: the log has more rows of the span than were read.
+    """
+
+    complete: bool
+    inside: list[list[Any]]
+    inside_count: int
+    edges: list[int]
+    entries: list[int]
+    exits: list[int]
+    dwell_edges: list[int]
+    dwells: list[int]
+    median_dwell: float | None
+
+
 class RegistryFileSerializer(serializers.Serializer[Any]):
     """A file of entities."""
 
@@ -95,7 +151,7 @@ class EntityView(GenericViewSet[Any]):
         summary="What is known of an entity: registry, regions visited, notes, the user's watch",
         description="Without a span, visits of the last ten minutes before its feed's newest row; of those that lasted `end` is null.",
         parameters=[ID, *SPAN],
-        responses=OpenApiTypes.OBJECT,
+        responses=ProfileSerializer,
     )
     def profile(self, request: Request, name: str) -> Response:
         feed, entity, asked = self.feed(), self.entity(), request.query_params
@@ -153,7 +209,7 @@ class RegistryView(EntityView):
     @extend_schema(
         summary="A registry from a file: CSV with a column `entity`, or GeoJSON whose features have a property `entity`",
         request={"multipart/form-data": RegistryFileSerializer},
-        responses={201: OpenApiTypes.OBJECT},
+        responses={201: schema_of(Stored)},
     )
     def import_registry(self, request: Request, name: str) -> Response:
         feed = self.feed(to_change=True)
@@ -167,7 +223,7 @@ class RegistryView(EntityView):
     @extend_schema(
         summary="Entities of the registry whose id or name contains `search`, by id; at most 100",
         parameters=[parameter("search")],
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(Records)},
     )
     def search(self, request: Request, name: str) -> Response:
         records = selectors.record_list(feed=self.feed(), search=request.query_params.get("search", ""))[:100]
@@ -186,9 +242,10 @@ class WatchesView(GenericAPIView[Watch]):
     """The user's own watches."""
 
     queryset = Watch.objects.none()
+    pagination_class = None
     serializer_class = WatchSerializer
 
-    @extend_schema(summary="Whom the user waits for, newest first", responses=WatchSerializer(many=True))
+    @extend_schema(summary="Whom the user waits for, newest first", operation_id="watches_list", responses=WatchSerializer(many=True))
     def get(self, request: Request) -> Response:
         return Response(WatchSerializer(selectors.watch_list(user=person(request)), many=True).data)
 
@@ -205,7 +262,7 @@ class ActivityView(GenericAPIView[Any]):
         summary="Who is in a region, entries, exits and how long visits lasted",
         description="Counted from the feed's rows: of many rows the newest million; `from` says since when.",
         parameters=[parameter("hours", OpenApiTypes.INT, description="1 when absent. On a feed of ticks: thousands of ticks.")],
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(RegionActivity)},
     )
     def get(self, request: Request, pk: int) -> Response:
         region = region_list(user=person(request)).filter(pk=pk).first()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
@@ -16,6 +16,7 @@ from rest_framework.viewsets import GenericViewSet
 from engine.model.messages import Message, message_of
 from webapp.accounts.authentication import person
 from webapp.config.boxes import box_from, whole
+from webapp.config.openapi import Stretch, schema_of
 from webapp.detections.api import visible_queries
 from webapp.detections.selectors import detection_list
 from webapp.entities import attributes
@@ -23,6 +24,20 @@ from webapp.entities.density import MOST_CELLS, Grid, TooMany, density
 from webapp.feeds.api import parameter
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_list
+
+
+class Density(Stretch):
+    """Reports by cell of the grid, row by row from the south."""
+
+    total: int
+    counts: list[int]
+
+
+class AttributeValues(TypedDict):
+    """The names of all attributes, and the values of one by entity."""
+
+    names: list[str]
+    values: dict[str, Any]
 
 
 class MapView(GenericViewSet[Any]):
@@ -51,7 +66,7 @@ class MapView(GenericViewSet[Any]):
             parameter("of", description="`reports` (when absent) or `answers`."),
             parameter("query", description="Ids, separated by commas."),
         ],
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(Density)},
     )
     def density(self, request: Request, name: str) -> Response:
         feed, parameters = self.feed(), request.query_params
@@ -77,7 +92,7 @@ class MapView(GenericViewSet[Any]):
         description="`names`: attributes of the feed's rows and of its registry. `values`: of the attribute `name`, the registry's value or the last "
         "one reported; empty without a name.",
         parameters=[parameter("name")],
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(AttributeValues)},
     )
     def attribute(self, request: Request, name: str) -> Response:
         feed, wanted = self.feed(), request.query_params.get("name", "")

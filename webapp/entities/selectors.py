@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -48,14 +48,23 @@ def watch_list(*, user: User) -> QuerySet[Watch]:
     return Watch.objects.filter(user=user, feed__in=Feed.objects.visible_to(user)).select_related("feed")
 
 
+class Visit(TypedDict):
+    """A stay in a region; `end` null while it lasts."""
+
+    region: int
+    name: str
+    start: int
+    end: int | None
+
+
 @dataclass(frozen=True)
 class Visited:
-    """Visits `{region, name, start, end}` in order of start, `end` null while it lasts; the latest `VISITS` of `[from_t, to_t]`."""
+    """Visits in order of start, the latest `VISITS` of `[from_t, to_t]`."""
 
     from_t: int | None
     to_t: int | None
     complete: bool
-    visits: list[dict[str, Any]]
+    visits: list[Visit]
 
 
 def visited(*, feed: Feed, entity: str, user: User, from_t: int | None, to_t: int | None) -> Visited:
@@ -68,7 +77,7 @@ def visited(*, feed: Feed, entity: str, user: User, from_t: int | None, to_t: in
     since = max(until - DEFAULT_SPAN[feed.time], FIRST_T) if from_t is None else from_t
     rows = _placed(feed, log.tail(since, until + 1, lateness=feed.lateness, columns=COLUMNS, entities=[entity]))
     regions = list(Region.objects.visible_to(user).filter(feed=feed).filter(_near(rows))[: VISITED_REGIONS + 1])
-    found = [
+    found: list[Visit] = [
         {"region": region.pk, "name": region.name, "start": start, "end": end}
         for region in regions[:VISITED_REGIONS]
         for start, end in _spans(rows, region)

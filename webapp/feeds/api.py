@@ -22,18 +22,30 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.config.boxes import box_from, whole
 from webapp.config.errors import serializer_faults
-from webapp.config.pagination import CURSOR, NewestFirst
+from webapp.config.openapi import schema_of
+from webapp.config.pagination import CURSOR, NewestFirst, newest_first
 from webapp.config.related import BoundedListField
 from webapp.config.tables import csv_download
 from webapp.config.wording import TranslatedField
-from webapp.detections.removal import feed_delete, feed_holdings
+from webapp.detections.removal import Holdings, feed_delete, feed_holdings
 from webapp.feeds import history, mending, recent, services
 from webapp.feeds.documents import read_schema
 from webapp.feeds.filters import DeadLetterFilter
 from webapp.feeds.models import DeadLetter, Feed
-from webapp.feeds.selectors import dead_letter_list, feed_counters, feed_damage, feed_events, feed_head, feed_list, plan_address
+from webapp.feeds.selectors import (
+    FeedCounters,
+    FeedEvent,
+    FeedHeadRow,
+    dead_letter_list,
+    feed_counters,
+    feed_damage,
+    feed_events,
+    feed_head,
+    feed_list,
+    plan_address,
+)
 from webapp.jobs.selectors import job_list
-from webapp.supervisor.measures import feed_measures
+from webapp.supervisor.measures import Measures, feed_measures
 
 SPANS = ("lateness", "ahead")
 DOWNLOAD_ROWS = 100_000
@@ -97,16 +109,19 @@ class FeedSerializer(OwnedSerializer):
     def get_plan_image(self, feed: Feed) -> str | None:
         return plan_address(feed)
 
-    def get_counters(self, feed: Feed) -> dict[str, int]:
+    @extend_schema_field(schema_of(FeedCounters))
+    def get_counters(self, feed: Feed) -> FeedCounters:
         return feed_counters(feed)
 
     def get_damage(self, feed: Feed) -> str | None:
         return feed_damage(feed)
 
-    def get_events(self, feed: Feed) -> list[dict[str, Any]]:
+    @extend_schema_field(schema_of(list[FeedEvent]))
+    def get_events(self, feed: Feed) -> list[FeedEvent]:
         return feed_events(feed)
 
-    def get_head(self, feed: Feed) -> dict[str, Any] | None:
+    @extend_schema_field(schema_of(FeedHeadRow | None))
+    def get_head(self, feed: Feed) -> FeedHeadRow | None:
         return feed_head(feed)
 
 
@@ -149,10 +164,6 @@ def parameter(name: str, kind: Any = OpenApiTypes.STR, **options: Any) -> OpenAp
 
 
 REFUSED_ROWS = [parameter("reason"), parameter("source")]
-POSITIONS = inline_serializer(
-    "Positions", {"t": serializers.IntegerField(allow_null=True), "entities": serializers.ListField(child=serializers.ListField())}
-)
-TRACK = inline_serializer("Track", {"entity": serializers.CharField(), "points": serializers.ListField(child=serializers.ListField())}, many=True)
 
 
 class FeedView(OwnedView):
@@ -197,7 +208,7 @@ class FeedView(OwnedView):
         feed_delete(feed=self.get_editable(), user=person(request))
         return Response(status=204)
 
-    @extend_schema(summary="What would be removed with the feed, counted", responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="What would be removed with the feed, counted", responses={200: schema_of(Holdings)})
     def holdings(self, request: Request, name: str) -> Response:
         return Response(feed_holdings(feed=self.get_object(), user=person(request)))
 
@@ -206,7 +217,11 @@ class FeedView(OwnedView):
         feed = self.get_editable()
         return Response(self.represent(services.feed_set_plan(feed=feed, data=cast(bytes, request.data))))
 
-    @extend_schema(summary="Each entity's last position", parameters=[parameter("bbox", description="west,south,east,north")], responses=POSITIONS)
+    @extend_schema(
+        summary="Each entity's last position",
+        parameters=[parameter("bbox", description="west,south,east,north")],
+        responses={200: schema_of(recent.Positions)},
+    )
     def positions(self, request: Request, name: str) -> Response:
         text = request.query_params.get("bbox")
         rows = recent.positions(self.get_object(), box_from(text) if text else None)
@@ -220,7 +235,7 @@ class FeedView(OwnedView):
             parameter("to", OpenApiTypes.INT64),
             parameter("limit", OpenApiTypes.INT),
         ],
-        responses=inline_serializer("Tracks", {"complete": serializers.BooleanField(), "tracks": TRACK}),
+        responses={200: schema_of(recent.Tracks)},
     )
     def tracks(self, request: Request, name: str) -> Response:
         feed, parameters = self.get_object(), request.query_params
@@ -263,7 +278,7 @@ class FeedView(OwnedView):
         summary="What an entity reported last",
         description="Its newest row at or before `t` and the one before that at another time; null where there is none near.",
         parameters=[parameter("id", required=True), parameter("t", OpenApiTypes.INT64, description="Now when absent.")],
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(recent.LastRows)},
     )
     def entity(self, request: Request, name: str) -> Response:
         feed, parameters = self.get_object(), request.query_params
@@ -272,7 +287,7 @@ class FeedView(OwnedView):
     @extend_schema(
         summary="How the feed's processing stood, every ten seconds",
         parameters=[parameter("minutes", OpenApiTypes.INT, description="30 when absent; a day is kept.")],
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(Measures)},
     )
     def measures(self, request: Request, name: str) -> Response:
         minutes = whole(request.query_params.get("minutes"), "minutes") or 30
@@ -281,7 +296,7 @@ class FeedView(OwnedView):
     @extend_schema(
         summary="How the newest values of an attribute are spread",
         parameters=[parameter("column", required=True), parameter("bins", OpenApiTypes.INT)],
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(recent.Histogram)},
     )
     def histogram(self, request: Request, name: str) -> Response:
         feed, column = self.get_object(), request.query_params.get("column", "")
@@ -290,7 +305,7 @@ class FeedView(OwnedView):
         bins = whole(request.query_params.get("bins"), "bins") or 40
         return Response(recent.histogram(feed, column, min(max(bins, 1), HISTOGRAM_BINS)))
 
-    @extend_schema(summary="Refused rows, newest first", parameters=[*REFUSED_ROWS, *CURSOR], responses=DeadLetterSerializer(many=True))
+    @extend_schema(summary="Refused rows, newest first", parameters=[*REFUSED_ROWS, *CURSOR], responses={200: newest_first(DeadLetterSerializer)})
     def dead_letters(self, request: Request, name: str) -> Response:
         paginator = NewestFirst()
         page = paginator.paginate_queryset(self._dead_letters(request), request, view=self)
@@ -306,7 +321,7 @@ class FeedView(OwnedView):
         summary="Mend refused rows and send them again: one, or all by a rule",
         description="`sent` rows are in the log, `late` of them too late to count; `wrong` stay, the first with `problems`; `left` wait still.",
         request=MendSerializer,
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(mending.Mended)},
     )
     def mend(self, request: Request, name: str) -> Response:
         feed = self.get_editable()

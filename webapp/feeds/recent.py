@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -104,12 +104,19 @@ def last_of_each(rows: pa.Table) -> pa.Table:
     return rows.take(pa.array(np.sort(len(codes) - 1 - from_end)))
 
 
+class Track(TypedDict):
+    """`points`: [t, x, y] in order of time."""
+
+    entity: str
+    points: list[list[float]]
+
+
 @dataclass(frozen=True)
 class Tracks:
     """Points (t, x, y) of each entity in order of time; `complete` false: the oldest were left out."""
 
     complete: bool
-    tracks: list[dict[str, Any]]
+    tracks: list[Track]
 
 
 def tracks(feed: Feed, entities: Sequence[str], from_t: int | None = None, to_t: int | None = None, limit: int = TRACK_POINTS) -> Tracks:
@@ -134,8 +141,15 @@ def tracks(feed: Feed, entities: Sequence[str], from_t: int | None = None, to_t:
     return Tracks(len(order) <= limit, [{"entity": entity, "points": listed} for entity, listed in sorted(points.items())])
 
 
-def entity_at(feed: Feed, entity: str, t: int | None) -> dict[str, Any]:
-    """`{"last", "before"}`: the entity's newest row at or before `t` (null: of all) and its newest at an earlier time, as objects; null without one.
+class LastRows(TypedDict):
+    """An entity's newest row and the newest at an earlier time, each with the feed's columns; null: there is none near."""
+
+    last: dict[str, Any] | None
+    before: dict[str, Any] | None
+
+
+def entity_at(feed: Feed, entity: str, t: int | None) -> LastRows:
+    """The entity's newest row at or before `t` (null: of all) and the one before.
 
     Of each instant the row that came last. Looks as far back as a track does without a beginning.
     """
@@ -161,21 +175,40 @@ def entities(feed: Feed, search: str, limit: int = 50) -> list[str]:
     return sorted(names, key=lambda name: (not name.casefold().startswith(text), name))[:limit]
 
 
-def histogram(feed: Feed, column: str, bins: int) -> dict[str, Any]:
+class _Counted(TypedDict):
+    column: str
+    rows: int
+    nulls: int
+
+
+class Histogram(_Counted, total=False):
+    """How the newest values of a column are spread: numbers in bins between `edges`, of others the most frequent [value, how many]."""
+
+    min: float | None
+    max: float | None
+    edges: list[float]
+    counts: list[int]
+    values: list[list[Any]]
+
+
+def histogram(feed: Feed, column: str, bins: int) -> Histogram:
     """How the newest values of an attribute are spread: bins of equal width for numbers, the most frequent for others."""
     rows = newest_rows(feed, VALUE_ROWS, [column])
     values = rows.column(column).combine_chunks() if column in rows.column_names else pa.nulls(rows.num_rows)
-    head = {"column": column, "rows": len(values), "nulls": values.null_count}
+    found: Histogram = {"column": column, "rows": len(values), "nulls": values.null_count}
     kept = values.drop_null()
     if pa.types.is_floating(kept.type) or pa.types.is_integer(kept.type):
-        return {**head, **_bins(kept.to_numpy(zero_copy_only=False).astype(np.float64), bins)}
+        found["min"], found["max"], found["edges"], found["counts"] = _bins(kept.to_numpy(zero_copy_only=False).astype(np.float64), bins)
+        return found
     counted = sorted(((item["values"], item["counts"]) for item in pc.value_counts(kept).to_pylist()), key=lambda pair: (-pair[1], str(pair[0])))
-    return {**head, "values": [[value, count] for value, count in counted[:FREQUENT_VALUES]]}
+    found["values"] = [[value, count] for value, count in counted[:FREQUENT_VALUES]]
+    return found
 
 
-def _bins(numbers: Any, bins: int) -> dict[str, Any]:
+def _bins(numbers: Any, bins: int) -> tuple[float | None, float | None, list[float], list[int]]:
+    """Least and greatest value, edges, counts; without a finite number nulls and nothing."""
     finite = numbers[np.isfinite(numbers)]
     if not len(finite):
-        return {"min": None, "max": None, "edges": [], "counts": []}
+        return None, None, [], []
     counts, edges = np.histogram(finite, bins=bins)
-    return {"min": float(finite.min()), "max": float(finite.max()), "edges": edges.tolist(), "counts": counts.tolist()}
+    return float(finite.min()), float(finite.max()), edges.tolist(), counts.tolist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypedDict
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -21,7 +21,8 @@ from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
 from webapp.config.boxes import wholes
-from webapp.config.errors import faults_body
+from webapp.config.errors import FaultRow, FaultsBody, faults_body
+from webapp.config.openapi import schema_of
 from webapp.config.parsers import Json
 from webapp.config.related import BoundedListField
 from webapp.feeds import services
@@ -75,6 +76,49 @@ class BulkRegionsSerializer(serializers.Serializer[Any]):
     tags = BoundedListField(child=serializers.CharField(max_length=50), required=False, default=list)
 
 
+class _RegionRow(TypedDict):
+    name: str
+    geometry: dict[str, Any]
+    bbox: list[float]
+
+
+class ImportedRegion(_RegionRow, total=False):
+    """A region of a file; without an id where nothing was stored."""
+
+    id: int
+
+
+class RefusedRow(FaultsBody):
+    """A row of a file that was refused."""
+
+    row: int
+    name: str
+
+
+class _Imported(TypedDict):
+    created: list[ImportedRegion]
+    refused: list[RefusedRow]
+
+
+class ImportedRegions(_Imported, total=False):
+    """What an import stored, or would store; `faults`: those of all refused rows, where there are some."""
+
+    faults: list[FaultRow]
+
+
+class RefusedRegion(FaultsBody):
+    """A region that could not be deleted."""
+
+    id: int
+
+
+class ChangedRegions(TypedDict):
+    """The ids of the regions that were changed, and the others."""
+
+    changed: list[int]
+    refused: list[RefusedRegion]
+
+
 class FormatOfFile(DefaultContentNegotiation):
     """`?format=` names the file's format here, not the renderer."""
 
@@ -120,7 +164,7 @@ class RegionView(OfFeedView):
     @extend_schema(
         summary="Regions from a file: GeoJSON, KML, KMZ, GPX, Shapefile (zip), GeoPackage or CSV with WKT",
         request={"multipart/form-data": ImportSerializer},
-        responses={201: OpenApiTypes.OBJECT},
+        responses={200: schema_of(ImportedRegions), 201: schema_of(ImportedRegions)},
     )
     def import_file(self, request: Request) -> Response:
         self.check_may_make()
@@ -167,7 +211,7 @@ class RegionView(OfFeedView):
         headers = {"Content-Disposition": f'attachment; filename="regions-{feed.name}.{kind}"'}
         return HttpResponse(data, content_type=MEDIA[kind], headers=headers)
 
-    @extend_schema(summary="Delete, tag or untag many", request=BulkRegionsSerializer, responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="Delete, tag or untag many", request=BulkRegionsSerializer, responses={200: schema_of(ChangedRegions)})
     def bulk(self, request: Request) -> Response:
         serializer = BulkRegionsSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
@@ -187,13 +231,15 @@ class RegionImportView(RegionView):
     parser_classes = (MultiPartParser,)
 
 
-def _import_answer(imported: services.Imported, stored: bool) -> dict[str, Any]:
-    refused = [{"row": row, "name": name, **faults_body(faults)} for row, name, faults in imported.refused]
+def _import_answer(imported: services.Imported, stored: bool) -> ImportedRegions:
+    refused: list[RefusedRow] = [{"row": row, "name": name, **faults_body(faults)} for row, name, faults in imported.refused]
     all_faults = faults_body(in_row(row, fault) for row, _, faults in imported.refused for fault in faults)["faults"]
-    created = [
-        {**({"id": region.pk} if stored else {}), "name": region.name, "geometry": region.geometry, "bbox": region.bbox}
-        for region in imported.regions
-    ]
-    answer: dict[str, Any] = {"created": created, "refused": refused}
-    # The one shape of refusals, for those who look only at that.
-    return {**answer, "faults": all_faults} if all_faults else answer
+    created: list[ImportedRegion] = [{"name": region.name, "geometry": region.geometry, "bbox": region.bbox} for region in imported.regions]
+    if stored:
+        for row, region in zip(created, imported.regions, strict=True):
+            row["id"] = region.pk
+    answer: ImportedRegions = {"created": created, "refused": refused}
+    if all_faults:
+        # The one shape of refusals, for those who look only at that.
+        answer["faults"] = all_faults
+    return answer

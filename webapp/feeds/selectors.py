@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import Any, TypedDict
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Q, QuerySet, Sum
@@ -42,12 +43,47 @@ def feed_damage(feed: Feed) -> str | None:
     return None if damage is None else translated(damage.sentence)
 
 
-def feed_events(feed: Feed, limit: int = 20) -> list[dict[str, Any]]:
+class FeedEvent(TypedDict):
+    """Something that happened to a feed or a job."""
+
+    at: datetime
+    kind: str
+    text: str
+
+
+class FeedCounters(TypedDict):
+    """`received` is the sum of the others; `waiting` rows are in the log, not yet processed."""
+
+    received: int
+    processed: int
+    duplicates: int
+    late: int
+    dead: int
+    lost: int
+    waiting: int
+
+
+class FeedHeadRow(TypedDict):
+    """How far a feed has been processed."""
+
+    seq: int
+    watermark: int | None
+    max_t: int | None
+    outbox_seq: int
+    batch_ms: float | None
+    rows_per_s: float | None
+    query_version: int
+    catching_up: dict[str, Any]
+    updated_at: datetime | None
+    job: str | None
+
+
+def feed_events(feed: Feed, limit: int = 20) -> list[FeedEvent]:
     """The events of the feed, newest first."""
     return [{"at": event.at, "kind": event.kind, "text": translated(event.text)} for event in feed.events.order_by("-id")[:limit]]
 
 
-def feed_counters(feed: Feed) -> dict[str, int]:
+def feed_counters(feed: Feed) -> FeedCounters:
     """Where the received rows are: `received = processed + duplicates + late + dead + lost + waiting`; `waiting` are in the log, not yet processed,
     `lost` were in it until it was damaged.
 
@@ -59,11 +95,18 @@ def feed_counters(feed: Feed) -> dict[str, int]:
     processed, duplicates, late = (head.processed, head.duplicates, head.late) if head else (0, 0, 0)
     done = processed + duplicates + late + dead + lost
     waiting = max(0, received - done)
-    counted = {"processed": processed, "duplicates": duplicates, "late": late, "dead": dead, "lost": lost, "waiting": waiting}
-    return {"received": done + waiting, **counted}
+    return {
+        "received": done + waiting,
+        "processed": processed,
+        "duplicates": duplicates,
+        "late": late,
+        "dead": dead,
+        "lost": lost,
+        "waiting": waiting,
+    }
 
 
-def feed_head(feed: Feed) -> dict[str, Any] | None:
+def feed_head(feed: Feed) -> FeedHeadRow | None:
     """How far the feed has been processed; null when no job has taken it up."""
     head = _related(feed, "head")
     if head is None:

@@ -33,7 +33,7 @@ EVENT = inline_serializer(
 class JobSerializer(serializers.ModelSerializer[Job]):
     """A job, its desired state, and its events."""
 
-    team = TeamField(read_only=True)
+    team = TeamField(read_only=True, allow_null=True)
     feeds = serializers.ListField(child=serializers.CharField())
     editable = serializers.BooleanField()
     events = EVENT

@@ -39,6 +39,7 @@ class OverlayView(GenericViewSet[Any]):
     """The overlays of a feed."""
 
     queryset = Overlay.objects.none()
+    pagination_class = None
     serializer_class = OverlaySerializer
 
     def feed(self, *, to_change: bool = False) -> Feed:

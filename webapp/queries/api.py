@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Any
+from datetime import datetime
+from typing import Any, TypedDict
 
 from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, inline_serializer
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, PolymorphicProxySerializer, extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.request import Request
@@ -26,6 +27,7 @@ from webapp.alerts.models import Channel
 from webapp.alerts.selectors import choosing_channels
 from webapp.alerts.services import query_channels_set
 from webapp.config.errors import faults_body
+from webapp.config.openapi import schema_of
 from webapp.config.related import BoundedListField, ByKey
 from webapp.config.wording import TranslatedField, translated
 from webapp.feeds.logs import folder_of_logs
@@ -34,7 +36,7 @@ from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries import services
 from webapp.queries.caged import PreviewFailed
-from webapp.queries.derivation import derivation, documents_above, upstream_of, with_upstream
+from webapp.queries.derivation import Derivation, derivation, documents_above, upstream_of, with_upstream
 from webapp.queries.families import kinds_of, notices_of
 from webapp.queries.filters import QueryFilter
 from webapp.queries.models import Query, QueryStop, QueryVersion
@@ -42,6 +44,7 @@ from webapp.queries.preview import preview
 from webapp.queries.references import frozen, stands_alone
 from webapp.queries.selectors import is_unchanged, placement_of, query_list, shapes_of, specification_faults, version_list, with_nothing_beside
 from webapp.queries.sentences import sentence_of
+from webapp.queries.trial_answers import Preview
 
 STOP_DEPENDENTS = "The query may be switched off or removed though others derive from its answers, which then stop."
 MINUTE = {"ms": 60_000, "ticks": 1_500}
@@ -134,6 +137,32 @@ class PreviewSerializer(SpecificationSerializer):
     minutes = serializers.FloatField(min_value=0.1, max_value=24 * 60, default=10)
 
 
+ONE_OR_MANY = PolymorphicProxySerializer("QueryOrQueries", [QuerySerializer, QuerySerializer(many=True)], resource_type_field_name=None, many=False)
+
+
+class VersionRow(TypedDict):
+    """A version of a query; `current`: the one that runs."""
+
+    version: int
+    specification: dict[str, Any]
+    sentence: str | None
+    created_at: datetime
+    created_by: str | None
+    current: bool
+
+
+class VersionDetail(VersionRow):
+    """With its regions in the specification; `unchanged`: the query still asks the same."""
+
+    unchanged: bool
+
+
+class Shapes(TypedDict):
+    """Regions as in specifications."""
+
+    shapes: list[Any]
+
+
 class QueryView(OfFeedView):
     """Continuous queries. The running job takes up each change within two seconds."""
 
@@ -145,13 +174,15 @@ class QueryView(OfFeedView):
         return query_list(user=self.request.user).prefetch_related(Prefetch("channels", choosing_channels(user=self.request.user)))
 
     @extend_schema(
+        request=ONE_OR_MANY,
+        responses={201: ONE_OR_MANY},
         examples=[
             OpenApiExample(
                 "Whatever enters or leaves a circle",
                 {"feed": "city", "name": "Square", "specification": BORDER, "alert_kinds": ["in"]},
                 request_only=True,
             )
-        ]
+        ],
     )
     def create(self, request: Request) -> Response:
         """One query, or a list of them: then all are registered in one transaction, or none."""
@@ -215,18 +246,20 @@ class QueryView(OfFeedView):
         services.query_remove(query=self.get_editable(), user=person(request), stop_dependents=text == "true")
         return Response(status=204)
 
-    @extend_schema(summary="What a query derives from, and what derives from it", responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="What a query derives from, and what derives from it", responses={200: schema_of(Derivation)})
     def derivation(self, request: Request, pk: int) -> Response:
         return Response(derivation(query=self.get_object(), user=request.user))
 
-    @extend_schema(summary="All generations of a query, newest first", responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="All generations of a query, newest first", responses={200: schema_of(list[VersionRow])})
     def versions(self, request: Request, pk: int) -> Response:
         query = self.get_object()
         feed = query.feed.engine_feed()
         return Response([_of_version(version, feed) for version in version_list(query=query)])
 
     @extend_schema(
-        operation_id="queries_version_retrieve", summary="One generation of a query, with its regions as they were", responses=OpenApiTypes.OBJECT
+        operation_id="queries_version_retrieve",
+        summary="One generation of a query, with its regions as they were",
+        responses={200: schema_of(VersionDetail)},
     )
     def version(self, request: Request, pk: int, version: int) -> Response:
         query = self.get_object()
@@ -234,12 +267,12 @@ class QueryView(OfFeedView):
         row = _of_version(query_version, query.feed.engine_feed())
         return Response({**row, "specification": query_version.specification, "unchanged": is_unchanged(query, query_version)})
 
-    @extend_schema(summary="Every region of the query, for a map", responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="Every region of the query, for a map", responses={200: schema_of(Shapes)})
     def shapes(self, request: Request, pk: int) -> Response:
         return Response({"shapes": shapes_of(self.get_object())})
 
 
-def _of_version(version: QueryVersion, feed: EngineFeed) -> dict[str, Any]:
+def _of_version(version: QueryVersion, feed: EngineFeed) -> VersionRow:
     return {
         "version": version.version,
         "specification": version.document,
@@ -305,7 +338,7 @@ class PreviewView(APIView):
 
     @extend_schema(
         request=PreviewSerializer,
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(Preview)},
         examples=[OpenApiExample("Ten minutes", {"feed": "city", "specification": BORDER, "minutes": 10}, request_only=True)],
     )
     def post(self, request: Request) -> Response:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from django.db import transaction
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
@@ -22,7 +21,8 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
 from webapp.accounts.permissions import check_may_make
 from webapp.alerts.services import channels_take
-from webapp.config.errors import faults_body
+from webapp.config.errors import FaultRow, FaultsBody, faults_body
+from webapp.config.openapi import schema_of
 from webapp.config.parsers import Json
 from webapp.config.related import BoundedListField
 from webapp.feeds.exchange import read_features
@@ -82,6 +82,66 @@ class BulkQueriesSerializer(ChannelsOfUser, OwnedSerializer):
         return kinds
 
 
+class MadeQuery(TypedDict):
+    """The query of a row; `id` null where nothing is registered."""
+
+    row: int
+    name: str
+    id: int | None
+    geometry: dict[str, Any]
+
+
+class ExistingQuery(TypedDict):
+    """A query that has the name already; `same`: and the same specification."""
+
+    row: int
+    name: str
+    id: int
+    same: bool
+
+
+class RefusedQuery(FaultsBody):
+    """A row without a query."""
+
+    row: int
+    name: str
+
+
+class _BulkAnswer(TypedDict):
+    queries: list[MadeQuery]
+    existing: list[ExistingQuery]
+    refused: list[RefusedQuery]
+    registered: int
+    stored: bool
+    sentence: str | None
+
+
+class BulkAnswer(_BulkAnswer, total=False):
+    """What became of the rows; `faults`: those of all refused rows, where there are some; `sentence`: how the first query reads."""
+
+    faults: list[FaultRow]
+
+
+class KeptQuery(TypedDict):
+    """A query that the user may not remove."""
+
+    id: int
+    name: str
+
+
+class _RemovedAnswer(TypedDict):
+    removed: list[int]
+    refused: list[KeptQuery]
+    missing: list[int | str]
+    stored: bool
+
+
+class RemovedAnswer(_RemovedAnswer, total=False):
+    """Ids of the queries that are removed, and what stands in the way."""
+
+    faults: list[FaultRow]
+
+
 class BulkView(APIView):
     """One query for each region of a file: one transaction, one version of the feed's set of queries."""
 
@@ -90,7 +150,7 @@ class BulkView(APIView):
 
     @extend_schema(
         request={"multipart/form-data": BulkQueriesSerializer, "application/json": BulkQueriesSerializer},
-        responses={201: OpenApiTypes.OBJECT},
+        responses={200: schema_of(BulkAnswer), 201: schema_of(BulkAnswer)},
         examples=[
             OpenApiExample(
                 "Everything that stays in one of these areas",
@@ -111,7 +171,7 @@ class BulkView(APIView):
             channels_take(queries=outcome.queries, user=person(request), channels=channels)
         stored = not data["dry_run"] and (data["partial"] or not outcome.refused)
         status = 201 if outcome.queries else 400 if outcome.refused and not data["dry_run"] else 200
-        return Response({**_answer(outcome), "registered": len(outcome.queries), "stored": stored, **_sentence(outcome, data["feed"])}, status=status)
+        return Response(_answer(outcome, stored=stored, sentence=_sentence(outcome, data["feed"])), status=status)
 
 
 class RemoveQueriesSerializer(serializers.Serializer[Any]):
@@ -136,7 +196,7 @@ class RemoveView(APIView):
 
     @extend_schema(
         request=RemoveQueriesSerializer,
-        responses={200: OpenApiTypes.OBJECT},
+        responses={200: schema_of(RemovedAnswer)},
         examples=[OpenApiExample("All borders of a feed", {"feed": "city", "family": "border"}, request_only=True)],
     )
     def post(self, request: Request) -> Response:
@@ -146,10 +206,11 @@ class RemoveView(APIView):
         outcome = queries_remove(user=person(request), **data)
         faults = [Fault("", Message("The query {name} is not yours to remove.", name=repr(query.name))) for query in outcome.refused]
         faults += [Fault("", Message("The feed has no query {one}.", one=repr(one))) for one in outcome.missing]
-        refused = [{"id": query.pk, "name": query.name} for query in outcome.refused]
-        answer = {"removed": outcome.removed, "refused": refused, "missing": outcome.missing, "stored": outcome.stored}
-        shown = faults_body(faults[:SHOWN_AT_MOST]) if faults else {}
-        return Response({**answer, **shown}, status=200 if outcome.stored or data["dry_run"] else 400)
+        refused: list[KeptQuery] = [{"id": query.pk, "name": query.name} for query in outcome.refused]
+        answer: RemovedAnswer = {"removed": outcome.removed, "refused": refused, "missing": outcome.missing, "stored": outcome.stored}
+        if faults:
+            answer["faults"] = faults_body(faults[:SHOWN_AT_MOST])["faults"]
+        return Response(answer, status=200 if outcome.stored or data["dry_run"] else 400)
 
 
 def _features(file: Any, geojson: Any, name_field: str) -> list[Feature]:
@@ -161,18 +222,29 @@ def _features(file: Any, geojson: Any, name_field: str) -> list[Feature]:
     return read_features(data, name_field=name_field or None)
 
 
-def _answer(registered: Registered) -> dict[str, Any]:
+def _answer(registered: Registered, *, stored: bool, sentence: str | None) -> BulkAnswer:
     ids: Sequence[int | None] = [query.pk for query in registered.queries] or [None] * len(registered.made)
-    made = [{"row": one.row, "name": one.name, "id": pk, "geometry": one.geometry} for one, pk in zip(registered.made, ids, strict=True)]
-    existing = [{"row": row, "name": query.name, "id": query.pk, "same": same} for row, query, same in registered.existing]
-    refused = [{"row": row, "name": name, **faults_body(faults)} for row, name, faults in registered.refused]
+    made: list[MadeQuery] = [
+        {"row": one.row, "name": one.name, "id": pk, "geometry": one.geometry} for one, pk in zip(registered.made, ids, strict=True)
+    ]
+    existing: list[ExistingQuery] = [{"row": row, "name": query.name, "id": query.pk, "same": same} for row, query, same in registered.existing]
+    refused: list[RefusedQuery] = [{"row": row, "name": name, **faults_body(faults)} for row, name, faults in registered.refused]
     faults = faults_body(in_row(row, fault) for row, _, its in registered.refused for fault in its)["faults"]
-    answer = {"queries": made, "existing": existing, "refused": refused}
-    # The one shape of refusals, for those who look only at that.
-    return {**answer, "faults": faults} if faults else answer
+    answer: BulkAnswer = {
+        "queries": made,
+        "existing": existing,
+        "refused": refused,
+        "registered": len(registered.queries),
+        "stored": stored,
+        "sentence": sentence,
+    }
+    if faults:
+        # The one shape of refusals, for those who look only at that.
+        answer["faults"] = faults
+    return answer
 
 
-def _sentence(registered: Registered, feed: Any) -> dict[str, Any]:
+def _sentence(registered: Registered, feed: Any) -> str | None:
     """How the first of them reads."""
     first = registered.made[0].specification if registered.made else registered.existing[0][1].specification if registered.existing else None
-    return {"sentence": None if first is None else sentence_of(first, feed=feed.engine_feed())}
+    return None if first is None else sentence_of(first, feed=feed.engine_feed())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -15,6 +14,7 @@ from engine.model.faults import Fault, Refused
 from engine.model.feed import LARGEST_TIME
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
+from webapp.config.openapi import schema_of
 from webapp.config.related import BoundedListField
 from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import Region
@@ -22,9 +22,10 @@ from webapp.feeds.of_feed import FeedNameField
 from webapp.queries.api import MINUTE, SpecificationSerializer, Unavailable, checked_for_trial, read
 from webapp.queries.caged import PreviewFailed
 from webapp.queries.derivation import documents_above
-from webapp.queries.gallery import fill, gallery
+from webapp.queries.gallery import Filled, Gallery, fill, gallery
 from webapp.queries.sandbox import sandbox
 from webapp.queries.selectors import specification_faults
+from webapp.queries.trial_answers import Sandbox
 
 
 class OfFeedSerializer(serializers.Serializer[Any]):
@@ -66,7 +67,9 @@ class GalleryView(APIView):
 
     throttle_action = "check"
 
-    @extend_schema(summary="The templates, with values that suit the feed", parameters=[OpenApiParameter("feed", str)], responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        summary="The templates, with values that suit the feed", parameters=[OpenApiParameter("feed", str)], responses={200: schema_of(Gallery)}
+    )
     def get(self, request: Request) -> Response:
         serializer = OfFeedSerializer(data=request.query_params, context={"request": request})
         serializer.is_valid(raise_exception=True)
@@ -74,7 +77,7 @@ class GalleryView(APIView):
         tags = dict(Region.objects.visible_to(person(request)).filter(feed=feed).order_by("name").values_list("name", "tags"))
         return Response({"templates": gallery(feed.engine_feed(), tags)})
 
-    @extend_schema(summary="The specification that a template means with these values", request=FilledSerializer, responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="The specification that a template means with these values", request=FilledSerializer, responses={200: schema_of(Filled)})
     def post(self, request: Request) -> Response:
         serializer = FilledSerializer(data=request.data, context={"request": request})
         serializer.is_valid(raise_exception=True)
@@ -87,7 +90,7 @@ class SandboxView(APIView):
 
     throttle_action = "preview"
 
-    @extend_schema(request=SandboxSerializer, responses=OpenApiTypes.OBJECT)
+    @extend_schema(request=SandboxSerializer, responses={200: schema_of(Sandbox)})
     def post(self, request: Request) -> Response:
         feed, specification, data = read(SandboxSerializer(data=request.data, context={"request": request}))
         faults = specification_faults(feed=feed, specification=specification, user=person(request))

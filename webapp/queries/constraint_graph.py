@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine.model.faults import Fault
 from webapp.config.wording import translated
 from webapp.queries.references import named_regions
+from webapp.queries.trial_answers import Closure, Edge, PlacedFault
 
 if TYPE_CHECKING:
     from engine.constraint_queries.constraints import ConstraintSpecification
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"line (\d+), column (\d+): ")
 
 
-def constraint_graph(specification: Mapping[str, Any], feed: Feed, regions: Mapping[str, Any]) -> dict[str, Any]:
-    """The shape of `POST queries/closure` in docs/api.md; nothing is raised for a specification with faults."""
+def constraint_graph(specification: Mapping[str, Any], feed: Feed, regions: Mapping[str, Any]) -> Closure:
+    """Nothing is raised for a specification with faults."""
     from engine.constraint_queries.reader import read
     from engine.constraint_queries.specification import check
     from engine.constraint_queries.trigger import TriggerRefused, translate
@@ -28,7 +29,7 @@ def constraint_graph(specification: Mapping[str, Any], feed: Feed, regions: Mapp
 
     context = Context(feed, regions)
     check(specification, context)
-    answer: dict[str, Any] = {"faults": [placed(fault) for fault in context.faults], "document": None, "text": None, "edges": [], "conflict": None}
+    answer: Closure = {"faults": [placed(fault) for fault in context.faults], "document": None, "text": None, "edges": [], "conflict": None}
     document = {key: value for key, value in specification.items() if key != "trigger"}
     if isinstance(specification.get("trigger"), str):
         try:
@@ -50,14 +51,16 @@ def constraint_graph(specification: Mapping[str, Any], feed: Feed, regions: Mapp
     return answer
 
 
-def placed(fault: Fault) -> dict[str, Any]:
+def placed(fault: Fault) -> PlacedFault:
     """A fault; one of a text says its line and column by themselves."""
     place = _PLACE.match(fault.message)
-    where = {} if place is None else {"line": int(place[1]), "column": int(place[2])}
-    return {"pointer": fault.pointer, "message": translated(fault.message), **where}
+    row: PlacedFault = {"pointer": fault.pointer, "message": translated(fault.message)}
+    if place is not None:
+        row["line"], row["column"] = int(place[1]), int(place[2])
+    return row
 
 
-def _edges(graph: ConstraintGraph) -> list[dict[str, Any]]:
+def _edges(graph: ConstraintGraph) -> list[Edge]:
     """Each pair of variables that something bounds: the tightest bounds that hold, and whether any constraint states one of them."""
     from engine.constraint_queries.graph import LONGEST, closed_distances, closed_times
 
@@ -65,7 +68,7 @@ def _edges(graph: ConstraintGraph) -> list[dict[str, Any]]:
     latest, near = closed_times(len(names), graph.times), closed_distances(len(names), graph.greatest)
     timed = {frozenset((one.start, one.end)) for one in graph.times}
     placed = {frozenset((one.first, one.second)) for one in (*graph.greatest, *graph.least)}
-    edges = []
+    edges: list[Edge] = []
     for i, one in enumerate(names):
         for j, other in enumerate(names[i + 1 :], start=i + 1):
             high, low, distance = latest[i][j], latest[j][i], near[i][j]

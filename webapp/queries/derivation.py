@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
@@ -229,12 +229,43 @@ def refuse_if_derived_from(*, queries: Sequence[int], user: AnyUser | None, what
     )
 
 
-def derivation(*, query: Query, user: AnyUser) -> dict[str, Any]:
+class _QueryName(TypedDict):
+    id: int | None
+    name: str | None
+    family: str | None
+
+
+class Upstream(_QueryName):
+    """A source of a query: `called` in its specification, null where the user may not see it. `runs`: it gives answers now."""
+
+    called: str
+    event: str
+    kind: str
+    at: str
+    runs: bool
+
+
+class Downstream(_QueryName):
+    """A query that derives from another one; `direct`: from its answers, not from those of a query between them."""
+
+    direct: bool
+    runs: bool
+
+
+class Derivation(TypedDict):
+    """What a query derives from and what derives from it; `hidden`: how many more, which the user may not see."""
+
+    derives_from: list[Upstream]
+    derived_by: list[Downstream]
+    hidden: int
+
+
+def derivation(*, query: Query, user: AnyUser) -> Derivation:
     """The upstream and downstream queries of a query, as far as `user` may see them; the number of the others."""
     sources = sources_of(query.specification)
     upstream = upstream_of(feed=query.feed, document=query.specification, user=None, kept=query)
     seen = set(Query.objects.visible_to(user).filter(feed=query.feed).values_list("pk", flat=True)) if sources else set()
-    above = []
+    above: list[Upstream] = []
     for source in sources:
         one = upstream.get(source.query)
         known = one if one is not None and one.pk in seen else None
@@ -242,11 +273,11 @@ def derivation(*, query: Query, user: AnyUser) -> dict[str, Any]:
     below = dependents([query.pk])
     visible = set(Query.objects.visible_to(user).filter(pk__in=[one.pk for one in below]).values_list("pk", flat=True))
     direct = {one.pk for one in query.derived_by.all()}
-    listed = [{**_row_of(one), "direct": one.pk in direct, "runs": _runs(one)} for one in below if one.pk in visible]
+    listed: list[Downstream] = [{**_row_of(one), "direct": one.pk in direct, "runs": _runs(one)} for one in below if one.pk in visible]
     return {"derives_from": above, "derived_by": listed, "hidden": len(below) - len(listed)}
 
 
-def _row_of(query: Query | None) -> dict[str, Any]:
+def _row_of(query: Query | None) -> _QueryName:
     return {"id": None, "name": None, "family": None} if query is None else {"id": query.pk, "name": query.name, "family": query.family}
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from django.utils.translation import gettext
 
@@ -29,6 +29,41 @@ KINDS = ("duration", "length", "number", "column", "region", "text")
 _HOLE = re.compile(r"\{([a-z_]+)\}")
 
 
+class TemplateParameter(TypedDict):
+    """What a form asks for; `value`: to begin with, null where the feed offers none."""
+
+    name: str
+    kind: str
+    label: str
+    unit: str
+    value: Any
+    options: list[str]
+
+
+class Template(TypedDict):
+    """A program of rules with parameters; `unsuited`: why it cannot be used on the feed, null when it can."""
+
+    name: str
+    group: str
+    title: str
+    sentence: str
+    events: list[str]
+    parameters: list[TemplateParameter]
+    unsuited: str | None
+
+
+class Gallery(TypedDict):
+    """All templates."""
+
+    templates: list[Template]
+
+
+class Filled(TypedDict):
+    """The specification that a template means."""
+
+    specification: dict[str, Any]
+
+
 @cache
 def templates() -> Mapping[str, Mapping[str, Any]]:
     """All templates by name, in the order of their groups' and titles' names."""
@@ -36,18 +71,17 @@ def templates() -> Mapping[str, Mapping[str, Any]]:
     return dict(sorted(read.items(), key=lambda item: (item[1]["group"], item[1]["title"])))
 
 
-def gallery(feed: Feed, regions: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """The templates with what a form needs to ask for their parameters on this feed. `regions`: name to tags.
-
-    `unsuited` says why a template cannot be used here; null when it can.
-    """
+def gallery(feed: Feed, regions: Mapping[str, Sequence[str]]) -> list[Template]:
+    """The templates with what a form needs to ask for their parameters on this feed. `regions`: name to tags."""
     return [
         {
             "name": name,
-            **{key: gettext(template[key]) for key in ("group", "title", "sentence")},
+            "group": gettext(template["group"]),
+            "title": gettext(template["title"]),
+            "sentence": gettext(template["sentence"]),
             "events": list(template.get("needs", {}).get("events", ())),
             "parameters": [
-                {"name": key, **_shown(parameter, feed), "value": value, "options": _options(parameter, feed)}
+                _shown(key, parameter, value, feed)
                 for (key, parameter), value in zip(template["parameters"].items(), defaults(template, feed, regions).values(), strict=True)
             ],
             "unsuited": _unsuited(template, feed),
@@ -56,9 +90,15 @@ def gallery(feed: Feed, regions: Mapping[str, Sequence[str]]) -> list[dict[str, 
     ]
 
 
-def _shown(parameter: Mapping[str, Any], feed: Feed) -> dict[str, Any]:
-    unit = ("m" if feed.crs == "geographic" else "") if parameter["kind"] == "length" else ""
-    return {"kind": parameter["kind"], "label": gettext(parameter["label"]), "unit": unit}
+def _shown(name: str, parameter: Mapping[str, Any], value: Any, feed: Feed) -> TemplateParameter:
+    return {
+        "name": name,
+        "kind": parameter["kind"],
+        "label": gettext(parameter["label"]),
+        "unit": "m" if parameter["kind"] == "length" and feed.crs == "geographic" else "",
+        "value": value,
+        "options": _options(parameter, feed),
+    }
 
 
 def _options(parameter: Mapping[str, Any], feed: Feed) -> list[str]:

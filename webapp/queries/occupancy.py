@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from engine.model.messages import Message
 from webapp.queries.caged import SECONDS, answer_of
 from webapp.queries.progress import accepted_rows
+
+if TYPE_CHECKING:
+    from webapp.queries.trial_answers import OccupancyCourse
 
 STEPS = 5_000
 """At most this many steps are shown, the newest."""
@@ -18,19 +21,20 @@ LEAST_BEFORE = 600_000
 """In the feed's unit: reports are read at least from this long before the stretch, to know who was inside at its beginning."""
 
 
-def occupancy_course(*, log_root: str, feed: dict[str, Any], specification: Any, begin: int | None, end: int | None, span: int) -> dict[str, Any]:
+def occupancy_course(*, log_root: str, feed: dict[str, Any], specification: Any, begin: int | None, end: int | None, span: int) -> OccupancyCourse:
     """The count of a checked, frozen specification from `begin` to `end`, or over the last `span` up to `end` (null: the newest row).
 
-    Raises PreviewFailed. The shape is that of `GET queries/{id}/occupancy` in docs/api.md.
+    Raises PreviewFailed.
     """
     request = {"log_root": log_root, "feed": feed, "specification": specification, "begin": begin, "end": end, "span": span}
-    return answer_of(
+    answer = answer_of(
         __name__,
         request,
         seconds=SECONDS,
         too_long=Message("It took more than {seconds} seconds to count: choose a shorter stretch.", seconds=f"{SECONDS:g}"),
         broke_off=Message("Counting needs too much memory: choose a shorter stretch."),
     )
+    return cast("OccupancyCourse", answer)
 
 
 def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:

@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,6 +17,7 @@ from engine.model.faults import Refused, refuse
 from engine.model.feed import Feed as EngineFeed
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
+from webapp.config.openapi import schema_of
 from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import regions_of_feed
@@ -29,6 +29,7 @@ from webapp.queries.patterns import pattern_answer
 from webapp.queries.progress import progress
 from webapp.queries.references import frozen
 from webapp.queries.selectors import specification_faults, version_list
+from webapp.queries.trial_answers import Closure, OccupancyCourse, PatternAnswer, ProgressAnswer
 
 
 def _progress(feed: Feed, ready: Mapping[str, Any], entity: str | None) -> Response:
@@ -48,7 +49,7 @@ class QueryProgressView(QueryView):
     @extend_schema(
         summary="Which steps of a motion pattern each entity has done",
         parameters=[OpenApiParameter("entity", str, description="this one alone")],
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(ProgressAnswer)},
     )
     def progress(self, request: Request, pk: int) -> Response:
         query = self.get_object()
@@ -68,7 +69,7 @@ class ProgressView(APIView):
 
     throttle_action = "preview"
 
-    @extend_schema(request=ProgressSerializer, responses=OpenApiTypes.OBJECT)
+    @extend_schema(request=ProgressSerializer, responses={200: schema_of(ProgressAnswer)})
     def post(self, request: Request) -> Response:
         feed, specification, data = read(ProgressSerializer(data=request.data, context={"request": request}))
         faults = specification_faults(feed=feed, specification=specification, user=person(request))
@@ -109,7 +110,7 @@ class QueryOccupancyView(QueryView):
         operation_id="queries_occupancy_retrieve",
         summary="The count over time: how many were in the region",
         parameters=[OpenApiParameter("from", int), OpenApiParameter("to", int)],
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(OccupancyCourse)},
     )
     def occupancy(self, request: Request, pk: int) -> Response:
         query = self.get_object()
@@ -125,7 +126,7 @@ class OccupancyView(APIView):
 
     throttle_action = "preview"
 
-    @extend_schema(request=PreviewSerializer, responses=OpenApiTypes.OBJECT)
+    @extend_schema(request=PreviewSerializer, responses={200: schema_of(OccupancyCourse)})
     def post(self, request: Request) -> Response:
         feed, specification, data = read(PreviewSerializer(data=request.data, context={"request": request}))
         faults = specification_faults(feed=feed, specification=specification, user=person(request))
@@ -143,10 +144,9 @@ class OfFamilyView(APIView, ABC):
     """The message for a specification of another family."""
 
     @abstractmethod
-    def answer(self, specification: Mapping[str, Any], feed: EngineFeed, regions: Mapping[str, Any]) -> dict[str, Any]:
+    def answer(self, specification: Mapping[str, Any], feed: EngineFeed, regions: Mapping[str, Any]) -> Closure | PatternAnswer:
         """The response; faults of the specification are part of it."""
 
-    @extend_schema(request=SpecificationSerializer, responses=OpenApiTypes.OBJECT)
     def post(self, request: Request) -> Response:
         feed, specification, _ = read(SpecificationSerializer(data=request.data, context={"request": request}))
         if not isinstance(specification, dict) or specification.get("family") != self.family:
@@ -155,19 +155,21 @@ class OfFamilyView(APIView, ABC):
         return Response(self.answer(specification, with_answers(feed.engine_feed()), regions_of_feed(feed, user=person(request))))
 
 
+@extend_schema_view(post=extend_schema(request=SpecificationSerializer, responses={200: schema_of(Closure)}))
 class ClosureView(OfFamilyView):
     """A constraint query as document, text and closed graph."""
 
     family, refusal = "constraint", Message("Only constraint queries have a graph.")
 
-    def answer(self, specification: Mapping[str, Any], feed: EngineFeed, regions: Mapping[str, Any]) -> dict[str, Any]:
+    def answer(self, specification: Mapping[str, Any], feed: EngineFeed, regions: Mapping[str, Any]) -> Closure:
         return constraint_graph(specification, feed, regions)
 
 
+@extend_schema_view(post=extend_schema(request=SpecificationSerializer, responses={200: schema_of(PatternAnswer)}))
 class PatternView(OfFamilyView):
     """A composite query's pattern as tree and in words."""
 
     family, refusal = "composite", Message("Only composite queries have a pattern.")
 
-    def answer(self, specification: Mapping[str, Any], feed: EngineFeed, regions: Mapping[str, Any]) -> dict[str, Any]:
+    def answer(self, specification: Mapping[str, Any], feed: EngineFeed, regions: Mapping[str, Any]) -> PatternAnswer:
         return pattern_answer(specification, feed, regions)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from webapp.queries.constraint_graph import placed
+from webapp.queries.trial_answers import Leaf, PatternAnswer
 
 if TYPE_CHECKING:
     from engine.complex_events.pattern import Described, Pattern
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 OPERANDS = ("and", "or", "sequence", "interval", "absence", "before", "around")
 
 
-def pattern_answer(specification: Mapping[str, Any], feed: Feed, regions: Mapping[str, Any]) -> dict[str, Any]:
-    """The shape of `POST queries/pattern` in docs/api.md; nothing is raised for a specification with faults.
+def pattern_answer(specification: Mapping[str, Any], feed: Feed, regions: Mapping[str, Any]) -> PatternAnswer:
+    """Nothing is raised for a specification with faults.
 
     `tree` writes times as the text does. `leaves` are the pattern's primitives from left to right, also while other parts of the query are wrong.
     """
@@ -26,7 +27,7 @@ def pattern_answer(specification: Mapping[str, Any], feed: Feed, regions: Mappin
 
     context = Context(feed, regions)
     check(specification, context)
-    answer: dict[str, Any] = {"faults": [placed(fault) for fault in context.faults], "tree": None, "words": None, "leaves": []}
+    answer: PatternAnswer = {"faults": [placed(fault) for fault in context.faults], "tree": None, "words": None, "leaves": []}
     written = specification.get("pattern")
     if isinstance(written, str):
         try:
@@ -58,14 +59,14 @@ def _names(written: Any) -> Iterator[str]:
             yield from _names(part)
 
 
-def _leaves(pattern: Pattern) -> list[dict[str, Any]]:
+def _leaves(pattern: Pattern) -> list[Leaf]:
     """`trigger`: an event of it may complete the pattern; `needed`: every occurrence contains it; `negative`: it must not occur."""
     from engine.complex_events.needs import held
     from engine.complex_events.pattern import described
 
     needed = held(pattern)
 
-    def walk(node: Described) -> Iterator[dict[str, Any]]:
+    def walk(node: Described) -> Iterator[Leaf]:
         if not node.parts:
             yield {"name": node.label, "kind": node.kind, "needed": node.kind != "negative" and node.label in needed}
         for part in node.parts:

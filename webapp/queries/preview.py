@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from engine.model.faults import refuse
 from engine.model.messages import Message, untranslated
 from webapp.queries.caged import ROWS, SECONDS, answer_of
+
+if TYPE_CHECKING:
+    from webapp.queries.trial_answers import Preview
 
 STEP_ROWS = 65_536
 """Rows evaluated at a time, as by a job."""
@@ -23,12 +26,12 @@ ANSWERS_FOUND = 250_000
 """More are not looked for: as many as a job stores at a time."""
 
 
-def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: int, above: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: int, above: Mapping[str, Any] | None = None) -> Preview:
     """Answers of a checked, frozen specification on the last `span` (in the feed's unit) of the log.
 
     `above`: `name` and `specification` of all that it derives from, by id.
 
-    Raises PreviewFailed, and Refused when a job would stop the query. The shape is that of `POST queries/preview` in docs/api.md.
+    Raises PreviewFailed, and Refused when a job would stop the query.
     """
     request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span, "above": dict(above or {})}
     started = time.monotonic()
@@ -41,7 +44,7 @@ def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: in
     )
     if "stopped" in answer:
         raise refuse("", Message("A job would stop this query: {reason}.", reason=untranslated(answer["stopped"])))
-    return {**answer, "seconds": round(time.monotonic() - started, 2)}
+    return cast("Preview", {**answer, "seconds": round(time.monotonic() - started, 2)})
 
 
 def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:

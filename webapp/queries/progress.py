@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from engine.model.messages import Message
 from webapp.queries.caged import ROWS, SECONDS, answer_of
@@ -15,24 +15,26 @@ from webapp.queries.caged import ROWS, SECONDS, answer_of
 if TYPE_CHECKING:
     from engine.model.batch import Batch
     from engine.motion_patterns.progress import Progress
+    from webapp.queries.trial_answers import ProgressAnswer
 
 ENTITIES = 200
 """Entities shown at most: those that match, then those that are furthest."""
 
 
-def progress(*, log_root: str, feed: dict[str, Any], specification: Any, entity: str | None = None) -> dict[str, Any]:
+def progress(*, log_root: str, feed: dict[str, Any], specification: Any, entity: str | None = None) -> ProgressAnswer:
     """The steps that each entity (or one) has done of a checked, frozen motion pattern, at the latest evaluation time that the log has reached.
 
-    Raises PreviewFailed. The shape is that of `GET queries/{id}/progress` in docs/api.md.
+    Raises PreviewFailed.
     """
     request = {"log_root": log_root, "feed": feed, "specification": specification, "entity": entity}
-    return answer_of(
+    answer = answer_of(
         __name__,
         request,
         seconds=SECONDS,
         too_long=Message("It took more than {seconds} seconds to read what the windows reach: choose shorter ones.", seconds=f"{SECONDS:g}"),
         broke_off=Message("What the windows reach needs too much memory: choose shorter ones."),
     )
+    return cast("ProgressAnswer", answer)
 
 
 def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:

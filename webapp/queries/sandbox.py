@@ -9,10 +9,13 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from engine.model.messages import Message
 from webapp.queries.caged import ROWS, answer_of
+
+if TYPE_CHECKING:
+    from webapp.queries.trial_answers import Sandbox
 
 SECONDS = 60.0
 """Twice a preview's: on a busy machine users rather wait."""
@@ -40,14 +43,13 @@ def sandbox(
     to_t: int | None = None,
     entities: Sequence[str] = (),
     above: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+) -> Sandbox:
     """Every fluent and event of a checked, frozen rule program over a stretch of the log, with the rules of its edges.
 
     The stretch is [from_t, to_t], both closed, in the feed's unit. It ends with the log's newest moment where `to_t` is None or later, and is
     `span` long where `from_t` is None. `entities`: only what speaks of one of them; empty for all. `above`: as in `preview`.
 
-    Raises PreviewFailed. The shape is that of
-    `POST queries/sandbox` in docs/api.md.
+    Raises PreviewFailed.
     """
     request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span, "from": from_t, "to": to_t}
     request |= {"entities": list(entities), "above": dict(above or {})}
@@ -60,7 +62,7 @@ def sandbox(
         broke_off=Message("The rules needed too much memory or broke off: choose a shorter stretch."),
         failures=FAILURES,
     )
-    return {**answer, "seconds": round(time.monotonic() - started, 2)}
+    return cast("Sandbox", {**answer, "seconds": round(time.monotonic() - started, 2)})
 
 
 def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TypedDict
 
 from django.utils import timezone
 
@@ -43,8 +42,17 @@ def measures_expire() -> None:
     FeedMeasure.objects.filter(at__lt=timezone.now() - KEPT).delete()
 
 
-def feed_measures(*, feed: Feed, minutes: int) -> dict[str, Sequence[Any]]:
-    """`{"at", "rows_per_s", "lag", "batch_ms"}`, lists of equal length, oldest first; `at` in milliseconds since the epoch."""
+class Measures(TypedDict):
+    """Lists of equal length, oldest first; `at` in milliseconds since the epoch."""
+
+    at: list[int]
+    rows_per_s: list[float | None]
+    lag: list[int | None]
+    batch_ms: list[float | None]
+
+
+def feed_measures(*, feed: Feed, minutes: int) -> Measures:
+    """Those of the last `minutes`."""
     rows = list(feed.measures.filter(at__gt=timezone.now() - timedelta(minutes=minutes)).values_list("at", "rows_per_s", "lag", "batch_ms"))
     return {
         "at": [round(at.timestamp() * 1000) for at, *_ in rows],

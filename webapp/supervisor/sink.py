@@ -26,6 +26,7 @@ from engine.sinks.answer_rows import answer_text
 from engine.sinks.facts import Fact, StoredFact
 from engine.sinks.keys import may_be_revised
 from webapp.alerts import services as alerts
+from webapp.alerts.rows import AlertRow
 from webapp.detections.partitions import partitions_ensure, span_of
 from webapp.detections.services import CHUNK, outbox_write
 from webapp.jobs.models import FeedHead, JobEvent
@@ -173,7 +174,7 @@ def _within(seconds: float) -> Callable[..., Any]:
 def _write(work: FencedWrite, head: FeedHead) -> None:
     facts = work.facts
     now = time.time_ns() // 1_000_000
-    opened: list[dict[str, Any]] = []
+    opened: list[AlertRow] = []
     with connection.cursor() as cursor:
         if facts:
             known = _upsert(cursor, work, facts, head.outbox_seq + 1, now)

@@ -53,7 +53,7 @@ export const trial = record({
   records: list(dictionary(anything)),
   rows: list(dictionary(anything)),
   dead: list(record({ reason: string, detail: string })),
-  faults: list(list(string)),
+  faults: list(record({ pointer: string, message: string })),
   said: string,
 });
 export type Trial = ReturnType<typeof trial>;

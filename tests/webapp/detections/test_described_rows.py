@@ -1,4 +1,4 @@
-"""Answers and alerts have one form each: in the API's schema, in its responses, and in frames."""
+"""Answers and alerts have one form each: in the responses of the API, whose schema every test of it checks, and in frames."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pytest
 from rest_framework.test import APIClient
 
 from tests.webapp.answers import a_head, crossing, facts
-from webapp.alerts.api import AlertSerializer
-from webapp.detections.api import DetectionSerializer
 from webapp.detections.models import Outbox
 from webapp.supervisor import sink
 
@@ -31,11 +29,9 @@ def published(feed: Any, query: Any) -> dict[str, Any]:
 
 def test_an_answer_has_one_form(published: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     (read,) = client_of(people.viewer).get("/api/v1/detections/?feed=yard").json()["results"]
-    assert read.keys() == DetectionSerializer().fields.keys()
     assert published["detections"] == [read]
 
 
 def test_an_alert_has_one_form(published: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     (read,) = client_of(people.viewer).get("/api/v1/alerts/").json()["results"]
-    assert read.keys() == AlertSerializer().fields.keys()
     assert published["alerts"] == [{name: value for name, value in read.items() if name not in LISTED_ONLY}]

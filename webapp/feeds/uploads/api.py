@@ -20,6 +20,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.audit.services import record
 from webapp.config.errors import faults_body
+from webapp.config.openapi import schema_of
 from webapp.config.parsers import Json
 from webapp.config.wording import TranslatedField
 from webapp.feeds.api import FeedSerializer
@@ -27,7 +28,7 @@ from webapp.feeds.models import Feed, Upload, UploadState
 from webapp.feeds.selectors import upload_list
 from webapp.feeds.uploads import store
 from webapp.feeds.uploads.existing import inspect_for
-from webapp.feeds.uploads.inspection import inspect
+from webapp.feeds.uploads.inspection import Inspection, inspect
 
 TUS = {"Tus-Resumable": "1.0.0"}
 OFFERED = {**TUS, "Tus-Version": "1.0.0", "Tus-Extension": "creation,termination", "Tus-Max-Size": str(store.GREATEST_BYTES)}
@@ -173,7 +174,7 @@ class UploadView(OwnedView):
         description="How the file is probably meant, beside a sample of its rows. What `reading` says is taken as it is said, the rest is guessed; "
         "for the feed `into`, as the files before it were read.",
         request=inline_serializer("UploadReading", {"reading": serializers.DictField(required=False), "into": serializers.CharField(required=False)}),
-        responses=OpenApiTypes.OBJECT,
+        responses={200: schema_of(Inspection)},
     )
     def inspection(self, request: Request, pk: str) -> Response:
         upload = self.get_editable()
@@ -205,7 +206,7 @@ class UploadView(OwnedView):
         record("upload.load", feed, file=upload.name)
         return Response(self.represent(upload), status=201)
 
-    def _look(self, upload: Upload, chosen: dict[str, Any], into: Any) -> dict[str, Any]:
+    def _look(self, upload: Upload, chosen: dict[str, Any], into: Any) -> Inspection:
         path = store.file_of(upload)
         return inspect(path, upload.name, chosen) if into is None else inspect_for(self._feed(into), path, upload.name, chosen)
 

@@ -18,7 +18,7 @@ from engine.sources.reading import PLANE, TICKS, Reading
 from webapp.config.faults import InUse
 from webapp.feeds.models import Feed, Upload, UploadState
 from webapp.feeds.recent import log_of
-from webapp.feeds.uploads.inspection import inspect
+from webapp.feeds.uploads.inspection import Comparison, Inspection, inspect
 
 WRITTEN = ("encoding", "delimiter", "header", "sheet", "decimal")
 """Keys of a reading that are the same in files of the same kind."""
@@ -27,7 +27,7 @@ MEANT = ("time", "entity", "x", "y", "event")
 UNFINISHED = (UploadState.READING, UploadState.SENDING, UploadState.PAUSED)
 
 
-def inspect_for(feed: Feed, path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
+def inspect_for(feed: Feed, path: Path, name: str, chosen: Mapping[str, Any]) -> Inspection:
     """The content of the file for the feed: as from `inspect`, and under `into` the settings of the feed. Raises Refused."""
     before = _last_reading(feed)
     inspected = inspect(path, name, {**chosen, **_fixed(feed)})
@@ -81,7 +81,7 @@ def _attributes(feed: Feed, inspected: Mapping[str, Any], before: Mapping[str, A
             yield {"source": source, "name": name, "type": str(kind)}
 
 
-def _comparison(feed: Feed, inspected: Mapping[str, Any], remembered: bool) -> dict[str, Any]:
+def _comparison(feed: Feed, inspected: Inspection, remembered: bool) -> Comparison:
     reading = inspected["reading"]
     used = {*reading["time"], *reading["entity"], reading["x"], reading["y"], reading["event"], *(one["source"] for one in reading["attributes"])}
     names = {one["name"] for one in reading["attributes"]}

@@ -6,7 +6,7 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from engine.model.events import DeadLetter, Reason
 from engine.model.faults import Refused, fault_from_json, refuse
@@ -14,6 +14,7 @@ from engine.model.messages import Message, untranslated
 from engine.sources.files import Piece
 from engine.sources.reading import Reading
 from webapp.cage.warm_pool import INSPECTIONS, TookTooLong, WarmPool, Work
+from webapp.config.openapi import StretchRead
 from webapp.feeds.arrow_streams import Limits, read_stream
 
 INSPECT_S, PIECE_S = 20.0, 120.0
@@ -23,10 +24,74 @@ MEMORY_BYTES = 3 << 30
 PIECE = Limits(rows=4_000_000, values=40_000_000, unpacked=200_000_000)
 
 
-def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
+class ColumnSample(TypedDict):
+    """A column of a file; `empty`: how many rows of the sample have no value in it."""
+
+    name: str
+    examples: list[str]
+    empty: int
+
+
+class RowFault(TypedDict):
+    """A row that is refused, by its line."""
+
+    line: int
+    problem: str
+    row: Any
+
+
+class IntervalCount(TypedDict):
+    """How many intervals between rows of an entity are up to so many seconds long; null: longer than all others."""
+
+    up_to: float | None
+    count: int
+
+
+_Since = TypedDict("_Since", {"from": int | None})
+
+
+class Comparison(_Since):
+    """A feed that the file is loaded into. `remembered`: files before it were read; rows before `from` are late; `missing` columns are the feed's."""
+
+    feed: str
+    title: str
+    wall_clock: bool
+    remembered: bool
+    ahead: int | None
+    missing: list[str]
+    left_out: list[str]
+
+
+class _Inspection(StretchRead):
+    reading: dict[str, Any]
+    sheets: list[str]
+    columns: list[ColumnSample]
+    rows: list[dict[str, Any]]
+    lines: list[int]
+    read: list[dict[str, Any]]
+    count: int
+    good: int
+    faults: list[RowFault]
+    fault_count: int
+    places: list[list[float]]
+    bounds: list[float] | None
+    entities: int
+    intervals: list[IntervalCount]
+    lateness: int
+    tick: int
+    ordered: bool
+
+
+class Inspection(_Inspection, total=False):
+    """What a file holds, read as `reading` says: a sample of its rows as they are written (`rows`, with `lines`) and as they are read."""
+
+    into: Comparison
+
+
+def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> Inspection:
     """The contents of the file at `path`, read as `chosen` says, with guesses for the rest. Raises Refused."""
     answer = _ask(INSPECTIONS, {"do": "inspect", "path": str(path), "name": name, "chosen": chosen}, path, INSPECT_S)
-    inspected: dict[str, Any] = answer["found"]
+    inspected: Inspection = answer["found"]
     return inspected
 
 

@@ -88,7 +88,7 @@ export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], curr
         .then((trial) => {
           showFaults(
             dialog.body,
-            trial.faults.map(([pointer = "", message = ""]) => ({ pointer: `/reading${pointer}`, message })),
+            trial.faults.map(({ pointer, message }) => ({ pointer: `/reading${pointer}`, message })),
           );
           reading.offer(trial);
           replace(found, ...trialView(trial));

@@ -1,0 +1,190 @@
+"""What programs in the cage compute for a query that is being written: the forms of their JSON."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from engine.sinks.answer_rows import EvidenceItem
+from webapp.config.openapi import StretchRead
+
+
+class PreviewedAnswer(TypedDict):
+    """An answer as in frames, of a query that has no id."""
+
+    id: str
+    query: int | None
+    version: int
+    kind: str
+    entities: list[str]
+    value: str | float | None
+    start: int
+    end: int | None
+    cut: bool
+    weight: int
+    backfill: bool
+    detected_at: int
+    evidence: list[EvidenceItem] | None
+
+
+class Preview(StretchRead):
+    """What a query would have found: the newest of `total` answers. `truncated`: the stretch has more rows than a preview reads."""
+
+    rows: int
+    truncated: bool
+    total: int
+    answers: list[PreviewedAnswer]
+    seconds: float
+
+
+class SandboxRule(TypedDict):
+    """A clause as written, with the line of its head."""
+
+    line: int
+    text: str
+
+
+class SandboxCause(TypedDict):
+    """The rule of an edge, by its place in `rules`, and sentences for its conditions."""
+
+    rule: int
+    because: list[str]
+
+
+class SandboxInterval(TypedDict):
+    """Half-open; `end` null: it holds at the end of the stretch. Of an event `start` is `end`."""
+
+    start: int
+    end: int | None
+    began: SandboxCause | None
+    ended: SandboxCause | None
+
+
+class SandboxLane(TypedDict):
+    """A fluent or event with its arguments. `level`: 0 for inputs, else one more than the greatest level that is read."""
+
+    fluent: str
+    args: list[str]
+    value: str | None
+    kind: str
+    level: int
+    is_output: bool
+    intervals: list[SandboxInterval]
+
+
+class Sandbox(StretchRead):
+    """A program over a stretch of history. `entities`: those that the lanes are restricted to; null: all."""
+
+    rows: int
+    entities: list[str] | None
+    rules: list[SandboxRule]
+    lanes: list[SandboxLane]
+    seconds: float
+
+
+class _WitnessPlace(TypedDict):
+    t: int
+    x: float
+    y: float
+
+
+class Witness(_WitnessPlace, total=False):
+    """The sample that a step of a motion pattern was done with."""
+
+    distance: float
+
+
+class EntityProgress(TypedDict):
+    """How many of the steps of a motion pattern an entity has done; `steps`: the sample of each, null for one that is not done."""
+
+    entity: str
+    done: int
+    of: int
+    matches: bool
+    score: float | None
+    steps: list[Witness | None]
+
+
+class ProgressAnswer(TypedDict):
+    """The entities that have done a step at time `at`, those that are furthest first; `total`: how many there are."""
+
+    at: int | None
+    rows: int
+    total: int
+    entities: list[EntityProgress]
+
+
+class OccupancyCourse(StretchRead):
+    """`steps`: [t, how many are there from then on]."""
+
+    rows: int
+    steps: list[list[int]]
+
+
+class _PlacedFault(TypedDict):
+    pointer: str
+    message: str
+
+
+class PlacedFault(_PlacedFault, total=False):
+    """A fault of a specification; of one in a text, its place."""
+
+    line: int
+    column: int
+
+
+class Distance(TypedDict):
+    """The greatest distance; `open`: it is not reached."""
+
+    max: float
+    open: bool
+
+
+class Stated(TypedDict):
+    """Whether a constraint bounds this itself; otherwise the bound follows from others."""
+
+    dt: bool
+    distance: bool
+
+
+class Edge(TypedDict):
+    """The tightest bounds between two variables. `dt`: least and greatest time from the first to the second."""
+
+    between: list[str]
+    dt: list[int | None] | None
+    distance: Distance | None
+    stated: Stated
+
+
+class Conflict(TypedDict):
+    """Constraints that contradict each other, by their numbers from 0, and the cycle of variables that shows it."""
+
+    constraints: list[int]
+    cycle: list[list[str]]
+    reason: str
+
+
+class Closure(TypedDict):
+    """A constraint query as document and text, with the closure of its constraints."""
+
+    faults: list[PlacedFault]
+    document: dict[str, Any] | None
+    text: str | None
+    edges: list[Edge]
+    conflict: Conflict | None
+
+
+class Leaf(TypedDict):
+    """A primitive of a pattern; `needed`: every occurrence contains it."""
+
+    name: str
+    kind: str
+    needed: bool
+
+
+class PatternAnswer(TypedDict):
+    """A composite pattern as tree and in words, with its primitives from left to right."""
+
+    faults: list[PlacedFault]
+    tree: Any
+    words: str | None
+    leaves: list[Leaf]

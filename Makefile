@@ -7,7 +7,9 @@ PY := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 NPM := $(PY) -m webapp.platform.node
 
-FRONTEND_SOURCES := $(shell find frontend -name node_modules -prune -o -type f -print 2>/dev/null)
+FRONTEND_SOURCES := $(shell find frontend -name node_modules -prune -o -type f ! -name openapi.json -print 2>/dev/null)
+
+API_SOURCES := $(shell find webapp engine -name '*.py' 2>/dev/null)
 
 ENGINE_SOURCES := $(shell find engine -name '*.py' 2>/dev/null)
 
@@ -34,7 +36,7 @@ cluster: setup  ## as on several machines: Spark master and four workers, Kafka,
 test: setup test-frontend  ## all tests, with real PostgreSQL, Redis, Spark and a browser; PYTEST=... runs those alone
 	$(PY) -m $(if $(PYTEST),pytest $(PYTEST),tests.side_by_side)
 
-test-frontend: setup  ## the front end's own tests
+test-frontend: setup frontend/openapi.json  ## the front end's own tests
 	$(NPM) test
 
 check: setup  ## ruff, mypy, tsc, eslint; known vulnerabilities of both locks; writes the SBOM to var/sbom
@@ -79,6 +81,10 @@ $(VENV)/classes: engine/runtime/spark_classes.py webapp/demo/spark_classes.py $(
 frontend/node_modules/installed: frontend/package.json frontend/package-lock.json | $(VENV)/synced
 	$(NPM) ci --no-audit --no-fund
 	@touch $@
+
+# Its tests compare what pages read with what the server says it sends.
+frontend/openapi.json: $(API_SOURCES) $(VENV)/synced
+	SECRET_KEY=$$($(PY) -c 'import secrets; print(secrets.token_hex(32))') $(PY) manage.py spectacular --fail-on-warn --format openapi-json --file $@
 
 static/build/built: $(FRONTEND_SOURCES) frontend/node_modules/installed
 	$(NPM) run build

@@ -23,12 +23,22 @@ def check(method: str, path: str, status: int, body: bytes) -> None:
         assert not found, f"{method} {path} answers {status} otherwise than its OpenAPI document says: {'; '.join(found[:10])}"
 
 
+def check_frame(frame: dict[str, Any]) -> None:
+    """Raises AssertionError where a frame of the live socket is not what the document describes."""
+    found = faults_of(frame, _frame_validator(frame["type"]))
+    assert not found, f"a frame is otherwise than its OpenAPI document says: {'; '.join(found[:10])}"
+
+
 def faults(method: str, path: str, status: int, body: bytes) -> list[str]:
     """What the document does not describe: each with a pointer into the answer."""
     found = _validator(method.lower(), _template(path), str(status))
     if isinstance(found, str):
         return [found]
-    return [f"/{'/'.join(map(str, error.absolute_path))}: {shortened(error.message)}" for error in found.iter_errors(json.loads(body))]
+    return faults_of(json.loads(body), found)
+
+
+def faults_of(value: Any, validator: Validator) -> list[str]:
+    return [f"/{'/'.join(map(str, error.absolute_path))}: {shortened(error.message)}" for error in validator.iter_errors(value)]
 
 
 def shortened(text: str) -> str:
@@ -69,6 +79,15 @@ def _validator(method: str, template: str | None, status: str) -> Validator | st
     schema = described.get("content", {}).get(JSON, {}).get("schema")
     if schema is None:
         return "the document has no JSON here"
+    return _of(schema)
+
+
+@cache
+def _frame_validator(kind: str) -> Validator:
+    return _of({"$ref": f"#/components/schemas/{kind.capitalize()}Frame"})
+
+
+def _of(schema: dict[str, Any]) -> Validator:
     return Draft202012Validator({**schema, "components": document()["components"]}, format_checker=Draft202012Validator.FORMAT_CHECKER)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field, inline_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
@@ -76,7 +76,7 @@ class TeamSerializer(serializers.ModelSerializer[Team]):
     def get_manageable(self, team: Team) -> bool:
         return manages(self.context["request"].user, team)
 
-    @extend_schema(responses=MemberSerializer(many=True))
+    @extend_schema_field(MemberSerializer(many=True))
     def get_members(self, team: Team) -> list[dict[str, Any]]:
         shown: list[dict[str, Any]] = list(MemberSerializer(member_list(team=team), many=True).data)
         if not self.get_manageable(team):
@@ -84,7 +84,7 @@ class TeamSerializer(serializers.ModelSerializer[Team]):
             return [{**member, "email": ""} for member in shown]
         return shown
 
-    @extend_schema(responses=InvitationSerializer(many=True))
+    @extend_schema_field(InvitationSerializer(many=True))
     def get_invitations(self, team: Team) -> list[dict[str, Any]]:
         return list(InvitationSerializer(invitation_list(team=team), many=True).data) if self.get_manageable(team) else []
 
@@ -224,6 +224,7 @@ class PersonSerializer(serializers.ModelSerializer[User]):
     """Someone with an account, as administrators of the server see them."""
 
     name = serializers.CharField(source="username", read_only=True)
+    email = serializers.CharField(read_only=True, help_text="Empty: unknown.")
     active = serializers.BooleanField(source="is_active", required=False)
     administrator = serializers.BooleanField(source="is_superuser", required=False)
     teams = serializers.SerializerMethodField()
@@ -233,7 +234,7 @@ class PersonSerializer(serializers.ModelSerializer[User]):
         fields = ("id", "name", "email", "active", "administrator", "last_login", "teams")
         read_only_fields = ("email", "last_login")
 
-    @extend_schema(responses=serializers.ListField(child=serializers.CharField()))
+    @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_teams(self, user: User) -> list[str]:
         return [f"{member.team.name} ({member.role})" for member in user.memberships.all()]
 

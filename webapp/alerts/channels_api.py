@@ -78,7 +78,7 @@ class ChannelSerializer(OwnedSerializer):
 class NewChannelSerializer(ChannelSerializer):
     """A channel with its signing secret: shown when it is made or rotated, never again."""
 
-    secret = serializers.CharField(required=False, help_text="Of a webhook.")
+    secret = serializers.CharField(allow_null=True, help_text="Of a webhook.")
 
     class Meta(ChannelSerializer.Meta):
         fields = (*ChannelSerializer.Meta.fields, "secret")
@@ -136,7 +136,8 @@ class ChannelView(OwnedView):
         data = serializer.validated_data
         if is_browser:
             fields = {name: value for name, value in data.items() if name not in ("kind", "team", "public", "recipient")}
-            return Response(self.represent(deliveries.browser_subscribe(owner=person(request), **fields)), status=201)
+            made = deliveries.browser_subscribe(owner=person(request), **fields)
+            return Response({**self.represent(made), "secret": None}, status=201)
         channel = deliveries.channel_create(owner=person(request), **data)
         return Response({**self.represent(channel), "secret": channel.secret}, status=201)
 

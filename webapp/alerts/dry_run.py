@@ -11,7 +11,7 @@ from webapp.accounts.models import User
 from webapp.alerts.models import Alert, Channel, RoutingRule
 from webapp.alerts.routing import Terms, routes_of
 from webapp.alerts.schedule import Planned, calling, schedule
-from webapp.queries.models import Query
+from webapp.queries.models import Query, Severity
 
 LOOKED_AT = 10_000
 """A dry run considers at most this many of the newest alerts."""
@@ -32,7 +32,7 @@ class ListedAlert(TypedDict):
     id: int
     query_name: str
     entities: list[str]
-    severity: str
+    severity: Severity
 
 
 class RoutedAlerts(TypedDict):
@@ -89,4 +89,4 @@ def _group(group: Sequence[Planned], is_seen: bool) -> RoutedAlerts:
 
 def _row_of(planned: Planned) -> ListedAlert:
     alert = planned.route.alert
-    return {"id": alert.pk, "query_name": alert.query.name, "entities": alert.entities, "severity": alert.severity}
+    return {"id": alert.pk, "query_name": alert.query.name, "entities": alert.entities, "severity": Severity(alert.severity)}

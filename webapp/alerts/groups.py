@@ -11,6 +11,7 @@ from django.db.models.functions import Extract
 
 from webapp.alerts.models import UNATTENDED_STATES, Alert
 from webapp.alerts.rows import iso
+from webapp.config.openapi import Moment
 from webapp.queries.models import Severity
 
 BARS = 24
@@ -26,9 +27,9 @@ class AlertGroup(TypedDict):
     name: str
     count: int
     unattended: int
-    severity: str
-    first: str
-    last: str
+    severity: Severity
+    first: Moment
+    last: Moment
     strip: list[int]
 
 
@@ -54,7 +55,7 @@ def alert_groups(alerts: QuerySet[Alert], *, by: str, hours: int, now: datetime)
             "name": str(row[names[0]] if names else row["key"]),
             "count": row["count"],
             "unattended": row["unattended"],
-            "severity": Severity.values[row["gravest"]],
+            "severity": list(Severity)[row["gravest"]],
             "first": iso(row["first"]),
             "last": iso(row["last"]),
             "strip": strips[row["key"]],

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from django.db.models import Aggregate, Count, DurationField, ExpressionWrapper, F, FloatField, Func, IntegerField, Q, QuerySet, TextField, Value
 from django.db.models.functions import Extract
 
 from webapp.alerts.models import Alert, AlertState, Verdict
+from webapp.config.openapi import Moment
 from webapp.queries.models import Severity
 
 POINTS = 48
@@ -39,11 +40,20 @@ class Noisy(TypedDict):
     count: int
 
 
+class SeverityLines(TypedDict):
+    """How many alerts of each severity were open at each of `times`."""
+
+    info: list[int]
+    low: list[int]
+    high: list[int]
+    critical: list[int]
+
+
 class AlertNumbers(TypedDict):
     """Statistics of the desk."""
 
-    times: list[str]
-    open: dict[str, list[int]]
+    times: list[Moment]
+    open: SeverityLines
     opened: int
     seconds_to_acknowledge: Quantiles
     seconds_to_resolve: Quantiles
@@ -74,7 +84,7 @@ def alert_numbers(alerts: QuerySet[Alert], *, hours: int, now: datetime) -> Aler
     }
 
 
-def _open_over_time(alerts: QuerySet[Alert], begin: datetime, now: datetime) -> dict[str, list[int]]:
+def _open_over_time(alerts: QuerySet[Alert], begin: datetime, now: datetime) -> SeverityLines:
     before = alerts.filter(opened_at__lt=begin).filter(Q(resolved_at=None) | Q(resolved_at__gte=begin))
     start = dict(before.values_list("severity").annotate(n=Count("id")))
     opened, resolved = _histogram(alerts, "opened_at", begin, now), _histogram(alerts.filter(state=AlertState.RESOLVED), "resolved_at", begin, now)
@@ -85,7 +95,7 @@ def _open_over_time(alerts: QuerySet[Alert], begin: datetime, now: datetime) -> 
             count += opened.get((severity, bar), 0) - resolved.get((severity, bar), 0)
             line.append(count)
         lines[severity] = line
-    return lines
+    return cast(SeverityLines, lines)
 
 
 def _histogram(alerts: QuerySet[Alert], column: str, begin: datetime, now: datetime) -> dict[tuple[str, int], int]:

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from webapp.accounts.models import User
-from webapp.alerts.models import Alert
-from webapp.queries.models import Query
+from webapp.alerts.models import Alert, AlertState
+from webapp.config.openapi import Moment
+from webapp.queries.models import Query, Severity
 
 
 class AlertRow(TypedDict):
@@ -22,14 +23,14 @@ class AlertRow(TypedDict):
     value: str | None
     start: int
     end: int | None
-    severity: str
-    state: str
+    severity: Severity
+    state: AlertState
     resolution: str
-    opened_at: str
+    opened_at: Moment
     detection: str
     acknowledged_by: str | None
     assignee: str | None
-    over_at: str | None
+    over_at: Moment | None
     revision: int
     muted: bool
 
@@ -38,9 +39,9 @@ class ListedAlertRow(AlertRow):
     """An alert as in lists; `comments`: how many."""
 
     feed: str
-    acknowledged_at: str | None
+    acknowledged_at: Moment | None
     resolved_by: str | None
-    resolved_at: str | None
+    resolved_at: Moment | None
     comments: int
     editable: bool
 
@@ -62,8 +63,8 @@ def alert_row(alert: Alert, *, query_name: str) -> AlertRow:
         "value": alert.value,
         "start": alert.start,
         "end": alert.end,
-        "severity": alert.severity,
-        "state": alert.state,
+        "severity": Severity(alert.severity),
+        "state": AlertState(alert.state),
         "resolution": alert.resolution,
         "opened_at": iso(alert.opened_at),
         "detection": bytes(alert.detection_key).hex(),

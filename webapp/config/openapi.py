@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from types import NoneType, UnionType
-from typing import Any, TypedDict, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, TypedDict, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from drf_spectacular.plumbing import resolve_type_hint
 from drf_spectacular.utils import extend_schema_field
@@ -14,14 +14,41 @@ from rest_framework import serializers
 Schema = dict[str, Any]
 
 
+@dataclasses.dataclass(frozen=True)
+class Length:
+    """To annotate lists: they have this many items."""
+
+    items: int
+
+    def facets(self) -> Schema:
+        return {"minItems": self.items, "maxItems": self.items}
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """To annotate texts: their format in the OpenAPI document."""
+
+    name: str
+
+    def facets(self) -> Schema:
+        return {"format": self.name}
+
+
+Moment = Annotated[str, Format("date-time")]
+"""A time in ISO 8601."""
+
+
 def schema_of(kind: Any) -> Schema:
     """The schema of a TypedDict or dataclass, or of a list, dictionary or union of what has one.
 
-    Keys that may be missing stand in a base class with `total=False`: NotRequired is not seen where annotations are text.
+    Keys that may be missing stand in a base class with `total=False`: NotRequired is not seen where
+    annotations are text.
     """
     origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return {**schema_of(arguments[0]), **arguments[1].facets()}
     if is_typeddict(kind):
-        return _object(kind, get_type_hints(kind), kind.__required_keys__)
+        return _object(kind, get_type_hints(kind, include_extras=True), kind.__required_keys__)
     if dataclasses.is_dataclass(kind):
         hints = get_type_hints(kind)
         return _object(kind, hints, hints)
@@ -81,19 +108,29 @@ def page_of(rows: Any) -> Schema:
 def with_components(result: Schema, generator: Any, request: Any, public: bool) -> Schema:
     """A hook of drf_spectacular: schemas with a title become components, so that generated clients have names for them."""
     components = result["components"].setdefault("schemas", {})
-    result["paths"] = _hoisted(result["paths"], components)
+    for name, component in components.items():
+        if not name.endswith("Request"):
+            _with_all_required(component)
+    result["paths"] = hoisted(result["paths"], components)
     for name in list(components):
-        components[name] = {key: _hoisted(value, components) for key, value in components[name].items()}
+        components[name] = {key: hoisted(value, components) for key, value in components[name].items()}
     result["components"]["schemas"] = dict(sorted(components.items()))
     return result
 
 
-def _hoisted(value: Any, components: dict[str, Schema]) -> Any:
+def _with_all_required(component: Schema) -> None:
+    """What a serializer may leave out of a request is always in its answers."""
+    if "properties" in component:
+        component["required"] = [name for name, one in component["properties"].items() if not one.get("writeOnly")]
+
+
+def hoisted(value: Any, components: dict[str, Schema]) -> Any:
+    """`value` with references in the place of schemas that have a title; these are put into `components`."""
     if isinstance(value, list):
-        return [_hoisted(item, components) for item in value]
+        return [hoisted(item, components) for item in value]
     if not isinstance(value, dict):
         return value
-    inner = {key: _hoisted(item, components) for key, item in value.items()}
+    inner = {key: hoisted(item, components) for key, item in value.items()}
     if inner.get("type") != "object" or not isinstance(inner.get("title"), str) or "properties" not in inner:
         return inner
     name = inner.pop("title")

@@ -44,6 +44,7 @@ CURSOR = [OpenApiParameter("cursor", str), OpenApiParameter("page", exclude=True
 
 def newest_first(row: type[serializers.Serializer[Any]]) -> Any:
     """What such an address answers."""
-    link = serializers.URLField(allow_null=True)
     name = f"{row.__name__.removesuffix('Serializer')}Page"
-    return inline_serializer(name, {"next": link, "previous": link, "results": row(many=True)})
+    return inline_serializer(
+        name, {"next": serializers.URLField(allow_null=True), "previous": serializers.URLField(allow_null=True), "results": row(many=True)}
+    )

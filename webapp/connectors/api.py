@@ -3,7 +3,7 @@ them up."""
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -112,7 +112,7 @@ class KindRow(TypedDict):
     name: str
     title: str
     guarantee: str
-    direction: str
+    direction: Literal["in", "out"]
     needs_reading: bool
     columns: list[str]
     fields: list[SettingRow]

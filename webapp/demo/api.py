@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
@@ -21,7 +21,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.permissions import check_may_make
 from webapp.config.boxes import whole
-from webapp.config.openapi import StretchRead, schema_of
+from webapp.config.openapi import Length, StretchRead, schema_of
 from webapp.demo.samples import Sample, all_samples, sample_load
 from webapp.demo.truth import ScoreRow, truth_scores
 from webapp.feeds.api import FeedSerializer
@@ -81,7 +81,7 @@ class MapPlace(TypedDict):
 class SampleView(TypedDict):
     """Where the live page opens, as its address holds it; times in milliseconds."""
 
-    window: list[int]
+    window: Annotated[list[int], Length(2)]
     instant: int
     map: MapPlace
 

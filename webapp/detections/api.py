@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from django.db.models import F, Q, QuerySet
 from django.http import Http404, HttpResponse, StreamingHttpResponse
@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 from engine.model.messages import Message, message_of
 from webapp.accounts.authentication import person
 from webapp.config.boxes import whole, wholes
-from webapp.config.openapi import Stretch, page_of, schema_of
+from webapp.config.openapi import Length, Stretch, page_of, schema_of
 from webapp.config.tables import csv_download, download
 from webapp.detections import export
 from webapp.detections.changes import Changes, NoSuchNumber, NotKept, Wanted, changes_after
@@ -93,7 +93,7 @@ class AnswerCounts(Stretch):
     """`counts`: by query and kind, [number of the bucket, answers that begin in it], without empty buckets of `width`."""
 
     width: int
-    counts: dict[str, dict[str, list[list[int]]]]
+    counts: dict[str, dict[str, list[Annotated[list[int], Length(2)]]]]
 
 
 class DetectionDetail(DetectionRow):

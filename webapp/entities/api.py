@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from django.http import Http404, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
@@ -20,7 +20,7 @@ from rest_framework.viewsets import GenericViewSet
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.config.boxes import whole
-from webapp.config.openapi import StretchRead, field_of, schema_of
+from webapp.config.openapi import Length, StretchRead, field_of, schema_of
 from webapp.config.tables import csv_download
 from webapp.entities import selectors, services
 from webapp.entities.models import ENTITY_LENGTH, NAME_LENGTH, NOTE_LENGTH, Note, Record, Watch
@@ -110,7 +110,7 @@ class RegionActivity(StretchRead):
     """
 
     complete: bool
-    inside: list[list[Any]]
+    inside: list[Annotated[list[str | int], Length(3)]]
     inside_count: int
     edges: list[int]
     entries: list[int]

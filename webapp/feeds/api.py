@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Annotated, Any, TypedDict, cast
 
 from django.db.models import QuerySet
 from django.http import HttpResponse, StreamingHttpResponse
+from drf_spectacular.extensions import OpenApiSerializerFieldExtension
+from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_field, inline_serializer
 from rest_framework import serializers
@@ -22,7 +24,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.config.boxes import box_from, whole
 from webapp.config.errors import serializer_faults
-from webapp.config.openapi import schema_of
+from webapp.config.openapi import Length, field_of, schema_of
 from webapp.config.pagination import CURSOR, NewestFirst, newest_first
 from webapp.config.related import BoundedListField
 from webapp.config.tables import csv_download
@@ -52,7 +54,6 @@ DOWNLOAD_ROWS = 100_000
 HISTOGRAM_BINS = 200
 
 
-@extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string", "format": "duration"}]})
 class SpanField(serializers.Field[Any, Any, Any, Any]):
     """A span of time: a number in the unit of `t` or, on an `ms` feed, an ISO 8601 duration. The engine checks it with the whole document."""
 
@@ -63,14 +64,31 @@ class SpanField(serializers.Field[Any, Any, Any, Any]):
         return value
 
 
+class SpanFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # the base class registers it
+    """Both forms of a SpanField in the OpenAPI document."""
+
+    target_class = SpanField
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
+        number = {"type": "integer"}
+        return number if direction == "response" else {"oneOf": [number, {"type": "string", "format": "duration"}]}
+
+
+class MapView(TypedDict):
+    """What the map shows at first."""
+
+    center: Annotated[list[float], Length(2)]
+    zoom: float
+
+
 class FeedSerializer(OwnedSerializer):
     """A feed with its counters and how far it has been processed. Written, it is the FEED.json of the specification, or more."""
 
     title = serializers.CharField(max_length=100, required=False, help_text="Default: the name.")
     lateness = SpanField(required=False, help_text="How far behind the newest row a row may come; default 0.")
     ahead = SpanField(required=False, allow_null=True, help_text="How far ahead of the clock a row may be; null: without bound.")
-    columns = serializers.JSONField(required=False)
-    view = serializers.JSONField(required=False)
+    columns = field_of(dict[str, str], required=False)
+    view = field_of(MapView | None, required=False)
     plan_image = serializers.SerializerMethodField()
     plan_bounds = BoundedListField(child=serializers.FloatField(), min_length=4, max_length=4, required=False, allow_null=True)
     counters = serializers.SerializerMethodField()
@@ -296,7 +314,7 @@ class FeedView(OwnedView):
     @extend_schema(
         summary="How the newest values of an attribute are spread",
         parameters=[parameter("column", required=True), parameter("bins", OpenApiTypes.INT)],
-        responses={200: schema_of(recent.Histogram)},
+        responses={200: schema_of(recent.NumberHistogram | recent.ValueHistogram)},
     )
     def histogram(self, request: Request, name: str) -> Response:
         feed, column = self.get_object(), request.query_params.get("column", "")

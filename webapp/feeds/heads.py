@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from django.db import transaction
 from django.utils import timezone
@@ -11,6 +11,7 @@ from engine.model.faults import refuse
 from engine.model.messages import Message
 from webapp.accounts.models import Membership, Role, User
 from webapp.accounts.permissions import AnyUser
+from webapp.config.openapi import Moment
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead, Job, JobEvent, ObservedState
 from webapp.jobs.services import job_default, job_event_add
@@ -65,10 +66,28 @@ def feed_event_add(feed: Feed, kind: JobEvent.Kind | str, text: Message) -> None
     JobEvent.objects.create(job=feed_head_ensure(feed).job, feed=feed, kind=kind, text=text)
 
 
-def feed_status(*, feed_id: int) -> dict[str, Any]:
+class FeedStatus(TypedDict):
+    """How far a feed is processed; `job`: the state of its job; `rate`: rows a second; `catching_up`: `{"queries", "done", "to"}`, or empty."""
+
+    watermark: int | None
+    max_t: int | None
+    rate: float | None
+    batch_ms: float | None
+    job: str
+    last_seq: int
+    processed: int
+    duplicates: int
+    late: int
+    outbox_seq: int
+    query_version: int
+    catching_up: dict[str, Any]
+    updated_at: Moment | None
+
+
+def feed_status(*, feed_id: int) -> FeedStatus:
     """The state of a feed's processing, for the feeds page and the `status` frames."""
     head = FeedHead.objects.select_related("job").filter(feed_id=feed_id).first()
-    return _status(head) if head is not None else dict(_NONE)
+    return _status(head) if head is not None else _NONE
 
 
 def outbox_numbers(*, user: AnyUser) -> dict[str, int]:
@@ -83,12 +102,12 @@ def feed_position(*, feed_id: int) -> int:
     return -1 if last is None else last
 
 
-def feed_statuses() -> dict[int, dict[str, Any]]:
+def feed_statuses() -> dict[int, FeedStatus]:
     """`feed_status` of all feeds that have a head, by feed id."""
     return {head.feed_id: _status(head) for head in FeedHead.objects.select_related("job")}
 
 
-_NONE: dict[str, Any] = {
+_NONE: FeedStatus = {
     "watermark": None, "max_t": None, "rate": None, "batch_ms": None, "job": "stopped", "last_seq": -1, "processed": 0, "duplicates": 0,
     "late": 0, "outbox_seq": 0, "query_version": 0, "catching_up": {}, "updated_at": None,
 }  # fmt: skip
@@ -105,7 +124,7 @@ def _rate(head: FeedHead) -> float | None:
     return head.rows_per_s if (timezone.now() - head.updated_at).total_seconds() < RATE_SECONDS else 0.0
 
 
-def _status(head: FeedHead) -> dict[str, Any]:
+def _status(head: FeedHead) -> FeedStatus:
     return {
         "watermark": head.watermark,
         "max_t": head.max_t,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from engine.model.clock import in_time
 from engine.model.columns import CLOCK
 from engine.model.events import HEARTBEAT
 from engine.sources.eventlog import EventLog
+from webapp.config.openapi import Length
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
 
@@ -35,7 +36,7 @@ class Positions:
     """Last known places: rows of (entity, x, y, t); `t` is the newest time among them."""
 
     t: int | None
-    entities: list[list[Any]]
+    entities: list[Annotated[list[str | float], Length(4)]]
 
 
 def log_of(feed: Feed) -> EventLog:
@@ -108,7 +109,7 @@ class Track(TypedDict):
     """`points`: [t, x, y] in order of time."""
 
     entity: str
-    points: list[list[float]]
+    points: list[Annotated[list[float], Length(3)]]
 
 
 @dataclass(frozen=True)
@@ -181,28 +182,32 @@ class _Counted(TypedDict):
     nulls: int
 
 
-class Histogram(_Counted, total=False):
-    """How the newest values of a column are spread: numbers in bins between `edges`, of others the most frequent [value, how many]."""
+class NumberHistogram(_Counted):
+    """How the newest numbers of a column are spread: `counts` between `edges`."""
 
     min: float | None
     max: float | None
     edges: list[float]
     counts: list[int]
-    values: list[list[Any]]
 
 
-def histogram(feed: Feed, column: str, bins: int) -> Histogram:
+class ValueHistogram(_Counted):
+    """The most frequent of the newest values of a column, [value, how many] each."""
+
+    values: list[Annotated[list[Any], Length(2)]]
+
+
+def histogram(feed: Feed, column: str, bins: int) -> NumberHistogram | ValueHistogram:
     """How the newest values of an attribute are spread: bins of equal width for numbers, the most frequent for others."""
     rows = newest_rows(feed, VALUE_ROWS, [column])
     values = rows.column(column).combine_chunks() if column in rows.column_names else pa.nulls(rows.num_rows)
-    found: Histogram = {"column": column, "rows": len(values), "nulls": values.null_count}
+    head: _Counted = {"column": column, "rows": len(values), "nulls": values.null_count}
     kept = values.drop_null()
     if pa.types.is_floating(kept.type) or pa.types.is_integer(kept.type):
-        found["min"], found["max"], found["edges"], found["counts"] = _bins(kept.to_numpy(zero_copy_only=False).astype(np.float64), bins)
-        return found
+        least, greatest, edges, counts = _bins(kept.to_numpy(zero_copy_only=False).astype(np.float64), bins)
+        return {**head, "min": least, "max": greatest, "edges": edges, "counts": counts}
     counted = sorted(((item["values"], item["counts"]) for item in pc.value_counts(kept).to_pylist()), key=lambda pair: (-pair[1], str(pair[0])))
-    found["values"] = [[value, count] for value, count in counted[:FREQUENT_VALUES]]
-    return found
+    return {**head, "values": [[value, count] for value, count in counted[:FREQUENT_VALUES]]}
 
 
 def _bins(numbers: Any, bins: int) -> tuple[float | None, float | None, list[float], list[int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -22,7 +22,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
 from webapp.config.boxes import wholes
 from webapp.config.errors import FaultRow, FaultsBody, faults_body
-from webapp.config.openapi import schema_of
+from webapp.config.openapi import Length, schema_of
 from webapp.config.parsers import Json
 from webapp.config.related import BoundedListField
 from webapp.feeds import services
@@ -44,7 +44,7 @@ class RegionSerializer(OwnedSerializer):
 
     feed = FeedNameField()
     geometry = serializers.JSONField()
-    bbox = serializers.ListField(child=serializers.FloatField(), read_only=True)
+    bbox = serializers.ListField(child=serializers.FloatField(), read_only=True, min_length=4, max_length=4)
     tags = BoundedListField(child=serializers.CharField(max_length=50), required=False, max_length=50)
     used_by = NamedSerializer(source="using", many=True, read_only=True)
 
@@ -79,7 +79,7 @@ class BulkRegionsSerializer(serializers.Serializer[Any]):
 class _RegionRow(TypedDict):
     name: str
     geometry: dict[str, Any]
-    bbox: list[float]
+    bbox: Annotated[list[float], Length(4)]
 
 
 class ImportedRegion(_RegionRow, total=False):

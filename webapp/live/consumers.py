@@ -7,8 +7,8 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, cast
 
 import redis
 from autobahn.exception import Disconnected
@@ -21,6 +21,7 @@ from django.utils import timezone
 from engine.model.messages import Message, message_of
 from webapp.accounts.language import language_of_socket
 from webapp.audit.sockets import socket_refused
+from webapp.feeds.heads import FeedStatus
 from webapp.live import access, frames, selectors, shares, socket_limit
 from webapp.live.chunks import Chunk
 from webapp.live.frames import Ack, BadFrame, Subscribe, Unsubscribe, View, group
@@ -249,7 +250,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         subscription = self.subscriptions.get(message["feed"])
         if subscription is None or subscription.stalled:
             return
-        status = {name: value for name, value in message.items() if name not in ("type", "feed")}
+        status = cast(FeedStatus, {name: value for name, value in message.items() if name not in ("type", "feed")})
         await self._send(frames.status(subscription.feed, status))
         if subscription.lacks(status.get("outbox_seq", 0)):
             await self._catch_up(subscription)
@@ -296,7 +297,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         """Sends an error frame in the reader's language."""
         await self._send(frames.error(code, why, language_of_socket(self.scope)))
 
-    async def _send(self, frame: dict[str, Any], subscription: Subscription | None = None) -> None:
+    async def _send(self, frame: Mapping[str, object], subscription: Subscription | None = None) -> None:
         await self._write(frames.encoded(frame), subscription)
 
     async def _write(self, text: str, subscription: Subscription | None = None) -> None:

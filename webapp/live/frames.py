@@ -15,7 +15,9 @@ from django.utils import translation
 
 from engine.model.messages import Message
 from webapp.config.wording import translated
+from webapp.feeds.heads import FeedStatus
 from webapp.feeds.models import NAME
+from webapp.live.frame_types import ErrorFrame, ResyncFrame, SnapshotFrame, StatusFrame
 
 Box = tuple[float, float, float, float]
 FEED_NAME = re.compile(NAME.regex)
@@ -147,8 +149,15 @@ def _number(document: Mapping[str, Any], name: str) -> int | None:
 
 
 def snapshot(
-    feed: str, *, seq: int, detections: Sequence[Any], alerts: Sequence[Any], positions: Sequence[Any], clock: int | None, since: int | None = None
-) -> dict[str, Any]:
+    feed: str,
+    *,
+    seq: int,
+    detections: Sequence[Any],
+    alerts: Sequence[Any],
+    positions: Sequence[list[Any]],
+    clock: int | None,
+    since: int | None = None,
+) -> SnapshotFrame:
     """The initial state of a page at outbox number `seq`: complete, or the newest positions, alerts and answers that fit a message.
 
     `detections` come oldest first, `alerts` newest first. The page requests the rest from the API, as it does for older times.
@@ -179,7 +188,7 @@ def fitting(rows: Sequence[Any], room: int) -> list[Any]:
     return kept
 
 
-def newest(positions: Sequence[Sequence[Any]], room: int) -> list[Sequence[Any]]:
+def newest(positions: Sequence[list[Any]], room: int) -> list[list[Any]]:
     """Of rows [id, x, y, t] those with the greatest t that together take at most `room` bytes; all of them, in their order, where they fit."""
     if sum(map(_bytes, positions)) <= room:
         return list(positions)
@@ -244,23 +253,23 @@ def positions(feed: str, *, t: int | None, entities: Sequence[Any], box: Box | N
     return f'{head},"entities":[{",".join(texts[at] for at in inside)}]}}'
 
 
-def status(feed: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+def status(feed: str, fields: FeedStatus) -> StatusFrame:
     """The state of the feed's processing."""
     return {"type": "status", "feed": feed, **fields}
 
 
-def resync(feed: str) -> dict[str, Any]:
+def resync(feed: str) -> ResyncFrame:
     """The reader fell behind: it has to subscribe again."""
     return {"type": "resync", "feed": feed}
 
 
-def error(code: str, message: Message, language: str) -> dict[str, Any]:
+def error(code: str, message: Message, language: str) -> ErrorFrame:
     """The client's last frame, or its socket, was refused."""
     with translation.override(language):
         return {"type": "error", "code": code, "message": translated(message)}
 
 
-def within(box: Box | None, entities: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+def within(box: Box | None, entities: Sequence[list[Any]]) -> list[list[Any]]:
     """The positions that a map of `box` shows; a box whose west is greater than its east crosses the antimeridian."""
     return [entities[at] for at in _inside(box, entities)]
 

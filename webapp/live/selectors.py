@@ -19,7 +19,7 @@ from webapp.accounts.services import token_authenticate
 from webapp.alerts.selectors import alerts_open
 from webapp.detections.selectors import detections_recent, outbox_range
 from webapp.feeds import recent
-from webapp.feeds.heads import feed_status
+from webapp.feeds.heads import FeedStatus, feed_status
 from webapp.feeds.selectors import feed_get, feed_of
 from webapp.live import positions
 from webapp.live.chunks import Chunk, chunks_after
@@ -104,6 +104,6 @@ def places(*, feed_id: int) -> dict[str, Any]:
     return {"t": rows.t, "entities": rows.entities}
 
 
-def status(*, feed_id: int) -> dict[str, Any]:
+def status(*, feed_id: int) -> FeedStatus:
     """The state of the feed's processing."""
     return feed_status(feed_id=feed_id)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from webapp.queries.constraint_graph import placed
-from webapp.queries.trial_answers import Leaf, PatternAnswer
+from webapp.queries.trial_answers import Leaf, LeafKind, PatternAnswer
 
 if TYPE_CHECKING:
     from engine.complex_events.pattern import Described, Pattern
@@ -68,7 +68,8 @@ def _leaves(pattern: Pattern) -> list[Leaf]:
 
     def walk(node: Described) -> Iterator[Leaf]:
         if not node.parts:
-            yield {"name": node.label, "kind": node.kind, "needed": node.kind != "negative" and node.label in needed}
+            kind = cast(LeafKind, node.kind)  # A virtual node has parts.
+            yield {"name": node.label, "kind": kind, "needed": kind != "negative" and node.label in needed}
         for part in node.parts:
             yield from walk(part)
 

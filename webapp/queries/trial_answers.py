@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from engine.sinks.answer_rows import EvidenceItem
-from webapp.config.openapi import StretchRead
+from webapp.config.openapi import Length, StretchRead
 
 
 class PreviewedAnswer(TypedDict):
@@ -65,7 +65,7 @@ class SandboxLane(TypedDict):
     fluent: str
     args: list[str]
     value: str | None
-    kind: str
+    kind: Literal["input", "simple", "derived", "event"]
     level: int
     is_output: bool
     intervals: list[SandboxInterval]
@@ -117,7 +117,7 @@ class OccupancyCourse(StretchRead):
     """`steps`: [t, how many are there from then on]."""
 
     rows: int
-    steps: list[list[int]]
+    steps: list[Annotated[list[int], Length(2)]]
 
 
 class _PlacedFault(TypedDict):
@@ -149,8 +149,8 @@ class Stated(TypedDict):
 class Edge(TypedDict):
     """The tightest bounds between two variables. `dt`: least and greatest time from the first to the second."""
 
-    between: list[str]
-    dt: list[int | None] | None
+    between: Annotated[list[str], Length(2)]
+    dt: Annotated[list[int | None], Length(2)] | None
     distance: Distance | None
     stated: Stated
 
@@ -159,7 +159,7 @@ class Conflict(TypedDict):
     """Constraints that contradict each other, by their numbers from 0, and the cycle of variables that shows it."""
 
     constraints: list[int]
-    cycle: list[list[str]]
+    cycle: list[Annotated[list[str], Length(2)]]
     reason: str
 
 
@@ -173,11 +173,14 @@ class Closure(TypedDict):
     conflict: Conflict | None
 
 
+LeafKind = Literal["normal", "trigger", "negative"]
+
+
 class Leaf(TypedDict):
     """A primitive of a pattern; `needed`: every occurrence contains it."""
 
     name: str
-    kind: str
+    kind: LeafKind
     needed: bool
 
 

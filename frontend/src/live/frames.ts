@@ -59,7 +59,7 @@ const is =
     name;
 
 const positions = otherwise(list(position), []);
-const PARSERS: { [T in Frame["type"]]: Parser<FrameOf<T>> } = {
+export const FRAMES: { [T in Frame["type"]]: Parser<FrameOf<T>> } = {
   snapshot: record({
     type: is("snapshot"),
     feed: string,
@@ -101,8 +101,8 @@ export function parseFrame(text: string): Frame {
     throw new ParseFault("", "JSON");
   }
   const type = isObject(value) ? value["type"] : undefined;
-  if (typeof type !== "string" || !Object.hasOwn(PARSERS, type)) throw new ParseFault("/type", `one of ${Object.keys(PARSERS).join(", ")}`);
-  return PARSERS[type as Frame["type"]](value);
+  if (typeof type !== "string" || !Object.hasOwn(FRAMES, type)) throw new ParseFault("/type", `one of ${Object.keys(FRAMES).join(", ")}`);
+  return FRAMES[type as Frame["type"]](value);
 }
 
 export interface SubscribeMessage {

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.test import Client
 
 from tests.webapp.entry import server_entry
+from tests.webapp.openapi import check_frame
 from webapp.detections.models import Detection
 from webapp.detections.selectors import detection_row
 from webapp.detections.services import outbox_append
@@ -48,6 +49,7 @@ class Page:
         """The next frame (of this type), applied to the state."""
         while True:
             frame = json.loads(await self.socket.receive_from(timeout=5))
+            check_frame(frame)
             self.frames.append(frame)
             self.take(frame)
             if kind in (None, frame["type"]):

@@ -16,6 +16,7 @@ from django.test import Client
 
 from tests.webapp.entry import server_entry
 from tests.webapp.live.pages import HOST, Page, page, run, session_of, store
+from tests.webapp.openapi import check_frame
 from webapp.accounts.services import token_create, token_revoke
 from webapp.live import consumers
 from webapp.queries.models import Query
@@ -129,10 +130,10 @@ async def test_a_socket_stays_in_its_groups_although_the_layer_forgets_members(w
     monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.2)
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
-        await reader.hear("status")
+        first = await reader.hear("status")
         get_channel_layer().groups.clear()
         await asyncio.sleep(0.5)
-        await get_channel_layer().group_send(f"feed.{world.feed.pk}", {"type": "feed.status", "feed": "yard", "rate": 1.0})
+        await get_channel_layer().group_send(f"feed.{world.feed.pk}", {**first, "type": "feed.status", "rate": 1.0})
         await reader.hear("status")
 
 
@@ -161,6 +162,7 @@ async def refused(socket: WebsocketCommunicator, code: str, close: int) -> None:
     """The socket only sends one error that says what is needed."""
     assert (await socket.connect(timeout=5))[0]
     frame = json.loads(await socket.receive_from(timeout=5))
+    check_frame(frame)
     assert (frame["type"], frame["code"]) == ("error", code)
     assert "Authorization: Bearer" in frame["message"] and "scope read" in frame["message"]
     assert (await socket.receive_output(timeout=5))["code"] == close

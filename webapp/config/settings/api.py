@@ -40,7 +40,11 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PERMISSIONS": ["webapp.accounts.authentication.LoggedInWithinScope"],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
-    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "webapp.config.openapi.with_components"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "webapp.config.openapi.with_components",
+        "webapp.live.frame_types.with_frames",
+    ],
     "ENUM_NAME_OVERRIDES": {
         "SeverityEnum": "webapp.queries.models.Severity",
         "AlertStateEnum": "webapp.alerts.models.AlertState",

@@ -6,7 +6,7 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from engine.model.events import DeadLetter, Reason
 from engine.model.faults import Refused, fault_from_json, refuse
@@ -14,7 +14,7 @@ from engine.model.messages import Message, untranslated
 from engine.sources.files import Piece
 from engine.sources.reading import Reading
 from webapp.cage.warm_pool import INSPECTIONS, TookTooLong, WarmPool, Work
-from webapp.config.openapi import StretchRead
+from webapp.config.openapi import Length, StretchRead
 from webapp.feeds.arrow_streams import Limits, read_stream
 
 INSPECT_S, PIECE_S = 20.0, 120.0
@@ -62,8 +62,38 @@ class Comparison(_Since):
     left_out: list[str]
 
 
+class AttributeDocument(TypedDict):
+    """A column of a file that the feed gets as `name`."""
+
+    source: str
+    name: str
+    type: Literal["string", "int", "float", "bool"]
+
+
+class ReadingDocument(TypedDict):
+    """How a file is read: `engine.sources.reading.Reading`."""
+
+    kind: str
+    encoding: str
+    delimiter: str
+    header: bool
+    sheet: str
+    time: list[str]
+    entity: list[str]
+    x: str
+    y: str
+    event: str
+    attributes: list[AttributeDocument]
+    thing: str
+    decimal: str
+    time_format: str
+    zone: str
+    place_format: str
+    crs: str
+
+
 class _Inspection(StretchRead):
-    reading: dict[str, Any]
+    reading: ReadingDocument
     sheets: list[str]
     columns: list[ColumnSample]
     rows: list[dict[str, Any]]
@@ -73,8 +103,8 @@ class _Inspection(StretchRead):
     good: int
     faults: list[RowFault]
     fault_count: int
-    places: list[list[float]]
-    bounds: list[float] | None
+    places: list[Annotated[list[float], Length(2)]]
+    bounds: Annotated[list[float], Length(4)] | None
     entities: int
     intervals: list[IntervalCount]
     lateness: int

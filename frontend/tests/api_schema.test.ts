@@ -1,0 +1,183 @@
+/** The parsers read what the server's OpenAPI document describes: no field that it does not have, and each form that it allows. */
+
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { FRAMES, type Frame } from "../src/live/frames";
+import { page } from "../src/lib/api";
+import * as shapes from "../src/lib/shapes";
+import { type Parser } from "../src/lib/parse";
+import { entry } from "../src/data/audit_data";
+import { bulkAnswer } from "../src/data/bulk_data";
+import { sandboxAnswer } from "../src/data/calculus_sandbox_data";
+import { templateList } from "../src/data/calculus_template_data";
+import { delivery } from "../src/data/channel_data";
+import { patternAnswer } from "../src/data/composite_data";
+import { connector, connectorKind, trial } from "../src/data/connector_data";
+import { closureAnswer } from "../src/data/constraint_graph";
+import { density } from "../src/data/density_data";
+import { activity, note, profile, watch } from "../src/data/entity_page_data";
+import { histogram } from "../src/data/histogram_data";
+import { progressAnswer } from "../src/data/motion_progress";
+import { countedAnswer } from "../src/data/occupancy_data";
+import { overlay } from "../src/data/overlay_data";
+import { dryRun, rule } from "../src/data/rule_data";
+import { attributeValues } from "../src/data/styling";
+import { member, person, team } from "../src/data/team_data";
+import { inspection, samples, upload } from "../src/data/upload_data";
+
+interface Schema {
+  $ref?: string;
+  type?: "object" | "array" | "string" | "integer" | "number" | "boolean";
+  properties?: Record<string, Schema>;
+  required?: string[];
+  additionalProperties?: Schema | boolean;
+  items?: Schema;
+  enum?: unknown[];
+  allOf?: Schema[];
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+  nullable?: boolean;
+  writeOnly?: boolean;
+  format?: string;
+  minItems?: number;
+}
+
+const { schemas } = (
+  JSON.parse(readFileSync(new URL("../openapi.json", import.meta.url), "utf-8")) as {
+    components: { schemas: Record<string, Schema> };
+  }
+).components;
+
+/** `full`: with all that may be there; otherwise with null, or nothing, wherever the document allows it. */
+function example(schema: Schema, full: boolean): unknown {
+  if (schema.$ref !== undefined) return example(schemas[schema.$ref.split("/").at(-1)!]!, full);
+  if (schema.nullable === true && !full) return null;
+  const choices = schema.allOf ?? schema.anyOf ?? schema.oneOf;
+  if (choices !== undefined) return example(full ? choices[0]! : choices.at(-1)!, full);
+  if (schema.enum !== undefined) return full ? schema.enum[0] : schema.enum.at(-1);
+  switch (schema.type) {
+    case "object":
+      return schema.properties === undefined ? dictionaryOf(schema, full) : objectOf(schema, full);
+    case "array":
+      return listOf(schema, full);
+    case "string":
+      return schema.format === "date-time" ? "2026-11-01T12:00:00Z" : full ? "text" : "";
+    case "boolean":
+      return full;
+    case "integer":
+    case "number":
+      return 1;
+    default:
+      return full ? { any: 1 } : {};
+  }
+}
+
+function objectOf(schema: Schema, full: boolean): unknown {
+  const required = new Set(schema.required ?? []);
+  const entries = Object.entries(schema.properties!).filter(([name, one]) => one.writeOnly !== true && (full || required.has(name)));
+  return Object.fromEntries(entries.map(([name, one]) => [name, example(one, full)]));
+}
+
+/** Of a list with a number of items, the first has the first of their forms: ids come before numbers. */
+function listOf({ items = {}, minItems }: Schema, full: boolean): unknown[] {
+  if (minItems === undefined) return full ? [example(items, full)] : [];
+  return Array.from({ length: minItems }, (_, at) => example(items.anyOf === undefined ? items : items.anyOf.at(at === 0 ? 0 : -1)!, full));
+}
+
+function dictionaryOf(schema: Schema, full: boolean): unknown {
+  const inner = typeof schema.additionalProperties === "object" ? schema.additionalProperties : {};
+  return full ? { some: example(inner, full) } : {};
+}
+
+/** `value`, and the paths of fields that are read from it though it does not have them. */
+function watched(value: unknown, unknown: string[], path = ""): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  return new Proxy(value, {
+    get(target, key): unknown {
+      if (typeof key === "string" && !(key in target)) unknown.push(`${path}/${key}`);
+      return watched(Reflect.get(target, key) as unknown, unknown, typeof key === "string" ? `${path}/${key}` : path);
+    },
+  });
+}
+
+const frame: Parser<unknown> = (value) => FRAMES[(value as Frame).type](value);
+const PARSERS: [string, Parser<unknown>][] = [
+  ["Alert", shapes.alert],
+  ["AlertDetail", shapes.alertDetail],
+  ["AlertGroup", shapes.alertGroup],
+  ["AlertNumbers", shapes.alertNumbers],
+  ["AlertRow", shapes.alert],
+  ["AttributeValues", attributeValues],
+  ["BulkAnswer", bulkAnswer],
+  ["Channel", shapes.channel],
+  ["Closure", closureAnswer],
+  ["Connector", connector],
+  ["DeadLetter", shapes.deadLetter],
+  ["DeadLetterPage", page(shapes.deadLetter)],
+  ["Delivery", delivery],
+  ["Density", density],
+  ["DetectionDetail", shapes.detectionDetail],
+  ["DetectionRow", shapes.detection],
+  ["DryRun", dryRun],
+  ["Entry", entry],
+  ["EvidenceItem", shapes.evidenceItem],
+  ["Feed", shapes.feedStatus],
+  ["FeedCounters", shapes.counters],
+  ["FeedEvent", shapes.happened],
+  ["FeedHeadRow", shapes.feedHead],
+  ["Gallery", templateList],
+  ["Inspection", inspection],
+  ["Job", shapes.job],
+  ["KindRow", connectorKind],
+  ["Me", shapes.me],
+  ["Measures", shapes.feedMeasures],
+  ["Member", member],
+  ["Mute", shapes.muteRow],
+  ["Note", note],
+  ["NumberHistogram", histogram],
+  ["OccupancyCourse", countedAnswer],
+  ["Overlay", overlay],
+  ["PatternAnswer", patternAnswer],
+  ["Person", person],
+  ["Profile", profile],
+  ["ProgressAnswer", progressAnswer],
+  ["Query", shapes.queryRow],
+  ["Region", shapes.region],
+  ["Region", shapes.regionUse],
+  ["RegionActivity", activity],
+  ["RemovedQueries", shapes.removedQueries],
+  ["RoutingRule", rule],
+  ["Samples", samples],
+  ["Sandbox", sandboxAnswer],
+  ["Step", shapes.alertStep],
+  ["Team", team],
+  ["Token", shapes.token],
+  ["Track", shapes.track],
+  ["Tracks", shapes.tracks],
+  ["Trial", trial],
+  ["Upload", upload],
+  ["VersionDetail", shapes.queryVersion],
+  ["Watch", watch],
+  ["SnapshotFrame", frame],
+  ["ChangesFrame", frame],
+  ["PositionsFrame", frame],
+  ["StatusFrame", frame],
+  ["ResyncFrame", frame],
+  ["ErrorFrame", frame],
+];
+
+/** Fields of an alert that frames leave out: the parser of both knows what to take for them. */
+const LISTED_ONLY = ["feed", "acknowledged_at", "resolved_by", "resolved_at", "comments", "editable"];
+
+describe("a parser and the document", () => {
+  it.each(PARSERS)("%s: reads no field that the document does not have", (name, parser) => {
+    const unknown: string[] = [];
+    parser(watched(example({ $ref: `#/components/schemas/${name}` }, true), unknown));
+    const isOfFrame = name === "AlertRow" || name.endsWith("Frame");
+    expect(unknown.filter((path) => !isOfFrame || !LISTED_ONLY.includes(path.split("/").at(-1)!))).toEqual([]);
+  });
+
+  it.each(PARSERS)("%s: takes the least that the document allows", (name, parser) => {
+    expect(() => parser(example({ $ref: `#/components/schemas/${name}` }, false))).not.toThrow();
+  });
+});

@@ -169,7 +169,7 @@ describe("data of the API", () => {
       records: [{ a: 1 }],
       rows: [],
       dead: [{ reason: "malformed", detail: "x" }],
-      faults: [["/time", "y"]],
+      faults: [{ pointer: "/time", message: "y" }],
       said: "",
     });
     expect(read.dead[0]?.reason).toBe("malformed");

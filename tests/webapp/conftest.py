@@ -40,7 +40,7 @@ def described() -> Iterator[None]:
 
     def request(client: Client, **environ: Any) -> Any:
         response: Any = sent(client, **environ)
-        if response.status_code < 400 and not response.streaming and response.headers.get("Content-Type", "").startswith(JSON):
+        if not response.streaming and response.headers.get("Content-Type", "").startswith(JSON):
             check(environ["REQUEST_METHOD"], environ["PATH_INFO"], response.status_code, response.content)
         return response
 

@@ -73,7 +73,7 @@ def _validator(method: str, template: str | None, status: str) -> Validator | st
     operation = document()["paths"].get(template, {}).get(method)
     if operation is None:
         return "the document does not have this operation"
-    described = operation["responses"].get(status)
+    described = operation["responses"].get(status if status < "4" else "default")
     if described is None:
         return f"the document has no answer with status {status}"
     schema = described.get("content", {}).get(JSON, {}).get("schema")

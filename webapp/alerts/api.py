@@ -155,14 +155,15 @@ class BulkSerializer(serializers.Serializer[Any]):
         return attributes
 
 
-CHANGED = inline_serializer(
-    "ChangedAlerts",
-    {
-        "changed": serializers.ListField(child=serializers.IntegerField()),
-        "looked_at": serializers.IntegerField(required=False),
-        "below": serializers.IntegerField(required=False, allow_null=True, help_text="Ask again with it while it is not null."),
-    },
-)
+class _Changed(TypedDict):
+    changed: list[int]
+
+
+class ChangedAlerts(_Changed, total=False):
+    """Ids of the alerts that were changed; of many that match also how many were looked at. Ask again with `below` while it is not null."""
+
+    looked_at: int
+    below: int | None
 
 
 HOURS = OpenApiParameter("hours", int, description="1 to 2160; 168 unless given")
@@ -288,7 +289,7 @@ class AlertView(GenericViewSet[Alert]):
     @extend_schema(
         summary="One decision about many alerts",
         request=BulkSerializer,
-        responses=CHANGED,
+        responses={200: schema_of(ChangedAlerts)},
         examples=[
             OpenApiExample("Acknowledge two", {"ids": [11, 12], "action": "acknowledge", "comment": "On it."}, request_only=True),
             OpenApiExample("Resolve all that match", {"matching": "state=new&severity=low", "action": "resolve"}, request_only=True),

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import OpenApiExample, extend_schema, inline_serializer
+from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer, extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
@@ -78,10 +78,14 @@ class ChannelSerializer(OwnedSerializer):
 class NewChannelSerializer(ChannelSerializer):
     """A channel with its signing secret: shown when it is made or rotated, never again."""
 
-    secret = serializers.CharField(allow_null=True, help_text="Of a webhook.")
+    secret = serializers.CharField()
 
     class Meta(ChannelSerializer.Meta):
         fields = (*ChannelSerializer.Meta.fields, "secret")
+
+
+MADE = PolymorphicProxySerializer("MadeChannel", [NewChannelSerializer, ChannelSerializer], resource_type_field_name=None)
+"""A browser gets no secret: users who know it can send to the browser."""
 
 
 class DeliverySerializer(serializers.ModelSerializer[Delivery]):
@@ -121,7 +125,7 @@ class ChannelView(OwnedView):
         return channel_list(user=self.request.user)
 
     @extend_schema(
-        responses={201: NewChannelSerializer},
+        responses={201: MADE},
         examples=[
             OpenApiExample("A duty desk", {"name": "Duty desk", "url": "https://hooks.example.org/x", "min_severity": "high"}, request_only=True)
         ],
@@ -136,8 +140,7 @@ class ChannelView(OwnedView):
         data = serializer.validated_data
         if is_browser:
             fields = {name: value for name, value in data.items() if name not in ("kind", "team", "public", "recipient")}
-            made = deliveries.browser_subscribe(owner=person(request), **fields)
-            return Response({**self.represent(made), "secret": None}, status=201)
+            return Response(self.represent(deliveries.browser_subscribe(owner=person(request), **fields)), status=201)
         channel = deliveries.channel_create(owner=person(request), **data)
         return Response({**self.represent(channel), "secret": channel.secret}, status=201)
 

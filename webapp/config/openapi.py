@@ -11,6 +11,8 @@ from drf_spectacular.plumbing import resolve_type_hint
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from webapp.config.errors import FaultsBody
+
 Schema = dict[str, Any]
 
 
@@ -106,11 +108,15 @@ def page_of(rows: Any) -> Schema:
 
 
 def with_components(result: Schema, generator: Any, request: Any, public: bool) -> Schema:
-    """A hook of drf_spectacular: schemas with a title become components, so that generated clients have names for them."""
+    """A hook of drf_spectacular: schemas with a title become components, for which generated clients have names; all refusals have one form."""
     components = result["components"].setdefault("schemas", {})
     for name, component in components.items():
         if not name.endswith("Request"):
             _with_all_required(component)
+    refused = {"description": "Refused.", "content": {"application/json": {"schema": schema_of(FaultsBody)}}}
+    for path in result["paths"].values():
+        for operation in path.values():
+            operation["responses"].setdefault("default", refused)
     result["paths"] = hoisted(result["paths"], components)
     for name in list(components):
         components[name] = {key: hoisted(value, components) for key, value in components[name].items()}

@@ -74,8 +74,8 @@ class SpanFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
         return number if direction == "response" else {"oneOf": [number, {"type": "string", "format": "duration"}]}
 
 
-class MapView(TypedDict):
-    """What the map shows at first."""
+class MapView(TypedDict, total=False):
+    """What the map shows at first; empty: all that there is."""
 
     center: Annotated[list[float], Length(2)]
     zoom: float
@@ -88,7 +88,7 @@ class FeedSerializer(OwnedSerializer):
     lateness = SpanField(required=False, help_text="How far behind the newest row a row may come; default 0.")
     ahead = SpanField(required=False, allow_null=True, help_text="How far ahead of the clock a row may be; null: without bound.")
     columns = field_of(dict[str, str], required=False)
-    view = field_of(MapView | None, required=False)
+    view = field_of(MapView, required=False)
     plan_image = serializers.SerializerMethodField()
     plan_bounds = BoundedListField(child=serializers.FloatField(), min_length=4, max_length=4, required=False, allow_null=True)
     counters = serializers.SerializerMethodField()

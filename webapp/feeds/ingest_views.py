@@ -30,7 +30,8 @@ from engine.sources.files import Unreadable
 from engine.sources.segments import LogDamaged
 from webapp.accounts.models import ApiToken, Scope
 from webapp.accounts.services import token_authenticate
-from webapp.config.errors import faults_body
+from webapp.config.errors import FaultsBody, faults_body
+from webapp.config.openapi import schema_of
 from webapp.feeds.bodies import ARROW, BODY_BYTES, CSV, NDJSON, TooLarge, Unsupported, inflate, read_body
 from webapp.feeds.damage import feed_set_aside
 from webapp.feeds.ingest import Delivery, KeyReused, Receipt, ingest
@@ -107,7 +108,7 @@ class EventsView(APIView):
                     "repeated": serializers.BooleanField(),
                 },
             ),
-            **dict.fromkeys((400, 401, 403, 404, 413, 415, 422, 429, 503), OpenApiTypes.OBJECT),
+            **dict.fromkeys((400, 401, 403, 404, 413, 415, 422, 429, 503), schema_of(FaultsBody)),
         },
         auth=["token"],
     )

@@ -164,7 +164,7 @@ class RegionView(OfFeedView):
     @extend_schema(
         summary="Regions from a file: GeoJSON, KML, KMZ, GPX, Shapefile (zip), GeoPackage or CSV with WKT",
         request={"multipart/form-data": ImportSerializer},
-        responses={200: schema_of(ImportedRegions), 201: schema_of(ImportedRegions)},
+        responses={200: schema_of(ImportedRegions), 201: schema_of(ImportedRegions), 400: schema_of(ImportedRegions | FaultsBody)},
     )
     def import_file(self, request: Request) -> Response:
         self.check_may_make()

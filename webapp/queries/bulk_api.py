@@ -150,7 +150,7 @@ class BulkView(APIView):
 
     @extend_schema(
         request={"multipart/form-data": BulkQueriesSerializer, "application/json": BulkQueriesSerializer},
-        responses={200: schema_of(BulkAnswer), 201: schema_of(BulkAnswer)},
+        responses={200: schema_of(BulkAnswer), 201: schema_of(BulkAnswer), 400: schema_of(BulkAnswer | FaultsBody)},
         examples=[
             OpenApiExample(
                 "Everything that stays in one of these areas",
@@ -196,7 +196,7 @@ class RemoveView(APIView):
 
     @extend_schema(
         request=RemoveQueriesSerializer,
-        responses={200: schema_of(RemovedAnswer)},
+        responses={200: schema_of(RemovedAnswer), 400: schema_of(RemovedAnswer | FaultsBody)},
         examples=[OpenApiExample("All borders of a feed", {"feed": "city", "family": "border"}, request_only=True)],
     )
     def post(self, request: Request) -> Response:

@@ -14,6 +14,8 @@ PREFIX = "/api/v1/"
 JSON = "application/json"
 OTHERS = ("/api/v1/track/",)
 """Addresses of devices, which speak the protocols of their makers."""
+NOWHERE = ("404", "405")
+"""What an operation answers that there is not."""
 
 
 def check(method: str, path: str, status: int, body: bytes) -> None:
@@ -72,7 +74,7 @@ def _validator(method: str, template: str | None, status: str) -> Validator | st
     """Or why there is none."""
     operation = document()["paths"].get(template, {}).get(method)
     if operation is None:
-        return "the document does not have this operation"
+        return "the document does not have this operation" if status not in NOWHERE else Draft202012Validator({})
     described = operation["responses"].get(status if status < "4" else "default")
     if described is None:
         return f"the document has no answer with status {status}"

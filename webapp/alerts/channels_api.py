@@ -20,7 +20,7 @@ from webapp.alerts.models import Channel, ChannelKind, Delivery
 from webapp.alerts.pace import pace_faults
 from webapp.alerts.selectors import channel_list, delivery_list
 from webapp.alerts.transports import TRANSPORTS, push
-from webapp.config.pagination import CURSOR, NewestFirst
+from webapp.config.pagination import CURSOR, NewestFirst, newest_first
 from webapp.config.related import ByKey
 from webapp.config.wording import TranslatedField, translated
 from webapp.queries.models import Query
@@ -198,7 +198,7 @@ class ChannelView(OwnedView):
         answer = deliveries.channel_test(channel=self.get_editable())
         return Response({"ok": answer.ok, "status": answer.status, "error": translated(answer.error)})
 
-    @extend_schema(summary="What was sent, newest first", parameters=CURSOR, responses=DeliverySerializer(many=True))
+    @extend_schema(summary="What was sent, newest first", parameters=CURSOR, responses={200: newest_first(DeliverySerializer)})
     def deliveries(self, request: Request, pk: int) -> Response:
         channel = self.get_editable()
         paginator = NewestFirst()

@@ -12,7 +12,8 @@ from django.utils import timezone
 from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser, users_who_may_change, visible
 from webapp.alerts.models import OPEN_STATES, UNATTENDED_STATES, Alert, AlertState, AlertStep, Channel, Delivery, RoutingRule
-from webapp.alerts.rows import AlertRow, alert_rows
+from webapp.alerts.rows import AlertRow as AlertRow
+from webapp.alerts.rows import alert_rows
 from webapp.config.wording import translated
 from webapp.queries.models import Query, Severity
 

@@ -38,7 +38,7 @@ class NewestFirst(CursorPagination):
         return cursor
 
 
-CURSOR = [OpenApiParameter("cursor", str), OpenApiParameter("page", exclude=True)]
+CURSOR = [OpenApiParameter("cursor", str), OpenApiParameter("page_size", int)]
 """The parameters of an address that makes such pages although its view has others."""
 
 

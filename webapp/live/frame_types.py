@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypedDict
 
-from webapp.alerts.rows import AlertRow
+from webapp.alerts.selectors import AlertRow
 from webapp.config.openapi import Length, Schema, hoisted, schema_of
 from webapp.detections.selectors import DetectionRow
 from webapp.feeds.heads import FeedStatus

@@ -26,7 +26,7 @@ from engine.sinks.answer_rows import answer_text
 from engine.sinks.facts import Fact, StoredFact
 from engine.sinks.keys import may_be_revised
 from webapp.alerts import services as alerts
-from webapp.alerts.rows import AlertRow
+from webapp.alerts.selectors import AlertRow
 from webapp.detections.partitions import partitions_ensure, span_of
 from webapp.detections.services import CHUNK, outbox_write
 from webapp.jobs.models import FeedHead, JobEvent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webapp.alerts.rows import AlertRow
+from webapp.alerts.selectors import AlertRow
 from webapp.alerts.services import alerts_end_with_versions
 from webapp.detections.models import Detection
 from webapp.detections.selectors import DetectionRow, detection_row

@@ -60,7 +60,7 @@ class UploadSerializer(OwnedSerializer):
 
     offset = serializers.SerializerMethodField()
     error = TranslatedField(read_only=True)
-    feed = serializers.SlugRelatedField[Any](slug_field="name", read_only=True)
+    feed = serializers.SlugRelatedField[Any](slug_field="name", read_only=True, allow_null=True)
 
     class Meta:
         model = Upload

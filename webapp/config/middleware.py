@@ -49,7 +49,10 @@ class NoNul:
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
-    """Serves static files, also those of a front end that was rebuilt after this process had looked which there are."""
+    """Serves static files. Those of finders are looked up at their first request, so a front end that is rebuilt meanwhile is found too."""
+
+    def add_files_from_finders(self) -> None:
+        """Nothing at the start: hundreds of files take longer than a request, and every client of a test starts anew."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         path = request.path_info

@@ -19,6 +19,12 @@ def main() -> int:
 
         return backtest(sys.argv[2:])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.config.settings")
+    import django
+
+    from webapp.platform.memory import loading
+
+    with loading():
+        django.setup()
     from django.core.management import execute_from_command_line
     from django.db import ProgrammingError
 

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 
 from webapp.platform.folders import ROOT, PortReservation
 from webapp.platform.java import spark_environment
+from webapp.platform.memory import loading
 from webapp.platform.postgres import READER, EmbeddedPostgres
 from webapp.platform.redis import EmbeddedRedis
 
@@ -95,7 +96,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     import django
 
-    django.setup()
+    with loading():
+        django.setup()
 
 
 def pytest_unconfigure() -> None:

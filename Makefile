@@ -22,7 +22,8 @@ help:  ## this text
 	@echo
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-22s %s\n", $$1, $$2}'
 
-setup: $(VENV)/synced $(VENV)/kernels $(VENV)/classes static/build/built  ## install everything the project needs into .venv and frontend/node_modules
+setup: $(VENV)/synced  ## install everything the project needs into .venv and frontend/node_modules
+	@$(MAKE) -s --no-print-directory -j3 $(VENV)/kernels $(VENV)/classes static/build/built
 
 demo: setup  ## run everything on this machine with live demo feeds; prints the address and a log-in
 	VEDETTE_PORT=$(PORT) $(PY) -m webapp.platform.demo

@@ -69,18 +69,15 @@ def in_worlds(test: object) -> object:
 
 
 @in_worlds
-def test_small_batches_give_the_answers_of_one_batch(world: World, chance: random.Random) -> None:
-    assert answer(world, chance=chance) == answer(world)
-
-
-@in_worlds
-def test_several_partitions_give_the_answers_of_one(world: World, chance: random.Random) -> None:
-    assert answer(world, chance=chance, partitions=4) == answer(world)
-
-
-@in_worlds
-def test_a_restored_snapshot_gives_the_same_answers(world: World, chance: random.Random) -> None:
-    assert answer(world, chance=chance, partitions=2, reload=True) == answer(world)
+def test_batches_partitions_and_restored_snapshots_do_not_change_the_answers(world: World, chance: random.Random) -> None:
+    """Nor is what was given to the operator."""
+    rows = world.stamped()
+    before = rows.to_pylist()
+    whole = answer(world, rows)
+    assert answer(world, rows, chance=chance) == whole, "small batches"
+    assert answer(world, rows, chance=chance, partitions=4) == whole, "several partitions"
+    assert answer(world, rows, chance=chance, partitions=2, reload=True) == whole, "restored after each batch"
+    assert rows.to_pylist() == before
 
 
 @in_worlds
@@ -97,14 +94,6 @@ def without_positions(world: World, rows: pa.Table) -> Counter[str]:
     """The answer without evidence: another order of arrival has other positions."""
     evaluator = Evaluator.start(world.feed, world.queries())
     return summed(pa.concat_tables([evaluator.process(rows).changes, evaluator.finish().changes]), evidence=False)
-
-
-@in_worlds
-def test_input_is_not_changed(world: World, chance: random.Random) -> None:
-    rows = world.stamped()
-    before = pa.concat_tables([rows]).to_pylist()
-    answer(world, rows)
-    assert rows.to_pylist() == before
 
 
 @in_worlds
@@ -144,21 +133,14 @@ def of(answers: Counter[str], queries: list[RegisteredQuery]) -> Counter[str]:
 
 
 @in_worlds
-def test_without_queries_the_state_is_empty(world: World, chance: random.Random) -> None:
-    evaluator = Evaluator.start(world.feed, world.queries())
-    for batch in cut(world.stamped(), chance):
-        evaluator.process(batch)
-    evaluator.register([])
-    assert evaluator.counters() == {}
-    assert evaluator.finish().changes.num_rows == 0
-
-
-@in_worlds
-def test_counters_report_the_number_of_events_kept(world: World, chance: random.Random) -> None:
+def test_counters_report_the_number_of_events_kept_and_without_queries_the_state_is_empty(world: World, chance: random.Random) -> None:
     evaluator = Evaluator.start(world.feed, world.queries())
     for batch in cut(world.stamped(), chance):
         evaluator.process(batch)
     assert all(work["events_kept"] >= 0 for work in evaluator.counters().values())
+    evaluator.register([])
+    assert evaluator.counters() == {}
+    assert evaluator.finish().changes.num_rows == 0
 
 
 def test_every_test_world_has_answers(family: str) -> None:

@@ -68,7 +68,13 @@ def test_spark_runs_on_the_wheels_java(tmp_path: Path) -> None:
         session.stop()
     """
     home = java_home(tmp_path / "java", {})
-    environment = {"JAVA_HOME": str(home), "PATH": "/usr/bin:/bin", "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {
+        "JAVA_HOME": str(home),
+        "PATH": "/usr/bin:/bin",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SUBMIT_OPTS": os.environ["SPARK_SUBMIT_OPTS"],
+    }
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )

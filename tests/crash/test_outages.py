@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,9 @@ def standing_still(server: EmbeddedPostgres) -> Iterator[None]:
         yield
     finally:
         for process in processes:
-            process.send_signal(signal.SIGCONT)
+            # One that was ending when it was stopped is gone.
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGCONT)
 
 
 def asked(address: str, data: bytes | None = None, token: str = "") -> tuple[int, Any, str, float]:

@@ -132,25 +132,44 @@ def _pairs(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y
         n = found
 
 
-def contacts(samples: Positions, slot: Ints, reach: float, geographic: bool, sides: Sides | None = None) -> Contacts:
-    """Pairs at most `reach` apart (closed) within a slot, of the `sides` that meet; `reach` in metres on a geographic feed, else the feed's unit."""
+def contacts(samples: Positions, slot: Ints, limits: Sequence[float], geographic: bool, sides: Sides | None = None) -> Contacts:
+    """Pairs within a slot, of the `sides` that meet, at most the greatest of the `limits` apart (closed): in metres on a geographic feed, else in the
+    feed's unit. Distances are exact enough to be compared with any of the limits.
+    """
     sides = all_of(samples) if sides is None else sides
     if not is_sorted(slot):
         order = np.argsort(slot, kind="stable")
         samples, slot, sides = samples.take(order), slot[order], sides.take(order)
-    left, right, distance, examined = _near(samples, slot, sides, reach, geographic)
-    pairs, ptr, moments, metres = _by_pair(samples.entity, slot, left, right, distance, reach)
+    left, right, distance, examined = _near(samples, slot, sides, limits, geographic)
+    pairs, ptr, moments, metres = _by_pair(samples.entity, slot, left, right, distance, max(limits))
     return Contacts(pairs, ptr, moments, metres, int(examined))
 
 
-def _near(samples: Positions, slot: Ints, sides: Sides, reach: float, geographic: bool) -> tuple[Ints, Ints, Floats, int]:
+def _near(samples: Positions, slot: Ints, sides: Sides, limits: Sequence[float], geographic: bool) -> tuple[Ints, Ints, Floats, int]:
     """Samples of one slot, of different entities, that may be within reach, with their distances; sorted by slot."""
-    x, y = samples.x, samples.y
-    reach_x, reach_y = _reach(y, reach) if geographic else (reach, reach)
-    left, right, examined = _pairs(samples, slot, sides, reach_x, reach_y)
-    # hypot is exact if coordinates and distance are whole numbers (3-4-5), so the border is included exactly.
-    distance = _geodesic_near(x[left], y[left], x[right], y[right], reach) if geographic else _plane(x, y, left, right)
-    return left, right, distance, examined
+    x, y, reach = samples.x, samples.y, max(limits)
+    if not geographic:
+        left, right, examined = _pairs(samples, slot, sides, reach, reach)
+        # hypot is exact if coordinates and distance are whole numbers (3-4-5), so the border is included exactly.
+        return left, right, _plane(x, y, left, right), examined
+    left, right, examined = _around(samples, slot, sides, *_reach(y, reach))
+    return left, right, _geodesic_near(x[left], y[left], x[right], y[right], limits), examined
+
+
+def _around(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y: float) -> tuple[Ints, Ints, int]:
+    """`_pairs` in degrees: samples a little west of the antimeridian are also entered east of it, as those they may be near."""
+    n, over = len(slot), np.flatnonzero(samples.x > 180.0 - reach_x)
+    if reach_x >= 180.0 or not len(over):
+        return _pairs(samples, slot, sides, reach_x, reach_y)
+    slots = np.concatenate((slot, slot[over]))
+    order = np.argsort(slots, kind="stable")
+    which = np.concatenate((np.arange(n), over))[order]
+    again = order >= n
+    entered = samples.take(which)
+    entered = entered._replace(x=np.where(again, entered.x - 360.0, entered.x))
+    left, right, examined = _pairs(entered, slots[order], sides.take(which), reach_x, reach_y)
+    kept = ~(again[left] & again[right])
+    return which[left[kept]], which[right[kept]], examined
 
 
 @dataclass(frozen=True)
@@ -166,8 +185,8 @@ class Meetings:
     examined: int
 
 
-def meetings(samples: Positions, slot: int, reach: float, geographic: bool, sides: Sides | None = None) -> Meetings:
-    """All pairs of samples less than `slot` apart in time and at most `reach` in space; of the `sides` that meet."""
+def meetings(samples: Positions, slot: int, limits: Sequence[float], geographic: bool, sides: Sides | None = None) -> Meetings:
+    """All pairs of samples less than `slot` apart in time and at most the greatest of the `limits` in space; of the `sides` that meet."""
     # Samples less than a slot apart are in one slot or in two neighbouring ones: each is entered in its own slot and, as an earlier one, in the next.
     n = len(samples.t)
     own = samples.t // slot
@@ -176,8 +195,8 @@ def meetings(samples: Positions, slot: int, reach: float, geographic: bool, side
     sides = (all_of(samples) if sides is None else sides).take(which)
     samples = samples.take(which)
     entity, t = samples.entity, samples.t
-    left, right, distance, examined = _near(samples, np.concatenate((own, own + 1))[order], sides, reach, geographic)
-    kept = (distance <= reach) & ~(earlier[left] & earlier[right]) & (np.abs(t[left] - t[right]) < slot)
+    left, right, distance, examined = _near(samples, np.concatenate((own, own + 1))[order], sides, limits, geographic)
+    kept = (distance <= max(limits)) & ~(earlier[left] & earlier[right]) & (np.abs(t[left] - t[right]) < slot)
     left, right = left[kept], right[kept]
     pairs = np.sort(np.stack((entity[left], entity[right])), axis=0)
     return Meetings(pairs, np.maximum(t[left], t[right]), np.minimum(t[left], t[right]) + slot, distance[kept], examined)
@@ -219,9 +238,9 @@ def _plane(x: Floats, y: Floats, left: Ints, right: Ints) -> Floats:
 
 
 def _reach(latitude: Floats, reach: float) -> tuple[float, float]:
-    """Degrees of longitude and latitude that certainly cover `reach` metres."""
-    widest = min(89.9, float(np.abs(latitude).max()) + reach / 110_000) if len(latitude) else 0.0
-    return reach / (111_000 * np.cos(np.radians(widest))), reach / 110_000
+    """Degrees of longitude and latitude that certainly cover `reach` metres; all longitudes where that may be over a pole."""
+    widest = float(np.abs(latitude).max()) + reach / 110_000 if len(latitude) else 0.0
+    return reach / (111_000 * np.cos(np.radians(widest))) if widest < 89.9 else 360.0, reach / 110_000
 
 
 @cache
@@ -232,10 +251,10 @@ def _geod() -> Geod:
     return Geod(ellps="WGS84")
 
 
-def _geodesic_near(lon1: Floats, lat1: Floats, lon2: Floats, lat2: Floats, threshold: float) -> Floats:
-    """Distances in metres: by the sphere if that decides (its error is below 0.6 %), by the ellipsoid near the threshold."""
+def _geodesic_near(lon1: Floats, lat1: Floats, lon2: Floats, lat2: Floats, limits: Sequence[float]) -> Floats:
+    """Distances in metres: by the sphere if that decides (its error is below 0.6 %), by the ellipsoid near one of the limits."""
     metres = np.asarray(distance_m(lon1, lat1, lon2, lat2), np.float64)
-    doubtful = np.abs(metres - threshold) <= 0.01 * threshold
+    doubtful = np.logical_or.reduce([np.abs(metres - limit) <= 0.01 * limit for limit in limits])
     if doubtful.any():
         metres[doubtful] = _geod().inv(lon1[doubtful], lat1[doubtful], lon2[doubtful], lat2[doubtful])[2]
     return metres

@@ -202,13 +202,13 @@ class WindowInputs:
                 continue
             found: spatial.Contacts | spatial.Meetings | None = None
             if relation != "inside":
-                reach = max(self.plan.program.spatial[place].amount for place in places)
+                limits = sorted({self.plan.program.spatial[place].amount for place in places})
                 fluent = Relation(True, *self.plan.program.spatial[places[0]].fluent.indicator)
                 sides = None if share is None else share.sides(fluent, samples.entity, state.symbols)
                 if relation == "distance":
-                    found = spatial.contacts(samples, samples.t, reach, self.settings.geographic, sides)
+                    found = spatial.contacts(samples, samples.t, limits, self.settings.geographic, sides)
                 else:
-                    found = spatial.meetings(samples, slot, reach, self.settings.geographic, sides)
+                    found = spatial.meetings(samples, slot, limits, self.settings.geographic, sides)
                 state.pairs_examined += found.examined
             for place in places:
                 declared = self.plan.program.spatial[place]

@@ -4,8 +4,8 @@ numba itself compares only the file that a kernel stands in. A kernel has the fu
 structs compiled into it, so one of which these changed in another file would be loaded stale: it would crash or answer wrongly. Which files these
 are cannot be seen from their text. `engine` names these locators to numba before it is loaded.
 
-numba also compares only after it has read the whole index of a kernel, which fails if the kernel took a class that is no more. Such an index is
-of another release, and counts as none.
+numba also compares only after it has read the whole index of a kernel, which fails if the kernel took a class that is no more, or if a machine
+that lost its power left the file empty. Such an index counts as none, and code that cannot be read is compiled again.
 
 numba numbers the files of a kernel's compiled code. Two processes that compile at once, for different arguments or from different releases, may
 take the same number; then the index of one leads to the code of the other. Here a file is named after what is in it.
@@ -17,6 +17,7 @@ import glob
 import hashlib
 from functools import cache
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 from numba.core.caching import IndexDataCacheFile, InTreeCacheLocator, UserProvidedCacheLocator, UserWideCacheLocator
@@ -67,15 +68,26 @@ class InHome(UserWideCacheLocator):
 
 
 _load_index: Any = IndexDataCacheFile._load_index
+_load_data: Any = IndexDataCacheFile._load_data
 _dumped: Any = _dumps
+UNREADABLE = (AttributeError, EOFError, ImportError, IndexError, KeyError, TypeError, UnpicklingError, ValueError)
+"""What reading of a damaged file, or of one that names what is no more, may raise."""
 
 
 def _readable_index(file: Any) -> Any:
-    """As numba's, but empty where it names what is no more."""
+    """As numba's, but empty where it cannot be read."""
     try:
         return _load_index(file)
-    except (AttributeError, ImportError):
+    except UNREADABLE:
         return {}
+
+
+def _readable_data(file: Any, name: str) -> Any:
+    """As numba's, which takes an OSError for code that is not there."""
+    try:
+        return _load_data(file, name)
+    except UNREADABLE as error:
+        raise OSError(f"{name} cannot be read") from error
 
 
 def _save(file: Any, key: Any, data: Any) -> None:
@@ -93,4 +105,5 @@ def _save(file: Any, key: Any, data: Any) -> None:
 
 
 IndexDataCacheFile._load_index = _readable_index  # type: ignore[method-assign]
+IndexDataCacheFile._load_data = _readable_data  # type: ignore[method-assign]
 IndexDataCacheFile.save = _save  # type: ignore[method-assign]

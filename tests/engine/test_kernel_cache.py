@@ -83,6 +83,19 @@ def test_a_kernel_is_compiled_again_when_a_class_that_it_took_is_no_more(tmp_pat
     assert answers == [["2", "0"], ["2", "1"]] * 2
 
 
+def test_a_kernel_is_compiled_again_when_its_files_are_damaged(tmp_path: Path) -> None:
+    """As a machine leaves them that lost its power: empty, cut off, or full of zeros."""
+    package = package_in(tmp_path)
+    (package / "callee.py").write_text(CALLEE.format(1))
+    source = "from engine.callee import callee; print(callee(1), sum(callee.stats.cache_hits.values()))"
+    assert run(tmp_path, source) == ["2", "0"]
+    for path in sorted((package / "__pycache__").glob("callee*.nb?")):
+        whole = path.read_bytes()
+        for damaged in (b"", whole[:9], whole[: len(whole) // 2], bytes(len(whole))):
+            path.write_bytes(damaged)
+            assert [run(tmp_path, source) for _ in range(2)] == [["2", "0"], ["2", "1"]], path.suffix
+
+
 def cache_of(folder: Path, release: str) -> Any:
     made: Any = IndexDataCacheFile
     return made(str(folder), "kernel", release)

@@ -15,7 +15,7 @@ from engine.event_calculus.literals import unknown
 from engine.event_calculus.ordering import Unsafe, order_body
 from engine.event_calculus.syntax import Deadline, Fact, FluentPattern, Indicator, Literal, Negation, timed
 from engine.event_calculus.tables import Rows, Symbols, facts_table, number_text, one_row, symbol_name
-from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
+from engine.event_calculus.terms import Atom, Number, Place, Term, Variable, is_span
 from engine.model.messages import Message
 
 _NOWHERE = Place(0, 0)
@@ -89,9 +89,9 @@ class Deadlines:
         delays = np.broadcast_to(np.asarray(number(self._world(), satisfied, clause.delay), np.float64), (satisfied.n,))
         rows: dict[tuple[Row, int], None] = {}
         for place, delay in enumerate(delays.tolist()):
-            if not (delay > 0 and delay == int(delay)):
+            if not is_span(delay):
                 shown = "what is no number" if delay != delay else number_text(delay)
-                self._fault(clause.place, Message("the duration of a deadline must be a positive whole number, not {shown}", shown=shown))
+                self._fault(clause.place, Message("the duration of a deadline must be a positive whole number below 2^60, not {shown}", shown=shown))
                 return None
             rows[tuple(None if column is None else column[place] for column in columns), int(delay)] = None
         return list(rows)

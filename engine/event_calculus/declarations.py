@@ -8,7 +8,7 @@ from engine.event_calculus.literals import Faulty, body_of, event_pattern, fluen
 from engine.event_calculus.program import EVENT, INTERVALS, POINTS, Output
 from engine.event_calculus.reading import Reading
 from engine.event_calculus.syntax import FluentPattern, Grounding, SpatialFluent
-from engine.event_calculus.terms import Atom, Clause, Compound, Number, Place, Term, Variable
+from engine.event_calculus.terms import Atom, Clause, Compound, Number, Place, Term, Variable, is_span
 from engine.model.messages import Message
 
 _GIVEN = {EVENT: Message("events"), POINTS: Message("a fluent at points"), INTERVALS: Message("a fluent over intervals")}
@@ -139,6 +139,9 @@ class Declarations:
         shapes = {"distance": (1, 1), "proximity": (1, 2), "inside": (2, 1)}
         if shapes.get(how.name) != (len(names), len(numbers)) or any(number <= 0 for number in numbers):
             raise Faulty(how.place, usage)
+        if how.name != "distance" and not is_span(numbers[-1]):
+            span = shown(how.arguments[-1])
+            raise Faulty(how.place, Message("the time of {name} must be a positive whole number below 2^60, not {span}", name=how.name, span=span))
         pair = how.name != "inside"
         shape = [Variable] * (2 if pair else len(fluent.arguments))
         if (

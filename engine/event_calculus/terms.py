@@ -38,6 +38,11 @@ class Number:
         return self.text
 
 
+def is_span(value: float) -> bool:
+    """Whether a number can be a span of time: whole, positive, and so small that times plus it do not overflow."""
+    return 0 < value < 1 << 60 and value == int(value)
+
+
 @dataclass(frozen=True)
 class Variable:
     name: str

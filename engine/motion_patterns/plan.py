@@ -271,7 +271,8 @@ def _plan(
     eager = np.zeros(len(series), np.bool_)
     for q in by_points:
         query = compiled[q]
-        used = sorted({*query.required, *query.excluded, *query.sums})
+        # Candidates of a ranked query are compared elsewhere, maybe later: each change of what they would show counts.
+        used = sorted({*query.required, *query.excluded, *query.sums, *(query.shown if q in rankings else ())})
         for p in used:
             users[p].append(q)
         if q in rankings:

@@ -106,3 +106,16 @@ def test_neighbours_two_by_two_make_no_order_of_four():
     rows = [at(t, place, seq) for seq, (t, place) in enumerate([(1, 2), (2, 4), (3, 6), (4, 0), (5, 2), (6, 4)])]
     assert not run([pattern], rows, PLANE)
     assert set(run([pattern], [*rows, at(9, 6, 6)], PLANE)) == {(0, "1", 9, None, None, (3, 4, 5, 6))}
+
+
+def test_a_sample_that_left_the_window_of_a_total_explains_no_best_match_of_later():
+    """Alone in its partition entity c is the best long before it is the best of all, and its sample at 6 has left the total's window by then."""
+    outside = {"outside": box(-9, -9, 1, 1), "window": [9, 0], "quantifier": "total", "at_least": 1, "gap": 5}
+    near = {"distance": [0, 0], "window": [24, 4], "quantifier": "exists"}
+    pattern = {"family": "motion", "predicates": [outside, near], "every": 1, "theta": {"op": "min"}}
+    places = [("a", 0, 1.0), ("a", 1, 1.0), ("c", 6, 2.0), ("a", 46, 1.0)]
+    rows = [{"entity": entity, "t": t, "x": x, "y": 0.0, "seq": seq} for seq, (entity, t, x) in enumerate(places)]
+    expected = answers(rows, [pattern])
+    assert any(entity == "c" and seqs == (2,) for _, entity, _, _, _, seqs in expected)
+    for partitions in (1, 2, 3, 4, 5):
+        assert run([pattern], rows, PLANE, partitions=partitions) == expected

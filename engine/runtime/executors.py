@@ -23,6 +23,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from engine.model.batch import SEQ
 from engine.model.changes import ANSWERS, answers
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
@@ -245,20 +246,15 @@ class ExecutorsEvaluator:
     # -- queries ------------------------------------------------------------------------------------------------------------------
 
     def beside(self, queries: Sequence[RegisteredQuery]) -> _Beside:
-        """An evaluator that reads history for `queries`, to be joined by `register`.
-
-        It evaluates the running ones too: entity codes are given out by the executors, so states of one evaluator cannot be read with
-        those of another, and the newcomer's states replace the old ones. They are equal, being made of the same rows.
-        """
-        fresh = {query.key for query in queries}
-        return _Beside(self.feed, [*(query for query in self._queries if query.key not in fresh), *queries], fresh, self.partitions)
+        """An evaluator that reads history for `queries`, to be joined by `register`. No batch may run meanwhile, as for all that reads the states."""
+        return _Beside(self.local(), queries)
 
     def register(self, queries: Sequence[RegisteredQuery], caught_up: _Beside | None = None) -> None:
         """As Evaluator.register."""
-        local = self.local() if caught_up is None else caught_up.inner
+        local = self.local() if caught_up is None else caught_up.running
         if local.position != self.position:
             raise ValueError(f"the evaluator to be joined stands at row {local.position}, not {self.position}")
-        local.register(queries)
+        local.register(queries, None if caught_up is None else caught_up.side)
         self._set_queries(queries)
         self._store(local)
 
@@ -304,24 +300,28 @@ def _dumped(local: Evaluator, name: str, part: Any) -> bytes:
 
 
 class _Beside:
-    """A local evaluator of all queries that states only what the new ones find."""
+    """A local evaluator of new queries, `side`, and the one it will join: `running`, all of the executors' as it stood when this one began.
 
-    def __init__(self, feed: Feed, queries: Sequence[RegisteredQuery], fresh: set[tuple[str, int]], partitions: int) -> None:
-        self.inner = Evaluator.start(feed, queries, partitions)
-        self._fresh = pa.array([f"{query} {version}" for query, version in fresh])
+    Entity codes are given out by the executors, so states that they made since then cannot be read with those of `side`: `running` takes the rows
+    since then again. Those before it may no longer be in the log.
+    """
+
+    def __init__(self, running: Evaluator, queries: Sequence[RegisteredQuery]) -> None:
+        self.running, self.side = running, running.beside(queries)
 
     @property
     def position(self) -> int:
-        return self.inner.position
+        return self.side.position
 
     def skip_to(self, position: int) -> None:
-        self.inner.skip_to(position)
+        self.side.skip_to(position)
 
     def process(self, stamped: pa.Table) -> Outcome:
-        outcome = self.inner.process(stamped)
-        keys = pc.binary_join_element_wise(outcome.changes.column("query"), pc.cast(outcome.changes.column("version"), pa.string()), " ")
-        fresh = outcome.changes.filter(pc.is_in(keys, self._fresh))
-        return Outcome(fresh, outcome.late, outcome.processed, outcome.duplicates, outcome.watermark)
+        """What the new queries find."""
+        new = stamped.filter(pc.greater(stamped.column(SEQ), self.running.position))
+        if new.num_rows:
+            self.running.process(new)
+        return self.side.process(stamped)
 
 
 class ExecutorsProcessor(FeedProcessor):

@@ -428,8 +428,9 @@ class FeedProcessor:
 
         Given up, for `follow` to begin again, when the queries change meanwhile or the process is to stop.
         """
-        beside = self.evaluator
-        side = self._at_oldest(beside.beside(fresh))
+        with self._batch_lock:
+            beside = self.evaluator
+            side = self._at_oldest(beside.beside(fresh))
 
         def still_wanted() -> bool:
             # When a query was stopped meanwhile, the others have begun again from a snapshot.

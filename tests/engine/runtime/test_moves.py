@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.model.events import Stamper
+from engine.model.events import Stamper, row_schema
 from engine.operator import RegisteredQuery
 from engine.runtime import executors, executors_tasks
 from engine.runtime.evaluator import Evaluator
@@ -79,7 +79,7 @@ EVENTS = st.one_of(
     st.tuples(st.just("batch"), st.integers(2, 30)),
     st.tuples(st.just("here"), st.integers(2, 10)),
     st.tuples(st.sampled_from(["change", "catch_up"]), CHOICES),
-    st.tuples(st.sampled_from(["dump", "restart", "again", "twice"]), st.none()),
+    st.tuples(st.sampled_from(["dump", "restart", "again", "twice", "drop"]), st.none()),
     st.tuples(st.sampled_from(["join", "leave", "killed"]), st.sampled_from(["a", "b", "c", "d"])),
 )
 
@@ -114,7 +114,9 @@ class World:
         if self.tables:
             own = pa.concat_tables([self.tables[-1].select(own.schema.names).slice(0, 2), own])
         self.t += count // 2
-        table = self.stamper.stamp(own)
+        return self.given(self.stamper.stamp(own))
+
+    def given(self, table: pa.Table) -> pa.Table:
         self.tables.append(table)
         self.expected.append(self.local.process(table))
         return logged(self.spread, table)
@@ -147,10 +149,20 @@ class World:
         fresh = [query for query in wanted if query not in self.queries]
         for evaluator in (self.local, self.spread):
             side: Any = evaluator.beside(fresh) if caught_up and fresh and self.tables else None
+            if side is not None:
+                side.skip_to(self.tables[0]["seq"][0].as_py() - 1)
             for table in self.tables if side is not None else []:
                 side.process(table)
             evaluator.register(wanted, side)
         self.queries = wanted
+
+    def drop(self, _: None = None) -> None:
+        """Retention: the log keeps its last batch."""
+        self.spread.dump()
+        self.tables = self.tables[-1:]
+        for segment in self.log.segments() if self.tables else []:
+            if segment.first_seq < self.tables[0]["seq"][0].as_py():
+                segment.path.unlink()
 
     def dump(self, _: None = None) -> None:
         self.spread.dump()
@@ -200,3 +212,16 @@ def test_a_worker_forgets_states_from_which_no_task_will_go_on(tmp_path: Path) -
     world.batch(10)
     busy = [worker for worker in world.cluster.memory.values() if any(name == world.spread.state for name, _ in worker.states.values())]
     assert {stage for worker in busy for _, stage, _ in worker.states} == {"broadcast"}
+
+
+def test_running_queries_keep_what_they_know_from_rows_that_are_no_longer_in_the_log(tmp_path: Path) -> None:
+    """Entity a came in before; that it leaves is seen though its first rows are gone when another query joins."""
+    world = World(tmp_path, 1, {0}, 3)
+    for places in ([("a", 0, 9.0), ("a", 1, 2.0)], [("b", 10, 9.0)], [("a", 30, 9.0), ("b", 40, 9.0)]):
+        rows = [{"event": "position", "entity": entity, "t": t, "x": place, "y": place} for entity, t, place in places]
+        world.take(world.given(world.stamper.stamp(pa.Table.from_pylist(rows, schema=row_schema(FEED)))).num_rows)
+        if len(world.tables) == 2:
+            world.drop()
+            world.catch_up({0, 1})
+    kinds = {row["kind"] for outcome in world.found for row in outcome.changes.to_pylist()}
+    assert (kinds, found(world.found)) == ({"in", "out"}, found(world.expected))

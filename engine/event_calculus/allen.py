@@ -20,7 +20,7 @@ from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, gather,
 
 
 @jit
-def _related(relation: int, s1: int, e1: int, s2: int, e2: int, tick: int) -> bool:
+def is_related(relation: int, s1: int, e1: int, s2: int, e2: int, tick: int) -> bool:
     if relation == 1:
         return e1 != INF and e1 - tick == s2 and s1 != s2
     if relation == 2:
@@ -35,7 +35,7 @@ def _related(relation: int, s1: int, e1: int, s2: int, e2: int, tick: int) -> bo
 
 
 @jit
-def _taken(relation: int, pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints, tick: int) -> tuple[Bools, Bools]:
+def _select(relation: int, pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints, tick: int) -> tuple[Bools, Bools]:
     source, target = np.zeros(len(sa), np.bool_), np.zeros(len(sb), np.bool_)
     for i in range(len(pa) - 1):
         if relation == 0:
@@ -53,7 +53,7 @@ def _taken(relation: int, pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: 
                 b += 1
             j = b
             while j < pb[i + 1] and sb[j] < ea[a]:
-                if _related(relation, sa[a], ea[a], sb[j], eb[j], tick):
+                if is_related(relation, sa[a], ea[a], sb[j], eb[j], tick):
                     source[a] = True
                     target[j] = True
                 j += 1
@@ -75,7 +75,7 @@ def allen(relation: str, mode: str, source: Intervals, target: Intervals, tick: 
 
     `over` marks sources that ended before the window's `first` tick: they are partners but not part of the result.
     """
-    taken = _taken(ALLEN.index(relation), *source, *target, tick)
+    taken = _select(ALLEN.index(relation), *source, *target, tick)
     result = _MODES[mode](keep(source, taken[0] & ~over), keep(target, taken[1]))
     if mode.startswith("relative_complement"):
         # Intervals before the window are not known any more, so only the result inside it is right.
@@ -84,7 +84,7 @@ def allen(relation: str, mode: str, source: Intervals, target: Intervals, tick: 
 
 
 @jit
-def with_ended(pb: Ints, sb: Ints, eb: Ints, pa: Ints, sa: Ints, ea: Ints) -> tuple[Ints, Ints, Ints, Bools]:
+def prepend_ended(pb: Ints, sb: Ints, eb: Ints, pa: Ints, sa: Ints, ea: Ints) -> tuple[Ints, Ints, Ints, Bools]:
     """Lists of sources (a), each preceded by its ended source (b), and a mark of the ended ones. A source that continues has not ended."""
     ptr, s, e = np.zeros(len(pa), np.int64), np.empty(len(sa) + len(sb), np.int64), np.empty(len(sa) + len(sb), np.int64)
     over = np.zeros(len(s), np.bool_)
@@ -117,7 +117,7 @@ def _ended_sources(relation: int, pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: In
             found = relation == 0
             for b in range(pb[i], pb[i + 1]):
                 # A target that crosses the edge ends later than a source that does not.
-                found = found or (sb[b] <= edge and eb[b] > edge and _related(relation, sa[a], ea[a], sb[b], INF, tick))
+                found = found or (sb[b] <= edge and eb[b] > edge and is_related(relation, sa[a], ea[a], sb[b], INF, tick))
             if found:
                 owner[n], start[n], end[n] = i, sa[a], ea[a]
                 n += 1

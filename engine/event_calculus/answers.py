@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.intervals import Intervals, Ints, either, gather, subtract
+from engine.event_calculus.intervals import Intervals, Ints, gather, subtract, write_union
 from engine.event_calculus.keys import find_rows, take_rows
-from engine.event_calculus.shapes import called, is_shape, spelt
-from engine.event_calculus.tables import FluentTable, Symbols, rows_of
+from engine.event_calculus.shapes import base_name, entity_template, is_shape
+from engine.event_calculus.tables import FluentTable, Symbols, stack
 
 NEVER = -(1 << 62)
 """Earlier than every time."""
@@ -27,24 +27,24 @@ class Change:
     e: Ints | None
     weight: Ints
 
-    def spelt(self, symbols: Symbols) -> Change:
+    def as_reported(self, symbols: Symbols) -> Change:
         """The change in reported form: a fluent with a shape has its own name, and the functors of the shape among its arguments."""
         if not is_shape(self.name):
             return self
-        return replace(self, name=called(self.name), keys=spelt_keys(self.name, self.keys, symbols))
+        return replace(self, name=base_name(self.name), keys=reported_keys(self.name, self.keys, symbols))
 
 
-def spelt_keys(name: str, keys: Ints, symbols: Symbols) -> Ints:
+def reported_keys(name: str, keys: Ints, symbols: Symbols) -> Ints:
     """The keys (arguments, then value) of a relation, with the functors of its shape if it has one."""
-    functors = spelt(name)
+    functors = entity_template(name)
     if not functors:
         return keys
     left = iter(keys)
     rows = [next(left) if functor is None else np.full(keys.shape[1], symbols.code(functor)) for functor in functors]
-    return rows_of([*rows, *left], keys.shape[1])
+    return stack([*rows, *left], keys.shape[1])
 
 
-def revised(
+def revise(
     name: str, before: FluentTable, now: FluentTable, low: int, first: int, retracted: FluentTable | None = None
 ) -> tuple[FluentTable, list[Change]]:
     """The answer after a window, and its changes: before the window's first tick the answer is unchanged, from there on it is the window's result.
@@ -57,12 +57,12 @@ def revised(
     stays = before.lists
     if retracted is not None:
         stays = subtract(stays, gather(retracted.lists, find_rows(retracted.keys, before.keys), NEVER))
-    keys, ptr, s, e, changed, cs, ce, weight = _revised(before.keys, before.lists, stays, now.keys, now.lists, low, first)
+    keys, ptr, s, e, changed, cs, ce, weight = _revise(before.keys, before.lists, stays, now.keys, now.lists, low, first)
     return FluentTable(keys, Intervals(ptr, s, e)), [Change(name, changed, cs, ce, weight)] if len(cs) else []
 
 
 @jit
-def _revised(bk: Ints, before: Intervals, stays: Intervals, nk: Ints, now: Intervals, low: int, first: int) -> Any:
+def _revise(bk: Ints, before: Intervals, stays: Intervals, nk: Ints, now: Intervals, low: int, first: int) -> Any:
     (sp, ss, se), (np_, ns, ne) = stays, now
     width, old, new = bk.shape[0], bk.shape[1], nk.shape[1]
     at = find_rows(nk, bk)
@@ -88,7 +88,7 @@ def _revised(bk: Ints, before: Intervals, stays: Intervals, nk: Ints, now: Inter
         for j in range(width):
             keys[j, i] = nk[j, i]
         a, b = (kept_ptr[partner[i]], kept_ptr[partner[i] + 1]) if partner[i] >= 0 else (0, 0)
-        m = either(kept_s, kept_e, a, b, ns, ne, np_[i], np_[i + 1], s, e, m)
+        m = write_union(kept_s, kept_e, a, b, ns, ne, np_[i], np_[i + 1], s, e, m)
         ptr[i + 1] = m
     for i in range(old):
         if at[i] >= new:

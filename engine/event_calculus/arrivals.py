@@ -32,13 +32,13 @@ class InputRows:
         )
 
     @staticmethod
-    def together(parts: list[InputRows]) -> InputRows:
+    def concat(parts: list[InputRows]) -> InputRows:
         if len(parts) == 1:
             return parts[0]
         columns = tuple(np.concatenate(column) for column in zip(*(part.columns for part in parts), strict=True))
         return InputRows(columns, *(np.concatenate([getattr(part, name) for part in parts]) for name in ("t", "end", "arrived", "x", "y")))
 
-    def since(self, low: int) -> InputRows:
+    def after(self, low: int) -> InputRows:
         """The rows with a time after `low`; without a copy if these are all."""
         return self if not len(self.t) or int(self.t.min()) > low else self.take(self.t > low)
 
@@ -49,30 +49,30 @@ class InputRows:
         """Rows low to high, without a copy."""
         return self if low == 0 and high == len(self.t) else self.take(slice(low, high))
 
-    def admitted(self, query_time: int) -> tuple[InputRows, InputRows]:
+    def split_by_arrival(self, query_time: int) -> tuple[InputRows, InputRows]:
         """The rows that have arrived by `query_time`, and the later ones, in order of arrival."""
         rows = self
         if self.ordered:
             split = int(np.searchsorted(self.arrived, query_time, "right"))
         else:
-            ordered, split = _admitted(self.arrived, query_time)
+            ordered, split = _count_arrived(self.arrived, query_time)
             rows = self if ordered else self.take(np.argsort(self.arrived, kind="stable"))
         come, to_come = rows.span(0, split), rows.span(split, len(rows))
         to_come.ordered = True
         return come, to_come
 
-    def counted(self, when: Ints, low: int, high: int, latest: int, begin: int, known: int) -> InputRows:
+    def in_window(self, when: Ints, low: int, high: int, latest: int, begin: int, known: int) -> InputRows:
         """Rows with low < when <= high and arrived <= latest, and when > begin or arrived <= known."""
-        n, first, last, picked = _counted(when, self.arrived, low, high, latest, begin, known)
+        n, first, last, picked = _in_window(when, self.arrived, low, high, latest, begin, known)
         return self.span(first, last) if n == last - first else self.take(picked)
 
-    def remembered(self, when: Ints, low: int) -> InputRows:
+    def keep_after(self, when: Ints, low: int) -> InputRows:
         """The rows that a window after `low` may read."""
-        return self.counted(when, low, INF, INF, low, INF)
+        return self.in_window(when, low, INF, INF, low, INF)
 
 
 @jit
-def _admitted(arrived: Ints, query_time: int) -> tuple[bool, int]:
+def _count_arrived(arrived: Ints, query_time: int) -> tuple[bool, int]:
     ordered, n = True, 0
     for i in range(len(arrived)):
         ordered = ordered and (i == 0 or arrived[i - 1] <= arrived[i])
@@ -81,7 +81,7 @@ def _admitted(arrived: Ints, query_time: int) -> tuple[bool, int]:
 
 
 @jit
-def _counted(when: Ints, arrived: Ints, low: int, high: int, latest: int, begin: int, known: int) -> tuple[int, int, int, Bools]:
+def _in_window(when: Ints, arrived: Ints, low: int, high: int, latest: int, begin: int, known: int) -> tuple[int, int, int, Bools]:
     """The number of rows that count, the index of the first, the index after the last, and a mask."""
     picked = np.empty(len(when), np.bool_)
     n = first = last = 0

@@ -33,7 +33,7 @@ def alternatives(rule: IntervalRule, *, grounded: bool) -> list[Needs]:
         if isinstance(literal, Retrieve):
             choices[literal.out] = {frozenset([position])}
         elif isinstance(literal, Construct):
-            choices[literal.out] = _of_construct(literal, choices)
+            choices[literal.out] = _construct_needs(literal, choices)
     wanted = set(choices[rule.out])
     result = _minimal(wanted)
     fixed = {term.name for literal in rule.conditions if isinstance(literal, Fact) for term in literal.arguments if isinstance(term, Variable)}
@@ -84,18 +84,18 @@ def _variables(rule: IntervalRule, position: int) -> set[str]:
     return {term.name for term in literal.fluent.terms if isinstance(term, Variable)}
 
 
-def _of_construct(construct: Construct, choices: dict[str, set[Needs]]) -> set[Needs]:
+def _construct_needs(construct: Construct, choices: dict[str, set[Needs]]) -> set[Needs]:
     inputs = [choices[name] for name in construct.inputs]
     if construct.operator == "complement_all":
         return {frozenset()}
     if construct.operator == "union_all" or (construct.operator == "allen" and construct.mode == "union"):
         return set().union(*inputs)
     if construct.operator == "intersect_all" or construct.operator == "allen":
-        return _crossed(inputs)
+        return _cross_product(inputs)
     return inputs[0]
 
 
-def _crossed(inputs: list[set[Needs]]) -> set[Needs]:
+def _cross_product(inputs: list[set[Needs]]) -> set[Needs]:
     """Alternatives of a conjunction; if they would be too many, some operands are left out, which only adds candidates."""
     result: set[Needs] = {frozenset()}
     for operand in sorted(inputs, key=len):

@@ -11,7 +11,7 @@ from engine.event_calculus.literals import unknown
 from engine.event_calculus.ordering import Unsafe, bound_by, order_body
 from engine.event_calculus.plan import may_match
 from engine.event_calculus.program import EVENT, Output, Program
-from engine.event_calculus.shapes import alike, called, is_shape, shown, whole
+from engine.event_calculus.shapes import base_name, format_relation, is_shape, may_coincide, variable_at_term
 from engine.event_calculus.syntax import (
     Construct,
     Count,
@@ -54,7 +54,7 @@ class Checker:
         """The fluents that conditions read, with their places in the text."""
         self.shapes: dict[str, list[str]] = {}
         for name in sorted({name for name, _ in self.events | self.fluents | self.facts if is_shape(name)}):
-            self.shapes.setdefault(called(name), []).append(name)
+            self.shapes.setdefault(base_name(name), []).append(name)
 
     def check(self) -> None:
         self._kinds()
@@ -114,7 +114,7 @@ class Checker:
             first.setdefault((False, interval_rule.head.indicator), interval_rule.place)
         for (event, (name, arity)), place in first.items():
             for (other_event, (other, other_arity)), before in first.items() if is_shape(name) else ():
-                if event == other_event and name != other and called(name) == called(other) and alike(name, arity, other, other_arity):
+                if event == other_event and name != other and base_name(name) == base_name(other) and may_coincide(name, arity, other, other_arity):
                     later = max(place, before, key=lambda one: (one.line, one.column))
                     self.fault(
                         later, Message("answers of {name} and {other} would read alike; give one of them another name", name=name, other=other)
@@ -151,9 +151,9 @@ class Checker:
 
     def _no_whole_term(self, name: str, arguments: Sequence[Term]) -> bool:
         """Whether no variable is in the place of a compound term. A variable is a name or a number, so it would silently skip compound terms."""
-        siblings = self.shapes.get(called(name), []) if self.shapes else []
+        siblings = self.shapes.get(base_name(name), []) if self.shapes else []
         for other in siblings:
-            if other != name and (variable := whole(name, arguments, other)) is not None:
+            if other != name and (variable := variable_at_term(name, arguments, other)) is not None:
                 shown = "_" if variable.name.startswith("_#") else variable.name
                 known = ", ".join(siblings[:10])
                 self.fault(
@@ -189,7 +189,7 @@ class Checker:
         self._no_whole_term(rule.name, rule.terms if rule.kind == "event" else rule.terms[:-1])
         bound = bound_by(literal for literal in rule.body if not isinstance(literal, Declared))
         free = {term.name: term.place for term in rule.terms if isinstance(term, Variable) and term.name not in bound}
-        if not free or (rule.kind == "terminate" and not self._asks_for_values(rule)):
+        if not free or (rule.kind == "terminate" and not self._reads_values(rule)):
             return
         declared = self._groundings(rule)
         if declared:
@@ -207,11 +207,11 @@ class Checker:
             Message(
                 "unsafe: no condition binds {shown}; use it in happensAt, holdsAt or a fact or declare grounding({name}(...)=...) :- ...",
                 shown=shown,
-                name=called(rule.name),
+                name=base_name(rule.name),
             ),
         )
 
-    def _asks_for_values(self, rule: PointRule) -> bool:
+    def _reads_values(self, rule: PointRule) -> bool:
         """Whether a condition needs the value that a terminatedAt leaves open; other arguments come from groundings that have begun."""
         return any(isinstance(literal, Declared) for literal in rule.body) and isinstance(rule.terms[-1], Variable)
 
@@ -244,7 +244,7 @@ class Checker:
                 Message(
                     "unsafe: no condition binds {name}; use it in a fact or declare grounding({fluent}) :- ...",
                     name=name,
-                    fluent=_written(start.fluent),
+                    fluent=_fluent_text(start.fluent),
                 ),
             )
 
@@ -258,7 +258,7 @@ class Checker:
                 Message(
                     "unsafe: the groundings of {shown} do not follow from the conditions; declare grounding({fluent}) :- ...",
                     shown=shown,
-                    fluent=_written(rule.head),
+                    fluent=_fluent_text(rule.head),
                 ),
             )
         try:
@@ -293,6 +293,6 @@ def _inner(body: Iterable[Literal]) -> Iterator[Literal]:
             yield from _inner(literal.body)
 
 
-def _written(fluent: FluentPattern) -> str:
+def _fluent_text(fluent: FluentPattern) -> str:
     """The fluent in the notation of programs."""
-    return f"{shown(fluent.name, ['_' if str(term).startswith('_#') else str(term) for term in fluent.arguments])}={fluent.value}"
+    return f"{format_relation(fluent.name, ['_' if str(term).startswith('_#') else str(term) for term in fluent.arguments])}={fluent.value}"

@@ -8,7 +8,7 @@ from engine.event_calculus import builtins
 from engine.event_calculus.completion import Completion
 from engine.event_calculus.declarations import Declarations
 from engine.event_calculus.heads import DECLARATIONS, HEADS, RULE_HEADS
-from engine.event_calculus.literals import MAX_ARGUMENTS, Faulty, event_pattern, is_near, shown, unknown
+from engine.event_calculus.literals import MAX_ARGUMENTS, Faulty, event_pattern, is_near, term_text, unknown
 from engine.event_calculus.parser import ProgramRefused, parse
 from engine.event_calculus.program import Program
 from engine.event_calculus.reading import Reading
@@ -65,7 +65,7 @@ class _Clauses:
                 )
             else:
                 self.reading.notice(
-                    clause.place, Message("the directive {directive}; nothing has to be declared before it is used", directive=shown(body))
+                    clause.place, Message("the directive {directive}; nothing has to be declared before it is used", directive=term_text(body))
                 )
             return False
         return isinstance(head, Compound) and head.name in HEADS and self._is_of_language(head)

@@ -8,11 +8,11 @@ from engine.event_calculus import builtins
 from engine.event_calculus.checks import Checker
 from engine.event_calculus.deadlines import Deadlines, facts_of
 from engine.event_calculus.heads import HEADS, is_misspelt
-from engine.event_calculus.literals import shown, unknown, written
+from engine.event_calculus.literals import restore_anonymous, term_text, unknown
 from engine.event_calculus.ordering import Unsafe, order_body
 from engine.event_calculus.program import EVENT, INTERVALS, Program
 from engine.event_calculus.reading import Reading
-from engine.event_calculus.shapes import called
+from engine.event_calculus.shapes import base_name
 from engine.event_calculus.syntax import FluentPattern, Initially
 from engine.event_calculus.tables import symbol_name
 from engine.event_calculus.terms import Atom, Compound, Number, Place, Term, Variable
@@ -27,7 +27,7 @@ class Completion:
 
     def program(self) -> Program:
         read = self.reading
-        deadlines = Deadlines(read.facts, read.extends, read.fault).of(read.fi)
+        deadlines = Deadlines(read.facts, read.extends, read.fault).compile(read.fi)
         program = Program(
             tuple(read.point_rules), tuple(read.interval_rules), tuple(map(self._ordered_start, read.initially)), deadlines,
             {name: tuple(rules) for name, rules in read.groundings.items()}, tuple(read.domains),
@@ -39,12 +39,12 @@ class Completion:
         for output, place in self.reading.outputs.items():
             checker.output(output, place)
         for pattern, place in checker.reads:
-            self._check_given(pattern, place)
-        self._unread(checker)
+            self._check_input_value(pattern, place)
+        self._report_unread(checker)
         self._groundings_of_inputs(program)
         return replace(program, notices=tuple(sorted(self.reading.notices, key=lambda one: (one.place.line, one.place.column))))
 
-    def _check_given(self, pattern: FluentPattern, place: Place) -> None:
+    def _check_input_value(self, pattern: FluentPattern, place: Place) -> None:
         """A value of an input fluent that is read must be among the values that the text declares."""
         declared = self.reading.given_values.get(pattern.indicator)
         if declared is None or not isinstance(pattern.value, Atom | Number):
@@ -74,8 +74,8 @@ class Completion:
                     or any(f.indicator in self.reading.domains for f in facts)
                 ):
                     continue
-                over = all_of([untranslated(written(f"{fact.name}({', '.join(map(str, fact.arguments))})")) for fact in facts])
-                what = written(f"{indicator[0]}({', '.join(map(str, rule.terms))})")
+                over = all_of([untranslated(restore_anonymous(f"{fact.name}({', '.join(map(str, fact.arguments))})")) for fact in facts])
+                what = restore_anonymous(f"{indicator[0]}({', '.join(map(str, rule.terms))})")
                 self.reading.notice(
                     rule.place,
                     Message(
@@ -85,7 +85,7 @@ class Completion:
                     ),
                 )
 
-    def _unread(self, checker: Checker) -> None:
+    def _report_unread(self, checker: Checker) -> None:
         """Checks definitions that no condition reads: a fact may be unused, anything else is a fault."""
         for head, body in self.reading.expander.definitions:
             if head.indicator in self.reading.expander.called:
@@ -96,12 +96,12 @@ class Completion:
                     Message("{fault}; as a background rule no condition calls it", fault=unknown(Message("kind of rule"), head.name, HEADS)),
                 )
             else:
-                self.reading.notice(head.place, Message("the background rule {head}; no condition calls it", head=shown(head)))
+                self.reading.notice(head.place, Message("the background rule {head}; no condition calls it", head=term_text(head)))
         read = checker.facts_read | {fact.indicator for clause in self.reading.fi for fact in facts_of(clause.conditions)}
         for indicator in [*self.reading.facts, *self.reading.domains]:
             if indicator in read:
                 continue
-            name, arity = called(indicator[0]), indicator[1]
+            name, arity = base_name(indicator[0]), indicator[1]
             place = self.reading.fact_places.get(indicator) or self.reading.domains[indicator]
             if is_misspelt(name, arity):
                 self.reading.fault(place, unknown(Message("kind of rule"), name, HEADS))
@@ -124,7 +124,7 @@ class Completion:
             for rule in rules:
                 arity = len(rule.terms) - (1 if name.startswith("=") else 0)
                 indicator = (name.lstrip("="), arity)
-                if indicator not in defined and called(indicator[0]) not in {called(known) for known, _ in [*defined, *inputs]}:
+                if indicator not in defined and base_name(indicator[0]) not in {base_name(known) for known, _ in [*defined, *inputs]}:
                     inputs[indicator] = INTERVALS if name.startswith("=") else EVENT
         return replace(program, inputs=inputs)
 

@@ -28,7 +28,7 @@ from engine.event_calculus.syntax import (
     Literal,
     Negation,
 )  # fmt: skip
-from engine.event_calculus.tables import NUMBER, SYMBOL, TIME, Column, FluentTable, Rows, Symbols, Table, distinct_rows, rows_of
+from engine.event_calculus.tables import NUMBER, SYMBOL, TIME, Column, FluentTable, Rows, Symbols, Table, distinct_rows, stack
 from engine.event_calculus.terms import Atom, Compound, Number, Term, Variable
 from engine.model.messages import Message
 
@@ -64,7 +64,7 @@ class World:
     max_work: int = 20_000_000
     work: int = 0
 
-    def spend(self, rows: int) -> None:
+    def count_rows(self, rows: int) -> None:
         """Counts rows read. Raises LimitExceeded if the window has read too many: a bound on its work that is the same on every machine."""
         self.work += rows
         if self.work > self.max_work:
@@ -74,7 +74,7 @@ class World:
 def satisfy(world: World, rows: Rows, body: Iterable[Literal]) -> Rows:
     """`rows` extended by all ways to satisfy `body`, which is ordered; without columns if there is none."""
     for literal in body:
-        world.spend(rows.n)
+        world.count_rows(rows.n)
         rows = _satisfy_one(world, rows, literal)
         if rows.n == 0:
             return _NO_ROWS
@@ -90,28 +90,28 @@ def _satisfy_one(world: World, rows: Rows, literal: Literal) -> Rows:
         return _NO_ROWS if table is None else match(world, rows, table, literal.arguments, literal.time)
     if isinstance(literal, Edge):
         tables = [edge_points(world, table, literal.kind) for table in world.fluents(literal.fluent) if table.n]
-        return _stacked([match(world, rows, table, literal.fluent.terms, literal.time) for table in tables])
+        return _concat([match(world, rows, table, literal.fluent.terms, literal.time) for table in tables])
     if isinstance(literal, HoldsAt):
-        return _stacked([_holding(world, rows, table, literal) for table in world.fluents(literal.fluent) if table.n])
+        return _concat([_holding(world, rows, table, literal) for table in world.fluents(literal.fluent) if table.n])
     if isinstance(literal, Fact):
         table = world.facts.get(literal.indicator)
         return _NO_ROWS if table is None else match(world, rows, table, literal.arguments, None)
     if isinstance(literal, Comparison):
-        return _compared(world, rows, literal)
+        return _compare(world, rows, literal)
     if isinstance(literal, Assignment):
-        return _assigned(world, rows, literal)
+        return _assign(world, rows, literal)
     if isinstance(literal, Initiated):
         table = world.initiated.get(literal.fluent.indicator)
         return _NO_ROWS if table is None else match(world, rows, table, literal.fluent.terms, literal.time)
     if isinstance(literal, Count):
-        return _counted(world, rows, literal)
+        return _count_values(world, rows, literal)
     if isinstance(literal, Declared):
         assert world.grounded is not None
         return world.grounded(rows, literal)
-    return _without(world, rows, literal)
+    return _anti_join(world, rows, literal)
 
 
-def _stacked(found: list[Rows]) -> Rows:
+def _concat(found: list[Rows]) -> Rows:
     """The rows of all tables of one pattern together."""
     full = [part for part in found if part.n]
     if len(full) < 2:
@@ -127,9 +127,9 @@ def match(world: World, rows: Rows, table: Table, terms: Sequence[Term], time: s
     """Natural join of `rows` with `table`, whose columns are named by `terms` and its times by `time`."""
     if rows.n == 0 or table.n == 0:
         return _NO_ROWS
-    world.spend(table.n)
+    world.count_rows(table.n)
     if not rows.columns and rows.n == 1:
-        return _listed(world, table, terms, time)
+        return _scan(world, table, terms, time)
     kept: Ints | None = None
     keys: list[tuple[Column, Column]] = []
     new: list[tuple[str, Column, str]] = []
@@ -138,7 +138,7 @@ def match(world: World, rows: Rows, table: Table, terms: Sequence[Term], time: s
         if not isinstance(term, Variable):
             kept = _and(kept, _equals_constant(world, column, kind, term))
         elif term.name in rows.columns:
-            keys.append(_unified(world, rows.columns[term.name], rows.kinds[term.name], column, kind))
+            keys.append(_comparable(world, rows.columns[term.name], rows.kinds[term.name], column, kind))
         elif term.name in seen:
             kept = _and(kept, np.flatnonzero(column == seen[term.name]))
         else:
@@ -149,10 +149,10 @@ def match(world: World, rows: Rows, table: Table, terms: Sequence[Term], time: s
             keys.append((rows.columns[time], table.t))
         else:
             new.append((time, table.t, TIME))
-    return _joined(world, rows, table.n, kept, keys, new)
+    return _join_rows(world, rows, table.n, kept, keys, new)
 
 
-def _listed(world: World, table: Table, terms: Sequence[Term], time: str | None) -> Rows:
+def _scan(world: World, table: Table, terms: Sequence[Term], time: str | None) -> Rows:
     """`match` for the first condition of a rule: the rows of the table that have its constants."""
     kept: Bools | None = None
     columns: dict[str, Column] = {}
@@ -171,11 +171,11 @@ def _listed(world: World, table: Table, terms: Sequence[Term], time: str | None)
     return rows.take(kept) if kept.any() else _NO_ROWS
 
 
-def _joined(world: World, rows: Rows, n: int, kept: Ints | None, keys: list[tuple[Column, Column]], new: list[tuple[str, Column, str]]) -> Rows:
+def _join_rows(world: World, rows: Rows, n: int, kept: Ints | None, keys: list[tuple[Column, Column]], new: list[tuple[str, Column, str]]) -> Rows:
     left, right = join(rows.n, n, kept, keys, world.max_rows)
     if not len(left):
         return _NO_ROWS
-    world.spend(len(left))
+    world.count_rows(len(left))
     columns = {name: column[left] for name, column in rows.columns.items()}
     kinds = dict(rows.kinds)
     for name, column, kind in new:
@@ -201,8 +201,8 @@ def join(n: int, m: int, kept: Ints | None, keys: list[tuple[Column, Column]], l
             raise LimitExceeded(Message("a condition would give {total:,} rows; the limit is {limit:,}", total=n * size, limit=limit))
         right = np.arange(m) if kept is None else kept
         return np.repeat(np.arange(n), size), np.tile(right, n)
-    known = rows_of([key[1] if kept is None else key[1][kept] for key in keys], size)
-    total, left, right = pairs(rows_of([key[0] for key in keys], n), known, limit)
+    known = stack([key[1] if kept is None else key[1][kept] for key in keys], size)
+    total, left, right = pairs(stack([key[0] for key in keys], n), known, limit)
     if total > limit:
         raise LimitExceeded(Message("a condition would give {total:,} rows; the limit is {limit:,}", total=total, limit=limit))
     return left, right if kept is None else kept[right]
@@ -222,7 +222,7 @@ def _constant(world: World, kind: str, term: Term) -> float:
     return term.value if isinstance(term, Number) else builtins.CONSTANTS.get(term.name, float("nan"))
 
 
-def _unified(world: World, a: Column, kind_a: str, b: Column, kind_b: str) -> tuple[Column, Column]:
+def _comparable(world: World, a: Column, kind_a: str, b: Column, kind_b: str) -> tuple[Column, Column]:
     """Two columns as integers that are equal if and only if the values are."""
     if kind_a == kind_b and kind_a != NUMBER:
         return a, b
@@ -236,7 +236,7 @@ def _unified(world: World, a: Column, kind_a: str, b: Column, kind_b: str) -> tu
 def as_symbols(world: World, column: Column, kind: str) -> Ints:
     if kind == SYMBOL:
         return column
-    return world.symbols.of_numbers(np.asarray(column, np.float64))
+    return world.symbols.encode_numbers(np.asarray(column, np.float64))
 
 
 # -- fluents -------------------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def _edge_points(keys: Ints, ptr: Ints, s: Ints, e: Ints, start: bool, offset: i
 
 def _holding(world: World, rows: Rows, table: FluentTable, literal: HoldsAt) -> Rows:
     row_number = "#list"
-    found = match(world, rows, table.numbered(), (*literal.fluent.terms, Variable(row_number, literal.place)), None)
+    found = match(world, rows, table.with_list_numbers(), (*literal.fluent.terms, Variable(row_number, literal.place)), None)
     if found.n == 0:
         return found
     picked = found.columns.pop(row_number)
@@ -276,7 +276,7 @@ def _holding(world: World, rows: Rows, table: FluentTable, literal: HoldsAt) -> 
     return found.take(holds(table.lists, picked, found.columns[literal.time]))
 
 
-def _without(world: World, rows: Rows, negation: Negation) -> Rows:
+def _anti_join(world: World, rows: Rows, negation: Negation) -> Rows:
     if len(negation.body) == 1 and isinstance(event := negation.body[0], Happens) and event.time in rows.columns:
         table = world.events.get(event.indicator)
         if table is None or table.n == 0:
@@ -285,8 +285,8 @@ def _without(world: World, rows: Rows, negation: Negation) -> Rows:
             isinstance(term, Variable) and rows.kinds.get(term.name) == kind == SYMBOL
             for term, kind in zip(event.arguments, table.kinds, strict=True)
         ):
-            return _not_at(world, rows, table, event)
-    numbered, inner = _numbered(rows)
+            return _without_event(world, rows, table, event)
+    numbered, inner = _with_row_numbers(rows)
     found = satisfy(world, inner, negation.body)
     if found.n == 0:
         return rows
@@ -295,7 +295,7 @@ def _without(world: World, rows: Rows, negation: Negation) -> Rows:
     return rows.take(kept)
 
 
-def _numbered(rows: Rows) -> tuple[str, Rows]:
+def _with_row_numbers(rows: Rows) -> tuple[str, Rows]:
     """The name of a new column with the rows' numbers, and the rows with it."""
     numbered = "#row"
     while numbered in rows.columns:
@@ -303,10 +303,10 @@ def _numbered(rows: Rows) -> tuple[str, Rows]:
     return numbered, Rows(rows.n, {**rows.columns, numbered: np.arange(rows.n)}, {**rows.kinds, numbered: TIME})
 
 
-def _counted(world: World, rows: Rows, count: Count) -> Rows:
+def _count_values(world: World, rows: Rows, count: Count) -> Rows:
     """The rows with the number of values of the variable that satisfy the counted conditions."""
-    numbered, inner = _numbered(rows)
-    found = named(satisfy(world, inner, count.body), [Variable(count.variable, count.place)])
+    numbered, inner = _with_row_numbers(rows)
+    found = without_missing_numbers(satisfy(world, inner, count.body), [Variable(count.variable, count.place)])
     totals = np.zeros(rows.n)
     if found.n:
         values = as_symbols(world, found.columns[count.variable], found.kinds[count.variable])
@@ -317,12 +317,12 @@ def _counted(world: World, rows: Rows, count: Count) -> Rows:
     return rows.take(np.broadcast_to(np.equal(number(world, rows, count.number), totals), (rows.n,)))
 
 
-def _not_at(world: World, rows: Rows, table: Table, event: Happens) -> Rows:
+def _without_event(world: World, rows: Rows, table: Table, event: Happens) -> Rows:
     """Rows at whose time no event with these arguments happens: the most frequent negation, in one look-up."""
     assert table.t is not None
-    world.spend(table.n)
-    wanted = rows_of([*(rows.columns[term.name] for term in event.arguments if isinstance(term, Variable)), rows.columns[event.time]], rows.n)
-    kept = _missing(rows_of([*table.columns, table.t], table.n), wanted)
+    world.count_rows(table.n)
+    wanted = stack([*(rows.columns[term.name] for term in event.arguments if isinstance(term, Variable)), rows.columns[event.time]], rows.n)
+    kept = _missing(stack([*table.columns, table.t], table.n), wanted)
     return rows if kept.all() else rows.take(kept)
 
 
@@ -339,7 +339,7 @@ def _missing(keys: Ints, wanted: Ints) -> Bools:
 # -- arithmetic ----------------------------------------------------------------------------------------------------
 
 
-def _compared(world: World, rows: Rows, comparison: Comparison) -> Rows:
+def _compare(world: World, rows: Rows, comparison: Comparison) -> Rows:
     operator, left, right = comparison.operator, comparison.left, comparison.right
     if operator in builtins.NUMERIC_COMPARISONS:
         with np.errstate(invalid="ignore"):
@@ -350,8 +350,8 @@ def _compared(world: World, rows: Rows, comparison: Comparison) -> Rows:
             if isinstance(new, Variable) and new.name not in rows.columns:
                 column, kind = _value(world, rows, old)
                 return Rows(rows.n, {**rows.columns, new.name: column}, {**rows.kinds, new.name: kind})
-    rows = named(rows, (left, right))
-    a, b = _unified(world, *_value(world, rows, left), *_value(world, rows, right))
+    rows = without_missing_numbers(rows, (left, right))
+    a, b = _comparable(world, *_value(world, rows, left), *_value(world, rows, right))
     if operator in ("=", "=="):
         return rows.take(a == b)
     if operator in ("\\=", "\\=="):
@@ -360,7 +360,7 @@ def _compared(world: World, rows: Rows, comparison: Comparison) -> Rows:
     return rows.take(_NUMERIC[operator[1:]](ranks[a], ranks[b]))
 
 
-def named(rows: Rows, terms: Iterable[Term]) -> Rows:
+def without_missing_numbers(rows: Rows, terms: Iterable[Term]) -> Rows:
     """Rows in which no number among `terms` is missing: a missing number has no name and satisfies no condition, not even an inequality."""
     for term in terms:
         if isinstance(term, Variable) and rows.kinds.get(term.name) == NUMBER:
@@ -386,7 +386,7 @@ def _value(world: World, rows: Rows, term: Term) -> tuple[Column, str]:
     return np.full(rows.n, world.symbols.term(term)), SYMBOL
 
 
-def _assigned(world: World, rows: Rows, assignment: Assignment) -> Rows:
+def _assign(world: World, rows: Rows, assignment: Assignment) -> Rows:
     values = np.broadcast_to(number(world, rows, assignment.expression), (rows.n,)).astype(np.float64)
     if assignment.variable in rows.columns:
         known = number(world, rows, Variable(assignment.variable, assignment.place))

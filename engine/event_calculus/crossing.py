@@ -8,8 +8,8 @@ from engine.event_calculus.answers import NEVER
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.intervals import Intervals, Ints, empty, gather
 from engine.event_calculus.keys import find_rows, take_rows
-from engine.event_calculus.memory import Bounds, Ended, Floats, Held, Memory
-from engine.event_calculus.tables import FluentTable, united
+from engine.event_calculus.memory import Bounds, EndedSources, Floats, Memory, OpenStarts
+from engine.event_calculus.tables import FluentTable, union_tables
 
 
 class Crossing:
@@ -21,19 +21,19 @@ class Crossing:
     def __init__(self, memory: Memory, bounds: Bounds, *, ends_at_edge: bool) -> None:
         self.bounds = bounds
         self.ends_at_edge = ends_at_edge
-        self.kept: dict[str, Held] = {}
-        self.ended: dict[str, Ended] = {}
+        self.kept: dict[str, OpenStarts] = {}
+        self.ended: dict[str, EndedSources] = {}
         self._held = memory.held
         self._ended = memory.ended
 
-    def joined(self, name: str, table: FluentTable) -> FluentTable:
+    def join_earlier(self, name: str, table: FluentTable) -> FluentTable:
         """The table with the true starts of intervals that continue from before the window; remembers them for the next one."""
         lists = self.true_starts(name, table.keys, table.lists)
         if lists is not table.lists:
             table = FluentTable(table.keys, lists)
-        return self.with_ended(name, table) if self.ends_at_edge else table
+        return self.add_ended(name, table) if self.ends_at_edge else table
 
-    def with_ended(self, name: str, table: FluentTable) -> FluentTable:
+    def add_ended(self, name: str, table: FluentTable) -> FluentTable:
         """Adds the intervals that held before the window's first tick and do not continue: they end at that tick."""
         held = self._held.get(name)
         if held is None or not len(held.start):
@@ -44,20 +44,20 @@ class Crossing:
         if not len(ended):
             return table
         before = Intervals(np.arange(len(ended) + 1), held.start[ended], np.full(len(ended), self.bounds.first))
-        return united([table, FluentTable(take_rows(held.keys, ended), before)], len(table.keys))
+        return union_tables([table, FluentTable(take_rows(held.keys, ended), before)], len(table.keys))
 
     def true_starts(self, name: str, keys: Ints, lists: Intervals) -> Intervals:
         """The lists with the true starts of intervals that continue from before the window; remembers those that cross the next edge."""
-        lists, _ = self.restored(name, keys, lists)
+        lists, _ = self.restore(name, keys, lists)
         self.keep(name, keys, lists)
         return lists
 
-    def restored(self, name: str, keys: Ints, lists: Intervals) -> tuple[Intervals, Held | None]:
+    def restore(self, name: str, keys: Ints, lists: Intervals) -> tuple[Intervals, OpenStarts | None]:
         """The lists with true starts; and, if there are any, all intervals remembered under this name."""
         held = self._held.get(name)
         if held is None or not len(held.start) or not len(lists.s):
             return lists, None
-        return Intervals(lists.ptr, _restored(held.keys, held.start, keys, lists.ptr, lists.s, self.bounds.first), lists.e), held
+        return Intervals(lists.ptr, _restore(held.keys, held.start, keys, lists.ptr, lists.s, self.bounds.first), lists.e), held
 
     def keep(self, name: str, keys: Ints, lists: Intervals, places: Floats | None = None, edge: int | None = None) -> None:
         """Remembers the intervals that cross the next window's edge (or `edge`), with their `places` (2, intervals)."""
@@ -66,13 +66,13 @@ class Crossing:
             owner, crossing = _crossing(lists.ptr, lists.s, lists.e, self.bounds.next_low if edge is None else edge)
             if len(owner):
                 where = None if places is None else np.ascontiguousarray(places[:, crossing])
-                self.kept[name] = Held(take_rows(keys, owner), lists.s[crossing], where)
+                self.kept[name] = OpenStarts(take_rows(keys, owner), lists.s[crossing], where)
 
-    def ended_before(self, name: str) -> Ended | None:
+    def saved_sources(self, name: str) -> EndedSources | None:
         """The sources remembered for the result list of an Allen relation."""
         return self._ended.get(name)
 
-    def sources_before(self, name: str, keys: Ints) -> Intervals:
+    def saved_source_lists(self, name: str, keys: Ints) -> Intervals:
         """For each key the remembered source that has ended, if any."""
         ended = self._ended.get(name)
         if ended is None:
@@ -80,15 +80,15 @@ class Crossing:
         lists = Intervals(np.arange(len(ended.start) + 1), ended.start, ended.end)
         return gather(lists, find_rows(ended.keys, keys), NEVER)
 
-    def keep_ended(self, name: str, keys: Ints, owner: Ints, start: Ints, end: Ints) -> None:
+    def save_sources(self, name: str, keys: Ints, owner: Ints, start: Ints, end: Ints) -> None:
         """Remembers sources that end before the next window: at most one for each key."""
         self.ended.pop(name, None)
         if len(owner):
-            self.ended[name] = Ended(take_rows(keys, owner), start, end)
+            self.ended[name] = EndedSources(take_rows(keys, owner), start, end)
 
 
 @jit
-def _restored(held: Ints, start: Ints, keys: Ints, ptr: Ints, s: Ints, first: int) -> Ints:
+def _restore(held: Ints, start: Ints, keys: Ints, ptr: Ints, s: Ints, first: int) -> Ints:
     found = find_rows(held, keys)
     out = s.copy()
     for i in range(len(found)):

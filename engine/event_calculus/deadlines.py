@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.event_calculus.conditions import World, as_symbols, named, number, satisfy
+from engine.event_calculus.conditions import World, as_symbols, number, satisfy, without_missing_numbers
 from engine.event_calculus.literals import unknown
 from engine.event_calculus.ordering import Unsafe, order_body
 from engine.event_calculus.syntax import Deadline, Fact, FluentPattern, Indicator, Literal, Negation, timed
@@ -46,8 +46,8 @@ class Deadlines:
         self._symbols = Symbols()
         self._used: set[int] = set()
 
-    def of(self, clauses: Sequence[FiClause]) -> tuple[Deadline, ...]:
-        found = [deadline for clause in clauses for deadline in self._of(clause)]
+    def compile(self, clauses: Sequence[FiClause]) -> tuple[Deadline, ...]:
+        found = [deadline for clause in clauses for deadline in self._compile_clause(clause)]
         for place, pattern in enumerate(self._extends):
             if place not in self._used:
                 self._fault(
@@ -56,7 +56,7 @@ class Deadlines:
                 )
         return tuple(found)
 
-    def _of(self, clause: FiClause) -> list[Deadline]:
+    def _compile_clause(self, clause: FiClause) -> list[Deadline]:
         """The deadlines of a clause; several if a grounding has several durations."""
         extends = clause.extends or self._declared_extends(clause.before, clause.place)
         rows = self._rows(clause)
@@ -73,7 +73,7 @@ class Deadlines:
 
     def _rows(self, clause: FiClause) -> list[tuple[Row, int]] | None:
         """The constants of the arguments, and the duration, without duplicates; null after a fault."""
-        satisfied = self._satisfied(clause)
+        satisfied = self._satisfying_rows(clause)
         if satisfied is None:
             return None
         if satisfied.n == 0:
@@ -96,7 +96,7 @@ class Deadlines:
             rows[tuple(None if column is None else column[place] for column in columns), int(delay)] = None
         return list(rows)
 
-    def _satisfied(self, clause: FiClause) -> Rows | None:
+    def _satisfying_rows(self, clause: FiClause) -> Rows | None:
         for timed_ in timed(clause.conditions):
             self._fault(timed_.place, Message("the conditions of a deadline are facts, comparisons and arithmetic: they have no time"))
             return None
@@ -113,7 +113,7 @@ class Deadlines:
         for fact in facts_of(body):
             if fact.indicator not in world.facts:
                 world.facts[fact.indicator] = facts_table(self._facts[fact.indicator], self._symbols)
-        return named(satisfy(world, one_row(), body), clause.before.arguments)
+        return without_missing_numbers(satisfy(world, one_row(), body), clause.before.arguments)
 
     def _world(self) -> World:
         return World(self._symbols, 1, 0, 0, lambda pattern: [])

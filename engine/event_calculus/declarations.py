@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.event_calculus.deadlines import FiClause
 from engine.event_calculus.heads import IGNORED_DECLARATIONS
-from engine.event_calculus.literals import Faulty, body_of, event_pattern, fluent_pattern, ground_target, shown, unknown
+from engine.event_calculus.literals import Faulty, body_of, event_pattern, fluent_pattern, ground_target, term_text, unknown
 from engine.event_calculus.program import EVENT, INTERVALS, POINTS, Output
 from engine.event_calculus.reading import Reading
 from engine.event_calculus.syntax import FluentPattern, Grounding, SpatialFluent
@@ -23,12 +23,12 @@ class Declarations:
     def read(self, head: Compound, clause: Clause) -> None:
         name, arguments = head.name, head.arguments
         if isinstance(clause.body, Atom) and clause.body.name == "fail":
-            self.reading.notice(head.place, Message("{head} :- fail; that declares nothing", head=shown(head)))
+            self.reading.notice(head.place, Message("{head} :- fail; that declares nothing", head=term_text(head)))
             return
         if clause.body is not None and name not in ("grounding", "fi", "maxDuration", "maxDurationUE"):
             raise Faulty(head.place, Message("{name} has no conditions: end it with '.'", name=name))
         if name in IGNORED_DECLARATIONS:
-            self.reading.notice(head.place, Message("{head}; it follows from the rules, or only concerns RTEC's speed", head=shown(head)))
+            self.reading.notice(head.place, Message("{head}; it follows from the rules, or only concerns RTEC's speed", head=term_text(head)))
         elif name == "inputEntity":
             self._declare_input(arguments[0], None)
         elif name in ("points", "buildFromPoints"):
@@ -75,7 +75,7 @@ class Declarations:
                     ),
                 )
             self.reading.notice(
-                term.place, Message("the declaration of the input {input}; the specification's inputs say the same", input=shown(term))
+                term.place, Message("the declaration of the input {input}; the specification's inputs say the same", input=term_text(term))
             )
             return
         if kind is not None and known is not None and {kind, known} == {POINTS, INTERVALS} and indicator in self.reading.kind_declared:
@@ -111,7 +111,7 @@ class Declarations:
         if not isinstance(delay, Number | Variable):
             raise Faulty(
                 delay.place,
-                Message("the duration of {name} is a positive whole number or a variable, not {delay}", name=head.name, delay=shown(delay)),
+                Message("the duration of {name} is a positive whole number or a variable, not {delay}", name=head.name, delay=term_text(delay)),
             )
         for body in self.reading.expander.alternatives(clause.body, clause.place):
             kept = [term for term in body if not self._is_own_grounding(term, before, after)]
@@ -126,7 +126,9 @@ class Declarations:
             raise Faulty(
                 term.place, Message("the grounding of another fluent is no condition here; write {before} or {after}", before=before, after=after)
             )
-        self.reading.notice(term.place, Message("the condition {condition}; a deadline applies only to declared groundings", condition=shown(term)))
+        self.reading.notice(
+            term.place, Message("the condition {condition}; a deadline applies only to declared groundings", condition=term_text(term))
+        )
         return True
 
     def _spatial(self, head: Compound) -> None:
@@ -140,7 +142,7 @@ class Declarations:
         if shapes.get(how.name) != (len(names), len(numbers)) or any(number <= 0 for number in numbers):
             raise Faulty(how.place, usage)
         if how.name != "distance" and not is_span(numbers[-1]):
-            span = shown(how.arguments[-1])
+            span = term_text(how.arguments[-1])
             raise Faulty(how.place, Message("the time of {name} must be a positive whole number below 2^60, not {span}", name=how.name, span=span))
         pair = how.name != "inside"
         shape = [Variable] * (2 if pair else len(fluent.arguments))

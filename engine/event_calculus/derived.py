@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.event_calculus.allen import allen, ended_sources, with_ended
+from engine.event_calculus.allen import allen, ended_sources, prepend_ended
 from engine.event_calculus.answers import NEVER
 from engine.event_calculus.candidates import REMEMBERED, Needs
 from engine.event_calculus.conditions import as_symbols, match, number, satisfy
@@ -18,7 +18,18 @@ from engine.event_calculus.keys import find_rows
 from engine.event_calculus.levels import Node
 from engine.event_calculus.speeds import Speeds
 from engine.event_calculus.syntax import Construct, FluentPattern, IntervalRule, NonEmpty, Retrieve
-from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, distinct_rows, grouped, no_fluent, one_row, rows_of, united
+from engine.event_calculus.tables import (
+    SYMBOL,
+    TIME,
+    FluentTable,
+    Rows,
+    distinct_rows,
+    empty_fluent,
+    group_by_key,
+    one_row,
+    stack,
+    union_tables,
+)
 from engine.event_calculus.terms import Variable
 
 
@@ -36,31 +47,31 @@ class DerivedFluents:
     def table(self, node: Node) -> FluentTable:
         """The lists that the rules of one fluent-value derive."""
         parts = [part for rule in self.plan.interval_rules(node) if (part := self.rule(rule)) is not None]
-        return parts[0] if len(parts) == 1 else united(parts, node.arity + 1)
+        return parts[0] if len(parts) == 1 else union_tables(parts, node.arity + 1)
 
     def rule(self, rule: IntervalRule) -> FluentTable | None:
         """The lists that one rule derives, all non-empty, one for each grounding; null if there are none."""
-        tables = self._few(rule)
-        found = self._by_literals(rule) if tables is None else self._fused(rule, tables)
+        tables = self._small_tables(rule)
+        found = self._evaluate_literals(rule) if tables is None else self._evaluate_fused(rule, tables)
         return found if found is not None and len(found.lists.s) else None
 
-    def _by_literals(self, rule: IntervalRule) -> FluentTable | None:
+    def _evaluate_literals(self, rule: IntervalRule) -> FluentTable | None:
         rows = self._candidates(rule)
         if rows.n == 0:
             return None
         rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
-        return self._united(rule, self.groundings.of_rows(rows, rule.head.terms, "=" + rule.head.name))
+        return self._union_by_head(rule, self.groundings.bind_rows(rows, rule.head.terms, "=" + rule.head.name))
 
-    def _united(self, rule: IntervalRule, rows: Rows) -> FluentTable | None:
+    def _union_by_head(self, rule: IntervalRule, rows: Rows) -> FluentTable | None:
         """The lists of candidates that satisfy all conditions; several may have one head."""
         if rows.n == 0:
             return None
-        keys = rows_of([self.groundings.column(rows, term) for term in rule.head.terms], rows.n)
-        return grouped(keys, self._algebra(rule, rows))
+        keys = stack([self.groundings.column(rows, term) for term in rule.head.terms], rows.n)
+        return group_by_key(keys, self._algebra(rule, rows))
 
     # -- few lists -----------------------------------------------------------------------------------------------
 
-    def _few(self, rule: IntervalRule) -> list[FluentTable] | None:
+    def _small_tables(self, rule: IntervalRule) -> list[FluentTable] | None:
         """The tables of a rule's lists, if it can be evaluated in one compiled call and they are few enough."""
         fused = self.plan.fused[rule.number]
         if fused is None or (fused.program is None and (self.exact or self.plan.relations[rule.number])):
@@ -70,19 +81,19 @@ class DerivedFluents:
             filled = [table for table in self.world.fluents(retrieve.fluent) if table.n]
             if len(filled) > 1 or (filled and filled[0].n > MAX_ROWS):
                 return None
-            tables.append(filled[0] if filled else no_fluent(len(retrieve.fluent.terms)))
+            tables.append(filled[0] if filled else empty_fluent(len(retrieve.fluent.terms)))
         return tables
 
-    def _fused(self, rule: IntervalRule, tables: list[FluentTable]) -> FluentTable | None:
+    def _evaluate_fused(self, rule: IntervalRule, tables: list[FluentTable]) -> FluentTable | None:
         fused = self.plan.fused[rule.number]
         assert fused is not None
         if fused.lacks_lists(tables):
             return None
         declared = None
         if "=" + rule.head.name in self.plan.program.groundings:
-            declared = self.groundings.listed("=" + rule.head.name, len(rule.head.terms))
+            declared = self.groundings.all_declared("=" + rule.head.name, len(rule.head.terms))
             if declared is None:
-                return self._by_literals(rule)
+                return self._evaluate_literals(rule)
         lists = Lists(fused, tables, self.world.symbols.terms(fused.constants), declared)
         if not rule.conditions and lists.rule.program is not None:
             return lists.algebra(None, self.bounds.earliest)
@@ -90,8 +101,8 @@ class DerivedFluents:
         rows = Rows(variables.shape[1], dict(zip(names, variables, strict=True)), dict.fromkeys(names, SYMBOL))
         rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
         if rows.n == 0 or lists.rule.program is None:
-            return self._united(rule, self.groundings.of_rows(rows, rule.head.terms, "=" + rule.head.name))
-        return lists.algebra(rows_of([rows.columns[name] for name in names], rows.n), self.bounds.earliest)
+            return self._union_by_head(rule, self.groundings.bind_rows(rows, rule.head.terms, "=" + rule.head.name))
+        return lists.algebra(stack([rows.columns[name] for name in names], rows.n), self.bounds.earliest)
 
     # -- literal by literal --------------------------------------------------------------------------------------
 
@@ -101,7 +112,7 @@ class DerivedFluents:
         parts = []
         for needs in self.plan.alternatives[rule.number]:
             rows = one_row()
-            for retrieve in self._in_order(rule, needs):
+            for retrieve in self._join_order(rule, needs):
                 rows = self._joined_keys(rows, retrieve, names)
                 if rows.n == 0:
                     break
@@ -110,13 +121,13 @@ class DerivedFluents:
             if any(name not in rows.columns for name in names):
                 # Variables that a head leaves open are bound by its groundings, before conditions are evaluated.
                 if self.plan.grounded_first[rule.number]:
-                    rows = self.groundings.of_rows(rows, rule.head.terms, "=" + rule.head.name)
+                    rows = self.groundings.bind_rows(rows, rule.head.terms, "=" + rule.head.name)
                 rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
-                rows = self.groundings.of_rows(rows, rule.head.terms, "=" + rule.head.name)
+                rows = self.groundings.bind_rows(rows, rule.head.terms, "=" + rule.head.name)
             if rows.n:
                 parts.append({name: as_symbols(self.world, rows.columns[name], rows.kinds[name]) for name in names})
         for construct in self.plan.relations[rule.number]:
-            ended = self.crossing.ended_before(_list_name(rule, construct))
+            ended = self.crossing.saved_sources(_list_name(rule, construct))
             if ended is not None:
                 parts.append(dict(zip(names, ended.keys, strict=True)))
         if not parts:
@@ -129,7 +140,7 @@ class DerivedFluents:
         first = distinct_rows(list(columns.values()), len(columns[names[0]]))
         return Rows(len(first), {name: column[first] for name, column in columns.items()}, dict.fromkeys(names, SYMBOL))
 
-    def _in_order(self, rule: IntervalRule, needs: Needs) -> list[Retrieve]:
+    def _join_order(self, rule: IntervalRule, needs: Needs) -> list[Retrieve]:
         """The lists from the smallest on, each sharing a variable with those before it if possible, which avoids cross products."""
         left = [literal for position in sorted(needs) if isinstance(literal := rule.intervals[position], Retrieve)]
         order: list[Retrieve] = []
@@ -168,31 +179,31 @@ class DerivedFluents:
         failed = np.zeros(rows.n, np.bool_)
         for literal in rule.intervals:
             if isinstance(literal, Retrieve):
-                lists[literal.out] = self._retrieved(rows, literal.fluent)
+                lists[literal.out] = self._retrieve(rows, literal.fluent)
             elif isinstance(literal, NonEmpty):
                 filled = lists[literal.list].counts > 0
                 failed |= filled if literal.negated else ~filled
             else:
-                lists[literal.out] = self._constructed(rule, rows, literal, [lists[name] for name in literal.inputs])
+                lists[literal.out] = self._apply_construct(rule, rows, literal, [lists[name] for name in literal.inputs])
                 if literal.satisfied is not None:
                     failed |= self.related != literal.satisfied
         result = lists[rule.out]
         return keep(result, ~failed[result.owners()]) if failed.any() else result
 
-    def _retrieved(self, rows: Rows, pattern: FluentPattern) -> Intervals:
+    def _retrieve(self, rows: Rows, pattern: FluentPattern) -> Intervals:
         first = self.bounds.first
         tables = self.world.fluents(pattern)
         if all(rows.bound(term) for term in pattern.terms):
             result: Intervals | None = None
             wanted = [self.groundings.column(rows, term) for term in pattern.terms]
             for table in tables:
-                part = gather(table.lists, find_rows(table.keys, rows_of(wanted, rows.n)), first)
+                part = gather(table.lists, find_rows(table.keys, stack(wanted, rows.n)), first)
                 result = part if result is None else union(result, part)
             return empty(rows.n) if result is None else result
         owners, s, e = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         numbered = Rows(rows.n, {**rows.columns, "#row": np.arange(rows.n)}, {**rows.kinds, "#row": TIME})
         for table in tables:
-            found = match(self.world, numbered, table.numbered(), (*pattern.terms, Variable("#list", pattern.place)), None)
+            found = match(self.world, numbered, table.with_list_numbers(), (*pattern.terms, Variable("#list", pattern.place)), None)
             if found.n == 0:
                 continue
             part = gather(table.lists, found.columns["#list"], first)
@@ -201,42 +212,42 @@ class DerivedFluents:
             e.append(part.e)
         return amalgamate(np.concatenate(owners), np.concatenate(s), np.concatenate(e), rows.n)
 
-    def _constructed(self, rule: IntervalRule, rows: Rows, construct: Construct, inputs: list[Intervals]) -> Intervals:
+    def _apply_construct(self, rule: IntervalRule, rows: Rows, construct: Construct, inputs: list[Intervals]) -> Intervals:
         if construct.operator == "slower_than":
             return self.speeds.slower(rule, rows, construct, inputs[0])
         if construct.operator in REMEMBERED and (self.exact or construct.operator == "allen"):
             keys = self._keys(rule, rows)
             inputs = [
-                self.crossing.true_starts(f"{_list_name(rule, construct)} {place}", keys, self._whole(rule, rows, name, lists))
+                self.crossing.true_starts(f"{_list_name(rule, construct)} {place}", keys, self._with_true_starts(rule, rows, name, lists))
                 for place, (name, lists) in enumerate(zip(construct.inputs, inputs, strict=True))
             ]
         if construct.operator == "union_all":
-            return _folded(union, inputs)
+            return _fold(union, inputs)
         if construct.operator == "intersect_all":
-            return _folded(intersect, inputs)
+            return _fold(intersect, inputs)
         if construct.operator == "relative_complement_all":
-            return inputs[0] if len(inputs) == 1 else subtract(inputs[0], _folded(union, inputs[1:]))
+            return inputs[0] if len(inputs) == 1 else subtract(inputs[0], _fold(union, inputs[1:]))
         if construct.operator == "complement_all":
-            return subtract(always(rows.n, self.bounds.earliest), _folded(union, inputs))
+            return subtract(always(rows.n, self.bounds.earliest), _fold(union, inputs))
         if construct.operator == "longer_than":
             assert construct.amount is not None
             duration = np.broadcast_to(np.asarray(number(self.world, rows, construct.amount), np.float64), (rows.n,))
             return longer_than(inputs[0], duration, self.bounds.query_time)
-        return self._in_relation(rule, rows, construct, inputs[0], inputs[1])
+        return self._apply_allen(rule, rows, construct, inputs[0], inputs[1])
 
-    def _in_relation(self, rule: IntervalRule, rows: Rows, construct: Construct, source: Intervals, target: Intervals) -> Intervals:
+    def _apply_allen(self, rule: IntervalRule, rows: Rows, construct: Construct, source: Intervals, target: Intervals) -> Intervals:
         """The result of an Allen relation; remembers the sources that may still be in relation with a target after the window."""
         name, keys, tick = _list_name(rule, construct), self._keys(rule, rows), self.world.tick
-        *whole, over = with_ended(*self.crossing.sources_before(name, keys), *source)
+        *whole, over = prepend_ended(*self.crossing.saved_source_lists(name, keys), *source)
         sources = Intervals(*whole)
         result, self.related = allen(construct.relation, construct.mode, sources, target, tick, self.bounds.first, over)
-        self.crossing.keep_ended(name, keys, *ended_sources(construct.relation, sources, target, self.bounds.next_low, tick))
+        self.crossing.save_sources(name, keys, *ended_sources(construct.relation, sources, target, self.bounds.next_low, tick))
         return result
 
     def _keys(self, rule: IntervalRule, rows: Rows) -> Ints:
-        return rows_of([rows.columns[name] for name in self.plan.essential[rule.number]], rows.n)
+        return stack([rows.columns[name] for name in self.plan.essential[rule.number]], rows.n)
 
-    def _whole(self, rule: IntervalRule, rows: Rows, name: str, lists: Intervals) -> Intervals:
+    def _with_true_starts(self, rule: IntervalRule, rows: Rows, name: str, lists: Intervals) -> Intervals:
         """The list of this name with true starts, if it is a fluent's own: the fluent has them even if the rule's grounding is new."""
         pattern = next((part.fluent for part in rule.intervals if isinstance(part, Retrieve) and part.out == name), None)
         crossing = pattern is not None and self.exact and bool((lists.s == self.bounds.first).any())
@@ -245,7 +256,7 @@ class DerivedFluents:
         tables = self.world.fluents(pattern)
         if len(tables) != 1:
             return lists
-        wanted = rows_of([self.groundings.column(rows, term) for term in pattern.terms], rows.n)
+        wanted = stack([self.groundings.column(rows, term) for term in pattern.terms], rows.n)
         found = gather(tables[0].lists, find_rows(tables[0].keys, wanted), NEVER)
         return keep(found, found.e > self.bounds.first)
 
@@ -259,7 +270,7 @@ def _names(retrieve: Retrieve) -> set[str]:
     return {term.name for term in retrieve.fluent.terms if isinstance(term, Variable)}
 
 
-def _folded(operation: Any, inputs: list[Intervals]) -> Intervals:
+def _fold(operation: Any, inputs: list[Intervals]) -> Intervals:
     result = inputs[0]
     for other in inputs[1:]:
         result = operation(result, other)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.event_calculus.conditions import LimitExceeded, World, named, satisfy
+from engine.event_calculus.conditions import LimitExceeded, World, satisfy, without_missing_numbers
 from engine.event_calculus.context import WindowContext
 from engine.event_calculus.crossing import Crossing
 from engine.event_calculus.derived import DerivedFluents
@@ -22,7 +22,7 @@ from engine.event_calculus.plan import Plan
 from engine.event_calculus.sharing import Share
 from engine.event_calculus.simple_fluents import Points
 from engine.event_calculus.syntax import Declared, FluentPattern, Indicator, IntervalRule, PointRule
-from engine.event_calculus.tables import SYMBOL, FluentTable, Rows, Table, distinct_rows, no_fluent, one_row
+from engine.event_calculus.tables import SYMBOL, FluentTable, Rows, Table, distinct_rows, empty_fluent, one_row
 from engine.event_calculus.terms import Term
 from engine.model.messages import Message
 
@@ -39,7 +39,7 @@ class FluentTables:
         self.computed: dict[Node, FluentTable] = {}
         self.inputs: dict[Indicator, FluentTable] = {}
 
-    def of(self, pattern: FluentPattern) -> list[FluentTable]:
+    def matching(self, pattern: FluentPattern) -> list[FluentTable]:
         """Tables that hold the intervals of a pattern."""
         nodes, given = self._plan.sources(pattern)
         found = [table for node in nodes if (table := self.computed.get(node)) is not None]
@@ -75,15 +75,15 @@ class Evaluation:
         self.part = part
         self.share = share
         tables = FluentTables(plan)
-        self.fluents, self.inputs, self.sources = tables.computed, tables.inputs, tables.of
+        self.fluents, self.inputs, self.sources = tables.computed, tables.inputs, tables.matching
         self.events: dict[Node, Table] = {}
         self.groundings = DeclaredGroundings(plan, world, {} if groundings is None else groundings, share)
         if plan.grounds_heads:
-            world.grounded = self.groundings.of_head
+            world.grounded = self.groundings.bind_head
         self.initiated: dict[Node, Table] = {}
         self.crossing = Crossing(memory, bounds, ends_at_edge=exact and world.start_offset == 0)
         self._carries: dict[Node, SimpleCarry] = {}
-        world.fluents = tables.of
+        world.fluents = tables.matching
         self.context = WindowContext(plan, world, bounds, self.groundings, self.crossing, exact, share)
         self.retracted = self.context.retracted
 
@@ -94,7 +94,7 @@ class Evaluation:
                 continue
             if self.share is not None and not self.share.computes(relation_of(component[0])):
                 for node in component:
-                    self._nothing(node)
+                    self._set_empty(node)
                 continue
             if cyclic:
                 self._cycle(component, derived)
@@ -103,20 +103,20 @@ class Evaluation:
         return Memory(self._carries, self.crossing.kept, self.crossing.ended)
 
     def _node(self, node: Node, derived: DerivedFluents) -> None:
-        self.world.spend(ROWS_A_NODE)
+        self.world.count_rows(ROWS_A_NODE)
         if node.kind == "event":
             happened = self._event(node)
-            self._happened(node, happened if self.share is None else self.share.of_event(relation_of(node), happened, self.world.symbols))
+            self._add_events(node, happened if self.share is None else self.share.filter_events(relation_of(node), happened, self.world.symbols))
             return
         if node.kind == "simple":
             table, self._carries[node] = self._simple(node)
             if self.crossing.ends_at_edge:
-                table = self.crossing.joined(f"simple {node.name}/{node.arity} {node.part}", table)
+                table = self.crossing.join_earlier(f"simple {node.name}/{node.arity} {node.part}", table)
         else:
             table = derived.table(node)
             if self.share is not None:
-                table = self.share.of_fluent(relation_of(node), table, self.world.symbols)
-            table = self.crossing.joined(f"fluent {node.name}/{node.arity} {node.part}", table)
+                table = self.share.filter_fluent(relation_of(node), table, self.world.symbols)
+            table = self.crossing.join_earlier(f"fluent {node.name}/{node.arity} {node.part}", table)
         if table.n > MAX_GROUNDINGS:
             raise LimitExceeded(
                 Message("{name} has {count:,} groundings in a window; the limit is {limit:,}", name=node.name, count=table.n, limit=MAX_GROUNDINGS)
@@ -129,25 +129,25 @@ class Evaluation:
         Conditions that close a cycle refer strictly to the past, so each round is right for at least one more time point.
         """
         for node in component:
-            self._nothing(node)
+            self._set_empty(node)
         before: list[bytes] = []
         while True:
             for node in component:
                 self._node(node, derived)
-            after = [self._print(node) for node in component]
+            after = [self._fingerprint(node) for node in component]
             if after == before:
                 return
             before = after
 
-    def _nothing(self, node: Node) -> None:
+    def _set_empty(self, node: Node) -> None:
         if node.kind == "event":
-            self._happened(node, _no_events(node.arity))
+            self._add_events(node, _no_events(node.arity))
         else:
-            self.fluents[node] = no_fluent(node.arity + 1)
+            self.fluents[node] = empty_fluent(node.arity + 1)
             if node in self.plan.initiations_read:
-                self._began(node, _no_events(node.arity + 1))
+                self._add_initiations(node, _no_events(node.arity + 1))
 
-    def _print(self, node: Node) -> bytes:
+    def _fingerprint(self, node: Node) -> bytes:
         table = self.events[node] if node.kind == "event" else self.initiated.get(node)
         moments = b""
         if table is not None:
@@ -158,24 +158,24 @@ class Evaluation:
         fluent = self.fluents[node]
         return moments + b"".join(column.tobytes() for column in (fluent.keys, *fluent.lists))
 
-    def _happened(self, node: Node, table: Table) -> None:
+    def _add_events(self, node: Node, table: Table) -> None:
         """Adds events to the table of their name: the parts of a divided event are joined."""
         self.events[node] = table
         parts = [part for other, part in self.events.items() if (other.name, other.arity) == (node.name, node.arity)]
-        self.world.events[node.name, node.arity] = table if len(parts) == 1 else _together(parts)
+        self.world.events[node.name, node.arity] = table if len(parts) == 1 else _concat_events(parts)
 
     # -- events and simple fluents -------------------------------------------------------------------------------
 
     def satisfying(self, rule: PointRule) -> Rows:
         """All ways to satisfy a rule's conditions that bind all variables of its head."""
-        return named(satisfy(self.world, one_row(), rule.body), rule.terms)
+        return without_missing_numbers(satisfy(self.world, one_row(), rule.body), rule.terms)
 
     def _event(self, node: Node) -> Table:
         parts = []
         for rule in self.plan.point_rules(node):
             rows = self.satisfying(rule)
             if rule.name in self.plan.program.groundings and rows.n:
-                rows = self.groundings.of_rows(rows, rule.terms, rule.name)
+                rows = self.groundings.bind_rows(rows, rule.terms, rule.name)
             if rows.n:
                 parts.append((*(self.column(rows, term) for term in rule.terms), rows.columns[rule.time]))
         if not parts:
@@ -198,17 +198,17 @@ class Evaluation:
         rules: Sequence[PointRule] = self.plan.point_rules(node)
         carry = self.memory.simple.get(node)
         if self.plan.grounds_heads:
-            rules = self._by_groundings(points, rules, carry)
+            rules = self._evaluate_independent_rules(points, rules, carry)
         for rule in rules:
             rows = self.satisfying(rule)
             if rows.n:
                 points.add(rule, rows)
         result = points.table(carry)
         if node in self.plan.initiations_read:
-            self._began(node, points.initiated)
+            self._add_initiations(node, points.initiated)
         return result
 
-    def _by_groundings(self, points: Points, rules: Sequence[PointRule], carry: SimpleCarry | None) -> list[PointRule]:
+    def _evaluate_independent_rules(self, points: Points, rules: Sequence[PointRule], carry: SimpleCarry | None) -> list[PointRule]:
         """The rules that read the groundings that have begun; the others are evaluated first, as they may begin some."""
         asking = [rule for rule in rules if any(isinstance(literal, Declared) for literal in rule.body)]
         for rule in rules:
@@ -219,20 +219,20 @@ class Evaluation:
         if asking:
             if self.bounds.initial:
                 points.initially()
-            self.groundings.begun["=" + points.node.name] = points.begun(carry)
+            self.groundings.begun["=" + points.node.name] = points.begun_groundings(carry)
         return asking
 
-    def _began(self, node: Node, table: Table) -> None:
+    def _add_initiations(self, node: Node, table: Table) -> None:
         self.initiated[node] = table
         parts = [part for other, part in self.initiated.items() if (other.name, other.arity) == (node.name, node.arity)]
-        self.world.initiated[node.name, node.arity] = table if len(parts) == 1 else _together(parts)
+        self.world.initiated[node.name, node.arity] = table if len(parts) == 1 else _concat_events(parts)
 
 
 def _no_events(arity: int) -> Table:
     return Table(tuple(np.empty(0, np.int64) for _ in range(arity)), (SYMBOL,) * arity, 0, np.empty(0, np.int64))
 
 
-def _together(parts: Sequence[Table]) -> Table:
+def _concat_events(parts: Sequence[Table]) -> Table:
     """Events of several rules in one table; their arguments are names."""
     columns = tuple(np.concatenate(column) for column in zip(*(part.columns for part in parts), strict=True))
     times = np.concatenate([part.t for part in parts if part.t is not None])

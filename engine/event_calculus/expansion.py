@@ -86,7 +86,7 @@ class Expander:
     def _literal(self, literal: Term, depth: int) -> list[Body]:
         if isinstance(literal, Compound) and literal.name == NEGATION:
             inner = [alternative for part in self._split(literal.arguments[0]) for alternative in self._expand(part, depth)]
-            return [tuple(Compound(NEGATION, (_joined(alternative, literal.place),), literal.place) for alternative in inner if alternative)]
+            return [tuple(Compound(NEGATION, (_conjunction(alternative, literal.place),), literal.place) for alternative in inner if alternative)]
         if isinstance(literal, Compound) and literal.indicator == ("findall", 3):
             return [(self._findall(literal, depth),)]
         if isinstance(literal, Compound) and literal.name == "inRange" and len(literal.arguments) == 3:
@@ -119,7 +119,7 @@ class Expander:
             self._fault(
                 literal.place, Message("the conditions of a findall have several alternatives; write a fluent, an event or a fact that has them")
             )
-        return Compound("findall", (template, _joined(inner[0] if inner else (), literal.place), made), literal.place)
+        return Compound("findall", (template, _conjunction(inner[0] if inner else (), literal.place), made), literal.place)
 
     def _call(self, call: Compound, head: Compound, body: Body, depth: int) -> list[Body]:
         """The `body` of one clause with the call's arguments substituted for the head's."""
@@ -130,14 +130,14 @@ class Expander:
             return [()]
         suffix = f"#{next(self._fresh)}"
         names: dict[str, Term] = {}
-        equalities = _matched(call, head, names)
+        equalities = _unify(call, head, names)
         if equalities is None:
             return []
-        renamed = tuple(_substituted(literal, names, suffix) for literal in body)
+        renamed = tuple(_substitute(literal, names, suffix) for literal in body)
         return [tuple(equalities) + alternative for alternative in self._expand(renamed, depth + 1)]
 
 
-def _matched(call: Compound, head: Compound, names: dict[str, Term]) -> list[Term] | None:
+def _unify(call: Compound, head: Compound, names: dict[str, Term]) -> list[Term] | None:
     """The equalities under which a call unifies with a clause's head, null if it cannot; `names` gets the substitution of the head's variables."""
     equalities: list[Term] = []
     for given, formal in zip(call.arguments, head.arguments, strict=True):
@@ -146,7 +146,7 @@ def _matched(call: Compound, head: Compound, names: dict[str, Term]) -> list[Ter
             continue
         wanted = names.get(formal.name, formal) if isinstance(formal, Variable) else formal
         if isinstance(given, Compound) and isinstance(wanted, Compound):
-            within = _matched(given, wanted, names) if given.indicator == wanted.indicator else None
+            within = _unify(given, wanted, names) if given.indicator == wanted.indicator else None
             if within is None:
                 return None
             equalities += within
@@ -155,16 +155,16 @@ def _matched(call: Compound, head: Compound, names: dict[str, Term]) -> list[Ter
     return equalities
 
 
-def _joined(body: Body, place: Place) -> Term:
+def _conjunction(body: Body, place: Place) -> Term:
     return body[0] if len(body) == 1 else Compound(CONJUNCTION, body, place)
 
 
-def _substituted(term: Term, names: dict[str, Term], suffix: str) -> Term:
+def _substitute(term: Term, names: dict[str, Term], suffix: str) -> Term:
     if isinstance(term, Variable):
         return names.get(term.name, Variable(term.name + suffix, term.place))
     if isinstance(term, Compound):
-        return Compound(term.name, tuple(_substituted(argument, names, suffix) for argument in term.arguments), term.place)
+        return Compound(term.name, tuple(_substitute(argument, names, suffix) for argument in term.arguments), term.place)
     if isinstance(term, ListTerm):
-        return ListTerm(tuple(_substituted(item, names, suffix) for item in term.items), term.place)
+        return ListTerm(tuple(_substitute(item, names, suffix) for item in term.items), term.place)
     assert isinstance(term, Atom | Number)
     return term

@@ -18,9 +18,9 @@ from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF
 from engine.event_calculus.keys import find_rows
 from engine.event_calculus.levels import Node
-from engine.event_calculus.shapes import shown
+from engine.event_calculus.shapes import format_relation
 from engine.event_calculus.syntax import Count, Edge, Happens, HoldsAt, Initiated, IntervalRule, Literal, Negation, PointRule, Retrieve
-from engine.event_calculus.tables import SYMBOL, FluentTable, Rows, number_text, rows_of
+from engine.event_calculus.tables import SYMBOL, FluentTable, Rows, number_text, stack
 from engine.event_calculus.terms import Place, Term, Variable
 
 Key = tuple[int, ...]
@@ -41,7 +41,7 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Satisfied:
     """One way in which a point rule was satisfied: its key (null matches any) and its row."""
 
     rule: PointRule
@@ -59,70 +59,70 @@ class Explainer:
     def __init__(self, evaluation: Evaluation, texts: Mapping[Place, str]) -> None:
         self.evaluation = evaluation
         self.texts = texts
-        self._points: dict[Node, dict[tuple[str, int], list[_Found]]] = {}
+        self._points: dict[Node, dict[tuple[str, int], list[_Satisfied]]] = {}
         self._derived: dict[int, FluentTable | None] = {}
 
-    def began(self, node: Node, key: Key, s: int) -> Cause | None:
+    def explain_start(self, node: Node, key: Key, s: int) -> Cause | None:
         """Why F=V with this key (arguments, value) holds from `s` on; null if it held before the window."""
         if node.kind == "derived":
-            return self._of_list(node, key, s, "s")
+            return self._list_cause(node, key, s, "s")
         t = s - self.evaluation.world.tick
-        for found in self._at(node, "initiate", t):
+        for found in self._points_at(node, "initiate", t):
             if found.fits(key):
-                return self._cause(found, t)
-        return self._by_deadline(node, key, t, after=True) or self._initially(node, key, t)
+                return self._rule_cause(found, t)
+        return self._deadline_cause(node, key, t, after=True) or self._initial_cause(node, key, t)
 
-    def ended(self, node: Node, key: Key, e: int) -> Cause | None:
+    def explain_end(self, node: Node, key: Key, e: int) -> Cause | None:
         """Why F=V ends at `e`; null for an open interval."""
         if e == INF:
             return None
         if node.kind == "derived":
-            return self._of_list(node, key, e, "e")
+            return self._list_cause(node, key, e, "e")
         t = e - self.evaluation.world.tick
-        for found in self._at(node, "terminate", t):
+        for found in self._points_at(node, "terminate", t):
             if found.fits(key):
-                return self._cause(found, t)
-        for found in self._at(node, "initiate", t):
+                return self._rule_cause(found, t)
+        for found in self._points_at(node, "initiate", t):
             if found.key[-1] != key[-1] and found.fits((*key[:-1], found.key[-1] if found.key[-1] is not None else -1)):
-                return self._cause(found, t)
-        return self._by_deadline(node, key, t, after=False)
+                return self._rule_cause(found, t)
+        return self._deadline_cause(node, key, t, after=False)
 
-    def happened(self, node: Node, key: Key, t: int) -> Cause | None:
+    def explain_event(self, node: Node, key: Key, t: int) -> Cause | None:
         """Why an event of the program happened at `t`; `key` is its arguments."""
-        return next((self._cause(found, t) for found in self._at(node, "event", t) if found.fits(key)), None)
+        return next((self._rule_cause(found, t) for found in self._points_at(node, "event", t) if found.fits(key)), None)
 
     # -- point rules -----------------------------------------------------------------------------------------------
 
-    def _at(self, node: Node, kind: str, t: int) -> list[_Found]:
+    def _points_at(self, node: Node, kind: str, t: int) -> list[_Satisfied]:
         if node not in self._points:
-            index: dict[tuple[str, int], list[_Found]] = {}
+            index: dict[tuple[str, int], list[_Satisfied]] = {}
             self._points[node] = index
             for rule in self.evaluation.plan.point_rules(node):
-                for found, moment in self._satisfied(rule):
+                for found, moment in self._satisfying(rule):
                     index.setdefault((rule.kind, moment), []).append(found)
         return self._points[node].get((kind, t), [])
 
-    def _satisfied(self, rule: PointRule) -> Iterator[tuple[_Found, int]]:
+    def _satisfying(self, rule: PointRule) -> Iterator[tuple[_Satisfied, int]]:
         rows = self.evaluation.satisfying(rule)
         if not rows.n:
             return
         columns = [self.evaluation.column(rows, term).tolist() if rows.bound(term) else [None] * rows.n for term in rule.terms]
         times = rows.columns[rule.time].tolist()
         for position in range(rows.n):
-            yield _Found(rule, rows, position, tuple(column[position] for column in columns)), int(times[position])
+            yield _Satisfied(rule, rows, position, tuple(column[position] for column in columns)), int(times[position])
 
-    def _cause(self, found: _Found, t: int) -> Cause:
+    def _rule_cause(self, found: _Satisfied, t: int) -> Cause:
         because = [sentence for literal in found.rule.body if (sentence := self._sentence(literal, found.rows, found.position))]
-        return self._caused(found.rule.place, t, because)
+        return self._make_cause(found.rule.place, t, because)
 
-    def _caused(self, place: Place, t: int, because: Sequence[str]) -> Cause:
+    def _make_cause(self, place: Place, t: int, because: Sequence[str]) -> Cause:
         return Cause(place.line, self.texts.get(place, ""), t, tuple(because[:MAX_REASONS]))
 
     def _sentence(self, literal: Literal, rows: Rows, position: int) -> str:
         """The match of a condition, in the language's notation; empty for background knowledge."""
 
         def written(name: str, terms: Sequence[Term]) -> str:
-            return shown(name, [self._shown(term, rows, position) for term in terms])
+            return format_relation(name, [self._value_text(term, rows, position) for term in terms])
 
         if isinstance(literal, Negation):
             inner = ", ".join(part for one in literal.body if (part := self._sentence(one, rows, position)))
@@ -131,9 +131,9 @@ class Explainer:
             return f"happensAt({written(literal.name, literal.arguments)}, {self._time(literal.time, rows, position)})"
         if isinstance(literal, Count):
             inner = ", ".join(part for one in literal.body if (part := self._sentence(one, rows, position)))
-            return f"{self._shown(literal.number, rows, position)} {literal.variable} with {inner}"
+            return f"{self._value_text(literal.number, rows, position)} {literal.variable} with {inner}"
         if isinstance(literal, Edge | HoldsAt | Initiated):
-            fluent = f"{written(literal.fluent.name, literal.fluent.arguments)}={self._shown(literal.fluent.value, rows, position)}"
+            fluent = f"{written(literal.fluent.name, literal.fluent.arguments)}={self._value_text(literal.fluent.value, rows, position)}"
             moment = self._time(literal.time, rows, position)
             if isinstance(literal, Edge):
                 return f"happensAt({literal.kind}({fluent}), {moment})"
@@ -144,7 +144,7 @@ class Explainer:
     def _time(name: str, rows: Rows, position: int) -> str:
         return str(int(rows.columns[name][position])) if name in rows.columns else name
 
-    def _shown(self, term: Term, rows: Rows, position: int) -> str:
+    def _value_text(self, term: Term, rows: Rows, position: int) -> str:
         if not isinstance(term, Variable):
             return str(term)
         if term.name not in rows.columns:
@@ -155,7 +155,7 @@ class Explainer:
         names = self.evaluation.world.symbols.names
         return names[int(value)] if rows.kinds[term.name] == "symbol" else str(int(value))
 
-    def _by_deadline(self, node: Node, key: Key, t: int, *, after: bool) -> Cause | None:
+    def _deadline_cause(self, node: Node, key: Key, t: int, *, after: bool) -> Cause | None:
         """The fi clause that asserted (`after`) or ended a value at t, if no rule did."""
         symbols = self.evaluation.world.symbols
         for deadline in self.evaluation.plan.deadlines.get(node, ()):
@@ -163,10 +163,10 @@ class Explainer:
                 continue
             for row, delay in deadline.rows:
                 if all(term is None or symbols.term(term) == code for term, code in zip(row, key[:-1], strict=True)):
-                    return self._caused(deadline.place, t, [f"{deadline.before} was initiated at {t - delay}"])
+                    return self._make_cause(deadline.place, t, [f"{deadline.before} was initiated at {t - delay}"])
         return None
 
-    def _initially(self, node: Node, key: Key, t: int) -> Cause | None:
+    def _initial_cause(self, node: Node, key: Key, t: int) -> Cause | None:
         if t != self.evaluation.bounds.begin - self.evaluation.world.tick:
             return None
         for start in self.evaluation.plan.starts(node):
@@ -174,30 +174,30 @@ class Explainer:
             rows = Rows(1, {name: np.array([code]) for name, code in given.items()}, dict.fromkeys(given, SYMBOL))
             asserted = [self.evaluation.column(rows, term)[0] for term in start.fluent.terms]
             if asserted == list(key) and satisfy(self.evaluation.world, rows, start.body).n:
-                return self._caused(start.place, t, ["initially"])
+                return self._make_cause(start.place, t, ["initially"])
         return None
 
     # -- interval rules --------------------------------------------------------------------------------------------
 
-    def _of_list(self, node: Node, key: Key, edge: int, side: str) -> Cause | None:
+    def _list_cause(self, node: Node, key: Key, edge: int, side: str) -> Cause | None:
         """The holdsFor clause whose list has this edge, else one whose list holds there."""
         for rule in self.evaluation.plan.interval_rules(node):
-            given = self._given(rule)
+            given = self._rule_table(rule)
             if given is None:
                 continue
             lists = given.lists
-            rows = find_rows(given.keys, rows_of(key, 1))
+            rows = find_rows(given.keys, stack(key, 1))
             edges = lists.s if side == "s" else lists.e
             if any((edges[lists.ptr[row] : lists.ptr[row + 1]] == edge).any() for row in rows[rows >= 0]):
-                return self._caused(rule.place, edge, self._states(rule, key, edge))
+                return self._make_cause(rule.place, edge, self._list_states(rule, key, edge))
         return None
 
-    def _given(self, rule: IntervalRule) -> FluentTable | None:
+    def _rule_table(self, rule: IntervalRule) -> FluentTable | None:
         if rule.number not in self._derived:
             self._derived[rule.number] = self.evaluation.interval_rule(rule)
         return self._derived[rule.number]
 
-    def _states(self, rule: IntervalRule, key: Key, edge: int) -> list[str]:
+    def _list_states(self, rule: IntervalRule, key: Key, edge: int) -> list[str]:
         """The states at an edge of the fluents that a rule reads; those that change there come first."""
         names = self.evaluation.world.symbols.names
         bound = {term.name: code for term, code in zip(rule.head.terms, key, strict=True) if isinstance(term, Variable)}
@@ -210,7 +210,7 @@ class Explainer:
             if any(isinstance(term, Variable) and term.name not in bound for term in terms):
                 continue
             wanted = [bound[term.name] if isinstance(term, Variable) else self.evaluation.world.symbols.term(term) for term in terms]  # type: ignore[arg-type]
-            text = f"{shown(literal.fluent.name, [names[code] for code in wanted[:-1]])}={names[wanted[-1]]}"
+            text = f"{format_relation(literal.fluent.name, [names[code] for code in wanted[:-1]])}={names[wanted[-1]]}"
             state = self._state(self.evaluation.sources(literal.fluent), wanted, edge)
             (changing if state in ("begins", "ends") else steady).append(f"{text} {state}")
         return [*changing, *steady]
@@ -218,7 +218,7 @@ class Explainer:
     @staticmethod
     def _state(tables: Sequence[FluentTable], wanted: Sequence[int], edge: int) -> str:
         for table in tables:
-            row = int(find_rows(table.keys, rows_of(wanted, 1))[0])
+            row = int(find_rows(table.keys, stack(wanted, 1))[0])
             if row < 0:
                 continue
             part = slice(table.lists.ptr[row], table.lists.ptr[row + 1])

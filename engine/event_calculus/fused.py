@@ -15,9 +15,9 @@ import numpy as np
 
 from engine.event_calculus.candidates import Needs
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.intervals import INF, INTERSECTION, UNION, Intervals, Ints, both, either, less
+from engine.event_calculus.intervals import INF, INTERSECTION, UNION, Intervals, Ints, write_difference, write_intersection, write_union
 from engine.event_calculus.keys import find_indexed, number_rows, take_rows
-from engine.event_calculus.memory import Listed
+from engine.event_calculus.memory import IndexedRows
 from engine.event_calculus.syntax import Construct, IntervalRule, Retrieve
 from engine.event_calculus.tables import FluentTable
 from engine.event_calculus.terms import Atom, Number, Term, Variable
@@ -73,8 +73,8 @@ def fused_rule(rule: IntervalRule, names: Sequence[str], alternatives: Sequence[
     ):
         return None
     constants: list[Atom | Number] = []
-    shape = [_coded(term, names, constants) for own in terms for term in own]
-    head_ = [_coded(term, names, constants) for term in rule.head.terms]
+    shape = [_encode_term(term, names, constants) for own in terms for term in own]
+    head_ = [_encode_term(term, names, constants) for term in rule.head.terms]
     most = max(map(len, alternatives))
     places = tuple(tuple(sorted(place_of[position] for position in needs)) for needs in alternatives if needs)
     needed = np.array([[*one, *[-1] * (most + 1 - len(one))] for one in places], np.int64).reshape(len(places), most + 1)
@@ -83,7 +83,7 @@ def fused_rule(rule: IntervalRule, names: Sequence[str], alternatives: Sequence[
     return FusedRule(tuple(names), tuple(lists), np.array(shape), widths, np.array(head_), tuple(constants), needed, places, program, out)
 
 
-def _coded(term: Term, names: Sequence[str], constants: list[Atom | Number]) -> int:
+def _encode_term(term: Term, names: Sequence[str], constants: list[Atom | Number]) -> int:
     if isinstance(term, Variable):
         return names.index(term.name)
     assert isinstance(term, Atom | Number)
@@ -128,7 +128,7 @@ class _Form(NamedTuple):
 class Lists:
     """The tables of a rule's lists, concatenated."""
 
-    def __init__(self, rule: FusedRule, tables: Sequence[FluentTable], constants: Ints, declared: Listed | None) -> None:
+    def __init__(self, rule: FusedRule, tables: Sequence[FluentTable], constants: Ints, declared: IndexedRows | None) -> None:
         """`declared`: the groundings of the head, if they are declared and listed."""
         self.rule = rule
         self.form = _Form(rule.widths, rule.shape, constants, rule.needs, rule.head, len(rule.names))
@@ -145,7 +145,7 @@ class Lists:
         """Distinct values of the rule's variables (one row each) for which it may have an answer."""
         if not len(self.form.needs):
             assert self.declared is not None
-            return _declared(self.declared.keys, self.form)
+            return _declared_candidates(self.declared.keys, self.form)
         return _candidates(self.tables.keys, self.tables.rows, self.form)
 
     def algebra(self, variables: Ints | None, begin: int) -> FluentTable:
@@ -160,7 +160,7 @@ class Lists:
         return FluentTable(keys, Intervals(ptr, s, e))
 
 
-_ALL = Listed(np.empty((0, 0), np.int64), np.empty(0, np.int64))
+_ALL = IndexedRows(np.empty((0, 0), np.int64), np.empty(0, np.int64))
 
 
 @jit
@@ -197,7 +197,7 @@ def _candidates(keys: Ints, rows: Ints, form: _Form) -> Ints:
     for alternative in range(len(needs)):
         begin = n
         if n + 1 >= len(found):
-            found = _more(found)
+            found = _grow_rows(found)
         found[n, 0] = found[n, 1] = -1
         end = n + 1
         for k in range(needs.shape[1]):
@@ -210,7 +210,7 @@ def _candidates(keys: Ints, rows: Ints, form: _Form) -> Ints:
                     fits, first, second = _fits(keys, at[one], rows[one], widths[one], row, shape, column[one], constants, found[i, 0], found[i, 1])
                     if fits:
                         if end == len(found):
-                            found = _more(found)
+                            found = _grow_rows(found)
                         found[end, 0], found[end, 1] = first, second
                         end += 1
             # The rows before this join are overwritten by its result.
@@ -226,7 +226,7 @@ def _candidates(keys: Ints, rows: Ints, form: _Form) -> Ints:
 
 
 @jit
-def _declared(keys: Ints, form: _Form) -> Ints:
+def _declared_candidates(keys: Ints, form: _Form) -> Ints:
     """The variables of the declared groundings that have the head's constants."""
     head, constants = form.head, form.constants
     found = np.empty((form.names, keys.shape[1]), np.int64)
@@ -244,7 +244,7 @@ def _declared(keys: Ints, form: _Form) -> Ints:
 
 
 @jit
-def _more(found: Ints) -> Ints:
+def _grow_rows(found: Ints) -> Ints:
     larger = np.empty((2 * len(found), 2), np.int64)
     larger[: len(found)] = found
     return larger
@@ -252,7 +252,7 @@ def _more(found: Ints) -> Ints:
 
 @jit
 def _algebra(
-    tables: _Tables, form: _Form, variables: Ints, program: tuple[Ints, int], begin: int, declared: Listed, only_declared: bool
+    tables: _Tables, form: _Form, variables: Ints, program: tuple[Ints, int], begin: int, declared: IndexedRows, only_declared: bool
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Keys and lists (ptr, s, e) of the candidates `variables` that have an answer. `program`: the constructs, and the index of the answer."""
     keys, ptr, s, e, rows = tables
@@ -296,7 +296,7 @@ def _algebra(
         _run(constructs, lists, ws, we, low, high, w, begin)
         if high[out] > low[out]:
             while total + high[out] - low[out] > len(out_s):
-                out_s, out_e = _longer(out_s), _longer(out_e)
+                out_s, out_e = _grow(out_s), _grow(out_e)
             for k in range(low[out], high[out]):
                 out_s[total], out_e[total] = ws[k], we[k]
                 total += 1
@@ -324,11 +324,11 @@ def _run(program: Ints, lists: int, s: Ints, e: Ints, low: Ints, high: Ints, w: 
         for k in range(j + start, j + 2 + inputs):
             b = program[k]
             if operator == UNION:
-                end = either(s, e, part_low, part_high, s, e, low[b], high[b], s, e, w)
+                end = write_union(s, e, part_low, part_high, s, e, low[b], high[b], s, e, w)
             elif operator == INTERSECTION:
-                end = both(s, e, part_low, part_high, s, e, low[b], high[b], s, e, w)
+                end = write_intersection(s, e, part_low, part_high, s, e, low[b], high[b], s, e, w)
             else:
-                end = less(s, e, part_low, part_high, s, e, low[b], high[b], s, e, w)
+                end = write_difference(s, e, part_low, part_high, s, e, low[b], high[b], s, e, w)
             part_low, part_high, w = w, end, end
         low[slot], high[slot] = part_low, part_high
         slot += 1
@@ -336,7 +336,7 @@ def _run(program: Ints, lists: int, s: Ints, e: Ints, low: Ints, high: Ints, w: 
 
 
 @jit
-def _longer(array: Ints) -> Ints:
+def _grow(array: Ints) -> Ints:
     larger = np.empty(2 * len(array), np.int64)
     larger[: len(array)] = array
     return larger

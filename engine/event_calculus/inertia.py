@@ -23,7 +23,7 @@ class InertiaInput(NamedTuple):
 
     `points` (3 + arguments, points): time, kind, value, arguments (ANY_ARGUMENT: any grounding), in `parts` that leave the same arguments open.
     The carry is the state after all earlier points, by grounding (`keys`): the value that holds (-1: none), its `start`, and when each deadline fires
-    (`due`; INF: not set). `deadlines` is (3, rules): value before, value after, 1 if a new initiation extends; `delay` (groundings of `begun`, rules)
+    (`due`; INF: not set). `deadlines` is (3, rules): value before, value after, 1 if a new initiation extends; `delay` (begun groundings, rules)
     is their duration, 0 if a deadline does not apply to the grounding. `limit`: the greatest number of pairs of point and grounding.
     """
 
@@ -139,14 +139,14 @@ def _terminates(code: Ints, i: int, j: int, value: int) -> bool:
 
 
 @jit
-def _grown(array: Ints) -> Ints:
+def _grow(array: Ints) -> Ints:
     larger = np.empty(2 * len(array), np.int64)
     larger[: len(array)] = array
     return larger
 
 
 @jit
-def _lay(points: Ints, low: int, high: int, keys: Ints, count: int, capacity: int, limit: int) -> Any:
+def _assign_groups(points: Ints, low: int, high: int, keys: Ints, count: int, capacity: int, limit: int) -> Any:
     """(group, point) pairs of a part whose points leave arguments open, or have all one argument list; count < 0: too many."""
     width = keys.shape[0]
     bound = np.empty(width, np.int64)
@@ -172,7 +172,7 @@ def _lay(points: Ints, low: int, high: int, keys: Ints, count: int, capacity: in
             if k == len(group):
                 if k > limit:
                     return group, point, -1
-                group, point = _grown(group), _grown(point)
+                group, point = _grow(group), _grow(point)
             group[k], point[k] = order[j], low + i
             k += 1
     return group, point, k
@@ -198,14 +198,14 @@ def begun(points: Ints, carry: Ints) -> Ints:
 
 
 @jit
-def _coded(kind: int, value: int) -> int:
+def _encode(kind: int, value: int) -> int:
     if kind == TERMINATE_ANY:
         return ANY_VALUE
     return -1 - value if kind == TERMINATE else value
 
 
 @jit
-def _applied(points: Ints, parts: Ints, keys: Ints, limit: int) -> Any:
+def _group_points(points: Ints, parts: Ints, keys: Ints, limit: int) -> Any:
     """Group, time and code of every point, sorted by (group, time), and where each group begins; false: too many."""
     capacity = points.shape[1]
     owner, at = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
@@ -213,11 +213,11 @@ def _applied(points: Ints, parts: Ints, keys: Ints, limit: int) -> Any:
     for p in range(len(parts) - 1):
         if parts[p] == parts[p + 1]:
             continue
-        group, point, n = _lay(points, parts[p], parts[p + 1], keys, k, capacity, limit)
+        group, point, n = _assign_groups(points, parts[p], parts[p + 1], keys, k, capacity, limit)
         if n < 0 or k + n > limit:
             return False, owner, owner, owner
         while k + n > len(owner):
-            owner, at = _grown(owner), _grown(at)
+            owner, at = _grow(owner), _grow(at)
         for i in range(n):
             # A missing value asserts nothing.
             if points[2, point[i]] >= 0:
@@ -237,12 +237,12 @@ def _applied(points: Ints, parts: Ints, keys: Ints, limit: int) -> Any:
             t[low:high] = t[low:high][rank]
         for i in range(low, high):
             one = at[order[i]]
-            code[i] = _coded(points[1, one], points[2, one])
+            code[i] = _encode(points[1, one], points[2, one])
     return True, ptr, t, code
 
 
 @jit
-def _asserted(keys: Ints, group: Ints, value: Ints, s: Ints, e: Ints) -> Any:
+def _interval_lists(keys: Ints, group: Ints, value: Ints, s: Ints, e: Ints) -> Any:
     """Runs, which are in order of group, as lists by (group, value)."""
     width, n = keys.shape[0], len(group)
     out, ptr = np.empty((width + 1, n), np.int64), np.zeros(n + 1, np.int64)
@@ -269,12 +269,12 @@ def _asserted(keys: Ints, group: Ints, value: Ints, s: Ints, e: Ints) -> Any:
 
 
 @jit
-def _evolved(inputs: InertiaInput) -> Any:
+def _apply_inertia(inputs: InertiaInput) -> Any:
     """Whether the points are within the limit; then the groundings, their points, and the resulting runs."""
     rules = inputs.deadlines.shape[1]
     keys = begun(inputs.points, inputs.keys)
     n = keys.shape[1]
-    fits, ptr, t, code = _applied(inputs.points, inputs.parts, keys, inputs.limit)
+    fits, ptr, t, code = _group_points(inputs.points, inputs.parts, keys, inputs.limit)
     value, start, due = np.full(n, -1, np.int64), np.zeros(n, np.int64), np.full((n, rules), INF, np.int64)
     at = find_rows(keys, inputs.keys)
     for i in range(len(at)):
@@ -304,9 +304,9 @@ def simple_fluent(inputs: InertiaInput) -> Any:
     References: specification 5.6; CAVIAR definitions 1, rules 4, 5, 12. An initiation whose value is terminated at the same moment
     still sets its deadline (rule 12, read literally).
     """
-    fits, keys, _, _, _, runs = _evolved(inputs)
+    fits, keys, _, _, _, runs = _apply_inertia(inputs)
     _, group, held, s, e, value, start, due, _, _, _, _ = runs
-    out, out_ptr, out_s, out_e = _asserted(keys, group, held, s, e)
+    out, out_ptr, out_s, out_e = _interval_lists(keys, group, held, s, e)
     n, rules = keys.shape[1], inputs.deadlines.shape[1]
     alive = np.empty(n, np.int64)
     m = 0
@@ -324,7 +324,7 @@ def simple_fluent(inputs: InertiaInput) -> Any:
 @jit
 def initiations(inputs: InertiaInput, begin: int) -> Any:
     """The moments >= `begin` at which rules or deadlines initiate values: keys (arguments and value) and times; there may be duplicates."""
-    _, keys, ptr, t, code, runs = _evolved(inputs)
+    _, keys, ptr, t, code, runs = _apply_inertia(inputs)
     _, _, _, _, _, _, _, _, fired, group, value, moment = runs
     width = keys.shape[0]
     out, times = np.empty((width + 1, len(t) + fired), np.int64), np.empty(len(t) + fired, np.int64)

@@ -66,7 +66,7 @@ def _read(rows: pa.RecordBatch, mine: Ints, arrived: Ints, spec: InputSpec, symb
     if spec.kind != EVENT:
         columns.append(_values(rows, symbols, cache)[mine])
         # A fluent's arguments and value are names, even if the feed has numbers.
-        columns = [symbols.of_numbers(column) if column.dtype == np.float64 else column for column in columns]
+        columns = [symbols.encode_numbers(column) if column.dtype == np.float64 else column for column in columns]
     if spec.kind == INTERVALS:
         if "t_end" in rows.schema.names:
             ends = rows.column("t_end")

@@ -24,13 +24,13 @@ def interval_body(body: tuple[Term, ...]) -> tuple[tuple[IntervalLiteral, ...], 
         literal = _interval_literal(term, intervals, aliases)
         if literal is None:
             conditions.append(literal_of(term))
-    renamed = tuple(_renamed(literal, aliases) for literal in intervals)
+    renamed = tuple(_rename(literal, aliases) for literal in intervals)
     for condition in timed(conditions):
         raise Faulty(condition.place, Message("happensAt and holdsAt have a time; they cannot be conditions of holdsFor"))
     return renamed, tuple(conditions)
 
 
-def _renamed(literal: IntervalLiteral, aliases: Mapping[str, str]) -> IntervalLiteral:
+def _rename(literal: IntervalLiteral, aliases: Mapping[str, str]) -> IntervalLiteral:
     if isinstance(literal, Construct):
         return replace(literal, inputs=tuple(aliases.get(name, name) for name in literal.inputs), out=aliases.get(literal.out, literal.out))
     if isinstance(literal, Retrieve):
@@ -118,11 +118,11 @@ def _allen(term: Compound) -> Construct:
         raise Faulty(term.place, unknown(Message("output mode"), mode, builtins.ALLEN_MODES))
     return Construct(
         "allen", (_list(arguments[0]), _list(arguments[1])), _list(arguments[-1]), term.place, relation=relation, mode=builtins.ALLEN_MODES[mode],
-        satisfied=_satisfied(arguments[3]) if len(arguments) == 5 else None,
+        satisfied=_requires_pair(arguments[3]) if len(arguments) == 5 else None,
     )  # fmt: skip
 
 
-def _satisfied(term: Term) -> bool | None:
+def _requires_pair(term: Term) -> bool | None:
     """Whether some pair must be in the relation; null (an anonymous variable): it need not."""
     if isinstance(term, Variable) and term.name.startswith("_"):
         return None

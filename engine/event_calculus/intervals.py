@@ -79,7 +79,7 @@ def gather(lists: Intervals, picked: Ints, begin: int) -> Intervals:
 
 
 @jit
-def either(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b_end: int, s: Ints, e: Ints, k: int) -> int:
+def write_union(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b_end: int, s: Ints, e: Ints, k: int) -> int:
     """Writes the union of the lists sa[a:a_end] and sb[b:b_end] to s and e from index k on. Returns the index after it."""
     first = k
     while a < a_end or b < b_end:
@@ -99,8 +99,8 @@ def either(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b
 
 
 @jit
-def both(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b_end: int, s: Ints, e: Ints, k: int) -> int:
-    """Like `either`, but the intersection."""
+def write_intersection(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b_end: int, s: Ints, e: Ints, k: int) -> int:
+    """Like `write_union`, but the intersection."""
     while a < a_end and b < b_end:
         low, high = max(sa[a], sb[b]), min(ea[a], eb[b])
         if low < high:
@@ -114,8 +114,8 @@ def both(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b_e
 
 
 @jit
-def less(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b_end: int, s: Ints, e: Ints, k: int) -> int:
-    """Like `either`, but the first list without the second."""
+def write_difference(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b_end: int, s: Ints, e: Ints, k: int) -> int:
+    """Like `write_union`, but the first list without the second."""
     for i in range(a, a_end):
         low = sa[i]
         while b < b_end and eb[b] <= low:
@@ -138,35 +138,35 @@ UNION, INTERSECTION, DIFFERENCE = 0, 1, 2
 
 
 @jit
-def _merged(operation: int, pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints) -> tuple[Ints, Ints, Ints]:
+def _merge(operation: int, pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints) -> tuple[Ints, Ints, Ints]:
     n = len(pa) - 1
     ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(sa) + len(sb), np.int64), np.empty(len(sa) + len(sb), np.int64)
     ptr[0] = 0
     k = 0
     for i in range(n):
         if operation == UNION:
-            k = either(sa, ea, pa[i], pa[i + 1], sb, eb, pb[i], pb[i + 1], s, e, k)
+            k = write_union(sa, ea, pa[i], pa[i + 1], sb, eb, pb[i], pb[i + 1], s, e, k)
         elif operation == INTERSECTION:
-            k = both(sa, ea, pa[i], pa[i + 1], sb, eb, pb[i], pb[i + 1], s, e, k)
+            k = write_intersection(sa, ea, pa[i], pa[i + 1], sb, eb, pb[i], pb[i + 1], s, e, k)
         else:
-            k = less(sa, ea, pa[i], pa[i + 1], sb, eb, pb[i], pb[i + 1], s, e, k)
+            k = write_difference(sa, ea, pa[i], pa[i + 1], sb, eb, pb[i], pb[i + 1], s, e, k)
         ptr[i + 1] = k
     return ptr, s[:k], e[:k]
 
 
 def union(a: Intervals, b: Intervals) -> Intervals:
     """List by list the points of either list; touching intervals become one."""
-    return Intervals(*_merged(UNION, *a, *b))
+    return Intervals(*_merge(UNION, *a, *b))
 
 
 def intersect(a: Intervals, b: Intervals) -> Intervals:
     """List by list the points of both lists."""
-    return Intervals(*_merged(INTERSECTION, *a, *b))
+    return Intervals(*_merge(INTERSECTION, *a, *b))
 
 
 def subtract(a: Intervals, b: Intervals) -> Intervals:
     """List by list the points of `a` that are not in `b`."""
-    return Intervals(*_merged(DIFFERENCE, *a, *b))
+    return Intervals(*_merge(DIFFERENCE, *a, *b))
 
 
 def always(lists: int, begin: int) -> Intervals:

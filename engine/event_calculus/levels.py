@@ -86,17 +86,17 @@ class Hierarchy:
         for rule in self.program.point_rules:
             head = rule.terms if rule.kind == "event" else rule.terms[:-1]
             relation = _Relation("event" if rule.kind == "event" else "simple", *rule.indicator)
-            for node in (self._meeting if rule.kind == "terminate" else self._made)(relation, _pattern(head)):
+            for node in (self._matching_nodes if rule.kind == "terminate" else self._nodes_of_head)(relation, _pattern(head)):
                 self.rules[node].append(rule)
         for interval_rule in self.program.interval_rules:
-            for node in self._made(_Relation("derived", *interval_rule.head.indicator), _pattern(interval_rule.head.terms)):
+            for node in self._nodes_of_head(_Relation("derived", *interval_rule.head.indicator), _pattern(interval_rule.head.terms)):
                 self.rules[node].append(interval_rule)
-        self.dependencies = [dependency for node, rules in self.rules.items() for rule in rules for dependency in self._of(node, rule)]
+        self.dependencies = [dependency for node, rules in self.rules.items() for rule in rules for dependency in self._rule_dependencies(node, rule)]
         self.components = _components(list(self.rules), self.dependencies)
 
     def sources(self, pattern: FluentPattern) -> list[Node]:
         """The computed nodes that hold intervals of `pattern`; inputs are not among them."""
-        derived = self._meeting(_Relation("derived", *pattern.indicator), _pattern(pattern.terms))
+        derived = self._matching_nodes(_Relation("derived", *pattern.indicator), _pattern(pattern.terms))
         values = self._simple_values.get(pattern.indicator) if derived else None
         if values is not None and isinstance(pattern.value, Atom | Number) and symbol_name(pattern.value) not in values:
             # Some values of one fluent may be simple and others statically determined.
@@ -105,7 +105,7 @@ class Hierarchy:
 
     def initiating(self, pattern: FluentPattern) -> list[Node]:
         """The simple nodes of a pattern's fluent."""
-        return self._meeting(_Relation("simple", *pattern.indicator), _pattern(pattern.arguments))
+        return self._matching_nodes(_Relation("simple", *pattern.indicator), _pattern(pattern.arguments))
 
     def simple(self, fluent: Indicator) -> list[Node]:
         """The nodes of a simple fluent."""
@@ -122,30 +122,30 @@ class Hierarchy:
             if fault := _forbidden(self.components[number], dependencies):
                 yield self.components[number], fault
 
-    def _meeting(self, relation: _Relation, pattern: Pattern) -> list[Node]:
+    def _matching_nodes(self, relation: _Relation, pattern: Pattern) -> list[Node]:
         return [part.node for part in self._parts.get(relation, ()) if _unify(part.common, pattern)]
 
-    def _made(self, relation: _Relation, head: Pattern) -> list[Node]:
+    def _nodes_of_head(self, relation: _Relation, head: Pattern) -> list[Node]:
         return [part.node for part in self._parts[relation] if head in part.heads]
 
-    def _of(self, node: Node, rule: PointRule | IntervalRule) -> Iterator[Dependency]:
+    def _rule_dependencies(self, node: Node, rule: PointRule | IntervalRule) -> Iterator[Dependency]:
         if isinstance(rule, IntervalRule):
             for part in rule.intervals:
                 if isinstance(part, Retrieve):
                     for source in self.sources(part.fluent):
                         yield Dependency(node, source, "intervals", part.place)
                 elif position := getattr(part, "position", None):
-                    yield from self._event(node, position, "event")
+                    yield from self._event_dependencies(node, position, "event")
             return
         for literal in rule.body:
-            yield from self._literal(node, literal, negated=False)
+            yield from self._literal_dependencies(node, literal, negated=False)
 
-    def _literal(self, node: Node, literal: Literal, *, negated: bool) -> Iterator[Dependency]:
+    def _literal_dependencies(self, node: Node, literal: Literal, *, negated: bool) -> Iterator[Dependency]:
         if isinstance(literal, Negation | Count):
             for inner in literal.body:
-                yield from self._literal(node, inner, negated=True)
+                yield from self._literal_dependencies(node, inner, negated=True)
         elif isinstance(literal, Happens):
-            yield from self._event(node, literal, "not event" if negated else "event")
+            yield from self._event_dependencies(node, literal, "not event" if negated else "event")
         elif isinstance(literal, Initiated):
             for source in self.initiating(literal.fluent):
                 yield Dependency(node, source, "initiated", literal.place)
@@ -153,8 +153,8 @@ class Hierarchy:
             for source in self.sources(literal.fluent):
                 yield Dependency(node, source, "edge" if isinstance(literal, Edge) else "holdsAt", literal.place)
 
-    def _event(self, node: Node, literal: Happens, how: str) -> Iterator[Dependency]:
-        for source in self._meeting(_Relation("event", *literal.indicator), _pattern(literal.arguments)):
+    def _event_dependencies(self, node: Node, literal: Happens, how: str) -> Iterator[Dependency]:
+        for source in self._matching_nodes(_Relation("event", *literal.indicator), _pattern(literal.arguments)):
             yield Dependency(node, source, how, literal.place)
 
 
@@ -192,10 +192,10 @@ def _parts(program: Program, divided: Collection[_Relation]) -> dict[_Relation, 
         heads.setdefault(_Relation("simple", *start.indicator), {})[_pattern(start.fluent.arguments)] = None
     for interval_rule in program.interval_rules:
         heads.setdefault(_Relation("derived", *interval_rule.head.indicator), {})[_pattern(interval_rule.head.terms)] = None
-    return {relation: list(_divided(relation, list(patterns), relation in divided)) for relation, patterns in heads.items()}
+    return {relation: list(_divide(relation, list(patterns), relation in divided)) for relation, patterns in heads.items()}
 
 
-def _divided(relation: _Relation, heads: list[Pattern], by_arguments: bool) -> Iterator[_Part]:
+def _divide(relation: _Relation, heads: list[Pattern], by_arguments: bool) -> Iterator[_Part]:
     if by_arguments and len(classes := list(_classes(heads))) <= MAX_PARTS:
         labels: dict[str, int] = {}
         for own in classes:
@@ -281,7 +281,7 @@ def _forbidden(component: list[Node], inner: list[Dependency]) -> tuple[Place, M
     return None
 
 
-def in_order(component: Sequence[Node], dependencies: Sequence[Dependency]) -> list[Node]:
+def evaluation_order(component: Sequence[Node], dependencies: Sequence[Dependency]) -> list[Node]:
     """The nodes of a cycle in an order in which each comes after those that it needs at the same moment."""
     instant = [one for one in dependencies if one.how != "holdsAt" and one.target in component and one.source in component]
     return [node for alone in _components(list(component), instant) for node in alone]

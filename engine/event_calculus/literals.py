@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from engine.event_calculus import builtins
-from engine.event_calculus.shapes import flattened, is_shape
+from engine.event_calculus.shapes import flatten, is_shape
 from engine.event_calculus.syntax import (
     Assignment,
     Comparison,
@@ -82,7 +82,7 @@ def event_pattern(term: Term) -> tuple[str, tuple[Term, ...]]:
         if is_shape(term.name):
             raise Faulty(term.place, Message("{name} is the form in which a term with arguments is named; choose another name", name=repr(term.name)))
         _check_arguments(term)
-        name, arguments = flattened(term)
+        name, arguments = flatten(term)
         if len(arguments) > MAX_ARGUMENTS:
             raise Faulty(
                 term.place,
@@ -134,18 +134,18 @@ def body_of(terms: Sequence[Term]) -> tuple[Literal, ...]:
     return tuple(counts[id(term)] if id(term) in counts else literal_of(term) for term in terms if term not in lengths)
 
 
-def written(text: str) -> str:
+def restore_anonymous(text: str) -> str:
     """A text with anonymous variables as `_`."""
     return re.sub(r"_#\d+", "_", text)
 
 
-def shown(term: Term) -> str:
+def term_text(term: Term) -> str:
     """A term as a program writes it."""
     if isinstance(term, Compound) and term.name in ("=", "-", "/") and len(term.arguments) == 2:
-        return f"{shown(term.arguments[0])}{term.name}{shown(term.arguments[1])}"
+        return f"{term_text(term.arguments[0])}{term.name}{term_text(term.arguments[1])}"
     if isinstance(term, Compound):
-        return f"{term.name}({', '.join(map(shown, term.arguments))})"
-    return written(str(term))
+        return f"{term.name}({', '.join(map(term_text, term.arguments))})"
+    return restore_anonymous(str(term))
 
 
 def cuts(term: Term | None) -> Iterator[Atom]:

@@ -18,7 +18,7 @@ from engine.event_calculus.levels import Node
 from engine.event_calculus.partitioning import Partitioning, Relation, relation_of
 from engine.event_calculus.sharing import Share
 from engine.event_calculus.syntax import Indicator
-from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table, no_fluent, rows_of, stacked
+from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table, concat_tables, empty_fluent, stack
 
 if TYPE_CHECKING:
     from engine.event_calculus.evaluation import Evaluation
@@ -37,19 +37,19 @@ class Lists:
     work: int
     quiet: bool
 
-    def of(self, share: Share, symbols: Symbols) -> Lists:
-        fluents = {node: share.of_fluent(relation_of(node), table, symbols) for node, table in self.fluents.items()}
-        inputs = {indicator: share.of_fluent(Relation(True, *indicator), table, symbols) for indicator, table in self.inputs.items()}
+    def restrict_to(self, share: Share, symbols: Symbols) -> Lists:
+        fluents = {node: share.filter_fluent(relation_of(node), table, symbols) for node, table in self.fluents.items()}
+        inputs = {indicator: share.filter_fluent(Relation(True, *indicator), table, symbols) for indicator, table in self.inputs.items()}
         return replace(self, fluents=fluents, inputs=inputs)
 
-    def give(self, evaluation: Evaluation) -> None:
+    def copy_to(self, evaluation: Evaluation) -> None:
         """Sets the tables in an evaluation as if it had computed them."""
         evaluation.fluents.update(self.fluents)
         evaluation.inputs.update(self.inputs)
         evaluation.world.events.update({(node.name, node.arity): table for node, table in self.events.items()})
 
 
-def written(partitioning: Partitioning, evaluation: Evaluation, *, quiet: bool) -> bytes:
+def encode_lists(partitioning: Partitioning, evaluation: Evaluation, *, quiet: bool) -> bytes:
     """The message about an evaluated window; `read` is the inverse."""
     world = evaluation.world
     fluents: list[tuple[list[Any], FluentTable]] = []
@@ -64,7 +64,7 @@ def written(partitioning: Partitioning, evaluation: Evaluation, *, quiet: bool) 
     arrays = [array for _, table in [*fluents, *inputs] for array in (table.keys, *table.lists)]
     for _, relation in [*events, *domains]:
         times = np.empty(0, np.int64) if relation.t is None else relation.t
-        arrays += [rows_of(relation.columns, relation.n), times]
+        arrays += [stack(relation.columns, relation.n), times]
     named = [table.keys.reshape(-1) for _, table in [*fluents, *inputs]]
     named += [column for _, relation in [*events, *domains] for column in relation.columns]
     codes = np.unique(np.concatenate([np.empty(0, np.int64), *named]))
@@ -145,7 +145,7 @@ class LocalResults:
         self.later = sorted([*self.later, *settled])
         self.ahead = list(ahead)
 
-    def awaited(self) -> list[int]:
+    def pending_query_times(self) -> list[int]:
         """The first query time at which something changes."""
         return [self.later[0].query_time] if self.later else []
 
@@ -166,8 +166,8 @@ class LocalResults:
                 if known is None or known[0] is not message:
                     known = self._read[partition] = (message, read(message, symbols))
                 parts.append(known[1])
-            together = _stacked(partitioning, parts)
-            self._together = (counting, together if share is None else together.of(share, symbols))
+            together = _concat(partitioning, parts)
+            self._together = (counting, together if share is None else together.restrict_to(share, symbols))
         return self._together[1]
 
     @property
@@ -176,7 +176,7 @@ class LocalResults:
         return self._together is None or self._together[1].quiet
 
 
-def _stacked(partitioning: Partitioning, parts: Sequence[Lists]) -> Lists:
+def _concat(partitioning: Partitioning, parts: Sequence[Lists]) -> Lists:
     """The lists of all parts, concatenated, because each entity is in one partition."""
     nodes = {fluent: [node for node in partitioning.sent if (node.kind != "event") == fluent] for fluent in (True, False)}
     domains = {domain for part in parts for domain in part.domains}
@@ -192,7 +192,7 @@ def _stacked(partitioning: Partitioning, parts: Sequence[Lists]) -> Lists:
 
 def _fluents(parts: Sequence[FluentTable], arity: int) -> FluentTable:
     filled = [part for part in parts if part.n]
-    return stacked(filled) if filled else no_fluent(arity + 1)
+    return concat_tables(filled) if filled else empty_fluent(arity + 1)
 
 
 def _tables(parts: Sequence[Table], arity: int) -> Table:

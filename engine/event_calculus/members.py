@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import Program
-from engine.event_calculus.shapes import called
+from engine.event_calculus.shapes import base_name
 from engine.event_calculus.syntax import Comparison, Construct, Fact, FluentPattern, Grounding, Indicator, IntervalRule, Retrieve
 from engine.event_calculus.terms import Term, Variable
 
@@ -28,7 +28,7 @@ def lasting_domains(plan: Plan, outputs: Sequence[str]) -> Mapping[Indicator, in
     """The domains whose members are never removed, each with the number of members needed: one, if pairs of an entity with itself count, else two."""
     found: dict[Indicator, int] = {}
     for rule in plan.program.interval_rules:
-        for domain, least in _paired(plan, rule):
+        for domain, least in _paired_domains(plan, rule):
             if _always_open(plan, outputs, rule, domain):
                 found[domain] = min(least, found.get(domain, least))
     return found
@@ -41,7 +41,7 @@ def made_by_two(plan: Plan, domain: Indicator, relations: Sequence[Indicator]) -
     """
     naming = {(source.name, source.arity) for source in plan.domain_sources[domain] if source.fluent}
     declared = [rule for name, arity in naming.intersection(relations) for rule in _groundings(plan, name, arity)]
-    return all(_two(rule, domain) for rule in declared)
+    return all(_requires_distinct(rule, domain) for rule in declared)
 
 
 def _always_open(plan: Plan, outputs: Sequence[str], rule: IntervalRule, domain: Indicator) -> bool:
@@ -49,19 +49,19 @@ def _always_open(plan: Plan, outputs: Sequence[str], rule: IntervalRule, domain:
     *lists, last = rule.intervals
     if not isinstance(last, Construct) or last.operator != "complement_all" or last.out != rule.out or rule.conditions:
         return False
-    return _asserted(plan.program, outputs, rule.head) and all(
+    return _is_output(plan.program, outputs, rule.head) and all(
         isinstance(part, Retrieve)
         and _names(part.fluent.terms) == _names(rule.head.terms)
-        and _asserted(plan.program, outputs, part.fluent)
+        and _is_output(plan.program, outputs, part.fluent)
         and _makes_members(plan, part.fluent, domain)
         for part in lists
     )
 
 
-def _asserted(program: Program, outputs: Sequence[str], fluent: FluentPattern) -> bool:
+def _is_output(program: Program, outputs: Sequence[str], fluent: FluentPattern) -> bool:
     """Whether all intervals of a fluent's value are among the answers."""
-    if called(fluent.name) not in outputs or not program.outputs:
-        return called(fluent.name) in outputs
+    if base_name(fluent.name) not in outputs or not program.outputs:
+        return base_name(fluent.name) in outputs
     declared = [one.terms for one in program.outputs if one.fluent and (one.name, len(one.terms)) == (fluent.name, len(fluent.terms))]
     return any(
         all(isinstance(term, Variable) for term in terms[:-1]) and (isinstance(terms[-1], Variable) or terms[-1] == fluent.value)
@@ -76,7 +76,7 @@ def _makes_members(plan: Plan, fluent: FluentPattern, domain: Indicator) -> bool
     return _names(fluent.terms) == _names([fluent.arguments[place] for place in sorted(places)])
 
 
-def _paired(plan: Plan, rule: IntervalRule) -> Iterator[tuple[Indicator, int]]:
+def _paired_domains(plan: Plan, rule: IntervalRule) -> Iterator[tuple[Indicator, int]]:
     """The domains for which a rule's groundings are all pairs of members, with the number of members from which on each is in a pair."""
     for declared in plan.groundings_of(rule.head.terms, "=" + rule.head.name) or ():
         facts = [literal for literal in declared.body if isinstance(literal, Fact)]
@@ -85,15 +85,15 @@ def _paired(plan: Plan, rule: IntervalRule) -> Iterator[tuple[Indicator, int]]:
         if len(pair) != 2 or len(declared.terms) != 3 or len(_names(rule.head.terms)) != 2 or len(facts) != 2 or len(others) > 1:
             continue
         domain = facts[0].indicator
-        if domain in plan.domains and _asked(declared, domain) == pair and all(_apart(one, pair) for one in others):
+        if domain in plan.domains and _member_variables(declared, domain) == pair and all(_compares(one, pair) for one in others):
             yield domain, 1 + len(others)
 
 
-def _two(rule: Grounding, domain: Indicator) -> bool:
-    return any(_apart(literal, _asked(rule, domain)) for literal in rule.body)
+def _requires_distinct(rule: Grounding, domain: Indicator) -> bool:
+    return any(_compares(literal, _member_variables(rule, domain)) for literal in rule.body)
 
 
-def _asked(rule: Grounding, domain: Indicator) -> set[str]:
+def _member_variables(rule: Grounding, domain: Indicator) -> set[str]:
     """The variables that are members of the domain."""
     return {name for literal in rule.body if isinstance(literal, Fact) and literal.indicator == domain for name in _names(literal.arguments)}
 
@@ -102,7 +102,7 @@ def _names(terms: Iterable[Term]) -> set[str]:
     return {term.name for term in terms if isinstance(term, Variable)}
 
 
-def _apart(literal: object, names: set[str]) -> bool:
+def _compares(literal: object, names: set[str]) -> bool:
     """Whether a literal compares two of the variables, so that they cannot be the same."""
     if not isinstance(literal, Comparison) or literal.operator not in _APART:
         return False

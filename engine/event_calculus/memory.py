@@ -15,14 +15,14 @@ from engine.event_calculus.levels import Node
 Floats = npt.NDArray[np.float64]
 
 
-class Listed(NamedTuple):
+class IndexedRows(NamedTuple):
     """Distinct rows (columns, rows) of groundings, and their hash table (slots)."""
 
     keys: Ints
     slots: Ints
 
 
-Groundings = dict[str, tuple[list[object], Listed]]
+Groundings = dict[str, tuple[list[object], IndexedRows]]
 """Listed groundings by their canonical text or by fluent, with the tables from which they were listed."""
 
 
@@ -37,7 +37,7 @@ class SimpleCarry:
 
 
 @dataclass(frozen=True)
-class Held:
+class OpenStarts:
     """True starts of the intervals that hold at a window's edge; `places` (2, intervals): their entity's position at the start, for lists of
     speeds."""
 
@@ -47,7 +47,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedSources:
     """For each grounding of a rule the one source of an Allen relation that has ended and may still be in relation with a target."""
 
     keys: Ints
@@ -55,7 +55,7 @@ class Ended:
     end: Ints
 
 
-_Part = SimpleCarry | Held | Ended
+_Part = SimpleCarry | OpenStarts | EndedSources
 
 
 @dataclass
@@ -63,8 +63,8 @@ class Memory:
     """The memory passed from one window to the next: simple fluents by node, true starts by node, input or list of a rule, ended sources by list."""
 
     simple: dict[Node, SimpleCarry] = field(default_factory=dict)
-    held: dict[str, Held] = field(default_factory=dict)
-    ended: dict[str, Ended] = field(default_factory=dict)
+    held: dict[str, OpenStarts] = field(default_factory=dict)
+    ended: dict[str, EndedSources] = field(default_factory=dict)
 
     def equals(self, other: Memory) -> bool:
         """Whether both memories are equal, so that windows without rows change nothing."""

@@ -15,7 +15,7 @@ from engine.event_calculus.answers import NEVER
 from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF
-from engine.event_calculus.local_results import Message, written
+from engine.event_calculus.local_results import Message, encode_lists
 from engine.event_calculus.partitioning import Partitioning
 from engine.event_calculus.state import WindowState
 from engine.event_calculus.syntax import Indicator
@@ -56,7 +56,7 @@ class NonRelational:
         own, found = state.windows, []
         own.clock = max(own.clock, clock)
         for decision in self.windows.advance(own):
-            lists = written(self.partitioning, decision.evaluation, quiet=not any(len(part) for parts in own.rows.values() for part in parts))
+            lists = encode_lists(self.partitioning, decision.evaluation, quiet=not any(len(part) for parts in own.rows.values() for part in parts))
             digest = blake2b(lists, digest_size=_DIGEST_BYTES).digest()
             if digest != state.sent:
                 found.append(Message(decision.query_time, state.partition, lists))
@@ -80,4 +80,4 @@ class NonRelational:
             return []
         query_time = self.windows.next_query(own)
         evaluation, _ = self.windows.evaluate(own, query_time)
-        return [Message(query_time, state.partition, written(self.partitioning, evaluation, quiet=False))]
+        return [Message(query_time, state.partition, encode_lists(self.partitioning, evaluation, quiet=False))]

@@ -27,7 +27,7 @@ from engine.event_calculus.intervals import INF
 from engine.event_calculus.local_results import LocalResults, Message
 from engine.event_calculus.nonrelational import EntityState, NonRelational
 from engine.event_calculus.partitioning import Partitioning, Relation, partitioning_of, relation_of
-from engine.event_calculus.sharing import Share, Sharing, shared
+from engine.event_calculus.sharing import Share, Sharing, sharing_of
 from engine.event_calculus.specification import CalculusSpecification
 from engine.event_calculus.state import WindowState
 from engine.event_calculus.storage import dump_state, load_state
@@ -138,9 +138,9 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         if begins >= 0:
             state.least = int(batch.t[begins])
         for compiled in index.queries:
-            own = [] if compiled.specification.synopsis is None else self._made(index, state, compiled, batch, watermark)
+            own = [] if compiled.specification.synopsis is None else self._critical_points(index, state, compiled, batch, watermark)
             if len(batch):
-                own += self._passed(index, state, compiled, batch, watermark, arrived, begins)
+                own += self._emit(index, state, compiled, batch, watermark, arrived, begins)
             else:
                 own += self._lists(index, state, compiled, watermark, silent=True)
             parts += compiled.to_shares(own)
@@ -148,7 +148,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
             return Output(state)
         return Output(state, emitted=parts[0] if len(parts) == 1 else pa.concat_batches(parts))
 
-    def _passed(
+    def _emit(
         self,
         index: CalculusIndex,
         state: KeyedState,
@@ -159,7 +159,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         begins: int,
     ) -> list[pa.RecordBatch]:
         """The batch's rows and lists of keyed windows for the relational stage of a query."""
-        picked = np.flatnonzero(_named(batch, compiled.names, compiled))
+        picked = np.flatnonzero(_relevant(batch, compiled.names, compiled))
         lists = []
         if compiled.specification.arrival is not None:
             given = pc.fill_null(batch.column(compiled.specification.arrival).cast(pa.int64()), _SMALLEST)
@@ -168,10 +168,10 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
             self._take(state, compiled, batch, picked, arrived)
             lists = self._lists(index, state, compiled, watermark, silent=False)
             # Every partition needs the first row, because query times begin with it.
-            passed = _named(batch, compiled.passed, compiled)
+            passed = _relevant(batch, compiled.passed, compiled)
             passed[picked[:1]] = True
             picked = np.flatnonzero(passed)
-        return [*lists, _marked(index, batch, picked, arrived, compiled.route, begins if compiled.windows.settings.begin is None else -1)]
+        return [*lists, _with_clock(index, batch, picked, arrived, compiled.route, begins if compiled.windows.settings.begin is None else -1)]
 
     @staticmethod
     def _take(state: KeyedState, compiled: Compiled, batch: Batch, picked: npt.NDArray[np.int64], arrived: npt.NDArray[np.int64]) -> None:
@@ -204,17 +204,17 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
             SEQ: pa.array([FIRST_SEQ + message.partition for message in messages], pa.int64()),
             LISTS: pa.array([message.lists for message in messages], pa.binary()),
         }
-        return [_conformed(index, columns, len(messages), compiled.route)] if messages else []
+        return [_to_schema(index, columns, len(messages), compiled.route)] if messages else []
 
     @staticmethod
-    def _made(index: CalculusIndex, state: KeyedState, compiled: Compiled, batch: Batch, watermark: int) -> list[pa.RecordBatch]:
+    def _critical_points(index: CalculusIndex, state: KeyedState, compiled: Compiled, batch: Batch, watermark: int) -> list[pa.RecordBatch]:
         """The critical points that have become certain."""
         synopsis = compiled.specification.synopsis
         assert synopsis is not None
         own = state.synopses.setdefault(compiled.route, SynopsisState())
-        mine = _named(batch, pa.array([synopsis.event]), compiled) if len(batch) else np.empty(0, np.bool_)
+        mine = _relevant(batch, pa.array([synopsis.event]), compiled) if len(batch) else np.empty(0, np.bool_)
         found = synopsis_step(synopsis, own, batch, mine, watermark, index.lateness)
-        return [] if found is None else [_conformed(index, {name: found.column(name) for name in found.schema.names}, found.num_rows, compiled.route)]
+        return [] if found is None else [_to_schema(index, {name: found.column(name) for name in found.schema.names}, found.num_rows, compiled.route)]
 
     def migrate(self, index: CalculusIndex, parts: Sequence[tuple[CalculusIndex, KeyedState]]) -> KeyedState:
         routes = {compiled.route for compiled in index.queries}
@@ -253,7 +253,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         return {"events_kept": sum(own.windows.rows_kept for own in state.entities.values())}
 
 
-def _named(batch: Batch, wanted: pa.Array, compiled: Compiled) -> npt.NDArray[np.bool_]:
+def _relevant(batch: Batch, wanted: pa.Array, compiled: Compiled) -> npt.NDArray[np.bool_]:
     """Which rows have one of the wanted names and satisfy the query's conditions; a row without a name is a position."""
     names = batch.column(EVENT)
     if pa.types.is_null(names.type):
@@ -275,7 +275,7 @@ def _arrivals(batch: Batch, state: KeyedState) -> npt.NDArray[np.int64]:
     return np.asarray(arrived, np.int64)
 
 
-def _marked(
+def _with_clock(
     index: CalculusIndex, batch: Batch, picked: npt.NDArray[np.int64], arrived: npt.NDArray[np.int64], route: int, begins: int
 ) -> pa.RecordBatch:
     """The picked rows, then a row with only the beginning of time if this batch has it, and last a row with only the clock."""
@@ -287,10 +287,10 @@ def _marked(
     columns[TIME], columns[SEQ], columns[ARRIVED] = pa.array(batch.t[rows]), pa.array(batch.seq[rows]), pa.array(arrived[rows])
     if EVENT not in columns:
         columns[EVENT] = pa.array(["position"] * len(picked) + [None] * len(empty), pa.string())
-    return _conformed(index, columns, n, route)
+    return _to_schema(index, columns, n, route)
 
 
-def _conformed(index: CalculusIndex, columns: Mapping[str, pa.Array], n: int, route: int) -> pa.RecordBatch:
+def _to_schema(index: CalculusIndex, columns: Mapping[str, pa.Array], n: int, route: int) -> pa.RecordBatch:
     """Columns in the schema of emitted rows; missing columns are null."""
     present = {**columns, ROUTE: pa.array(np.full(n, route))}
     arrays = [present[one.name].cast(one.type) if one.name in present else pa.nulls(n, one.type) for one in index.schema]
@@ -390,7 +390,7 @@ class CalculusOperator(Operator[CalculusIndex]):
     def spread(self, index: CalculusIndex, feed: Feed, partitions: int) -> CalculusIndex:
         """Divides distributed programs and shares out their pairs; other programs, and relations that cannot be distributed, stay in one
         partition."""
-        return self._index(tuple(_spread(compiled, partitions) for compiled in index.queries), feed)
+        return self._index(tuple(_with_shares(compiled, partitions) for compiled in index.queries), feed)
 
     def is_broadcast(self, query: RegisteredQuery) -> bool:
         return not query.specification.distributed
@@ -400,7 +400,7 @@ class CalculusOperator(Operator[CalculusIndex]):
             return {}
         plan = query.specification.plan
         parts, sharing = _parts(query.specification)
-        keyed = set() if parts is None or not _cut_off(query.specification) else {relation_of(node) for node in parts.keyed.nodes}
+        keyed = set() if parts is None or not _may_have_keyed_windows(query.specification) else {relation_of(node) for node in parts.keyed.nodes}
         computed = {relation_of(node) for node in plan.nodes} | {Relation(True, *one.fluent.indicator) for one in plan.program.spatial}
         left = computed - keyed if not sharing.keys else set[Relation]()
         whole = dict.fromkeys(left, _reason_whole(query.specification)) | dict(sharing.undistributed)
@@ -435,10 +435,10 @@ def _compiled(query: RegisteredQuery) -> Compiled:
     return Compiled(query, specification, windows, route, names, names, routes=(route,))
 
 
-def _cut(compiled: Compiled, parts: Partitioning | None) -> Compiled:
+def _with_partitioning(compiled: Compiled, parts: Partitioning | None) -> Compiled:
     """The query with its non-relational part in the keyed stage, if it can be separated."""
     one = compiled.specification
-    if parts is None or not _cut_off(one):
+    if parts is None or not _may_have_keyed_windows(one):
         return compiled
     first = NonRelational(parts, Windows(one.plan, one.settings, one.outputs, parts=parts, keyed=True))
     windows = Windows(one.plan, one.settings, one.outputs, one.areas, parts=parts)
@@ -446,7 +446,7 @@ def _cut(compiled: Compiled, parts: Partitioning | None) -> Compiled:
     return replace(compiled, windows=windows, passed=passed, first=first)
 
 
-def _cut_off(one: CalculusSpecification) -> bool:
+def _may_have_keyed_windows(one: CalculusSpecification) -> bool:
     """Whether the keyed stage may have windows.
 
     It may not with recorded arrivals, because then the clock may be ahead of the partitions' common watermark, nor with critical points, which count
@@ -458,7 +458,7 @@ def _cut_off(one: CalculusSpecification) -> bool:
 def _parts(one: CalculusSpecification) -> tuple[Partitioning | None, Sharing]:
     """The non-relational part of a program, and how the rest is distributed."""
     parts = partitioning_of(one.plan, one.inputs, one.outputs, one.settings.dialect)
-    return parts, shared(one.plan, parts, one.outputs, computed=_cut_off(one))
+    return parts, sharing_of(one.plan, parts, one.outputs, computed=_may_have_keyed_windows(one))
 
 
 def _reason_whole(one: CalculusSpecification) -> str:
@@ -472,16 +472,16 @@ def _reason_whole(one: CalculusSpecification) -> str:
     return words.Message("positions, constants, what holds initially and complements of all that is declared are not cut off")
 
 
-def _spread(compiled: Compiled, partitions: int) -> Compiled:
+def _with_shares(compiled: Compiled, partitions: int) -> Compiled:
     """A distributed query divided in two, with a share of its pairs for each partition, as far as they can be separated."""
     if not compiled.specification.distributed:
         return compiled
     parts, sharing = _parts(compiled.specification)
-    compiled = _cut(compiled, parts)
+    compiled = _with_partitioning(compiled, parts)
     if not sharing.keys:
         return compiled
     shares = [Share(sharing, number, partitions) for number in range(partitions)]
-    return replace(compiled, windows=compiled.windows.shared(shares), routes=_routes(compiled.route, partitions))
+    return replace(compiled, windows=compiled.windows.with_shares(shares), routes=_routes(compiled.route, partitions))
 
 
 def _routes(first: int, partitions: int) -> tuple[int, ...]:

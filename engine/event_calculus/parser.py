@@ -51,7 +51,7 @@ def parse(text: str) -> list[Clause]:
     Raises ProgramRefused with line and column of the first fault of syntax, or when the text is longer than
     MAX_CHARACTERS or nested deeper than MAX_DEPTH.
     """
-    return list(_parsed(text))
+    return list(_parse_cached(text))
 
 
 def parse_term(text: str) -> Term:
@@ -62,7 +62,7 @@ def parse_term(text: str) -> Term:
 
 
 @lru_cache(maxsize=4)
-def _parsed(text: str) -> tuple[Clause, ...]:
+def _parse_cached(text: str) -> tuple[Clause, ...]:
     """The clauses, cached, because saving a query parses its program several times: to check it, to find its outputs and areas, to describe it."""
     return _read(text)
 
@@ -174,7 +174,7 @@ def _place(token: Token) -> Place:
     return Place(token.line or 1, token.column or 1)
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     r"""The name between quotes; a doubled quote, and a quote or backslash after a backslash, are one character.
 
     >>> _unquoted(r"'St. John''s \'East\' \\'")
@@ -240,11 +240,11 @@ class _Builder(Transformer[Token, Any]):
         return Atom(str(token), _place(token))
 
     def quoted(self, token: Token) -> Term:
-        return Atom(_unquoted(token), _place(token))
+        return Atom(_unquote(token), _place(token))
 
     def compound(self, functor: Token, arguments: tuple[Term, ...]) -> Term:
         name = str(functor)
-        return Compound(_unquoted(name) if name.startswith("'") else name, arguments, _place(functor))
+        return Compound(_unquote(name) if name.startswith("'") else name, arguments, _place(functor))
 
     def list_term(self, items: tuple[Term, ...] | None = None) -> Term:
         members = items or ()

@@ -19,7 +19,7 @@ from engine.event_calculus.inputs import InputSpec
 from engine.event_calculus.levels import Node, simple_values
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, Program
-from engine.event_calculus.shapes import called
+from engine.event_calculus.shapes import base_name
 from engine.event_calculus.syntax import (
     Construct,
     Count,
@@ -81,7 +81,7 @@ class Read:
     arguments: tuple[Term, ...]
     trigger: bool
 
-    def at(self, positions: Iterable[int], name: str) -> bool:
+    def has_variable(self, positions: Iterable[int], name: str) -> bool:
         """Whether the argument at one of these positions is the variable `name`."""
         return any(isinstance(term := self.arguments[position], Variable) and term.name == name for position in positions)
 
@@ -111,7 +111,7 @@ class _Partitioner:
         first, second = set[Relation](), set[Relation]()
         for relation, rules in self.rules.items():
             (first if self.key_positions[relation] else second).update(read.relation for rule in rules for read in reads_of(rule))
-        asserted = {relation for relation in [*self.rules, *self.input_key_positions] if called(relation.name) in self.outputs}
+        asserted = {relation for relation in [*self.rules, *self.input_key_positions] if base_name(relation.name) in self.outputs}
         naming = {Relation(source.fluent, source.name, source.arity) for sources in self.plan.domain_sources.values() for source in sources}
         positions = {spatial.position for spatial in self.program.spatial}
         keyed, relational, lists = set[Indicator](), set[Indicator](), list[Indicator]()
@@ -165,7 +165,7 @@ class _Partitioner:
         if not isinstance(term, Variable):
             return False
         reads = list(reads_of(rule))
-        if any(not read.at(self.key_positions.get(read.relation, ()), term.name) for read in reads):
+        if any(not read.has_variable(self.key_positions.get(read.relation, ()), term.name) for read in reads):
             return False
         if any(fact.indicator in self.plan.domains for fact in facts_of(conditions_of(rule))):
             return False
@@ -175,7 +175,7 @@ class _Partitioner:
             # Rules of speeds read positions at starts and retract answers, so they are evaluated in the stage that keeps the answers.
             if any(isinstance(part, Construct) and part.position is not None for part in rule.intervals):
                 return False
-            needed = [[_retrieved(part) for k in needs if isinstance(part := rule.intervals[k], Retrieve)] for needs in self._alternatives(rule)]
+            needed = [[_retrieve_read(part) for k in needs if isinstance(part := rule.intervals[k], Retrieve)] for needs in self._alternatives(rule)]
         # The rule must derive nothing without a row of the entity, because only one partition has its rows.
         return all(reads and all(any(self._names(domain, read, term.name) for read in reads) for domain in domains) for reads in needed)
 
@@ -210,8 +210,8 @@ class _Partitioner:
 
     def _asserted_whole(self, relation: Relation) -> bool:
         """Whether all intervals of a simple fluent are among the answers."""
-        if called(relation.name) not in self.outputs or not self.program.outputs:
-            return called(relation.name) in self.outputs
+        if base_name(relation.name) not in self.outputs or not self.program.outputs:
+            return base_name(relation.name) in self.outputs
         declared = [one.terms for one in self.program.outputs if (one.name, len(one.terms)) == (relation.name, relation.arity + 1) and one.fluent]
         declared = [terms for terms in declared if all(isinstance(term, Variable) for term in terms[:-1])]
         values = simple_values(self.program).get((relation.name, relation.arity))
@@ -229,7 +229,7 @@ class _Partitioner:
             rules = self._groundings(read.relation)
             return bool(rules) and all(any(fact.indicator == domain for fact in facts_of(rule.body)) for rule in rules)
         sources = [one for one in self.plan.domain_sources[domain] if Relation(one.fluent, one.name, one.arity) == read.relation]
-        return any(read.at(self.input_key_positions[read.relation] & set(source.places[0].tolist()), name) for source in sources)
+        return any(read.has_variable(self.input_key_positions[read.relation] & set(source.places[0].tolist()), name) for source in sources)
 
 
 def relation_of(node: Node) -> Relation:
@@ -249,20 +249,20 @@ def reads_of(rule: Rule) -> Iterator[Read]:
     if isinstance(rule, IntervalRule):
         for part in rule.intervals:
             if isinstance(part, Retrieve):
-                yield _retrieved(part)
+                yield _retrieve_read(part)
             elif isinstance(part, Construct) and part.position is not None:
                 yield Read(Relation(False, *part.position.indicator), part.position.arguments, trigger=False)
-    yield from _of_literals(conditions_of(rule), outer=True)
+    yield from _literal_reads(conditions_of(rule), outer=True)
 
 
-def _retrieved(part: Retrieve) -> Read:
+def _retrieve_read(part: Retrieve) -> Read:
     return Read(Relation(True, *part.fluent.indicator), part.fluent.arguments, trigger=True)
 
 
-def _of_literals(literals: Iterable[Literal], *, outer: bool) -> Iterator[Read]:
+def _literal_reads(literals: Iterable[Literal], *, outer: bool) -> Iterator[Read]:
     for literal in literals:
         if isinstance(literal, Negation | Count):
-            yield from _of_literals(literal.body, outer=False)
+            yield from _literal_reads(literal.body, outer=False)
         elif isinstance(literal, Happens):
             yield Read(Relation(False, *literal.indicator), literal.arguments, trigger=outer)
         elif isinstance(literal, Edge | HoldsAt | Initiated):

@@ -11,7 +11,7 @@ import numpy as np
 from engine.event_calculus.candidates import Needs, alternatives, essential
 from engine.event_calculus.fused import FusedRule, fused_rule
 from engine.event_calculus.intervals import Ints
-from engine.event_calculus.levels import Hierarchy, Node, in_order
+from engine.event_calculus.levels import Hierarchy, Node, evaluation_order
 from engine.event_calculus.ordering import bound_by, order_body
 from engine.event_calculus.program import Program
 from engine.event_calculus.syntax import (
@@ -77,7 +77,7 @@ class Plan:
         self._listable: dict[tuple[str, int], list[tuple[Grounding, str]] | None] = {}
         self.grounds_heads = any(isinstance(literal, Declared) for rule in program.point_rules for literal in rule.body)
         """Whether groundings bind variables for the conditions of some rule."""
-        read = (literal.fluent for literal in _initiated(program))
+        read = (literal.fluent for literal in _initiation_conditions(program))
         self.initiations_read: frozenset[Node] = frozenset(node for fluent in read for node in self._hierarchy.initiating(fluent))
         """Simple fluents whose initiations some condition reads."""
 
@@ -88,7 +88,7 @@ class Plan:
         found: list[tuple[Sequence[Node], bool]] = []
         for component in self._hierarchy.components:
             if len(component) > 1:
-                found.append((in_order(component, self._hierarchy.dependencies), True))
+                found.append((evaluation_order(component, self._hierarchy.dependencies), True))
             else:
                 found.append((component, (component[0], component[0]) in inner))
         return found
@@ -130,7 +130,7 @@ class Plan:
     def interval_rules(self, node: Node) -> list[IntervalRule]:
         return self._interval_rules[node]
 
-    def rules_beside(self, rule: IntervalRule) -> bool:
+    def has_other_rules(self, rule: IntervalRule) -> bool:
         """Whether other rules may derive intervals of the same fluent-value."""
         return any(len(self._interval_rules[node]) > 1 for node in self._hierarchy.sources(rule.head))
 
@@ -215,7 +215,7 @@ def may_match(terms: Sequence[Term], declared: Sequence[Term]) -> bool:
     )
 
 
-def _initiated(program: Program) -> Iterator[Initiated]:
+def _initiation_conditions(program: Program) -> Iterator[Initiated]:
     return (literal for rule in program.point_rules for literal in timed(rule.body) if isinstance(literal, Initiated))
 
 

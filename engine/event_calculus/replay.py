@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from engine.event_calculus.answers import spelt_keys
+from engine.event_calculus.answers import reported_keys
 from engine.event_calculus.intervals import Ints
 from engine.event_calculus.operator import CalculusIndex, CalculusOperator
-from engine.event_calculus.shapes import called
+from engine.event_calculus.shapes import base_name
 from engine.event_calculus.state import WindowState
-from engine.event_calculus.tables import rows_of
+from engine.event_calculus.tables import stack
 from engine.event_calculus.windows import Decision
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Feed
@@ -80,19 +80,19 @@ class WindowReplay:
         for name, instants in decision.instants.items():
             assert instants.t is not None
             kept = (instants.t >= low) & (instants.t < high)
-            parts.append(self._rows(decision, name, rows_of(instants.columns, instants.n)[:, kept], None, instants.t[kept], instants.t[kept]))
+            parts.append(self._rows(decision, name, stack(instants.columns, instants.n)[:, kept], None, instants.t[kept], instants.t[kept]))
         return pa.concat_tables(parts)
 
     def _rows(self, decision: Decision, name: str, keys: Ints, value: Ints | None, start: Ints, end: Ints) -> pa.Table:
         n = len(start)
         relation = name.rpartition("/")[0]
-        keys = spelt_keys(relation, keys, self._state.symbols)
+        keys = reported_keys(relation, keys, self._state.symbols)
         names = pa.array(self._state.symbols.names, pa.string())
         flat = np.ascontiguousarray(keys.T).reshape(-1)
         columns = [
             pa.array([self._index.queries[0].query.id] * n, pa.string()),
             pa.array(np.full(n, decision.query_time)),
-            pa.array([called(relation)] * n, pa.string()),
+            pa.array([base_name(relation)] * n, pa.string()),
             pa.ListArray.from_arrays(pa.array(np.arange(n + 1) * len(keys), pa.int32()), names.take(pa.array(flat))),
             pa.nulls(n, pa.string()) if value is None else names.take(pa.array(value)),
             pa.array(start),

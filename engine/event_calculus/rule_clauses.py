@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.event_calculus.interval_bodies import interval_body, lists_read
-from engine.event_calculus.literals import Faulty, body_of, cuts, event_pattern, fluent_pattern, shown, time_variable, written
+from engine.event_calculus.literals import Faulty, body_of, cuts, event_pattern, fluent_pattern, restore_anonymous, term_text, time_variable
 from engine.event_calculus.ordering import Unsafe, bound_by, order_body
 from engine.event_calculus.reading import Reading
 from engine.event_calculus.syntax import (
@@ -40,7 +40,7 @@ class RuleClauses:
 
     def read(self, head: Compound, clause: Clause) -> None:
         if head.name == "holdsFor" and len(head.arguments) == 3:
-            self.reading.notice(head.place, Message("the index {index} of holdsFor/3", index=shown(head.arguments[0])))
+            self.reading.notice(head.place, Message("the index {index} of holdsFor/3", index=term_text(head.arguments[0])))
             head = Compound(head.name, head.arguments[1:], head.place)
         if len(head.arguments) == 4:
             self._spans(head, clause.body)
@@ -60,14 +60,14 @@ class RuleClauses:
             if not isinstance(span, Variable):
                 raise Faulty(
                     span.place,
-                    Message("the span of {name}/4 is two variables, as in {name}(F=V, T1, T, T2), not {span}", name=head.name, span=shown(span)),
+                    Message("the span of {name}/4 is two variables, as in {name}(F=V, T1, T, T2), not {span}", name=head.name, span=term_text(span)),
                 )
             for literal in conjuncts(body):
                 points = isinstance(literal, Compound) and literal.indicator == ("initiatedAt", 4)
                 inside = (literal.arguments[0], literal.arguments[2]) if points and isinstance(literal, Compound) else (literal,)
                 if any(variable.name == span.name for term in inside for variable in variables(term)):
                     raise Faulty(literal.place, Message("{span} is the span of {name}/4, which rules cannot read", span=span, name=head.name))
-            self.reading.notice(span.place, Message("the span {span} of {name}/4; every moment is evaluated", span=shown(span), name=head.name))
+            self.reading.notice(span.place, Message("the span {span} of {name}/4; every moment is evaluated", span=term_text(span), name=head.name))
 
     def _rule(self, head: Compound, body: tuple[Term, ...]) -> None:
         if head.name in ("initiates", "terminates"):
@@ -99,9 +99,9 @@ class RuleClauses:
         else:
             fluent = fluent_pattern(head.arguments[0])
             rule = PointRule("initiate" if head.name == "initiatedAt" else "terminate", fluent.name, fluent.terms, time, literals, head.place, number)
-        self.reading.point_rules.append(self._ordered(rule))
+        self.reading.point_rules.append(self._order_body(rule))
 
-    def _ordered(self, rule: PointRule) -> PointRule:
+    def _order_body(self, rule: PointRule) -> PointRule:
         """The rule with its body in an order that can be evaluated; an event of the body must bind its time."""
         if not any(isinstance(literal, Happens | Edge | Initiated) and literal.time == rule.time for literal in rule.body):
             raise Faulty(rule.place, Message("the body must hold happensAt(_, {time}): an event that fixes the time", time=rule.time))
@@ -117,7 +117,9 @@ class RuleClauses:
         if isinstance(out, ListTerm) and not out.items:
             self.reading.notice(
                 head.place,
-                Message("{head}; where no other clause says that {fluent} holds it does not", head=shown(head), fluent=shown(head.arguments[0])),
+                Message(
+                    "{head}; where no other clause says that {fluent} holds it does not", head=term_text(head), fluent=term_text(head.arguments[0])
+                ),
             )
             return
         if not isinstance(out, Variable):
@@ -138,7 +140,10 @@ class RuleClauses:
         for literal in intervals:
             if isinstance(literal, Retrieve | Construct) and literal.out not in read:
                 what = f"holdsFor({literal.fluent}, {literal.out})" if isinstance(literal, Retrieve) else literal.out
-                self.reading.notice(literal.place, Message("the list of {list}; nothing reads {out}", list=written(what), out=written(literal.out)))
+                self.reading.notice(
+                    literal.place,
+                    Message("the list of {list}; nothing reads {out}", list=restore_anonymous(what), out=restore_anonymous(literal.out)),
+                )
         self.reading.interval_rules.append(IntervalRule(fluent, intervals, conditions, out.name, head.place, number))
 
 

@@ -16,7 +16,7 @@ from engine.event_calculus.intervals import INF
 from engine.event_calculus.levels import Node
 from engine.event_calculus.operator import CalculusOperator
 from engine.event_calculus.parser import clause_texts
-from engine.event_calculus.shapes import called, entities_of
+from engine.event_calculus.shapes import base_name, entities_of
 from engine.event_calculus.specification import CalculusSpecification
 from engine.event_calculus.tables import FluentTable
 from engine.model.batch import SEQ, Batch, EntityDictionary
@@ -59,7 +59,7 @@ def run_sandbox(
     """
     document = {**specification, "program": program_text, "window": max(1, to_t - from_t + 1), "step": max(1, to_t - from_t + 1), "origin": to_t}
     checked: CalculusSpecification = check(document, feed, regions)
-    evaluation = _evaluated(checked, feed, table, from_t, to_t)
+    evaluation = _evaluate(checked, feed, table, from_t, to_t)
     lanes = list(_lanes(checked, evaluation, limit, None if entities is None else frozenset(entities)))
     return sorted(lanes, key=lambda lane: (lane["level"], lane["fluent"], lane["args"], lane["value"] or ""))
 
@@ -92,7 +92,7 @@ def explain(
     return [*(lane for lane in answer if lane["intervals"]), *(lane for lane in lanes if lane not in own)]
 
 
-def _evaluated(checked: CalculusSpecification, feed: Feed, table: pa.Table, from_t: int, to_t: int) -> Evaluation:
+def _evaluate(checked: CalculusSpecification, feed: Feed, table: pa.Table, from_t: int, to_t: int) -> Evaluation:
     """The window of the period; like in the operator, its rows include the critical points of a synopsis."""
     times = np.asarray(table["t"])
     mine = np.flatnonzero((times >= from_t) & (times <= to_t))
@@ -123,12 +123,12 @@ def _lanes(checked: CalculusSpecification, evaluation: Evaluation, limit: int, e
     for name, node, table in _fluents(evaluation):
         for lane in _fluent_lanes(evaluation, explainer, name, node, table, entities):
             left = _within(left, limit, len(lane["intervals"]))
-            yield {**lane, "level": 0 if node is None else levels[node], "is_output": called(name) in checked.outputs}
+            yield {**lane, "level": 0 if node is None else levels[node], "is_output": base_name(name) in checked.outputs}
     for node in checked.plan.nodes:
         if node.kind == "event":
             for lane in _event_lanes(evaluation, explainer, node, entities):
                 left = _within(left, limit, len(lane["intervals"]))
-                yield {**lane, "level": levels[node], "is_output": called(node.name) in checked.outputs}
+                yield {**lane, "level": levels[node], "is_output": base_name(node.name) in checked.outputs}
 
 
 def _within(left: int, limit: int, more: int) -> int:
@@ -153,14 +153,14 @@ def _fluent_lanes(
         key = tuple(column[row] for column in keys)
         *args, value = (names[code] for code in key)
         part = slice(table.lists.ptr[row], table.lists.ptr[row + 1])
-        if not _wanted(args, entities) or part.start == part.stop:
+        if not _has_entity(args, entities) or part.start == part.stop:
             continue
         intervals = []
         for s, e in zip(table.lists.s[part].tolist(), table.lists.e[part].tolist(), strict=True):
-            causes = (None, None) if node is None else (explainer.began(node, key, s), explainer.ended(node, key, e))
+            causes = (None, None) if node is None else (explainer.explain_start(node, key, s), explainer.explain_end(node, key, e))
             intervals.append(_interval(s, None if e == INF else e, *causes))
         kind = "input" if node is None else node.kind
-        yield {"fluent": called(name), "args": entities_of(name, args), "value": value, "kind": kind, "intervals": intervals}
+        yield {"fluent": base_name(name), "args": entities_of(name, args), "value": value, "kind": kind, "intervals": intervals}
 
 
 def _event_lanes(evaluation: Evaluation, explainer: Explainer, node: Node, entities: frozenset[str] | None) -> Iterator[Lane]:
@@ -173,12 +173,12 @@ def _event_lanes(evaluation: Evaluation, explainer: Explainer, node: Node, entit
         found.setdefault(tuple(column[row] for column in columns), []).append(t)
     for key, times in found.items():
         args = [names[code] for code in key]
-        if _wanted(args, entities):
-            intervals = [_interval(t, t, explainer.happened(node, key, t), None) for t in sorted(times)]
-            yield {"fluent": called(node.name), "args": entities_of(node.name, args), "value": None, "kind": "event", "intervals": intervals}
+        if _has_entity(args, entities):
+            intervals = [_interval(t, t, explainer.explain_event(node, key, t), None) for t in sorted(times)]
+            yield {"fluent": base_name(node.name), "args": entities_of(node.name, args), "value": None, "kind": "event", "intervals": intervals}
 
 
-def _wanted(args: Collection[str], entities: frozenset[str] | None) -> bool:
+def _has_entity(args: Collection[str], entities: frozenset[str] | None) -> bool:
     return entities is None or not args or not entities.isdisjoint(args)
 
 

@@ -25,19 +25,19 @@ def is_shape(name: str) -> bool:
     return _HOLE in name and _known(name) is not None
 
 
-def flattened(term: Compound) -> tuple[str, tuple[Term, ...]]:
+def flatten(term: Compound) -> tuple[str, tuple[Term, ...]]:
     """The name of a relation and its arguments."""
     if not any(isinstance(argument, Compound) for argument in term.arguments):
         return term.name, term.arguments
     return _shape(term), tuple(_leaves(term))
 
 
-def called(name: str) -> str:
+def base_name(name: str) -> str:
     """The fluent's or event's own name."""
     return _term(name).name if is_shape(name) else name
 
 
-def spelt(name: str) -> list[str | None]:
+def entity_template(name: str) -> list[str | None]:
     """The entities of an answer, in order: a functor of the shape, or null for the next argument. Empty for a relation without a shape."""
     return list(_prefix(_term(name)))[1:] if is_shape(name) else []
 
@@ -45,26 +45,26 @@ def spelt(name: str) -> list[str | None]:
 def entities_of(name: str, arguments: Sequence[str]) -> list[str]:
     """The entities of an answer."""
     left = iter(arguments)
-    return [next(left) if functor is None else functor for functor in spelt(name)] or list(arguments)
+    return [next(left) if functor is None else functor for functor in entity_template(name)] or list(arguments)
 
 
-def alike(one: str, arity: int, other: str, other_arity: int) -> bool:
+def may_coincide(one: str, arity: int, other: str, other_arity: int) -> bool:
     """Whether answers of two relations could have the same entities under one name; `one` or `other` is a shape."""
-    mine, theirs = spelt(one) or [None] * arity, spelt(other) or [None] * other_arity
+    mine, theirs = entity_template(one) or [None] * arity, entity_template(other) or [None] * other_arity
     return len(mine) == len(theirs) and all(a is None or b is None or a == b for a, b in zip(mine, theirs, strict=True))
 
 
-def shown(name: str, arguments: Sequence[str]) -> str:
+def format_relation(name: str, arguments: Sequence[str]) -> str:
     """A relation with its arguments, in the notation of programs."""
     if not is_shape(name):
         return f"{name}({', '.join(arguments)})" if arguments else name
     left = iter(arguments)
-    return _filled(_term(name), left)
+    return _fill_text(_term(name), left)
 
 
-def whole(name: str, arguments: Sequence[Term], other: str) -> Variable | None:
+def variable_at_term(name: str, arguments: Sequence[Term], other: str) -> Variable | None:
     """A variable of `name(arguments)` at the position of a compound term in relation `other`, if the two match otherwise."""
-    mine = _refilled(_term(name), iter(arguments)) if is_shape(name) else Compound(name, tuple(arguments), _NOWHERE)
+    mine = _fill_terms(_term(name), iter(arguments)) if is_shape(name) else Compound(name, tuple(arguments), _NOWHERE)
     found: list[Variable] = []
     return found[0] if _meets(mine, _term(other), found) and found else None
 
@@ -98,14 +98,14 @@ def _known(name: str) -> Compound | None:
     return term if isinstance(term, Compound) and nested and _shape(term) == name else None
 
 
-def _quoted(functor: str) -> str:
+def _quote(functor: str) -> str:
     if _PLAIN.fullmatch(functor):
         return functor
     return "'" + functor.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _shape(term: Term) -> str:
-    return f"{_quoted(term.name)}({', '.join(map(_shape, term.arguments))})" if isinstance(term, Compound) else "_"
+    return f"{_quote(term.name)}({', '.join(map(_shape, term.arguments))})" if isinstance(term, Compound) else "_"
 
 
 def _leaves(term: Term) -> Iterator[Term]:
@@ -125,13 +125,13 @@ def _prefix(term: Term) -> Iterator[str | None]:
         yield None
 
 
-def _filled(term: Term, arguments: Iterator[str]) -> str:
+def _fill_text(term: Term, arguments: Iterator[str]) -> str:
     if isinstance(term, Compound):
-        return f"{term.name}({', '.join([_filled(argument, arguments) for argument in term.arguments])})"
+        return f"{term.name}({', '.join([_fill_text(argument, arguments) for argument in term.arguments])})"
     return next(arguments)
 
 
-def _refilled(term: Term, arguments: Iterator[Term]) -> Term:
+def _fill_terms(term: Term, arguments: Iterator[Term]) -> Term:
     if isinstance(term, Compound):
-        return Compound(term.name, tuple([_refilled(argument, arguments) for argument in term.arguments]), term.place)
+        return Compound(term.name, tuple([_fill_terms(argument, arguments) for argument in term.arguments]), term.place)
     return next(arguments)

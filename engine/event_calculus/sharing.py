@@ -65,20 +65,20 @@ class Share:
         """Whether this share keeps answers of the relation, because it asserts them or because they make entities members."""
         return self.states(relation) or (relation.fluent and bool(self.sharing.lasting))
 
-    def own(self, relation: Relation, columns: Ints | Sequence[Ints], symbols: Symbols) -> Bools | None:
+    def own_rows(self, relation: Relation, columns: Ints | Sequence[Ints], symbols: Symbols) -> Bools | None:
         """Which rows are in this share; null: the relation is not distributed. `columns` are its arguments."""
         key = self.sharing.keys.get(relation)
-        return None if key is None else self.of([columns[index] for index in key], symbols)
+        return None if key is None else self.own_keys([columns[index] for index in key], symbols)
 
-    def of(self, key: Sequence[Ints], symbols: Symbols) -> Bools:
+    def own_keys(self, key: Sequence[Ints], symbols: Symbols) -> Bools:
         """Which keys are in this share, by the hashes of the names in them; a missing name counts 0."""
         total = np.zeros(len(key[0]), np.int64)
         for column in key:
-            total += self._rest(column, symbols)
+            total += self._hash_remainders(column, symbols)
         found: Bools = total % self.count == self.number
         return found
 
-    def _rest(self, entities: Ints, symbols: Symbols) -> Ints:
+    def _hash_remainders(self, entities: Ints, symbols: Symbols) -> Ints:
         found: Ints = np.append(symbols.hashes, 0)[np.maximum(entities, -1)] % self.count
         return found
 
@@ -87,26 +87,26 @@ class Share:
         key = self.sharing.keys.get(relation)
         if key is None:
             return None
-        rest = self._rest(entities, symbols)
+        rest = self._hash_remainders(entities, symbols)
         if len(key) == 1:
             return Sides((rest == self.number).astype(np.int64), np.array([[False, True], [True, True]]))
         groups = np.arange(self.count)
         return Sides(rest, (groups[:, None] + groups) % self.count == self.number)
 
-    def of_fluent(self, relation: Relation, table: FluentTable, symbols: Symbols) -> FluentTable:
-        own = self.own(relation, table.keys, symbols)
-        return table if own is None or own.all() else table.picked(own.nonzero()[0])
+    def filter_fluent(self, relation: Relation, table: FluentTable, symbols: Symbols) -> FluentTable:
+        own = self.own_rows(relation, table.keys, symbols)
+        return table if own is None or own.all() else table.take_lists(own.nonzero()[0])
 
-    def of_event(self, relation: Relation, table: Table, symbols: Symbols) -> Table:
+    def filter_events(self, relation: Relation, table: Table, symbols: Symbols) -> Table:
         """The events of this share; for events that rules define, whose arguments are names."""
-        own = self.own(relation, table.columns, symbols)
+        own = self.own_rows(relation, table.columns, symbols)
         if own is None or own.all():
             return table
         assert table.t is not None
         return Table(tuple(column[own] for column in table.columns), table.kinds, int(own.sum()), table.t[own])
 
 
-def shared(plan: Plan, partitioning: Partitioning | None, outputs: Sequence[str], *, computed: bool) -> Sharing:
+def sharing_of(plan: Plan, partitioning: Partitioning | None, outputs: Sequence[str], *, computed: bool) -> Sharing:
     """How a program's relations are distributed; `computed`: the keyed stage has computed its part of `partitioning`."""
     lasting = lasting_domains(plan, outputs)
     while True:

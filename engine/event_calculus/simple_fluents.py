@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.event_calculus.conditions import LimitExceeded, named, satisfy
+from engine.event_calculus.conditions import LimitExceeded, satisfy, without_missing_numbers
 from engine.event_calculus.context import WindowContext
 from engine.event_calculus.inertia import (
     ANY_ARGUMENT,
@@ -30,7 +30,7 @@ from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import SimpleCarry
 from engine.event_calculus.partitioning import relation_of
 from engine.event_calculus.syntax import Deadline, PointRule
-from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, no_fluent, no_keys, one_row
+from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, empty_fluent, empty_keys, one_row
 from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
 from engine.model.messages import Message
 
@@ -71,7 +71,7 @@ class Points:
         if value is not None and all(column is not None for column in columns):
             self.parts.append(_Part(columns, value, t, INITIATE))
             return
-        wider = context.groundings.of_rows(rows, rule.terms, "=" + rule.name)
+        wider = context.groundings.bind_rows(rows, rule.terms, "=" + rule.name)
         if wider.n and all(wider.bound(term) for term in rule.terms):
             *bound, wide_value = (context.groundings.column(wider, term) for term in rule.terms)
             self.parts.append(_Part(list(bound), wide_value, wider.columns[rule.time], INITIATE))
@@ -90,8 +90,8 @@ class Points:
         context = self.context
         for start in context.plan.starts(self.node):
             terms = start.fluent.terms
-            rows = context.groundings.of_rows(one_row(), terms, "=" + start.fluent.name)
-            rows = named(satisfy(context.world, rows, start.body), terms)
+            rows = context.groundings.bind_rows(one_row(), terms, "=" + start.fluent.name)
+            rows = without_missing_numbers(satisfy(context.world, rows, start.body), terms)
             if rows.n and all(rows.bound(term) for term in terms):
                 *columns, value = (context.groundings.column(rows, term) for term in terms)
                 self.parts.append(_Part(list(columns), value, np.full(rows.n, context.bounds.begin - context.world.tick), INITIATE))
@@ -102,10 +102,10 @@ class Points:
         if bounds.initial and not self.started:
             self.initially()
         if carry is None:
-            carry = SimpleCarry(no_keys(width), np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0), np.int64))
-        points, parts = self._laid_out()
+            carry = SimpleCarry(empty_keys(width), np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0), np.int64))
+        points, parts = self._concat_points()
         if not len(carry.value) and not (points[1] == INITIATE).any():
-            return no_fluent(width + 1), carry
+            return empty_fluent(width + 1), carry
         deadlines = context.plan.deadlines.get(self.node, ())
         inputs = InertiaInput(
             points, parts, carry.keys, carry.value, carry.start, carry.due if len(carry.value) else np.empty((0, len(deadlines)), np.int64),
@@ -120,29 +120,29 @@ class Points:
             rows, t = initiations(inputs, bounds.begin)
             self.initiated = Table(tuple(rows), (SYMBOL,) * (width + 1), len(t), t)
         table = FluentTable(keys, Intervals(ptr, s, e))
-        return context.groundings.of_table("=" + self.node.name, table), SimpleCarry(*kept)
+        return context.groundings.filter_table("=" + self.node.name, table), SimpleCarry(*kept)
 
-    def begun(self, carry: SimpleCarry | None) -> Table:
+    def begun_groundings(self, carry: SimpleCarry | None) -> Table:
         """The arguments of all groundings that the rules so far have initiated, or that hold at the window's edge."""
-        before = no_keys(self.node.arity) if carry is None else carry.keys
-        keys = begun(self._laid_out()[0], before)
+        before = empty_keys(self.node.arity) if carry is None else carry.keys
+        keys = begun(self._concat_points()[0], before)
         return Table(tuple(keys), (SYMBOL,) * self.node.arity, keys.shape[1])
 
-    def _laid_out(self) -> tuple[Ints, Ints]:
+    def _concat_points(self) -> tuple[Ints, Ints]:
         """All points, concatenated: rows t, kind, value, arguments; and the offset of each part. For a share those that may be its own."""
-        points, parts = self._of_all_shares()
+        points, parts = self._points_of_all_shares()
         share, relation = self.context.share, relation_of(self.node)
         key = None if share is None else share.sharing.keys.get(relation)
         if share is None or key is None:
             return points, parts
         columns = [points[3 + place] for place in key]
-        mine = share.of(columns, self.context.world.symbols)
+        mine = share.own_keys(columns, self.context.world.symbols)
         mine |= np.logical_or.reduce([column == ANY_ARGUMENT for column in columns])
         if mine.all():
             return points, parts
         return take_rows(points, np.flatnonzero(mine)), np.searchsorted(np.flatnonzero(mine), parts)
 
-    def _of_all_shares(self) -> tuple[Ints, Ints]:
+    def _points_of_all_shares(self) -> tuple[Ints, Ints]:
         counts = [len(part.t) for part in self.parts]
         points = np.empty((3 + self.node.arity, sum(counts)), np.int64)
         parts = np.zeros(len(counts) + 1, np.int64)
@@ -191,7 +191,7 @@ class Points:
             return np.empty(0, np.int64)
         columns = {f"#{place}": column for place, column in enumerate(keys)}
         rows = Rows(keys.shape[1], {**columns, "#list": np.arange(keys.shape[1])}, {**dict.fromkeys(columns, SYMBOL), "#list": TIME})
-        declared = context.groundings.of_rows(rows, terms, name)
+        declared = context.groundings.bind_rows(rows, terms, name)
         return np.setdiff1d(np.arange(keys.shape[1]), declared.columns["#list"] if declared.n else np.empty(0, np.int64))
 
     def _code(self, term: Term) -> int:

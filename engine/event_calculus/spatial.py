@@ -15,7 +15,7 @@ from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import distance_m
 from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, counting_order
 from engine.event_calculus.keys import is_sorted, number_rows, take_rows
-from engine.event_calculus.tables import FluentTable, grouped, rows_of
+from engine.event_calculus.tables import FluentTable, group_by_key, stack
 
 if TYPE_CHECKING:
     from pyproj import Geod
@@ -51,7 +51,7 @@ class Sides(NamedTuple):
         return Sides(self.of[picked], self.meet)
 
 
-def all_of(samples: Positions) -> Sides:
+def all_pairs(samples: Positions) -> Sides:
     """Every pair."""
     return Sides(np.zeros(len(samples.t), np.int64), np.ones((1, 1), np.bool_))
 
@@ -136,7 +136,7 @@ def contacts(samples: Positions, slot: Ints, limits: Sequence[float], geographic
     """Pairs within a slot, of the `sides` that meet, at most the greatest of the `limits` apart (closed): in metres on a geographic feed, else in the
     feed's unit. Distances are exact enough to be compared with any of the limits.
     """
-    sides = all_of(samples) if sides is None else sides
+    sides = all_pairs(samples) if sides is None else sides
     if not is_sorted(slot):
         order = np.argsort(slot, kind="stable")
         samples, slot, sides = samples.take(order), slot[order], sides.take(order)
@@ -192,7 +192,7 @@ def meetings(samples: Positions, slot: int, limits: Sequence[float], geographic:
     own = samples.t // slot
     order = np.argsort(np.concatenate((own, own + 1)), kind="stable")
     which, earlier = order % max(n, 1), order >= n
-    sides = (all_of(samples) if sides is None else sides).take(which)
+    sides = (all_pairs(samples) if sides is None else sides).take(which)
     samples = samples.take(which)
     entity, t = samples.entity, samples.t
     left, right, distance, examined = _near(samples, np.concatenate((own, own + 1))[order], sides, limits, geographic)
@@ -207,8 +207,8 @@ def proximity(found: Meetings, threshold: float, query_time: int, value: int) ->
     near = found.distance <= threshold
     (one, other), s, e = found.pairs[:, near], found.s[near], found.e[near]
     e = np.where(e > query_time, INF, e)
-    keys = rows_of([np.concatenate((one, other)), np.concatenate((other, one)), value], 2 * len(s))
-    return grouped(keys, Intervals(np.arange(2 * len(s) + 1), np.concatenate((s, s)), np.concatenate((e, e))))
+    keys = stack([np.concatenate((one, other)), np.concatenate((other, one)), value], 2 * len(s))
+    return group_by_key(keys, Intervals(np.arange(2 * len(s) + 1), np.concatenate((s, s)), np.concatenate((e, e))))
 
 
 @jit
@@ -315,7 +315,7 @@ def stays(samples: Positions, areas: Sequence[tuple[int | None, Area]], longest:
         columns.append((entity[inside], *tag, np.full(len(inside), value), t[inside], ends[inside]))
     joined = [np.concatenate(column) for column in zip(*columns, strict=True)]
     *keys, s, e = joined
-    return grouped(rows_of(keys, len(s)), Intervals(np.arange(len(s) + 1), s, e))
+    return group_by_key(stack(keys, len(s)), Intervals(np.arange(len(s) + 1), s, e))
 
 
 __all__ = ["Area", "Contacts", "Positions", "Sides", "contacts", "meetings", "near_pairs", "proximity", "stays"]

@@ -14,7 +14,7 @@ from engine.event_calculus.inputs import InputSpec, default_columns
 from engine.event_calculus.parser import ProgramRefused
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, INTERVALS, POINTS, Program
-from engine.event_calculus.shapes import called
+from engine.event_calculus.shapes import base_name
 from engine.event_calculus.state import Settings
 from engine.event_calculus.synopsis import INPUTS, SynopsisSpec, read_synopsis
 from engine.event_calculus.syntax import Indicator
@@ -174,7 +174,7 @@ def _all_inputs(program: Program, declared: Mapping[str, InputSpec], context: Co
 def _outputs(document: Mapping[str, Any], program: Program, context: Context) -> tuple[str, ...]:
     known: dict[str, None] = {}
     for indicator in sorted(program.fluents | program.events | _input_fluents(program)):
-        known[called(indicator[0])] = None
+        known[base_name(indicator[0])] = None
     if "outputs" not in document:
         return _default_outputs(program)
     wanted = []
@@ -250,8 +250,8 @@ def _notices(document: Mapping[str, Any], program: Program) -> list[str]:
 
 
 def _default_outputs(program: Program) -> tuple[str, ...]:
-    declared = dict.fromkeys(called(output.name) for output in program.outputs)
-    return tuple(declared) or tuple({called(name): None for name, _ in sorted(program.fluents | program.events)})
+    declared = dict.fromkeys(base_name(output.name) for output in program.outputs)
+    return tuple(declared) or tuple({base_name(name): None for name, _ in sorted(program.fluents | program.events)})
 
 
 def _readable(document: Mapping[str, Any]) -> Program | None:

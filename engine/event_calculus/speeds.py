@@ -10,7 +10,7 @@ from engine.event_calculus.intervals import INF, Intervals, Ints, keep
 from engine.event_calculus.keys import find_rows
 from engine.event_calculus.memory import Floats
 from engine.event_calculus.syntax import Construct, Indicator, IntervalRule
-from engine.event_calculus.tables import Rows, grouped, rows_of, united
+from engine.event_calculus.tables import Rows, group_by_key, stack, union_tables
 from engine.event_calculus.terms import Term
 
 
@@ -35,10 +35,10 @@ class Speeds:
         context = self.context
         tick, bounds = context.world.tick, context.bounds
         name = f"places {rule.number} {construct.out}"
-        keys = rows_of([rows.columns[one] for one in context.plan.essential[rule.number]], rows.n)
+        keys = stack([rows.columns[one] for one in context.plan.essential[rule.number]], rows.n)
         held = None
         if context.exact:
-            lists, held = context.crossing.restored(name, keys, lists)
+            lists, held = context.crossing.restore(name, keys, lists)
         owner = lists.owners()
         entity = context.groundings.column(rows, construct.position.arguments[0])[owner]
         begin = self._places(construct.position.indicator, entity, lists.s - tick)
@@ -63,7 +63,7 @@ class Speeds:
         places = self.context.world.events.get(indicator)
         if places is None or places.t is None or places.n == 0 or not len(entity):
             return found
-        at = find_rows(rows_of([places.columns[0], places.t], places.n), rows_of([entity, moments], len(entity)))
+        at = find_rows(stack([places.columns[0], places.t], places.n), stack([entity, moments], len(entity)))
         for axis in range(2):
             found[axis, at >= 0] = places.columns[1 + axis][at[at >= 0]]
         return found
@@ -71,11 +71,11 @@ class Speeds:
     def _retract(self, rule: IntervalRule, rows: Rows, construct: Construct, owner: Ints, s: Ints) -> None:
         """Notes the part before the window of intervals that a rule asserted while they were open; only if no other rule derives the fluent."""
         plan = self.context.plan
-        if not len(owner) or construct.out != rule.out or plan.rules_beside(rule):
+        if not len(owner) or construct.out != rule.out or plan.has_other_rules(rule):
             return
         terms: tuple[Term, ...] = rule.head.terms
-        keys = rows_of([self.context.groundings.column(rows, term)[owner] for term in terms], len(owner))
+        keys = stack([self.context.groundings.column(rows, term)[owner] for term in terms], len(owner))
         whole = Intervals(np.arange(len(owner) + 1), s, np.full(len(owner), self.context.bounds.first))
-        found, retracted = grouped(keys, whole), self.context.retracted
+        found, retracted = group_by_key(keys, whole), self.context.retracted
         others = retracted.get(rule.head.indicator)
-        retracted[rule.head.indicator] = found if others is None else united([others, found], len(terms))
+        retracted[rule.head.indicator] = found if others is None else union_tables([others, found], len(terms))

@@ -13,7 +13,7 @@ from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.intervals import Intervals
 from engine.event_calculus.levels import Node
 from engine.event_calculus.local_results import LocalResults, Message
-from engine.event_calculus.memory import Ended, Held, Memory, SimpleCarry
+from engine.event_calculus.memory import EndedSources, Memory, OpenStarts, SimpleCarry
 from engine.event_calculus.state import WindowState
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table
 
@@ -33,31 +33,31 @@ class _Writer:
         self.arrays.append(np.ascontiguousarray(array))
         return len(self.arrays) - 1
 
-    def all(self, arrays: tuple[Array, ...]) -> list[int]:
+    def put_all(self, arrays: tuple[Array, ...]) -> list[int]:
         return [self.put(array) for array in arrays]
 
 
 def dump_state(states: list[WindowState]) -> bytes:
     """All states of a partition; `load_state` is the inverse."""
     writer = _Writer()
-    described = [_described(state, writer) for state in states]
+    described = [_describe(state, writer) for state in states]
     with io.BytesIO() as file:
         text = np.frombuffer(json.dumps({"version": VERSION, "states": described}).encode(), np.uint8)
         np.savez(file, allow_pickle=False, text=text, **{f"a{place}": array for place, array in enumerate(writer.arrays)})
         return file.getvalue()
 
 
-def _described(state: WindowState, writer: _Writer) -> dict[str, Any]:
+def _describe(state: WindowState, writer: _Writer) -> dict[str, Any]:
     return {
         "symbols": state.symbols.names,
         "counters": [int(getattr(state, name)) for name in _COUNTERS],
         "rows": [[*indicator, _rows(parts, writer)] for indicator, parts in state.rows.items()],
         "waiting": [[*indicator, _rows(parts, writer)] for indicator, parts in state.waiting.items()],
-        "simple": [[list(node), writer.all((carry.keys, carry.value, carry.start, carry.due))] for node, carry in state.memory.simple.items()],
-        "held": [[name, writer.all(_held(held))] for name, held in state.memory.held.items()],
-        "ended": [[name, writer.all((ended.keys, ended.start, ended.end))] for name, ended in state.memory.ended.items()],
-        "answers": [[name, writer.all((table.keys, *table.lists))] for name, table in state.answers.items()],
-        "instants": [[name, writer.all(table.columns), writer.put(_times(table))] for name, table in state.instants.items()],
+        "simple": [[list(node), writer.put_all((carry.keys, carry.value, carry.start, carry.due))] for node, carry in state.memory.simple.items()],
+        "held": [[name, writer.put_all(_open_start_arrays(held))] for name, held in state.memory.held.items()],
+        "ended": [[name, writer.put_all((ended.keys, ended.start, ended.end))] for name, ended in state.memory.ended.items()],
+        "answers": [[name, writer.put_all((table.keys, *table.lists))] for name, table in state.answers.items()],
+        "instants": [[name, writer.put_all(table.columns), writer.put(_times(table))] for name, table in state.instants.items()],
         "share": state.share,
         "members": [[*domain, writer.put(members)] for domain, members in state.members.items()],
         "local_results": None if state.local_results is None else _messages(state.local_results, writer),
@@ -69,7 +69,7 @@ def _messages(local_results: LocalResults, writer: _Writer) -> list[list[list[in
     return [now, [[moment, partition, writer.put(np.frombuffer(message, np.uint8))] for moment, partition, message in local_results.later]]
 
 
-def _held(held: Held) -> tuple[Array, ...]:
+def _open_start_arrays(held: OpenStarts) -> tuple[Array, ...]:
     return (held.keys, held.start) if held.places is None else (held.keys, held.start, held.places)
 
 
@@ -79,8 +79,8 @@ def _times(table: Table) -> Array:
 
 
 def _rows(parts: list[InputRows], writer: _Writer) -> list[Any]:
-    rows = InputRows.together(parts)
-    return [writer.all(rows.columns), writer.all((rows.t, rows.end, rows.arrived, rows.x, rows.y))]
+    rows = InputRows.concat(parts)
+    return [writer.put_all(rows.columns), writer.put_all((rows.t, rows.end, rows.arrived, rows.x, rows.y))]
 
 
 def load_state(data: bytes) -> list[WindowState]:
@@ -89,10 +89,10 @@ def load_state(data: bytes) -> list[WindowState]:
         described = json.loads(arrays["text"].tobytes())
         if not isinstance(described, dict) or described["version"] != VERSION:
             raise ValueError("the windows are those of another version of this program")
-        return [_loaded(entry, lambda place: arrays[f"a{place}"]) for entry in described["states"]]
+        return [_load(entry, lambda place: arrays[f"a{place}"]) for entry in described["states"]]
 
 
-def _loaded(entry: dict[str, Any], get: Any) -> WindowState:
+def _load(entry: dict[str, Any], get: Any) -> WindowState:
     def many(places: list[int]) -> tuple[Array, ...]:
         return tuple(get(place) for place in places)
 
@@ -108,9 +108,9 @@ def _loaded(entry: dict[str, Any], get: Any) -> WindowState:
     for key in ("rows", "waiting"):
         getattr(state, key).update({(name, arity): [InputRows(many(columns), *many(rest))] for name, arity, (columns, rest) in entry[key]})
     simple = {Node(*node): SimpleCarry(*many(places)) for node, places in entry["simple"]}
-    held = {name: Held(*many(places)) for name, places in entry["held"]}
+    held = {name: OpenStarts(*many(places)) for name, places in entry["held"]}
     # Snapshots of the previous release have none.
-    state.memory = Memory(simple, held, {name: Ended(*many(places)) for name, places in entry.get("ended", ())})
+    state.memory = Memory(simple, held, {name: EndedSources(*many(places)) for name, places in entry.get("ended", ())})
     for name, (keys, *lists) in entry["answers"]:
         state.answers[name] = FluentTable(get(keys), Intervals(*many(lists)))
     for name, columns, times in entry["instants"]:

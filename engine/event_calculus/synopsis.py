@@ -209,7 +209,7 @@ def _points(
     for i in range(len(reports)):
         who, t = reports[i, 0], reports[i, 1]
         while k + 2 * areas + 16 > len(whole):
-            whole, real = _larger(whole, real)
+            whole, real = _grow(whole, real)
         if ints[who, 0] == _NEVER or t - ints[who, 0] > gap:
             k = _silence(whole, real, k, who, ints, floats, gap)
             k = _add(whole, real, k, 1, who, t, -1, t)
@@ -258,7 +258,7 @@ def _points(
     for who in range(len(ints)):
         if ints[who, 0] != _NEVER and ints[who, 0] + gap < watermark:
             while k + 16 > len(whole):
-                whole, real = _larger(whole, real)
+                whole, real = _grow(whole, real)
             k = _silence(whole, real, k, who, ints, floats, gap)
     return whole[:k], real[:k]
 
@@ -298,7 +298,7 @@ def _silence(whole: Ints, real: Floats, k: int, who: int, ints: Ints, floats: Fl
 
 
 @jit
-def _larger(whole: Ints, real: Floats) -> tuple[Ints, Floats]:
+def _grow(whole: Ints, real: Floats) -> tuple[Ints, Floats]:
     more, values = np.empty((2 * len(whole), 5), np.int64), np.empty((2 * len(whole), 5))
     more[: len(whole)], values[: len(whole)] = whole, real
     return more, values

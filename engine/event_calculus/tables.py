@@ -99,7 +99,7 @@ class Symbols:
             return np.full(len(positions), -1, np.int64)
         return np.where(positions < 0, -1, local[positions])
 
-    def of_numbers(self, values: npt.NDArray[np.float64]) -> Ints:
+    def encode_numbers(self, values: npt.NDArray[np.float64]) -> Ints:
         distinct, inverse = np.unique(values, return_inverse=True)
         codes = np.fromiter((-1 if np.isnan(value) else self.code(number_text(value)) for value in distinct), np.int64, len(distinct))
         return codes[inverse.reshape(-1)]
@@ -157,11 +157,11 @@ class FluentTable:
         """The keys as a relation."""
         return Table(tuple(self.keys), (SYMBOL,) * len(self.keys), self.n)
 
-    def numbered(self) -> Table:
+    def with_list_numbers(self) -> Table:
         """The keys, and the number of each list."""
         return Table((*self.keys, np.arange(self.n)), (SYMBOL,) * (len(self.keys) + 1), self.n)
 
-    def picked(self, rows: Ints, begin: int = -INF) -> FluentTable:
+    def take_lists(self, rows: Ints, begin: int = -INF) -> FluentTable:
         """Only these lists, from `begin` on."""
         if len(rows) == self.n and begin == -INF:
             return self
@@ -180,11 +180,11 @@ def facts_table(rows: Sequence[tuple[Term, ...]], symbols: Symbols) -> Table:
     return Table(tuple(np.array(column, np.int64) for column in codes), (SYMBOL,) * len(rows[0]), len(rows))
 
 
-def no_keys(width: int) -> Ints:
+def empty_keys(width: int) -> Ints:
     return np.empty((width, 0), np.int64)
 
 
-def rows_of(columns: Sequence[Ints | int], n: int) -> Ints:
+def stack(columns: Sequence[Ints | int], n: int) -> Ints:
     """`n` rows of columns as one array (columns, rows)."""
     out = np.empty((len(columns), n), np.int64)
     for place, column in enumerate(columns):
@@ -192,11 +192,11 @@ def rows_of(columns: Sequence[Ints | int], n: int) -> Ints:
     return out
 
 
-def no_fluent(width: int) -> FluentTable:
-    return FluentTable(no_keys(width), empty(0))
+def empty_fluent(width: int) -> FluentTable:
+    return FluentTable(empty_keys(width), empty(0))
 
 
-def grouped(keys: Ints, lists: Intervals) -> FluentTable:
+def group_by_key(keys: Ints, lists: Intervals) -> FluentTable:
     """The table of lists, several of which may have one key: these are united; empty ones are left out."""
     owner = lists.owners()
     rows = take_rows(keys, owner)
@@ -204,16 +204,16 @@ def grouped(keys: Ints, lists: Intervals) -> FluentTable:
     return FluentTable(take_rows(rows, first), amalgamate(number, lists.s, lists.e, len(first)))
 
 
-def united(parts: Sequence[FluentTable], width: int) -> FluentTable:
+def union_tables(parts: Sequence[FluentTable], width: int) -> FluentTable:
     """One table of several: lists of equal keys are united."""
     filled = [part for part in parts if len(part.lists.s)]
     if len(filled) < 2:
-        return filled[0] if filled else no_fluent(width)
-    both = stacked(filled)
-    return grouped(both.keys, both.lists)
+        return filled[0] if filled else empty_fluent(width)
+    both = concat_tables(filled)
+    return group_by_key(both.keys, both.lists)
 
 
-def stacked(filled: Sequence[FluentTable]) -> FluentTable:
+def concat_tables(filled: Sequence[FluentTable]) -> FluentTable:
     """The lists of several tables, concatenated; their keys differ, or equal ones are united later."""
     if len(filled) == 1:
         return filled[0]
@@ -241,7 +241,7 @@ class Rows:
     def distinct(self) -> Rows:
         """The distinct rows; numbers are equal if their bits are."""
         columns = [column.view(np.int64) if column.dtype == np.float64 else column for column in self.columns.values()]
-        first = number_rows(rows_of(columns, self.n))[1]
+        first = number_rows(stack(columns, self.n))[1]
         return self if len(first) == self.n else self.take(first)
 
     def bound(self, term: Term) -> bool:
@@ -255,5 +255,5 @@ def one_row() -> Rows:
 
 def distinct_rows(columns: Sequence[Ints], n: int) -> Ints:
     """The position of the first row of each distinct value, in the order of the columns."""
-    first = number_rows(rows_of(columns, n))[1]
+    first = number_rows(stack(columns, n))[1]
     return first[np.lexsort([column[first] for column in reversed(columns)])] if columns else first

@@ -33,11 +33,11 @@ from engine.event_calculus.tables import (
     Symbols,
     Table,
     distinct_rows,
+    empty_fluent,
     facts_table,
-    grouped,
-    no_fluent,
-    rows_of,
-    united,
+    group_by_key,
+    stack,
+    union_tables,
 )
 from engine.event_calculus.terms import Atom
 
@@ -55,30 +55,30 @@ class WindowInputs:
     def fill(self, evaluation: Evaluation, seen: Mapping[Indicator, InputRows], state: WindowState, lists: Lists | None = None) -> None:
         """Sets all tables that the rules of an evaluation read. `seen`: the window's rows, and earlier positions that still count in it; `lists`: the
         results of the keyed stage."""
-        counted = {indicator: self._of_window(indicator, rows, evaluation.bounds) for indicator, rows in seen.items()}
+        counted = {indicator: self._rows_in_window(indicator, rows, evaluation.bounds) for indicator, rows in seen.items()}
         keys = self._inputs(evaluation, counted)
         if state.facts is None:
             state.facts = self._facts(state.symbols)
         evaluation.world.facts = dict(state.facts)
         self._domains(evaluation, counted, keys, state, {} if lists is None else lists.domains)
         if lists is not None:
-            evaluation.world.spend(lists.work)
-            lists.give(evaluation)
+            evaluation.world.count_rows(lists.work)
+            lists.copy_to(evaluation)
         elif evaluation.share is not None:
             for (name, arity), table in evaluation.inputs.items():
-                evaluation.inputs[name, arity] = evaluation.share.of_fluent(Relation(True, name, arity), table, state.symbols)
+                evaluation.inputs[name, arity] = evaluation.share.filter_fluent(Relation(True, name, arity), table, state.symbols)
         if self.part is None or self.part.pairs:
             self._spatial(evaluation, seen, state)
 
-    def _of_window(self, indicator: Indicator, rows: InputRows, bounds: Bounds) -> InputRows:
-        return rows.since(bounds.rows_after) if indicator[0] in self.positions and self.reach_back(indicator[0]) else rows
+    def _rows_in_window(self, indicator: Indicator, rows: InputRows, bounds: Bounds) -> InputRows:
+        return rows.after(bounds.rows_after) if indicator[0] in self.positions and self.reach_back(indicator[0]) else rows
 
     def _inputs(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows]) -> dict[Indicator, Sequence[Column]]:
         """Fills the tables of the inputs. Returns the columns of their arguments, for each row or each list of rows once."""
         named: dict[Indicator, Sequence[Column]] = {}
         for indicator, kind in self.plan.program.inputs.items():
             if kind == POINTS and indicator not in counted and (self.part is None or indicator in self.part.inputs):
-                evaluation.inputs[indicator] = self._continued(evaluation, indicator, no_fluent(indicator[1] + 1))
+                evaluation.inputs[indicator] = self._join_earlier(evaluation, indicator, empty_fluent(indicator[1] + 1))
         for indicator, rows in counted.items():
             named[indicator] = rows.columns
             kind = self.plan.program.inputs.get(indicator, EVENT)
@@ -86,20 +86,20 @@ class WindowInputs:
                 kinds = tuple(NUMBER if column.dtype == np.float64 else SYMBOL for column in rows.columns)
                 evaluation.world.events[indicator] = Table(rows.columns, kinds, len(rows), rows.t)
             elif kind == POINTS:
-                keys, *lists = _point_fluent(rows_of(rows.columns, len(rows)), rows.t, self.settings.tick, evaluation.bounds.query_time)
-                evaluation.inputs[indicator] = self._continued(evaluation, indicator, FluentTable(keys, Intervals(*lists)))
+                keys, *lists = _point_fluent(stack(rows.columns, len(rows)), rows.t, self.settings.tick, evaluation.bounds.query_time)
+                evaluation.inputs[indicator] = self._join_earlier(evaluation, indicator, FluentTable(keys, Intervals(*lists)))
                 named[indicator] = keys
             else:
                 evaluation.inputs[indicator] = self._from_intervals(rows, evaluation.bounds)
         return named
 
-    def _continued(self, evaluation: Evaluation, indicator: Indicator, table: FluentTable) -> FluentTable:
-        return evaluation.crossing.joined(f"input {indicator[0]}/{indicator[1]}", table) if self.settings.exact else table
+    def _join_earlier(self, evaluation: Evaluation, indicator: Indicator, table: FluentTable) -> FluentTable:
+        return evaluation.crossing.join_earlier(f"input {indicator[0]}/{indicator[1]}", table) if self.settings.exact else table
 
     def _from_intervals(self, rows: InputRows, bounds: Bounds) -> FluentTable:
         s = np.maximum(rows.t, bounds.begin if self.settings.exact else max(bounds.first_row, bounds.begin))
         some = np.flatnonzero(s < rows.end)
-        return grouped(rows_of([column[some] for column in rows.columns], len(some)), Intervals(np.arange(len(some) + 1), s[some], rows.end[some]))
+        return group_by_key(stack([column[some] for column in rows.columns], len(some)), Intervals(np.arange(len(some) + 1), s[some], rows.end[some]))
 
     def _facts(self, symbols: Symbols) -> dict[Indicator, Table]:
         return {indicator: facts_table(rows, symbols) for indicator, rows in self.plan.program.facts.items()}
@@ -121,9 +121,9 @@ class WindowInputs:
         lasting: Mapping[Indicator, int] = {} if evaluation.share is None else evaluation.share.sharing.lasting
         for indicator, sources in self.plan.domain_sources.items():
             if indicator[1] == 1:
-                members: tuple[Ints, ...] = (self._named(evaluation, sources, keys, state),)
+                members: tuple[Ints, ...] = (self._domain_members(evaluation, sources, keys, state),)
             else:
-                members = self._named_together(evaluation, indicator[1], sources, counted, state)
+                members = self._tuple_domain_members(evaluation, indicator[1], sources, counted, state)
             if indicator in local_results:
                 both = [np.concatenate(pair) for pair in zip(members, local_results[indicator].columns, strict=True)]
                 members = tuple(column[distinct_rows(both, len(both[0]))] for column in both)
@@ -136,7 +136,7 @@ class WindowInputs:
                 table = state.domains[indicator] = Table(members, (SYMBOL,) * indicator[1], len(members[0]))
             evaluation.world.facts[indicator] = table
 
-    def _named(self, evaluation: Evaluation, sources: list[Naming], keys: Mapping[Indicator, Sequence[Column]], state: WindowState) -> Ints:
+    def _domain_members(self, evaluation: Evaluation, sources: list[Naming], keys: Mapping[Indicator, Sequence[Column]], state: WindowState) -> Ints:
         """Members of a domain of one argument."""
         named = np.zeros(len(state.symbols) + 64, np.bool_)
         limit = evaluation.bounds.low if self.settings.exact else INF - 1
@@ -152,7 +152,7 @@ class WindowInputs:
                 mark_alive(named, answer.keys, source.places[0], answer.lists.ptr, answer.lists.e, limit)
         return np.flatnonzero(named)
 
-    def _named_together(
+    def _tuple_domain_members(
         self, evaluation: Evaluation, width: int, sources: list[Naming], counted: Mapping[Indicator, InputRows], state: WindowState
     ) -> tuple[Ints, ...]:
         """Members of a domain of several arguments, which one tuple names together."""
@@ -215,12 +215,12 @@ class WindowInputs:
                 table = self._spatial_table(evaluation, place, samples, found)
                 tables.setdefault(declared.fluent.indicator, []).append(table)
         for indicator, parts in tables.items():
-            evaluation.inputs[indicator] = united(parts, indicator[1] + 1)
+            evaluation.inputs[indicator] = union_tables(parts, indicator[1] + 1)
 
     def _samples(self, seen: Mapping[Indicator, InputRows], position: str, low: int) -> spatial.Positions | None:
         """The positions after `low`, in order of time."""
         for indicator, all_rows in seen.items():
-            if indicator[0] == position and len(rows := all_rows.since(low)):
+            if indicator[0] == position and len(rows := all_rows.after(low)):
                 # A sum is NaN if one of its terms is.
                 known = rows.x + rows.y
                 part = rows if not np.isnan(known).any() else rows.take(~np.isnan(known))
@@ -244,10 +244,10 @@ class WindowInputs:
             table = spatial.stays(samples, self._areas_of(place, symbols), declared.slot, query_time, value)
         if declared.slot:
             # Samples before the window count in it; their intervals before it are already decided.
-            table = table.picked(np.arange(table.n), evaluation.bounds.first_row)
+            table = table.take_lists(np.arange(table.n), evaluation.bounds.first_row)
         if evaluation.share is not None:
-            table = evaluation.share.of_fluent(Relation(True, *declared.fluent.indicator), table, symbols)
-        return evaluation.crossing.joined(f"spatial {place}", evaluation.groundings.of_table("=" + declared.fluent.name, table))
+            table = evaluation.share.filter_fluent(Relation(True, *declared.fluent.indicator), table, symbols)
+        return evaluation.crossing.join_earlier(f"spatial {place}", evaluation.groundings.filter_table("=" + declared.fluent.name, table))
 
     def _areas_of(self, place: int, symbols: Symbols) -> list[tuple[int | None, spatial.Area]]:
         declared = self.plan.program.spatial[place]

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.event_calculus import spatial
-from engine.event_calculus.answers import NEVER, Change, revised
+from engine.event_calculus.answers import NEVER, Change, revise
 from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.conditions import World, as_symbols
 from engine.event_calculus.evaluation import Evaluation
@@ -32,11 +32,11 @@ from engine.event_calculus.memory import Bounds, Memory
 from engine.event_calculus.partitioning import Partitioning, Relation
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, INTERVALS
-from engine.event_calculus.shapes import called
+from engine.event_calculus.shapes import base_name
 from engine.event_calculus.sharing import Share
 from engine.event_calculus.state import Settings, WindowState
 from engine.event_calculus.syntax import Indicator
-from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table, no_fluent, rows_of, united
+from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table, empty_fluent, stack, union_tables
 from engine.event_calculus.terms import Atom, Number, Term, Variable
 from engine.event_calculus.window_inputs import WindowInputs
 
@@ -56,7 +56,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class _Asserted:
+class _OutputRelation:
     """One output: the fluents (with one number of arguments) or the event of its name, and the key of its answers."""
 
     key: str
@@ -67,7 +67,7 @@ class _Asserted:
     wanted: tuple[tuple[Term, ...], ...] = ()
     """The patterns that outputEntity declares for it, unless it declares all."""
 
-    def picked(self, keys: Ints, symbols: Symbols) -> Bools | None:
+    def wanted_keys(self, keys: Ints, symbols: Symbols) -> Bools | None:
         """Which keys (arguments, and a fluent's value) are wanted; null: all."""
         if not self.wanted:
             return None
@@ -81,7 +81,7 @@ class _Asserted:
         return found
 
 
-def _declared(plan: Plan, asserted: _Asserted) -> _Asserted | None:
+def _with_declared_patterns(plan: Plan, asserted: _OutputRelation) -> _OutputRelation | None:
     """The output with the program's declared patterns; null if the program declares only others."""
     if not plan.program.outputs:
         return asserted
@@ -92,25 +92,25 @@ def _declared(plan: Plan, asserted: _Asserted) -> _Asserted | None:
     return asserted if any(all(isinstance(term, Variable) for term in terms) for terms in own) else replace(asserted, wanted=tuple(own))
 
 
-def _asserted(plan: Plan, name: str) -> Iterator[_Asserted]:
+def _output_relations(plan: Plan, name: str) -> Iterator[_OutputRelation]:
     """The relations with an output's name: several if their arguments have shapes."""
     relations = [node.name for node in plan.nodes] + [name for name, _ in plan.program.inputs] + [one.fluent.name for one in plan.program.spatial]
     for relation in dict.fromkeys(relations):
-        if called(relation) == name:
-            yield from _of_relation(plan, relation)
+        if base_name(relation) == name:
+            yield from _relations_named(plan, relation)
 
 
-def _of_relation(plan: Plan, name: str) -> Iterator[_Asserted]:
+def _relations_named(plan: Plan, name: str) -> Iterator[_OutputRelation]:
     nodes = [node for node in plan.nodes if node.name == name]
     arities = {indicator[1] for indicator in plan.program.inputs if indicator[0] == name}
     arities |= {declared.fluent.indicator[1] for declared in plan.program.spatial if declared.fluent.name == name}
     fluents = {node.arity: None for node in nodes if node.kind != "event"} | dict.fromkeys(sorted(arities))
     for arity in fluents:
-        yield _Asserted(f"{name}/{arity}", name, arity, tuple(node for node in nodes if node.kind != "event" and node.arity == arity))
+        yield _OutputRelation(f"{name}/{arity}", name, arity, tuple(node for node in nodes if node.kind != "event" and node.arity == arity))
     events = {node.arity: None for node in nodes if node.kind == "event"}
     for arity in events:
         own = tuple(node for node in nodes if node.kind == "event" and node.arity == arity)
-        yield _Asserted(f"{name}/{arity}", name, arity, own, event=True)
+        yield _OutputRelation(f"{name}/{arity}", name, arity, own, event=True)
 
 
 class Windows:
@@ -142,15 +142,15 @@ class Windows:
         self._outputs = [
             declared
             for name in outputs
-            for asserted in _asserted(plan, name)
-            if (not keyed or self._all_here(asserted.nodes)) and (declared := _declared(plan, asserted)) is not None
+            for asserted in _output_relations(plan, name)
+            if (not keyed or self._are_local(asserted.nodes)) and (declared := _with_declared_patterns(plan, asserted)) is not None
         ]
 
     def initial(self) -> WindowState:
         second = self.parts is not None and self.part is self.parts.relational
         return WindowState(Symbols(), local_results=LocalResults() if second else None)
 
-    def shared(self, shares: Sequence[Share]) -> Windows:
+    def with_shares(self, shares: Sequence[Share]) -> Windows:
         """The same windows, where each state has one of these shares of the distributed relations."""
         found = copy(self)
         found.shares = shares
@@ -159,7 +159,7 @@ class Windows:
     def share_of(self, state: WindowState) -> Share | None:
         return self.shares[state.share] if self.shares else None
 
-    def _all_here(self, nodes: Sequence[Node]) -> bool:
+    def _are_local(self, nodes: Sequence[Node]) -> bool:
         return len(nodes) > 0 and (self.part is None or self.part.nodes.issuperset(nodes))
 
     # -- query times ---------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class Windows:
             return following
         arrivals = [int(part.arrived.min()) for parts in state.waiting.values() for part in parts if len(part)]
         if state.local_results is not None:
-            arrivals += state.local_results.awaited()
+            arrivals += state.local_results.pending_query_times()
         if state.looked_at != NEVER:
             arrivals.append(state.looked_at)
         return max(following, self.query_after(min([*arrivals, state.clock])))
@@ -258,12 +258,12 @@ class Windows:
         share = self.share_of(state)
         evaluation = Evaluation(self.plan, world, bounds, state.memory, settings.exact, state.allowed, self.part, share)
         lists = None if state.local_results is None or self.parts is None else state.local_results.lists(self.parts, state.symbols, share)
-        self.inputs.fill(evaluation, self._counted(state, bounds, final), state, lists)
+        self.inputs.fill(evaluation, self._rows_in_window(state, bounds, final), state, lists)
         memory = evaluation.run()
         state.groundings = sum(table.n for table in evaluation.fluents.values())
         return evaluation, memory
 
-    def _counted(self, state: WindowState, bounds: Bounds, final: bool) -> dict[Indicator, InputRows]:
+    def _rows_in_window(self, state: WindowState, bounds: Bounds, final: bool) -> dict[Indicator, InputRows]:
         """Rows of the window that have arrived: (Q - W, Q], and with exact edges those of the tick before that an earlier window counted."""
         counted = {}
         begin = bounds.query_time - self.settings.window
@@ -271,16 +271,16 @@ class Windows:
         for indicator, parts in state.waiting.items():
             if not any(map(len, parts)):
                 continue
-            come, to_come = InputRows.together(parts).admitted(bounds.query_time)
+            come, to_come = InputRows.concat(parts).split_by_arrival(bounds.query_time)
             state.waiting[indicator] = [to_come]
             if len(come):
-                state.rows[indicator] = [InputRows.together([*(part for part in state.rows.get(indicator, ()) if len(part)), come])]
+                state.rows[indicator] = [InputRows.concat([*(part for part in state.rows.get(indicator, ()) if len(part)), come])]
         at_once = self.made if final else frozenset()
         for indicator in [*state.rows, *(at_once & state.waiting.keys() - state.rows.keys())]:
-            rows = InputRows.together([*state.rows.get(indicator, ()), *(state.waiting[indicator] if indicator in at_once else ())])
+            rows = InputRows.concat([*state.rows.get(indicator, ()), *(state.waiting[indicator] if indicator in at_once else ())])
             arrived = INF if indicator in at_once else bounds.query_time
             low = max(bounds.rows_after - self._reach_back(indicator), bounds.begin - 1)
-            counted[indicator] = rows.counted(self._when(indicator, rows), low, bounds.query_time, arrived, begin, known)
+            counted[indicator] = rows.in_window(self._when(indicator, rows), low, bounds.query_time, arrived, begin, known)
         return counted
 
     def _reach_back(self, indicator: Indicator) -> int:
@@ -309,16 +309,16 @@ class Windows:
             if output.event:
                 changed = self._event_changes(state, output, evaluation.world.events[output.name, output.arity], bounds)
             else:
-                before = state.answers.get(output.key) or no_fluent(output.arity + 1)
+                before = state.answers.get(output.key) or empty_fluent(output.arity + 1)
                 retracted = evaluation.retracted.get((output.name, output.arity))
-                state.answers[output.key], changed = revised(
+                state.answers[output.key], changed = revise(
                     output.name, before, self._current(evaluation, output), bounds.low, bounds.first, retracted
                 )
             if share is None or share.states(relation):
                 changes += changed
         if share is not None:
             state.members = {domain: evaluation.world.facts[domain].columns[0] for domain in share.sharing.lasting}
-        changes = [change.spelt(state.symbols) for change in changes]
+        changes = [change.as_reported(state.symbols) for change in changes]
         decision = Decision(query_time, changes, dict(state.answers), dict(state.instants), evaluation)
         if commit:
             quiet = not changes and not any(len(part) for parts in state.rows.values() for part in parts)
@@ -333,23 +333,23 @@ class Windows:
             self._forget(state, bounds)
         return decision
 
-    def _current(self, evaluation: Evaluation, output: _Asserted) -> FluentTable:
+    def _current(self, evaluation: Evaluation, output: _OutputRelation) -> FluentTable:
         tables = [evaluation.fluents[node] for node in output.nodes]
         own_input = evaluation.inputs.get((output.name, output.arity))
         if own_input is not None:
             tables.append(own_input)
-        table = tables[0] if len(tables) == 1 else united(tables, output.arity + 1)
-        wanted = output.picked(table.keys, evaluation.world.symbols)
-        return table if wanted is None else table.picked(np.flatnonzero(wanted))
+        table = tables[0] if len(tables) == 1 else union_tables(tables, output.arity + 1)
+        wanted = output.wanted_keys(table.keys, evaluation.world.symbols)
+        return table if wanted is None else table.take_lists(np.flatnonzero(wanted))
 
-    def _event_changes(self, state: WindowState, output: _Asserted, table: Table, bounds: Bounds) -> list[Change]:
+    def _event_changes(self, state: WindowState, output: _OutputRelation, table: Table, bounds: Bounds) -> list[Change]:
         assert table.t is not None
         columns = [
             as_symbols(World(state.symbols, 1, 0, 0, lambda pattern: []), column, kind)
             for column, kind in zip(table.columns, table.kinds, strict=True)
         ]
         seen = table.t > bounds.low
-        wanted = output.picked(rows_of(columns, table.n), state.symbols)
+        wanted = output.wanted_keys(stack(columns, table.n), state.symbols)
         if wanted is not None:
             seen &= wanted
         new = Table(tuple(column[seen] for column in columns), (SYMBOL,) * len(columns), int(seen.sum()), table.t[seen])
@@ -359,21 +359,24 @@ class Windows:
             old = Table(tuple(np.empty(0, np.int64) for _ in columns), new.kinds, 0, np.empty(0, np.int64))
         assert new.t is not None and old.t is not None
         late = old.t > bounds.low
-        before, now = rows_of([*(column[late] for column in old.columns), old.t[late]], int(late.sum())), rows_of([*new.columns, new.t], new.n)
+        before, now = (
+            stack([*(column[late] for column in old.columns), old.t[late]], int(late.sum())),
+            stack([*new.columns, new.t], new.n),
+        )
         gone, come = find_rows(now, before) < 0, find_rows(before, now) < 0
         keys = [np.concatenate((x[late][gone], y[come])) for x, y in zip(old.columns, new.columns, strict=True)]
         times = np.concatenate((old.t[late][gone], new.t[come]))
         if not len(times):
             return []
         weight = np.concatenate((np.full(int(gone.sum()), -1), np.full(int(come.sum()), 1)))
-        return [Change(output.name, rows_of(keys, len(times)), times, None, weight)]
+        return [Change(output.name, stack(keys, len(times)), times, None, weight)]
 
     def _forget(self, state: WindowState, bounds: Bounds) -> None:
         """Drops rows that no later window reads. A row's time is never after its arrival."""
         if bounds.next_low >= bounds.query_time and not self.inputs.positions:
             state.rows.clear()
         for indicator, parts in state.rows.items():
-            rows = InputRows.together(parts)
+            rows = InputRows.concat(parts)
             if not len(rows):
                 continue
-            state.rows[indicator] = [rows.remembered(self._when(indicator, rows), bounds.next_low - self._reach_back(indicator))]
+            state.rows[indicator] = [rows.keep_after(self._when(indicator, rows), bounds.next_low - self._reach_back(indicator))]

@@ -13,7 +13,7 @@ from engine.event_calculus.explanation import Explainer
 from engine.event_calculus.intervals import INF
 from engine.event_calculus.parser import clause_texts
 from engine.event_calculus.sandbox import explain, run_sandbox
-from engine.event_calculus.shapes import called
+from engine.event_calculus.shapes import base_name
 from engine.event_calculus.state import Settings
 from engine.model.faults import Refused
 from tests.engine.event_calculus.test_operator import DOCUMENT, FEED, PROGRAM, stamped
@@ -37,11 +37,11 @@ def test_every_edge_has_its_rule(text: str, stream: list[Row], dialect: str) -> 
             key = tuple(int(column[row_]) for column in table.keys)
             for k in range(table.lists.ptr[row_], table.lists.ptr[row_ + 1]):
                 s, e = int(table.lists.s[k]), int(table.lists.e[k])
-                causes = [explainer.began(node, key, s), explainer.ended(node, key, e)]
+                causes = [explainer.explain_start(node, key, s), explainer.explain_end(node, key, e)]
                 assert causes[0] is not None, (text, node, s)
                 assert (causes[1] is None) == (e == INF), (text, node, e)
                 for cause in causes:
-                    assert cause is None or called(node.name) + "(" in cause.text.split(":-")[0]
+                    assert cause is None or base_name(node.name) + "(" in cause.text.split(":-")[0]
 
 
 def lane(lanes: list[dict[str, Any]], fluent: str, *args: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from engine.event_calculus import derived, fused
 from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.parser import ProgramRefused
 from engine.event_calculus.program import Program
-from engine.event_calculus.shapes import called
+from engine.event_calculus.shapes import base_name
 from engine.event_calculus.state import Settings
 from engine.operator import RegisteredQuery
 from engine.specification import check
@@ -65,7 +65,7 @@ def disordered(draw: st.DrawFn, longest: int) -> list[Row]:
 
 def asked(text: str, **when: Any) -> RegisteredQuery:
     program = accepted(text)
-    outputs = sorted({called(name) for name, _ in program.fluents | program.events})
+    outputs = sorted({base_name(name) for name, _ in program.fluents | program.events})
     document = {"family": "calculus", "version": 1, "program": KNOWLEDGE + text, "inputs": ENTITIES, "outputs": outputs, **when}
     return RegisteredQuery("q", 1, check(document, FEED))
 

@@ -12,7 +12,7 @@ from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.parser import MAX_CHARACTERS, ProgramRefused, parse
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import Program
-from engine.event_calculus.shapes import called
+from engine.event_calculus.shapes import base_name
 from tests.engine.event_calculus.recordings import PROGRAMS
 
 INPUTS = {"a": ("event", 1), "b": ("event", 1), "pair": ("event", 2), "w": ("points", 1), "speed": ("event", 2)}
@@ -173,14 +173,14 @@ def test_terms_are_relations_of_their_own() -> None:
     )
     assert program.fluents == {("pow(vote(_, _))", 2), ("obl(act(_, pay(_)), _)", 3), ("cost", 1)}
     assert program.facts["cost(item(_), _)", 2]
-    assert [called(output.name) for output in program.outputs] == ["pow", "obl"]
+    assert [base_name(output.name) for output in program.outputs] == ["pow", "obl"]
 
 
 @pytest.mark.parametrize("name", ["f(_", "f(_)", "f(g(_)). a", "f(g(_),_)", "f(g(_) :- x", "(_", "'f(_", "f(g(1), _)"])
 def test_names_of_rows_that_look_like_terms_are_names(name: str) -> None:
     text = f"initiatedAt(seen(X)=true, T) :- happensAt('{name.replace(chr(39), chr(39) * 2)}'(X), T)."
     program = compile_text(text, inputs={name: ("event", 1)})
-    assert called(name) == name and program.inputs[name, 1] == "event"
+    assert base_name(name) == name and program.inputs[name, 1] == "event"
 
 
 def test_constants_divide_a_relation_only_where_it_is_made_of_itself() -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.event_calculus.partitioning import Partitioning, partitioning_of
-from engine.event_calculus.shapes import called
+from engine.event_calculus.shapes import base_name
 from engine.event_calculus.specification import CalculusSpecification
 from engine.model.events import HEARTBEAT, Stamper, check_rows
 from engine.model.feed import Feed
@@ -91,7 +91,7 @@ def questions(draw: st.DrawFn) -> RegisteredQuery:
     if draw(st.integers(0, 3)) == 0:
         text = with_terms(text)
         made = query(text).specification.program
-    named = sorted({called(name) for name, _ in made.fluents | made.events})
+    named = sorted({base_name(name) for name, _ in made.fluents | made.events})
     outputs = draw(st.lists(st.sampled_from(named), min_size=1, unique=True))
     step = draw(st.sampled_from([1, 2, 3, 5, 12, 30]))
     return query(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from engine.event_calculus.operator import CalculusOperator
 from engine.event_calculus.partitioning import Relation, partitioning_of
-from engine.event_calculus.sharing import Key, shared
+from engine.event_calculus.sharing import Key, sharing_of
 from engine.event_calculus.specification import CalculusSpecification
 from engine.model.events import HEARTBEAT, Stamper, check_rows
 from engine.model.feed import Feed
@@ -193,7 +193,7 @@ def test_any_number_of_partitions_answers_as_one(asked: RegisteredQuery, stream:
 def spread(specification: CalculusSpecification) -> tuple[dict[str, Key], dict[str, str]]:
     one = specification
     parts = partitioning_of(one.plan, one.inputs, one.outputs, one.settings.dialect)
-    found = shared(one.plan, parts, one.outputs, computed=one.arrival is None and one.synopsis is None)
+    found = sharing_of(one.plan, parts, one.outputs, computed=one.arrival is None and one.synopsis is None)
     return {relation.name: key for relation, key in found.keys.items()}, {relation.name: reason for relation, reason in found.undistributed.items()}
 
 
@@ -284,7 +284,7 @@ def test_members_that_all_partitions_know(changed: dict[str, str], outputs: list
         text = text.replace(old, new)
     inputs = {name: ENTITIES[name] for name in ("ev", "go")} | {"place": {"args": ["entity"]}}
     one = query(NEAR[0] + text, inputs=inputs, outputs=outputs).specification
-    found = shared(one.plan, partitioning_of(one.plan, one.inputs, one.outputs, one.settings.dialect), one.outputs, computed=True)
+    found = sharing_of(one.plan, partitioning_of(one.plan, one.inputs, one.outputs, one.settings.dialect), one.outputs, computed=True)
     assert found.lasting == members
     assert found.keys.keys() == ({Relation(True, "near", 2), Relation(True, "apart", 2)} if members else set())
 

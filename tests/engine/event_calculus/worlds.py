@@ -15,7 +15,7 @@ from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.intervals import INF
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import Program
-from engine.event_calculus.shapes import called
+from engine.event_calculus.shapes import base_name
 from engine.event_calculus.state import Settings, WindowState
 from engine.event_calculus.storage import dump_state, load_state
 from engine.event_calculus.windows import Decision, Windows
@@ -272,7 +272,7 @@ class ByEngine:
     facts: Facts = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        outputs = tuple(sorted({called(name) for name, _ in self.program.fluents | self.program.events}))
+        outputs = tuple(sorted({base_name(name) for name, _ in self.program.fluents | self.program.events}))
         self.windows = Windows(Plan(replace(self.program, outputs=())), self.settings, outputs)
         self.state: WindowState = self.windows.initial()
 

@@ -27,8 +27,7 @@ from engine.complex_events import history as store
 from engine.complex_events.detection import DONE, advance
 from engine.complex_events.operator import recent
 from engine.complex_events.plan import CompositeIndex
-from engine.complex_events.search import NONE, Ints
-from engine.complex_events.searching import (
+from engine.complex_events.query_search import (
     ACCESSED,
     CONDITIONS,
     COUNTERS,
@@ -37,10 +36,11 @@ from engine.complex_events.searching import (
     LISTED,
     SEARCHED,
     WORK,
-    begin,
     found,
+    reset,
     scratch,
 )
+from engine.complex_events.search import NONE, Ints
 from engine.complex_events.timers import timers
 from engine.model.events import row_schema
 from engine.operator import RegisteredQuery
@@ -231,8 +231,8 @@ class _Run:
 
     def start(self) -> tuple[Any, Any]:
         n = len(self.program.keys)
-        history = store.filled(store.nothing(), len(self.program.tables.horizon), 0, self.room)
-        work = scratch(self.program.tables, np.full(n, NONE, np.int64), np.full(n, -1, np.int64), recent(self.program, store.nothing()))
+        history = store.build_history(store.no_events(), len(self.program.tables.horizon), 0, self.room)
+        work = scratch(self.program.tables, np.full(n, NONE, np.int64), np.full(n, -1, np.int64), recent(self.program, store.no_events()))
         self.counters[:] = 0
         self.out.size[:] = 0
         return history, work
@@ -246,7 +246,7 @@ class Ours(_Run):
         history, work = self.start()
         heap = timers(np.zeros(0, np.int64), np.zeros(0, np.int64), 1_000)
         for given, watermark in self.batches:
-            begin(work)
+            reset(work)
             reason = advance(self.program.tables, history, heap, given, work, self.out, watermark, self.leaves, self.counters)
             assert reason == DONE, reason
         return self.asserted()
@@ -261,7 +261,7 @@ class EveryLeaves(_Run):
         history, work = self.start()
         self.tables.bits[:, 0], self.tables.bits[:, 1] = 0, NONE
         for given, _ in self.batches:
-            begin(work)
+            reset(work)
             done = advance_every_leaf(self.program.tables, history, given, work, self.tables, self.out, self.counters)
             assert done >= 0, done
         return self.asserted()

@@ -19,8 +19,8 @@ from engine.complex_events.history import SHIFT, History, append, slot_with_room
 from engine.complex_events.needs import longest
 from engine.complex_events.pattern import Pattern, nodes
 from engine.complex_events.plan import CompositeIndex
-from engine.complex_events.search import BOTH, EITHER, FAR, KIND, LAST_TRIGGER, NONE, PRIMITIVE, SEQUENCE, TRIGGER, Ints, Whole, kernel
-from engine.complex_events.searching import DETECTED, EVENT, GIVEN_UP, SEARCHED, Events, Found, Scratch, search_query
+from engine.complex_events.query_search import DETECTED, EVENT, GIVEN_UP, SEARCHED, Detections, Events, Scratch, search_query
+from engine.complex_events.search import BOTH, EITHER, FAR, KIND, LAST_TRIGGER, NONE, PRIMITIVE, SEQUENCE, TRIGGER, Int, Ints, kernel
 
 EVALUATED_LEAVES = 0
 Words = npt.NDArray[np.uint64]
@@ -48,13 +48,13 @@ def steps(pattern: Pattern, rows: Mapping[str, int], spans: Mapping[Pattern, int
     if isinstance(pattern, tree.Primitive):
         yield PRIMITIVE, rows[pattern.name], 0
         return
-    assert isinstance(pattern, tree.Either | tree.Both | tree.Sequence)
+    assert isinstance(pattern, tree.Or | tree.And | tree.Sequence)
     yield from steps(pattern.first, rows, spans, width)
     yield from steps(pattern.second, rows, spans, width)
     match pattern:
-        case tree.Either():
+        case tree.Or():
             yield EITHER, 0, 0
-        case tree.Both(_, _, span):
+        case tree.And(_, _, span):
             yield BOTH, 0, slots(span, width)
         case tree.Sequence(_, second, low, high, _):
             least = min(max(low, 1) >> width, 64)
@@ -62,7 +62,7 @@ def steps(pattern: Pattern, rows: Mapping[str, int], spans: Mapping[Pattern, int
 
 
 @kernel()
-def note(bits: Ints, row: Whole, slot: Whole) -> None:
+def note(bits: Ints, row: Int, slot: Int) -> None:
     """Records an event of the row's class in `slot`, which is not before the row's last one."""
     apart = slot - bits[row, 1]
     if apart:
@@ -72,7 +72,7 @@ def note(bits: Ints, row: Whole, slot: Whole) -> None:
 
 
 @kernel()
-def _before(word: np.uint64, least: Whole, more: Whole) -> np.uint64:
+def _before(word: np.uint64, least: Int, more: Int) -> np.uint64:
     """Slots with one of the word's `least` to `least + more` slots before them."""
     if least > 63:
         return np.uint64(0)
@@ -88,7 +88,7 @@ def _before(word: np.uint64, least: Whole, more: Whole) -> np.uint64:
 
 
 @kernel()
-def may_end(program: Ints, begin: Whole, end: Whole, bits: Ints, now: Whole, stack: Words) -> bool:
+def may_end(program: Ints, begin: Int, end: Int, bits: Ints, now: Int, stack: Words) -> bool:
     """Whether the pattern of the steps [begin, end) may be completed in slot `now`."""
     top = 0
     for i in range(begin, end):
@@ -146,7 +146,7 @@ def every_leaf(index: CompositeIndex) -> EveryLeaf:
 
 
 @kernel()
-def advance_every_leaf(tables, history: History, events: Events, work: Scratch, leaves: EveryLeaf, out: Found, counters: Ints) -> int:  # type: ignore[no-untyped-def]
+def advance_every_leaf(tables, history: History, events: Events, work: Scratch, leaves: EveryLeaf, out: Detections, counters: Ints) -> int:  # type: ignore[no-untyped-def]
     """Takes all events; the number of those that were evaluated. `history` and `out` must have room."""
     width = leaves.width[0]
     for at in range(len(events.t)):

@@ -18,7 +18,7 @@ import pyarrow as pa
 from engine.complex_events.cells import Cells as ClassesOfCells
 from engine.complex_events.operator import CompositeOperator, events_of
 from engine.complex_events.plan import CompositeIndex
-from engine.complex_events.searching import Events
+from engine.complex_events.query_search import Events
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 from engine.operator import RegisteredQuery

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numba import njit
 
 from engine.constraint_queries.graph import TimeBound, closed_times
-from engine.constraint_queries.ranges import Ranges, passing
+from engine.constraint_queries.ranges import Ranges, passing_events
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -150,7 +150,7 @@ def by_windows(columns: Columns, names: Sequence[str], plans: Sequence[Plan]) ->
 def by_loops(columns: Columns, ranges: Ranges, plans: Sequence[Plan]) -> list[tuple[int, int]]:
     """The same again, but which events the variables take is asked before, and by the same code as ours asks it."""
     n = len(columns.t)
-    rows, queries, bits = passing(*ranges[2:], columns.values, all_located(ranges, n), n)
+    rows, queries, bits = passing_events(*ranges[2:], columns.values, all_located(ranges, n), n)
     taken = np.zeros((len(plans), n), np.uint8)
     taken[queries, rows] = bits
     return [(q, row) for q, plan in enumerate(plans) for row in _behind(columns, plan, plan.latest, _back(plan), taken[q])]

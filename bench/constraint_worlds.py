@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bench.constraint_baselines import Columns, all_located
-from engine.constraint_queries.operator import ConstraintOperator, searched
+from engine.constraint_queries.operator import ConstraintOperator, search_batch
 from engine.constraint_queries.pairs import Events, Ints
 from engine.constraint_queries.plan import ConstraintIndex
-from engine.constraint_queries.ranges import passing
+from engine.constraint_queries.ranges import passing_events
 from engine.constraint_queries.store import Store
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
@@ -152,7 +152,7 @@ class Kernel:
         for begin in range(0, len(columns.t), CHUNK):
             part = columns.slice(begin, begin + CHUNK)
             n = len(part.t)
-            rows, queries, bits = passing(*self.index.ranges[2:], part.values, all_located(self.index.ranges, n), n)
+            rows, queries, bits = passing_events(*self.index.ranges[2:], part.values, all_located(self.index.ranges, n), n)
             if not len(rows):
                 continue
             used = np.zeros(n, np.bool_)
@@ -161,7 +161,7 @@ class Kernel:
             place = np.stack([part.x[kept], part.y[kept], np.zeros(len(kept))])
             none = np.empty((0, len(kept)), np.int64), np.empty((0, len(kept)))
             events = Events(part.t[kept], begin + kept, np.zeros(len(kept), np.int32), place[0], place[1], place, *none)
-            for query, members in searched(self.index, self.store, events, (np.cumsum(used) - 1)[rows], queries, bits):
+            for query, members in search_batch(self.index, self.store, events, (np.cumsum(used) - 1)[rows], queries, bits):
                 first = self.index.graphs.variables
                 ends = np.cumsum(np.diff(first)[query])
                 # The completing event is the latest: the one with the greatest number.

@@ -14,7 +14,7 @@ import shapely
 from numba import njit
 
 from engine.border_monitoring.moves import contact
-from engine.border_monitoring.passes import Moves, edge_contacts, geodesic_contacts, round_root, round_time, rounded
+from engine.border_monitoring.passes import Moves, edge_contacts, geodesic_contacts, round_root, round_time, round_times
 from engine.border_monitoring.shapes import Circle
 from engine.index.geodesic import distances
 from engine.model.region import CircleRegion, PolygonRegion, Region
@@ -66,7 +66,7 @@ def _contacts(region: Region, lines: Moves) -> tuple[Bools, Int64s]:
         at[touched] = lines.t0[touched] + np.rint(fraction[touched] * (lines.t1 - lines.t0)[touched]).astype(np.int64)
         return touched, at
     certainty, fraction, error = _polygon_fractions(region, lines) if isinstance(region, PolygonRegion) else _circle_fractions(region, lines)
-    at, open_ = rounded(lines, fraction, error)
+    at, open_ = round_times(lines, fraction, error)
     touched = certainty == SURE
     for i in np.flatnonzero((certainty == OPEN) | (touched & open_)).tolist():
         time = _exact_time(region, lines, i)

@@ -178,11 +178,11 @@ class _Filler:
     def fill(self, items: Ints, box: tuple[float, float, float, float], depth: int) -> int:
         """Add a grid over `box` (west, south, east, north) for `items` and finer ones where they pay; its number, -1 if it does not pay."""
         columns, rows = self._size(items, box, depth)
-        frame, cells, found = self._touched(items, box, columns, rows)
+        frame, cells, found = self._list_cells(items, box, columns, rows)
         if depth == 0 and len(found) > _LISTED * len(items):
             part = _LISTED * len(items) / len(found)
             columns, rows = max(1, int(columns * part)), max(1, int(rows * part))
-            frame, cells, found = self._touched(items, box, columns, rows)
+            frame, cells, found = self._list_cells(items, box, columns, rows)
         width, height = frame[2:4]
         if depth > 0 and len(found) > _SPREAD * len(items):
             return -1
@@ -208,7 +208,7 @@ class _Filler:
         self.counts[grid], self.items[grid], self.grids[grid] = np.where(descends, 0, counts), found[~descends[cells]], children
         return grid
 
-    def _touched(self, items: Ints, box: tuple[float, float, float, float], columns: int, rows: int) -> tuple[tuple[float, ...], Ints, Ints]:
+    def _list_cells(self, items: Ints, box: tuple[float, float, float, float], columns: int, rows: int) -> tuple[tuple[float, ...], Ints, Ints]:
         """(frame, cells, items) of a grid over the box."""
         width, height = (box[2] - box[0]) / columns, (box[3] - box[1]) / rows
         frame = (box[0], box[1], width, height, 1.0 / width, 1.0 / height)

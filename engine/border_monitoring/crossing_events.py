@@ -17,7 +17,7 @@ from engine.border_monitoring.passes import Moves, decide
 from engine.border_monitoring.plan import TupleClass
 from engine.border_monitoring.structures import Structure
 from engine.border_monitoring.tuples import LastTuples, advance
-from engine.border_monitoring.watching import Pairs, Tuples, WatchedEvents, watched
+from engine.border_monitoring.watching import Pairs, Tuples, WatchedEvents, advance_pairs
 from engine.model.batch import Batch, X, Y
 
 Floats = npt.NDArray[np.float64]
@@ -58,7 +58,7 @@ class CrossingEvents:
         return CrossingEvents(*(column[positions] for column in vars(self).values()))
 
 
-def concatenated(parts: Sequence[CrossingEvents]) -> CrossingEvents:
+def concat_events(parts: Sequence[CrossingEvents]) -> CrossingEvents:
     """All events in the order of rows; events of one row keep the order of the parts."""
     if len(parts) == 1:
         return parts[0]
@@ -88,11 +88,11 @@ def class_events(
     if tuples.watches is None or state.pairs is None:
         return (None if crossings is None else crossings[1]), None
     if crossings is None:
-        state.pairs, events = watched(tuples.watches, state.pairs, None, _NO_ROWS, _NO_ROWS, watermark)
+        state.pairs, events = advance_pairs(tuples.watches, state.pairs, None, _NO_ROWS, _NO_ROWS, watermark)
         return None, events
     seen, found, row = crossings
     monitor = _NO_ROWS if found is None else found.monitor
-    state.pairs, events = watched(tuples.watches, state.pairs, seen, row, monitor, watermark)
+    state.pairs, events = advance_pairs(tuples.watches, state.pairs, seen, row, monitor, watermark)
     if found is not None:
         plain = (tuples.watches.places(found.monitor) < 0) | found.passing
         found = found if plain.all() else found.take(np.flatnonzero(plain))
@@ -126,8 +126,8 @@ def _moves_of(
             found.append((row, part.bounds_monitors[crossed ^ (crossed >> 31)], crossed >= 0, np.zeros(len(row), np.bool_), t[row]))
         if part.borders is not None:
             found.append(_border_meetings(part, part.borders, moves, before_t, t, geographic, work, state.met))
-    row, monitor, inward, passing, at = found[0] if len(found) == 1 else _merged(found)
-    x, y = (0, 1) if tuples.of_regions else (values.shape[1] - 2, values.shape[1] - 1)
+    row, monitor, inward, passing, at = found[0] if len(found) == 1 else _merge(found)
+    x, y = (0, 1) if tuples.has_regions else (values.shape[1] - 2, values.shape[1] - 1)
     seen = Tuples(batch, rows, entity, t, seq, values, before, before_t, before_seq, (x, y))
     if len(row) == 0:
         return seen, None, row
@@ -146,7 +146,7 @@ def _moves_of(
     return seen, events, row
 
 
-def _merged(found: Sequence[Found]) -> Found:
+def _merge(found: Sequence[Found]) -> Found:
     """All events by row."""
     row, monitor, inward, passing, at = (np.concatenate(column) for column in zip(*found, strict=True))
     order = np.argsort(row, kind="stable")
@@ -156,7 +156,7 @@ def _merged(found: Sequence[Found]) -> Found:
 def _tuples_of(tuples: TupleClass, batch: Batch) -> tuple[Int64s | None, Floats]:
     """(rows of the batch that are tuples of the class, null for all; their values (m, w))."""
     columns = list(tuples.columns)
-    if not tuples.of_regions:
+    if not tuples.has_regions:
         columns += [X, Y]
     values = np.column_stack([batch.numbers(name) for name in columns])
     missing = np.isnan(values[:, : len(tuples.columns)])

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.border_monitoring.crossing_events import CANDIDATES, CELLS, EVENTS, TUPLES, ClassState, CrossingEvents, class_events, concatenated
+from engine.border_monitoring.crossing_events import CANDIDATES, CELLS, EVENTS, TUPLES, ClassState, CrossingEvents, class_events, concat_events
 from engine.border_monitoring.plan import BorderIndex, TupleClass, compile_index, recompile_index
 from engine.border_monitoring.transitions import NAMES, Events, Groups, Transition, Waiting, decide, refill
 from engine.border_monitoring.tuples import LastTuples
-from engine.border_monitoring.watching import Pairs, WatchedEvents, Watches, joined
+from engine.border_monitoring.watching import Pairs, WatchedEvents, Watches, merge_by_time
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Crs, Feed
@@ -48,7 +48,7 @@ class BorderStage(Stage[BorderIndex, BorderState]):
 
     def initial(self, index: BorderIndex) -> BorderState:
         return BorderState(
-            classes=[_fresh(tuples) for tuples in index.classes],
+            classes=[_empty_class_state(tuples) for tuples in index.classes],
             waiting=Waiting.empty(len(index.ring_within)),
             since=np.full(len(index.queries), -1, np.int64),
         )
@@ -58,9 +58,9 @@ class BorderStage(Stage[BorderIndex, BorderState]):
         every = zip(index.classes, state.classes, strict=True)
         found = [class_events(tuples, own, batch, watermark, geographic, state.work) for tuples, own in every]
         parts = [part for part, _ in found if part is not None]
-        events = concatenated(parts) if parts else None
+        events = concat_events(parts) if parts else None
         optional = [part for _, part in found if part is not None and len(part)]
-        watched = joined(optional) if optional else None
+        watched = merge_by_time(optional) if optional else None
         if len(batch):
             state.position = max(state.position, int(batch.seq.max()))
         asserted = []
@@ -75,7 +75,7 @@ class BorderStage(Stage[BorderIndex, BorderState]):
     def migrate(self, index: BorderIndex, parts: Sequence[tuple[BorderIndex, BorderState]]) -> BorderState:
         state = self.initial(index)
         state.position = max((part.position for _, part in parts), default=-1)
-        state.since = _since(index, state.position, parts)
+        state.since = _start_positions(index, state.position, parts)
         of_class = {tuples.key: own for tuples, own in zip(index.classes, state.classes, strict=True)}
         for old, part in parts:
             for tuples, own in zip(old.classes, part.classes, strict=True):
@@ -101,9 +101,9 @@ class BorderStage(Stage[BorderIndex, BorderState]):
             arrays |= {f"last{c}_{name}": array for name, array in vars(own.last).items()}
             if tuples.watches is not None and own.pairs is not None:
                 order = _watch_order(index, tuples.watches)
-                pairs = _renumbered(own.pairs, _ranks(order), own.pairs.begun[order])
+                pairs = _renumber(own.pairs, _ranks(order), own.pairs.begun[order])
                 arrays |= {f"pairs{c}_{name}": array for name, array in vars(pairs).items()}
-        arrays |= {f"waiting_{name}": array for name, array in _unmet(state.waiting, _ranks(index.group_order())).items()}
+        arrays |= {f"waiting_{name}": array for name, array in _pending_columns(state.waiting, _ranks(index.group_order())).items()}
         with io.BytesIO() as file:
             np.savez(file, allow_pickle=False, **arrays)
             return file.getvalue()
@@ -113,10 +113,10 @@ class BorderStage(Stage[BorderIndex, BorderState]):
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             if "format" not in arrays or int(arrays["format"][0]) != _FORMAT:
                 raise ValueError("the state of border queries was written by another version of this program")
-            classes = [_loaded(arrays, c, index, tuples) for c, tuples in enumerate(index.classes)]
+            classes = [_load(arrays, c, index, tuples) for c, tuples in enumerate(index.classes)]
             columns = {name: arrays[f"waiting_{name}"] for name in _UNMET}
             columns["key"] = _with_numbers(columns["key"], index.group_order())
-            waiting = _refilled(index, columns)
+            waiting = _refill(index, columns)
             return BorderState(classes, waiting, arrays["since"], int(arrays["position"][0]), arrays["work"])
 
     def check(self, index: BorderIndex, state: BorderState) -> None:
@@ -139,7 +139,7 @@ class BorderStage(Stage[BorderIndex, BorderState]):
             "waiting": state.waiting.live,
             "index_bytes": index.nbytes,
             "pairs_with_options": sum(len(own.pairs.key) for own in state.classes if own.pairs is not None),
-            "events_kept": sum(own.last.kept for own in state.classes) + state.waiting.live,
+            "events_kept": sum(own.last.count for own in state.classes) + state.waiting.live,
         }
 
 
@@ -156,19 +156,19 @@ class BorderOperator(Operator[BorderIndex]):
         return recompile_index(old, queries)
 
 
-def _fresh(tuples: TupleClass) -> ClassState:
+def _empty_class_state(tuples: TupleClass) -> ClassState:
     """State of a class before any tuple."""
-    last = LastTuples.empty(len(tuples.columns) + (0 if tuples.of_regions else 2))
+    last = LastTuples.empty(len(tuples.columns) + (0 if tuples.has_regions else 2))
     return ClassState(last, None if tuples.watches is None else Pairs(np.full(len(tuples.watches.each), -1, np.int64)))
 
 
-def _loaded(arrays: Mapping[str, Any], c: int, index: BorderIndex, tuples: TupleClass) -> ClassState:
+def _load(arrays: Mapping[str, Any], c: int, index: BorderIndex, tuples: TupleClass) -> ClassState:
     last = LastTuples(**{name: arrays[f"last{c}_{name}"] for name in LastTuples.__dataclass_fields__})
     if tuples.watches is None:
         return ClassState(last, None)
     pairs = Pairs(**{name: arrays[f"pairs{c}_{name}"] for name in Pairs.__dataclass_fields__})
     order = _watch_order(index, tuples.watches)
-    return ClassState(last, _renumbered(pairs, order, pairs.begun[_ranks(order)]))
+    return ClassState(last, _renumber(pairs, order, pairs.begun[_ranks(order)]))
 
 
 def _watch_order(index: BorderIndex, watches: Watches) -> npt.NDArray[np.int64]:
@@ -177,7 +177,7 @@ def _watch_order(index: BorderIndex, watches: Watches) -> npt.NDArray[np.int64]:
     return order[order >= 0]
 
 
-def _renumbered(pairs: Pairs, numbers: npt.NDArray[np.int64], begun: npt.NDArray[np.int64]) -> Pairs:
+def _renumber(pairs: Pairs, numbers: npt.NDArray[np.int64], begun: npt.NDArray[np.int64]) -> Pairs:
     """The pairs with `numbers[w]` for watch w."""
     key = _with_numbers(pairs.key, numbers)
     ordered = pairs.take(np.argsort(key))
@@ -200,10 +200,10 @@ def _border_changes(index: BorderIndex, events: CrossingEvents, batch: Batch) ->
     evidence = Evidence(
         offsets=np.arange(len(e) + 1) * 2,
         entity=np.repeat(entity, 2),
-        t=_interleaved(events.before_t[e], batch.t[row]),
-        x=_interleaved(events.before_x[e], batch.x[row]),
-        y=_interleaved(events.before_y[e], batch.y[row]),
-        seq=_interleaved(events.before_seq[e], batch.seq[row]),
+        t=_interleave(events.before_t[e], batch.t[row]),
+        x=_interleave(events.before_x[e], batch.x[row]),
+        y=_interleave(events.before_y[e], batch.y[row]),
+        seq=_interleave(events.before_seq[e], batch.seq[row]),
     )
     at = events.t[e]
     return changes(
@@ -239,7 +239,7 @@ def _watched_changes(index: BorderIndex, state: BorderState, events: WatchedEven
     return changes(dictionary, query=query, kind=kind, entities=events.entity[e], start=at, end=at, evidence=evidence)
 
 
-def _interleaved(first: npt.NDArray[N], second: npt.NDArray[N]) -> npt.NDArray[N]:
+def _interleave(first: npt.NDArray[N], second: npt.NDArray[N]) -> npt.NDArray[N]:
     """first[0], second[0], first[1], ..."""
     return np.column_stack([first, second]).reshape(-1)
 
@@ -250,7 +250,7 @@ def _transition_changes(
     """Answer rows of transition queries decided by these events and by the watermark."""
     columns = _grouped_events(index, events, batch)
     if watched is not None:
-        columns = _in_order(columns, _grouped_watched(index, watched))
+        columns = _merge_by_time(columns, _grouped_watched(index, watched))
     waiting = state.waiting
     waiting.reserve(len(columns[0]))
     groups = Groups(index.group_within, index.group_ring, index.group_wanted, index.ring_within)
@@ -269,7 +269,7 @@ def _transition_changes(
     evidence = Evidence(
         offsets=np.concatenate([[0], np.cumsum(1 + met)]),
         entity=np.repeat(entity, 1 + met),
-        t=_revealed(index, group, kind, np.column_stack([began["t"], event_t[second]])).reshape(-1)[shown],
+        t=_evidence_times(index, group, kind, np.column_stack([began["t"], event_t[second]])).reshape(-1)[shown],
         x=np.column_stack([began["x"], event_x[second]]).reshape(-1)[shown],
         y=np.column_stack([began["y"], event_y[second]]).reshape(-1)[shown],
         seq=np.column_stack([began["seq"], event_seq[second]]).reshape(-1)[shown],
@@ -305,14 +305,14 @@ def _grouped_watched(index: BorderIndex, events: WatchedEvents) -> tuple[npt.NDA
     return group, events.entity[e], events.inward[e], events.at[e], events.seq[e, 1], events.x[e, 1], events.y[e, 1]
 
 
-def _in_order(one: tuple[npt.NDArray[np.generic], ...], other: tuple[npt.NDArray[np.generic], ...]) -> tuple[npt.NDArray[np.generic], ...]:
+def _merge_by_time(one: tuple[npt.NDArray[np.generic], ...], other: tuple[npt.NDArray[np.generic], ...]) -> tuple[npt.NDArray[np.generic], ...]:
     """Both columns in the order of time (the fourth column)."""
     columns = [np.concatenate(pair) for pair in zip(one, other, strict=True)]
     order = np.argsort(columns[3], kind="stable")
     return tuple(column[order] for column in columns)
 
 
-def _revealed(index: BorderIndex, group: npt.NDArray[Any], kind: npt.NDArray[Any], times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _evidence_times(index: BorderIndex, group: npt.NDArray[Any], kind: npt.NDArray[Any], times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Times of the evidence (n, 2): an in counts its dwell after the tuple that revealed it."""
     dwell = index.group_dwell[group]
     first_in = np.isin(kind, (Transition.PASSED, Transition.STAYED_IN))
@@ -358,7 +358,7 @@ def _monitor_numbers(index: BorderIndex, old: BorderIndex, monitors: npt.NDArray
     return np.array(numbers, np.int32)
 
 
-def _since(index: BorderIndex, position: int, parts: Sequence[tuple[BorderIndex, BorderState]]) -> npt.NDArray[np.int64]:
+def _start_positions(index: BorderIndex, position: int, parts: Sequence[tuple[BorderIndex, BorderState]]) -> npt.NDArray[np.int64]:
     """From where on each query knows the stream: as in the first part that has it, else from here."""
     since = np.full(len(index.queries), position, np.int64)
     places: npt.NDArray[np.int64] | None = None
@@ -391,9 +391,9 @@ def _ranks(order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return ranks
 
 
-def _unmet(waiting: Waiting, numbers: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
+def _pending_columns(waiting: Waiting, numbers: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
     """Columns of the waiting events by (t, seq), with the groups' new `numbers`; those of groups without one are left out."""
-    slots = waiting.unmet()
+    slots = waiting.pending()
     events = waiting.events(slots)
     group = events["key"] >> 32
     group = np.where(group < len(numbers), numbers[np.minimum(group, len(numbers) - 1)], -1) if len(numbers) else np.full(len(slots), -1)
@@ -401,7 +401,7 @@ def _unmet(waiting: Waiting, numbers: npt.NDArray[np.int64]) -> dict[str, npt.ND
     return {name: events[name] for name in _UNMET} | {"key": group << 32 | events["key"] & 0xFFFFFFFF}
 
 
-def _refilled(index: BorderIndex, columns: Mapping[str, npt.NDArray[Any]]) -> Waiting:
+def _refill(index: BorderIndex, columns: Mapping[str, npt.NDArray[Any]]) -> Waiting:
     """The waiting events, from columns by (t, seq)."""
     w = Waiting.empty(len(index.ring_within))
     w.reserve(len(columns["key"]))
@@ -411,7 +411,7 @@ def _refilled(index: BorderIndex, columns: Mapping[str, npt.NDArray[Any]]) -> Wa
 
 def _waiting_of(index: BorderIndex, parts: Sequence[tuple[BorderIndex, BorderState]]) -> Waiting:
     """The waiting events of the parts' remaining groups, each once."""
-    given = [_unmet(part.waiting, _group_numbers(index, old)) for old, part in parts]
+    given = [_pending_columns(part.waiting, _group_numbers(index, old)) for old, part in parts]
     if not given:
         return Waiting.empty(len(index.ring_within))
     columns = {name: np.concatenate([part[name] for part in given]) for name in _UNMET}
@@ -421,7 +421,7 @@ def _waiting_of(index: BorderIndex, parts: Sequence[tuple[BorderIndex, BorderSta
         latest = order[np.append(keys[1:] != keys[:-1], True)] if len(order) else order
         latest = latest[np.lexsort((columns["seq"][latest], columns["t"][latest]))]
         columns = {name: column[latest] for name, column in columns.items()}
-    return _refilled(index, columns)
+    return _refill(index, columns)
 
 
 def _group_numbers(index: BorderIndex, old: BorderIndex) -> npt.NDArray[np.int64]:

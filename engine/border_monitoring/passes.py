@@ -44,14 +44,14 @@ class Moves:
 
 def _pass_times(moves: Moves, shapes: Sequence[Shape], span: Floats) -> tuple[Int64s, Int64s]:
     """(in, out) times of passes through `shapes[i]` whose fractions `span[i]` = (first, last, error) the kernel found."""
-    first, first_open = rounded(moves, span[:, 0], span[:, 2])
-    last, last_open = rounded(moves, span[:, 1], span[:, 2])
+    first, first_open = round_times(moves, span[:, 0], span[:, 2])
+    last, last_open = round_times(moves, span[:, 1], span[:, 2])
     for i in np.flatnonzero(first_open | last_open).tolist():
         first[i], last[i] = exact_times(moves, i, shapes[i])
     return first, last
 
 
-def rounded(moves: Moves, fraction: Floats, error: Floats) -> tuple[Int64s, Bools]:
+def round_times(moves: Moves, fraction: Floats, error: Floats) -> tuple[Int64s, Bools]:
     """Time at a fraction of each move, to the nearest integer, and where the fraction's error leaves that open."""
     length = (moves.t1 - moves.t0).astype(np.float64)
     after = np.minimum(np.maximum(fraction, 0.0), 1.0) * length

@@ -16,7 +16,7 @@ from shapely.geometry.base import BaseGeometry
 from engine.border_monitoring.nearness import Nearness
 from engine.border_monitoring.registry import ClassKey, MonitorKey, Registry
 from engine.border_monitoring.shapes import Circle, Polygon, Shape, edges_of, shapes_of
-from engine.border_monitoring.structures import Members, Structure, updated
+from engine.border_monitoring.structures import Members, Structure, update
 from engine.border_monitoring.watching import Watch, Watches
 from engine.context import Range
 from engine.model.conditions import Conditions
@@ -49,7 +49,7 @@ class TupleClass:
         return self.key[0]
 
     @property
-    def of_regions(self) -> bool:
+    def has_regions(self) -> bool:
         return self.key[1]
 
     @property
@@ -123,7 +123,7 @@ def _by_first(numbers: Ints) -> npt.NDArray[np.int64]:
 
 def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> BorderIndex:
     """The index over checked border and transition queries; position i of answers is `queries[i]`."""
-    return _compiled(Registry(), (), queries, np.full(len(queries), -1), feed)
+    return _compile(Registry(), (), queries, np.full(len(queries), -1), feed)
 
 
 def recompile_index(old: BorderIndex, queries: Sequence[RegisteredQuery]) -> BorderIndex:
@@ -133,7 +133,7 @@ def recompile_index(old: BorderIndex, queries: Sequence[RegisteredQuery]) -> Bor
     left[old.slots] = True
     left[slots[slots >= 0]] = False
     gone = [old.queries[i].key for i in np.flatnonzero(left[old.slots]).tolist()]
-    index = _compiled(old.registry.without(gone), old.classes, queries, slots, old.feed)
+    index = _compile(old.registry.remove(gone), old.classes, queries, slots, old.feed)
     registry = index.registry
     for alive, all_ in ((len(registry.slots), len(registry.monitor)), (len(registry.monitors), len(registry.keys))):
         if all_ - alive > max(_MANY_GONE, alive):
@@ -148,14 +148,14 @@ def _slots(registry: Registry, queries: Sequence[RegisteredQuery]) -> npt.NDArra
     return np.fromiter(map(registry.slots.get, keys, repeat(-1)), np.int64, len(queries))
 
 
-def _compiled(
+def _compile(
     registry: Registry, classes: Sequence[TupleClass], queries: Sequence[RegisteredQuery], slots: npt.NDArray[np.int64], feed: Feed
 ) -> BorderIndex:
     """`slots` are -1 for the queries that the registry does not know yet."""
     fresh = np.flatnonzero(slots < 0)
     slots = slots.copy()
     slots[fresh] = len(registry.monitor) + np.arange(len(fresh))
-    registry = registry.with_([queries[i] for i in fresh.tolist()])
+    registry = registry.add([queries[i] for i in fresh.tolist()])
     monitor, group, mask = registry.monitor[slots], registry.group[slots], registry.mask[slots]
     border, transition = np.flatnonzero(group < 0), np.flatnonzero(group >= 0)
     group_queries, order = _csr(group[transition], transition, len(registry.group_within))
@@ -209,7 +209,7 @@ def _classes(registry: Registry, old: Sequence[TupleClass], monitor: Ints, geogr
         given = before.get(key, TupleClass(key, ()))
         own = fresh[registry.class_of[fresh] == number]
         members = _members([registry.keys[m] for m in own.tolist()], own) if len(own) else None
-        parts = updated(given.parts, members, alive)
+        parts = update(given.parts, members, alive)
         classes.append(TupleClass(key, parts, _watches(registry, given.watches, own.tolist(), alive, geographic)))
     return tuple(classes)
 

@@ -55,16 +55,16 @@ class Registry:
     group_monitor: Ints = field(default_factory=_ints)
     group_within: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def without(self, gone: Sequence[QueryKey]) -> Registry:
+    def remove(self, gone: Sequence[QueryKey]) -> Registry:
         """The registry without these queries, and without the monitors and groups that only they had."""
         if not gone:
             return self
         slots, monitors, groups = dict(self.slots), dict(self.monitors), dict(self.groups)
         left = np.array([slots.pop(key) for key in gone], np.int64)
         alive = self.slots_alive(slots)
-        for monitor in _ended(self.monitor, left, alive):
+        for monitor in _unused_numbers(self.monitor, left, alive):
             del monitors[self.keys[monitor]]
-        for group in _ended(self.group, left, alive):
+        for group in _unused_numbers(self.group, left, alive):
             del groups[int(self.group_monitor[group]), int(self.group_within[group])]
         return replace(self, slots=slots, monitors=monitors, groups=groups)
 
@@ -73,7 +73,7 @@ class Registry:
         alive[np.fromiter(slots.values(), np.int64, len(slots))] = True
         return alive
 
-    def with_(self, fresh: Sequence[RegisteredQuery]) -> Registry:
+    def add(self, fresh: Sequence[RegisteredQuery]) -> Registry:
         """The registry with these queries, which it does not know."""
         if not fresh:
             return self
@@ -119,7 +119,7 @@ def class_key(monitor: MonitorKey) -> ClassKey:
     return (where, True, (X, Y)) if region is not None else (where, False, tuple(column for column, _, _ in ranges))
 
 
-def _ended(numbers: Ints, left: npt.NDArray[np.int64], alive: npt.NDArray[np.bool_]) -> list[int]:
+def _unused_numbers(numbers: Ints, left: npt.NDArray[np.int64], alive: npt.NDArray[np.bool_]) -> list[int]:
     """Which monitors (groups) of the freed slots `left` no used slot has; `numbers` are those of the slots, -1 for none."""
     candidates = np.unique(numbers[left])
     candidates = candidates[candidates >= 0]

@@ -41,7 +41,7 @@ class Members:
     def __len__(self) -> int:
         return len(self.monitors)
 
-    def only(self, chosen: Bools) -> Members:
+    def select(self, chosen: Bools) -> Members:
         if chosen.all():
             return self
         shapes = tuple(shape for shape, stays in zip(self.shapes, chosen.tolist(), strict=True) if stays) if self.shapes else ()
@@ -55,7 +55,7 @@ class Members:
         )
 
 
-def together(parts: Sequence[Members]) -> Members:
+def concat_members(parts: Sequence[Members]) -> Members:
     """All members of the parts, in order."""
     return Members(
         np.concatenate([part.monitors for part in parts]),
@@ -127,7 +127,7 @@ def _wide(shapes: Sequence[Shape]) -> Bools:
     return wide if wide.sum() >= 16 else np.zeros(len(shapes), np.bool_)
 
 
-def updated(parts: Sequence[Structure], fresh: Members | None, alive: Bools) -> tuple[Structure, ...]:
+def update(parts: Sequence[Structure], fresh: Members | None, alive: Bools) -> tuple[Structure, ...]:
     """The structures, largest first, with `fresh` members and without those that are not `alive` (by monitor number)."""
     kept: list[Members] = []
     built: list[Structure | None] = []
@@ -136,13 +136,13 @@ def updated(parts: Sequence[Structure], fresh: Members | None, alive: Bools) -> 
         count = int(stays.sum())
         if count:
             whole = 2 * count >= len(stays)
-            kept.append(part.members if whole else part.members.only(stays))
+            kept.append(part.members if whole else part.members.select(stays))
             built.append(part if whole else None)
     if fresh is not None and len(fresh):
         kept.append(fresh)
         built.append(None)
     while len(kept) > 1 and len(kept[-2]) <= max(_STEP * len(kept[-1]), _SMALL):
-        joined = together(kept[-2:])
-        kept[-2:] = [joined.only(alive[joined.monitors])]
+        joined = concat_members(kept[-2:])
+        kept[-2:] = [joined.select(alive[joined.monitors])]
         built[-2:] = [None]
     return tuple(build(members) if part is None else part for members, part in zip(kept, built, strict=True))

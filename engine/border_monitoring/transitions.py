@@ -152,9 +152,9 @@ class Waiting:
                 self.table = np.zeros(places, np.int64)
             else:
                 self.table.fill(0)
-            self.meta[_ENTRIES] = _enter_all(self.records, self.chunk_next, self.ring_head, self.ring_tail, self.table)
+            self.meta[_ENTRIES] = _fill_table(self.records, self.chunk_next, self.ring_head, self.ring_tail, self.table)
 
-    def unmet(self) -> npt.NDArray[np.int64]:
+    def pending(self) -> npt.NDArray[np.int64]:
         """Slots of the waiting events, by (t, seq)."""
         slots = np.concatenate([np.empty(0, np.int64), *(self._marked(ring) for ring in range(len(self.ring_head)))])
         return slots[np.lexsort((self.records["seq"][slots], self.records["t"][slots]))]
@@ -174,7 +174,7 @@ class Waiting:
 
     def check(self, ring_of_group: Ints) -> None:
         """Assert the invariants."""
-        slots = self.unmet()
+        slots = self.pending()
         keys = self.records["key"][slots]
         assert len(slots) == self.live == len(np.unique(keys))
         for ring in range(len(self.ring_head)):
@@ -202,7 +202,7 @@ def _hash(key):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _kept(seq, inward):  # type: ignore[no-untyped-def]
+def _packed_seq(seq, inward):  # type: ignore[no-untyped-def]
     """The seq and direction of a waiting event as packed in `RECORD`."""
     return (np.int64(seq) << _BITS) | (_INWARD if inward else 0) | _MARK
 
@@ -222,7 +222,7 @@ def _find(table, records, key):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _enter_all(records, chunk_next, ring_head, ring_tail, table):  # type: ignore[no-untyped-def]
+def _fill_table(records, chunk_next, ring_head, ring_tail, table):  # type: ignore[no-untyped-def]
     """Fill an empty table with the marked records of all rings; their number."""
     mask = len(table) - 1
     n = 0
@@ -334,7 +334,7 @@ def decide(events, watermark, groups, rings, facts):  # type: ignore[no-untyped-
         ring_tail[ring] = behind
         records[s].key = key
         records[s].t = event_t[i]
-        records[s].seq = _kept(event_seq[i], now_in)
+        records[s].seq = _packed_seq(event_seq[i], now_in)
         records[s].x = event_x[i]
         records[s].y = event_y[i]
         entries += entry == 0
@@ -390,8 +390,8 @@ def refill(events, ring_of_group, rings):  # type: ignore[no-untyped-def]
             ring_tail[ring] = chunk_next[s >> _SHIFT] << _SHIFT
         records[s].key = keys[i]
         records[s].t = ts[i]
-        records[s].seq = _kept(seqs[i], inwards[i])
+        records[s].seq = _packed_seq(seqs[i], inwards[i])
         records[s].x = xs[i]
         records[s].y = ys[i]
     meta[_LIVE] = len(keys)
-    meta[_ENTRIES] = _enter_all(records, chunk_next, ring_head, ring_tail, table)
+    meta[_ENTRIES] = _fill_table(records, chunk_next, ring_head, ring_tail, table)

@@ -28,7 +28,7 @@ class LastTuples:
         return cls(np.empty((0, width)), np.empty(0, np.int64), np.empty(0, np.int64))
 
     @property
-    def kept(self) -> int:
+    def count(self) -> int:
         return int(np.count_nonzero(self.seq >= 0))
 
     def reserve(self, entities: int) -> None:

@@ -136,7 +136,7 @@ class WatchedEvents:
         return len(self.at)
 
 
-def joined(parts: Sequence[WatchedEvents]) -> WatchedEvents:
+def merge_by_time(parts: Sequence[WatchedEvents]) -> WatchedEvents:
     """All events in the order of time."""
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])}
     order = np.argsort(columns["at"], kind="stable")
@@ -166,22 +166,22 @@ class Tuples:
         return mask if self.rows is None else mask[self.rows]
 
 
-def watched(watches: Watches, pairs: Pairs, tuples: Tuples | None, row: Ints, monitor: Ints, watermark: int) -> tuple[Pairs, WatchedEvents]:
+def advance_pairs(watches: Watches, pairs: Pairs, tuples: Tuples | None, row: Ints, monitor: Ints, watermark: int) -> tuple[Pairs, WatchedEvents]:
     """The pairs after these tuples and everything due before `watermark`, and the events; (row, monitor) are the raw crossings in the index."""
     if tuples is None or len(tuples.t) == 0:
         return _only_timers(watches, pairs, watermark)
-    keys = np.unique(np.concatenate([pairs.key, _crossed(watches, tuples, row, monitor), _first_inside(watches, pairs, tuples)]))
-    now = _extended(pairs, keys)
-    pair, tuple_ = _expanded(keys, tuples.entity)
+    keys = np.unique(np.concatenate([pairs.key, _crossed_pairs(watches, tuples, row, monitor), _first_inside(watches, pairs, tuples)]))
+    now = _extend(pairs, keys)
+    pair, tuple_ = _pair_tuples(keys, tuples.entity)
     place = (keys >> 32)[pair]
-    raw, enters, stays = _judged(watches, tuples, place, tuple_)
+    raw, enters, stays = _evaluate(watches, tuples, place, tuple_)
     known = tuples.before_seq[tuple_] > pairs.begun[place]
-    keep = _kept(pairs, keys)
-    judged = _Judged(pair, tuple_, raw, enters, stays, known)
+    keep = _known_pairs(pairs, keys)
+    judged = _Evaluated(pair, tuple_, raw, enters, stays, known)
     state = _State(watches.dwell[keys >> 32], watches.enter_first[keys >> 32], now.inside, now.pending, keep)
-    found, inward, at, shown = _run(judged, _steps(tuples), watermark, state, _Steps(now.t, now.seq, now.x, now.y))
+    found, inward, at, shown = _advance(judged, _steps(tuples), watermark, state, _Steps(now.t, now.seq, now.x, now.y))
     events = WatchedEvents(watches.monitors[keys[found] >> 32], (keys[found] & 0xFFFFFFFF).astype(np.int32), inward, at, *shown)
-    return now.take(np.flatnonzero(keep)), joined([events])
+    return now.take(np.flatnonzero(keep)), merge_by_time([events])
 
 
 def _only_timers(watches: Watches, pairs: Pairs, watermark: int) -> tuple[Pairs, WatchedEvents]:
@@ -198,10 +198,10 @@ def _only_timers(watches: Watches, pairs: Pairs, watermark: int) -> tuple[Pairs,
         pairs.y[due],
     )
     pairs.pending[due] = False
-    return pairs, joined([events])
+    return pairs, merge_by_time([events])
 
 
-def _crossed(watches: Watches, tuples: Tuples, row: Ints, monitor: Ints) -> Int64s:
+def _crossed_pairs(watches: Watches, tuples: Tuples, row: Ints, monitor: Ints) -> Int64s:
     """Keys of pairs with a raw crossing."""
     place = watches.places(monitor)
     own = np.flatnonzero(place >= 0)
@@ -215,13 +215,13 @@ def _first_inside(watches: Watches, pairs: Pairs, tuples: Tuples) -> Int64s:
     first = np.flatnonzero(tuples.before_seq <= latest)
     if not len(first):
         return np.empty(0, np.int64)
-    number, place = _boxed(tuples.values[first], tuples.before_seq[first], watches.low, watches.high, pairs.begun)
+    number, place = _tuples_in_boxes(tuples.values[first], tuples.before_seq[first], watches.low, watches.high, pairs.begun)
     keys: Int64s = place << 32 | tuples.entity[first[number]]
     return keys
 
 
 @njit(cache=True, nogil=True)
-def _boxed(values, before_seq, low, high, begun):  # type: ignore[no-untyped-def]
+def _tuples_in_boxes(values, before_seq, low, high, begun):  # type: ignore[no-untyped-def]
     """(tuple, watch) of tuples in the bounds of a watch that has seen no tuple of their entity."""
     numbers = [np.int64(0) for _ in range(0)]
     places = [np.int64(0) for _ in range(0)]
@@ -237,7 +237,7 @@ def _boxed(values, before_seq, low, high, begun):  # type: ignore[no-untyped-def
     return np.array(numbers, np.int64), np.array(places, np.int64)
 
 
-def _extended(pairs: Pairs, keys: Int64s) -> Pairs:
+def _extend(pairs: Pairs, keys: Int64s) -> Pairs:
     """The pairs of `keys`, which hold those of `pairs`; new ones are outside."""
     at = np.searchsorted(keys, pairs.key)
     n = len(keys)
@@ -250,12 +250,12 @@ def _extended(pairs: Pairs, keys: Int64s) -> Pairs:
     return now
 
 
-def _kept(pairs: Pairs, keys: Int64s) -> Bools:
+def _known_pairs(pairs: Pairs, keys: Int64s) -> Bools:
     """Which of `keys` are kept without a tuple in this batch: those that were pairs before."""
     return np.isin(keys, pairs.key, assume_unique=True)
 
 
-def _expanded(keys: Int64s, entity: Ints) -> tuple[Int64s, Int64s]:
+def _pair_tuples(keys: Int64s, entity: Ints) -> tuple[Int64s, Int64s]:
     """(pair, tuple) of all tuples of the pairs' entities, by pair and then in the order of time."""
     order = np.argsort(entity, kind="stable")
     own = (keys & 0xFFFFFFFF).astype(entity.dtype)
@@ -266,7 +266,7 @@ def _expanded(keys: Int64s, entity: Ints) -> tuple[Int64s, Int64s]:
     return pair, order[starts + np.arange(len(pair))]
 
 
-def _judged(watches: Watches, tuples: Tuples, place: Int64s, tuple_: Int64s) -> tuple[Bools, Bools, Bools]:
+def _evaluate(watches: Watches, tuples: Tuples, place: Int64s, tuple_: Int64s) -> tuple[Bools, Bools, Bools]:
     """(in the region, enters, stays) of each (watch, tuple); `place` ascends."""
     raw, enters, stays = (np.zeros(len(place), np.bool_) for _ in range(3))
     conditions: dict[Conditions, Bools] = {}
@@ -305,8 +305,8 @@ class _Steps(NamedTuple):
     y: Floats
 
 
-class _Judged(NamedTuple):
-    """One entry for each tuple of a pair, by pair and then in time: both, the result of `_judged`, and whether a previous tuple counts."""
+class _Evaluated(NamedTuple):
+    """One entry for each tuple of a pair, by pair and then in time: both, the result of `_evaluate`, and whether a previous tuple counts."""
 
     pair: Int64s
     tuple_: Int64s
@@ -337,7 +337,7 @@ def _steps(tuples: Tuples) -> _Steps:
 
 
 @njit(cache=True, nogil=True)
-def _run(judged, steps, watermark, state, held):  # type: ignore[no-untyped-def]
+def _advance(judged, steps, watermark, state, held):  # type: ignore[no-untyped-def]
     """Takes each pair through its tuples, then fires due events: (pair, inward, at, steps).
 
     `held`: the step of each pair's last in, kept while that is pending. The pairs' `state` and `held` are those after it.

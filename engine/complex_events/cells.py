@@ -53,7 +53,7 @@ class Cells:
         self.ends = np.zeros(1, np.int64)
         self.classes = np.zeros(0, np.int64)
 
-    def of(self, batch: Batch) -> tuple[Ints, Ints]:
+    def classes_of_rows(self, batch: Batch) -> tuple[Ints, Ints]:
         """The classes of each row in CSR form: ends (n + 1) and classes, ascending in each row."""
         code = np.zeros(len(batch), np.int64)
         for i, axis in enumerate(self.axes):
@@ -84,7 +84,7 @@ class Cells:
             codes, last = pairs.first[codes], pairs.second[codes]
             signatures.append(last)
         signatures = [codes, *reversed(signatures)]
-        parts = [tree.classes_of([self.axes[i].held(signatures[i]) for i in tree.axes], len(codes)) for tree in self.trees]
+        parts = [tree.classes_of([self.axes[i].demands_of(signatures[i]) for i in tree.axes], len(codes)) for tree in self.trees]
         cells, classes = (np.concatenate([codes[:0], *column]) for column in zip((codes[:0], codes[:0]), *parts, strict=True))
         order = np.lexsort((classes, cells))
         return cells[order], classes[order]
@@ -95,7 +95,7 @@ def _number(numbers: dict[Demand, int], one: Demand) -> int:
     return numbers.setdefault(one, len(numbers))
 
 
-class _Held:
+class _Satisfied:
     """The demands that cells satisfy on one axis: `demands[ends[s]:ends[s + 1]]` for signature s, ascending."""
 
     def __init__(self, signatures: Ints, ends: Ints, demands: Ints) -> None:
@@ -113,19 +113,19 @@ class _Level:
         self.codes, self.many = codes, many
         self.ends = np.searchsorted(codes, np.arange(above + 1) * many)
 
-    def below(self, cells: Ints, nodes: Ints, held: _Held) -> tuple[Ints, Ints]:
+    def below(self, cells: Ints, nodes: Ints, held: _Satisfied) -> tuple[Ints, Ints]:
         """Pairs (cell, node of this level) below pairs (cell, node), if the cell satisfies the node's demand."""
         few = held.counts(cells) <= self.ends[nodes + 1] - self.ends[nodes]
-        one, other = self._of_demands(cells[few], nodes[few], held), self._of_nodes(cells[~few], nodes[~few], held)
+        one, other = self._match_by_demand(cells[few], nodes[few], held), self._match_by_node(cells[~few], nodes[~few], held)
         return np.append(one[0], other[0]), np.append(one[1], other[1])
 
-    def _of_demands(self, cells: Ints, nodes: Ints, held: _Held) -> tuple[Ints, Ints]:
+    def _match_by_demand(self, cells: Ints, nodes: Ints, held: _Satisfied) -> tuple[Ints, Ints]:
         """For cells that satisfy few demands: each demand is looked up among the nodes."""
         owner, at = _spread(held.ends, held.signatures[cells])
         found, there = _places(self.codes, nodes[owner] * self.many + held.demands[at])
         return cells[owner[there]], found[there]
 
-    def _of_nodes(self, cells: Ints, nodes: Ints, held: _Held) -> tuple[Ints, Ints]:
+    def _match_by_node(self, cells: Ints, nodes: Ints, held: _Satisfied) -> tuple[Ints, Ints]:
         """For nodes with few children: the demand of each child is looked up among those that the cell satisfies."""
         owner, at = _spread(self.ends, nodes)
         satisfied = np.repeat(np.arange(len(held.ends) - 1), np.diff(held.ends)) * self.many + held.demands
@@ -148,17 +148,17 @@ class _Tree:
         self.ends = np.append(0, np.cumsum(np.bincount(node, minlength=above)))
         self.classes = classes[np.argsort(node, kind="stable")]
 
-    def classes_of(self, held: Sequence[_Held], count: int) -> tuple[Ints, Ints]:
+    def classes_of(self, held: Sequence[_Satisfied], count: int) -> tuple[Ints, Ints]:
         """Pairs (cell, class) for `count` cells."""
-        return self._descended(0, np.arange(count), np.zeros(count, np.int64), held)
+        return self._descend(0, np.arange(count), np.zeros(count, np.int64), held)
 
-    def _descended(self, level: int, cells: Ints, nodes: Ints, held: Sequence[_Held]) -> tuple[Ints, Ints]:
+    def _descend(self, level: int, cells: Ints, nodes: Ints, held: Sequence[_Satisfied]) -> tuple[Ints, Ints]:
         """Pairs (cell, class) below pairs (cell, node); in parts if they are too many at once."""
         while level < len(self.levels):
             here = self.levels[level]
             if len(cells) > 1 and np.minimum(held[level].counts(cells), here.ends[nodes + 1] - here.ends[nodes]).sum() > _AT_ONCE:
                 half = len(cells) // 2
-                parts = [self._descended(level, cells[some], nodes[some], held) for some in (slice(half), slice(half, None))]
+                parts = [self._descend(level, cells[some], nodes[some], held) for some in (slice(half), slice(half, None))]
                 return np.append(parts[0][0], parts[1][0]), np.append(parts[0][1], parts[1][1])
             cells, nodes = here.below(cells, nodes, held[level])
             level += 1
@@ -197,12 +197,12 @@ class _Axis:
             self.members.append(satisfied)
         return number
 
-    def held(self, signatures: Ints) -> _Held:
+    def demands_of(self, signatures: Ints) -> _Satisfied:
         """The demands that cells with these signatures satisfy."""
         if fresh := self.members[len(self.ends) - 1 :]:
             self.ends = np.append(self.ends, self.ends[-1] + np.cumsum([len(one) for one in fresh]))
             self.satisfied = np.append(self.satisfied, np.array(list(chain.from_iterable(fresh)), np.int64))
-        return _Held(signatures, self.ends, self.satisfied)
+        return _Satisfied(signatures, self.ends, self.satisfied)
 
 
 class _Values(_Axis):
@@ -215,12 +215,12 @@ class _Values(_Axis):
         self.beginning: dict[str, list[int]] = {}
         self.others: list[int] = []
         for number, demand in enumerate(self.demands):
-            self._file(number, demand)
+            self._index_demand(number, demand)
         self.lengths = sorted({len(text) for text in self.beginning})
         self.known: dict[Any, int] = {}
         self.of_entity = np.zeros(0, np.int64)
 
-    def _file(self, number: int, demand: Demand) -> None:
+    def _index_demand(self, number: int, demand: Demand) -> None:
         """Adds a demand to the lookup tables of the values that may satisfy it."""
         for atom in demand:
             if atom.condition is not None and atom.condition.op in ("=", "in"):
@@ -236,7 +236,7 @@ class _Values(_Axis):
 
     def signatures(self, batch: Batch) -> Ints:
         if self.column == ENTITY:
-            return self._of_entities(batch)
+            return self._entity_signatures(batch)
         column = batch.column(self.column)
         encoded = column.dictionary_encode()
         if len(self.known) > MOST_VALUES:
@@ -245,7 +245,7 @@ class _Values(_Axis):
         codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
         return np.asarray(own[codes + 1], np.int64)
 
-    def _of_entities(self, batch: Batch) -> Ints:
+    def _entity_signatures(self, batch: Batch) -> Ints:
         codes, names = batch.entity, batch.entities.names
         if (more := int(codes.max(initial=-1)) + 1 - len(self.of_entity)) > 0:
             self.of_entity = np.append(self.of_entity, np.full(more + len(self.of_entity), _UNKNOWN))
@@ -254,17 +254,17 @@ class _Values(_Axis):
         named = np.flatnonzero(codes >= 0)
         codes = codes[named]
         fresh = np.unique(codes[self.of_entity[codes] == _UNKNOWN])
-        self.of_entity[fresh] = [self._asked(names[code]) for code in fresh.tolist()]
+        self.of_entity[fresh] = [self._compute_signature(names[code]) for code in fresh.tolist()]
         found[named] = self.of_entity[codes]
         return found
 
     def _signature(self, value: Any) -> int:
         found = self.known.get(value)
         if found is None:
-            found = self.known[value] = self._asked(value)
+            found = self.known[value] = self._compute_signature(value)
         return found
 
-    def _asked(self, value: Any) -> int:
+    def _compute_signature(self, value: Any) -> int:
         if value is None:
             return 0
         candidates = [*self.equal.get(value, ()), *self.others]
@@ -314,15 +314,15 @@ class _Pairs:
             larger[: have[0], : have[1]] = self.table
             self.table = larger
         if rows > self.table.shape[0] or columns > self.table.shape[1]:
-            return self._looked_up(first << 32 | second)
+            return self._sorted_numbers(first << 32 | second)
         found = self.table[first, second]
         new = np.flatnonzero(found == _UNKNOWN)
         if len(new):
-            found[new] = self._looked_up(first[new] << 32 | second[new])
+            found[new] = self._sorted_numbers(first[new] << 32 | second[new])
             self.table[first[new], second[new]] = found[new]
         return found
 
-    def _looked_up(self, packed: Ints) -> Ints:
+    def _sorted_numbers(self, packed: Ints) -> Ints:
         """The numbers without the table: by sorting."""
         asked, inverse = np.unique(packed, return_inverse=True)
         known = self.first << 32 | self.second

@@ -13,8 +13,7 @@ from engine.complex_events.fragments import LAST_NODE, TRIGGER_NODE
 from engine.complex_events.history import History
 from engine.complex_events.lists import ARRIVAL, ENTRY, FROM, REQUIREMENT, ROOM, TOO_LONG, UNSURE, UNTIL, E, Portion, S, Tree, fill, trace
 from engine.complex_events.plan import Tables
-from engine.complex_events.search import BEGIN, END, FAR, KIND, LAST, LAST_TRIGGER, NODE, TRIGGER, Ints, Whole, kernel, memory
-from engine.complex_events.searching import (
+from engine.complex_events.query_search import (
     ASSERTED,
     BY_LISTS,
     C_BEFORE,
@@ -28,12 +27,13 @@ from engine.complex_events.searching import (
     MOST_WAITING,
     NEWEST,
     OLDEST,
-    Found,
+    Detections,
     Scratch,
     Waiting,
     search_past,
-    state,
+    write_detection,
 )
+from engine.complex_events.search import BEGIN, END, FAR, KIND, LAST, LAST_TRIGGER, NODE, TRIGGER, Int, Ints, kernel, memory
 from engine.index.prefetch import prefetch
 
 _SOON = 2
@@ -45,7 +45,7 @@ _NODE_ROOM, _CANDIDATE_ROOM = 16, 4
 
 
 @kernel(inline=True)
-def wait(waiting: Waiting, query: Whole, t: Whole, seq: Whole, trigger: Whole) -> None:
+def add_waiting(waiting: Waiting, query: Int, t: Int, seq: Int, trigger: Int) -> None:
     """Records that an event may complete a query."""
     number = waiting.size[0]
     waiting.size[0] += 1
@@ -62,13 +62,13 @@ def wait(waiting: Waiting, query: Whole, t: Whole, seq: Whole, trigger: Whole) -
 
 
 @kernel(inline=True)
-def oldest(waiting: Waiting, now: Whole) -> Whole:
+def oldest(waiting: Waiting, now: Int) -> Int:
     """The time of the earliest deferred event, `now` if there is none."""
     return waiting.candidates[0, C_TIME] if waiting.size[0] else now
 
 
 @kernel(inline=True)
-def _fetch_nodes(tables: Tables, query: Whole) -> None:
+def _fetch_nodes(tables: Tables, query: Int) -> None:
     """Prefetches the pattern of a query that is evaluated soon."""
     end = tables.root[query + 1] if query + 1 < len(tables.root) else len(tables.nodes)
     for node in range(tables.root[query], end):
@@ -78,7 +78,7 @@ def _fetch_nodes(tables: Tables, query: Whole) -> None:
 
 
 @kernel(inline=True)
-def _fetch_events(tables: Tables, history: History, query: Whole) -> None:
+def _fetch_events(tables: Tables, history: History, query: Int) -> None:
     """Prefetches the events that a query's leaves may need soon."""
     for i in range(tables.leaf_ends[query], tables.leaf_ends[query + 1]):
         slot = tables.nodes[tables.leaves[i], KIND]
@@ -88,7 +88,7 @@ def _fetch_events(tables: Tables, history: History, query: Whole) -> None:
 
 
 @kernel()
-def assert_waiting(tables: Tables, history: History, work: Scratch, out: Found, most_items: Whole, counters: Ints) -> bool:
+def evaluate_waiting(tables: Tables, history: History, work: Scratch, out: Detections, most_items: Int, counters: Ints) -> bool:
     """Evaluates the deferred candidates, from query ASSERTED of the touched ones on. Returns whether all are done; else `out` is full."""
     waiting, cursor = work.waiting, work.cursor
     while cursor[ASSERTED] < waiting.size[1]:
@@ -99,9 +99,9 @@ def assert_waiting(tables: Tables, history: History, work: Scratch, out: Found, 
         count = waiting.queries[query, COUNT]
         if out.size[0] + count > len(out.rows) or out.size[1] + count * most_items > len(out.events):
             return False
-        if waiting.queries[query, BY_LISTS] == 0 or not _by_lists(tables, history, work, out, query, counters):
+        if waiting.queries[query, BY_LISTS] == 0 or not _evaluate_lists(tables, history, work, out, query, counters):
             waiting.queries[query, BY_LISTS] = 0
-            _by_searches(tables, history, work, out, query, counters)
+            _evaluate_searches(tables, history, work, out, query, counters)
         waiting.queries[query, COUNT] = 0
         cursor[ASSERTED] += 1
     waiting.size[:] = 0
@@ -109,7 +109,7 @@ def assert_waiting(tables: Tables, history: History, work: Scratch, out: Found, 
 
 
 @kernel()
-def _by_lists(tables: Tables, history: History, work: Scratch, out: Found, query: Whole, counters: Ints) -> bool:
+def _evaluate_lists(tables: Tables, history: History, work: Scratch, out: Detections, query: Int, counters: Ints) -> bool:
     """Asserts a query's detections from its lists. Returns false, without detections, if the lists get too long."""
     root, within, waiting = tables.root[query], tables.within[query], work.waiting
     count, first, last = waiting.queries[query, COUNT], waiting.queries[query, OLDEST], waiting.queries[query, NEWEST]
@@ -131,12 +131,12 @@ def _by_lists(tables: Tables, history: History, work: Scratch, out: Found, query
             work.env[TRIGGER], work.env[LAST_TRIGGER] = 0, FAR
             search_past(tables, history, work, out, query, now, seq, counters)
         else:
-            state(history, work, out, query, np.int64(0), start, now, picked, counters)
+            write_detection(history, work, out, query, np.int64(0), start, now, picked, counters)
     return True
 
 
 @kernel()
-def _by_searches(tables: Tables, history: History, work: Scratch, out: Found, query: Whole, counters: Ints) -> None:
+def _evaluate_searches(tables: Tables, history: History, work: Scratch, out: Detections, query: Int, counters: Ints) -> None:
     """Searches a query for each of its candidates."""
     candidates, number, after = work.waiting.candidates, work.waiting.queries[query, NEWEST], np.int64(-1)
     for _ in range(work.waiting.queries[query, COUNT]):  # Reverses the chain, so that it leads to the newest.

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.complex_events.deferred import assert_waiting, oldest, wait
+from engine.complex_events.deferred import add_waiting, evaluate_waiting, oldest
 from engine.complex_events.fragments import AT_ONCE, GUARDS, GUARDS_END, LAST_NODE, OFFSET, QUERY, TRIGGER_NODE
 from engine.complex_events.history import PLACE, SHIFT, History, append, find, slot_with_room
 from engine.complex_events.plan import FIRST_GUARDS, Tables
 from engine.complex_events.plan import Short as Guards
-from engine.complex_events.search import BEGIN, BY_TIMER, END, FAR, LAST_TRIGGER, NONE, SEQ, TRIGGER, Ints, T, Whole, kernel, latest, memory
-from engine.complex_events.searching import (
+from engine.complex_events.query_search import (
     ACCESSED,
     ASSERTED,
     BY_LISTS,
@@ -30,13 +29,14 @@ from engine.complex_events.searching import (
     MOST_WAITING,
     NEXT,
     REASON,
+    Detections,
     Events,
-    Found,
     Scratch,
-    account,
+    count_work,
     prepare,
     search_query,
 )
+from engine.complex_events.search import BEGIN, BY_TIMER, END, FAR, LAST_TRIGGER, NONE, SEQ, TRIGGER, Int, Ints, T, kernel, latest, memory
 from engine.complex_events.timers import WHO_SHIFT, Timers, pop, push
 from engine.index.bits import lowest_bit
 from engine.index.prefetch import prefetch
@@ -54,8 +54,9 @@ DONE, POOL_FULL, HEAP_FULL, OUTPUT_FULL, TOO_MUCH_WORK, _CHUNK_FULL = range(6)
 
 @kernel()
 def advance(
-    tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Found, watermark: Whole, most_items: Whole, counters: Ints
-) -> Whole:  # fmt: skip
+    tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Detections,
+    watermark: Int, most_items: Int, counters: Ints,
+) -> Int:  # fmt: skip
     """Processes events from the cursor on and fires timers below `watermark`. Stops if memory is short: call again after allocating more. Then no
     candidates are deferred, unless `out` is full.
     """
@@ -64,7 +65,7 @@ def advance(
         if cursor[ASSERTED] < 0:
             cursor[REASON] = _take(tables, history, heap, events, work, out, watermark, most_items, counters)
             cursor[ASSERTED] = 0
-        if not assert_waiting(tables, history, work, out, most_items, counters):
+        if not evaluate_waiting(tables, history, work, out, most_items, counters):
             return OUTPUT_FULL
         cursor[ASSERTED] = -1
         if cursor[GIVEN_UP] >= 0:
@@ -75,8 +76,9 @@ def advance(
 
 @kernel()
 def _take(
-    tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Found, watermark: Whole, most_items: Whole, counters: Ints
-) -> Whole:  # fmt: skip
+    tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Detections,
+    watermark: Int, most_items: Int, counters: Ints,
+) -> Int:  # fmt: skip
     """Processes events and timers in order, as far as there is room; candidates of queries evaluated by lists are deferred."""
     cursor = work.cursor
     while cursor[GIVEN_UP] < 0:
@@ -91,22 +93,22 @@ def _take(
             return DONE
         if at + _SOON < len(events.t):
             _fetch_triggers(tables, history, events, at + _SOON)
-        lacking = _stored(tables, history, heap, events, work, out, most_items, counters)
+        lacking = _store_next(tables, history, heap, events, work, out, most_items, counters)
         if lacking != DONE:
             return lacking
         cursor[EVENT] += 1
-        _ask_all(tables, history, heap, events, work, out, counters)
+        _visit_triggers(tables, history, heap, events, work, out, counters)
         counters[EVENTS] += 1
         cursor[NEXT] += 1
     return TOO_MUCH_WORK
 
 
 @kernel(inline=True)
-def _fetch_triggers(tables: Tables, history: History, events: Events, at: Whole) -> None:
+def _fetch_triggers(tables: Tables, history: History, events: Events, at: Int) -> None:
     """Prefetches the nearest guards of an event's triggers and the memory in which it will be stored; mostly only for the first of its classes."""
     first, last = events.instances[events.ends[at]], events.instances[events.ends[at + 1] - 1]
     begin, end = tables.trigger_ends[first], tables.trigger_ends[last + 1]
-    prefetch(tables.whose, begin)
+    prefetch(tables.trigger_query, begin)
     for i in range(begin, min(end, begin + _MOST_FETCHED), _LINE):
         prefetch(tables.nearest, i * 2 * FIRST_GUARDS)
     kind = tables.kind[first]
@@ -116,9 +118,9 @@ def _fetch_triggers(tables: Tables, history: History, events: Events, at: Whole)
 
 
 @kernel(inline=True)
-def _stored(
-    tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Found, most_items: Whole, counters: Ints
-) -> Whole:  # fmt: skip
+def _store_next(
+    tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Detections, most_items: Int, counters: Ints
+) -> Int:  # fmt: skip
     """Stores the next event once for each of its classes, if there is room for it and for its possible results; else returns what is full."""
     at = work.cursor[NEXT]
     t, entity = events.t[at], np.int64(events.entity[at]) if tables.shared[0] == 0 else np.int64(0)
@@ -144,7 +146,7 @@ def _stored(
 
 
 @kernel(inline=True)
-def _ask_all(tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Found, counters: Ints) -> None:
+def _visit_triggers(tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Detections, counters: Ints) -> None:
     """Visits all queries of which the next event is a trigger."""
     at = work.cursor[NEXT]
     t, entity = events.t[at], np.int64(events.entity[at]) if tables.shared[0] == 0 else np.int64(0)
@@ -159,16 +161,16 @@ def _ask_all(tables: Tables, history: History, heap: Timers, events: Events, wor
             k += 1
         end_of_triggers = tables.trigger_ends[events.instances[k - 1] + 1]
         for word in range(begin, end_of_triggers, _WORD):
-            hopeful = _with_strictest_guard(tables.nearest, work, word, min(word + _WORD, end_of_triggers), t)
+            hopeful = _strictest_guard_bits(tables.nearest, work, word, min(word + _WORD, end_of_triggers), t)
             while hopeful:
                 i = word + np.int64(lowest_bit(hopeful))
                 hopeful &= hopeful - np.uint64(1)
-                if _lately(tables.nearest, work, i, t):
+                if _near_hold(tables.nearest, work, i, t):
                     _visit(tables, history, heap, work, out, i, entity, t, events.seq[at], alone, counters)
 
 
 @kernel(inline=True)
-def _with_strictest_guard(guards: Guards, work: Scratch, begin: Whole, end: Whole, now: Whole) -> np.uint64:
+def _strictest_guard_bits(guards: Guards, work: Scratch, begin: Int, end: Int, now: Int) -> np.uint64:
     """Which of the triggers [begin, end), at most a word of them, satisfy their strictest guard, as bits.
 
     Most do not, unpredictably, so a branch for each would cost more than the test.
@@ -183,23 +185,23 @@ def _with_strictest_guard(guards: Guards, work: Scratch, begin: Whole, end: Whol
 
 @kernel(inline=True)
 def _visit(
-    tables: Tables, history: History, heap: Timers, work: Scratch, out: Found, trigger: Whole, entity: Whole, t: Whole, seq: Whole, alone: bool,
+    tables: Tables, history: History, heap: Timers, work: Scratch, out: Detections, trigger: Int, entity: Int, t: Int, seq: Int, alone: bool,
     counters: Ints
 ) -> None:  # fmt: skip
     """Processes a trigger whose nearest guards have come: searches its query, or defers the event. `alone`: the event is of a single class."""
     counters[CONDITIONS] += 1
-    query = np.int64(tables.whose[trigger] >> 1)
+    query = np.int64(tables.trigger_query[trigger] >> 1)
     if work.waiting.queries[query, BY_LISTS] == 0:
-        _ask(tables, history, heap, work, out, trigger, entity, t, seq, alone, counters)
+        _evaluate_trigger(tables, history, heap, work, out, trigger, entity, t, seq, alone, counters)
     # A class is a trigger of a query only once, unless it starts timers: then there are no lists.
     elif (alone or work.seen[query] != work.cursor[EVENT]) and _may_wait(tables, work, trigger, query, t, counters):
         if not alone:
             work.seen[query] = work.cursor[EVENT]
-        wait(work.waiting, query, t, seq, trigger if alone else np.int64(-1))
+        add_waiting(work.waiting, query, t, seq, trigger if alone else np.int64(-1))
 
 
 @kernel(inline=True)
-def _lately(guards: Guards, work: Scratch, trigger: Whole, now: Whole) -> bool:
+def _near_hold(guards: Guards, work: Scratch, trigger: Int, now: Int) -> bool:
     """Whether the guards in a trigger's row have come recently enough, for any entity."""
     for i in range(FIRST_GUARDS):  # noqa: SIM110 - a kernel has no generators
         if work.last[guards[trigger, 2 * i]] < now - guards[trigger, 2 * i + 1]:
@@ -208,7 +210,7 @@ def _lately(guards: Guards, work: Scratch, trigger: Whole, now: Whole) -> bool:
 
 
 @kernel(inline=True)
-def _may_wait(tables: Tables, work: Scratch, trigger: Whole, query: Whole, now: Whole, counters: Ints) -> bool:
+def _may_wait(tables: Tables, work: Scratch, trigger: Int, query: Int, now: Int, counters: Ints) -> bool:
     """Whether all other guards of a trigger have come recently enough; the trigger's own row is read only if they are many.
 
     They are not tested if some event of the query is deferred already: its lists are made in any case, and decide at a lower cost. They are tested if
@@ -216,11 +218,12 @@ def _may_wait(tables: Tables, work: Scratch, trigger: Whole, query: Whole, now: 
     """
     if 0 < work.waiting.queries[query, COUNT] < _MANY:
         return True
-    return _lately(tables.further, work, trigger, now) and (tables.whose[trigger] & 1 == 0 or _lately_all(tables, work, trigger, now, counters))
+    has_more = tables.trigger_query[trigger] & 1 != 0
+    return _near_hold(tables.further, work, trigger, now) and (not has_more or _far_hold(tables, work, trigger, now, counters))
 
 
 @kernel(inline=True)
-def _lately_all(tables: Tables, work: Scratch, trigger: Whole, now: Whole, counters: Ints) -> bool:
+def _far_hold(tables: Tables, work: Scratch, trigger: Int, now: Int, counters: Ints) -> bool:
     """Whether the other guards of a trigger have come recently enough, for any entity."""
     for i in range(tables.triggers[trigger, GUARDS] + FIRST_GUARDS, tables.triggers[trigger, GUARDS_END]):
         counters[CONDITIONS] += 1
@@ -230,7 +233,7 @@ def _lately_all(tables: Tables, work: Scratch, trigger: Whole, now: Whole, count
 
 
 @kernel(inline=True)
-def _store(history: History, events: Events, at: Whole, slot: Whole) -> None:
+def _store(history: History, events: Events, at: Int, slot: Int) -> None:
     """Appends an event to a slot with room, unless it is there already."""
     end = history.slots[slot, END]
     if end > history.slots[slot, BEGIN] and history.pool[end - 1, SEQ] == events.seq[at]:
@@ -239,7 +242,7 @@ def _store(history: History, events: Events, at: Whole, slot: Whole) -> None:
 
 
 @kernel()
-def _fire(tables: Tables, history: History, heap: Timers, work: Scratch, out: Found, counters: Ints) -> None:
+def _fire(tables: Tables, history: History, heap: Timers, work: Scratch, out: Detections, counters: Ints) -> None:
     """Removes the first timer and searches its query; equal timers are searched once."""
     cursor, due, who = work.cursor, heap.due[0], heap.who[0]
     pop(heap)
@@ -248,14 +251,14 @@ def _fire(tables: Tables, history: History, heap: Timers, work: Scratch, out: Fo
     cursor[LAST_DUE], cursor[LAST_WHO] = due, who
     query, of = who >> WHO_SHIFT, who & ((1 << WHO_SHIFT) - 1)
     counters[ACCESSED] += 1
-    if _guarded(history, tables.timer_guards, tables.timer_guard_ends[query], tables.timer_guard_ends[query + 1], of, due, counters):
+    if _slots_are_recent(history, tables.timer_guards, tables.timer_guard_ends[query], tables.timer_guard_ends[query + 1], of, due, counters):
         work.env[TRIGGER], work.env[LAST_TRIGGER] = 0, FAR
         search_query(tables, history, work, out, query, of, due, np.int64(BY_TIMER), counters)
 
 
 @kernel(inline=True)
-def _ask(
-    tables: Tables, history: History, heap: Timers, work: Scratch, out: Found, trigger: Whole, entity: Whole, t: Whole, seq: Whole, alone: bool,
+def _evaluate_trigger(
+    tables: Tables, history: History, heap: Timers, work: Scratch, out: Detections, trigger: Int, entity: Int, t: Int, seq: Int, alone: bool,
     counters: Ints
 ) -> None:  # fmt: skip
     """Searches the query of a trigger whose nearest guards have come, or sets its timer. `alone`: the event is of a single class."""
@@ -274,16 +277,16 @@ def _ask(
 
 
 @kernel(inline=True)
-def _may_complete(tables: Tables, history: History, work: Scratch, trigger: Whole, entity: Whole, now: Whole, counters: Ints) -> bool:
+def _may_complete(tables: Tables, history: History, work: Scratch, trigger: Int, entity: Int, now: Int, counters: Ints) -> bool:
     """Whether the other guards of a trigger have come recently enough for any entity, then for this one."""
-    if not _lately_all(tables, work, trigger, now, counters):
+    if not _far_hold(tables, work, trigger, now, counters):
         return False
     first, last = tables.triggers[trigger, GUARDS], tables.triggers[trigger, GUARDS_END]
-    return tables.shared[0] == 1 or _guarded(history, tables.guards, first, last, entity, now, counters)
+    return tables.shared[0] == 1 or _slots_are_recent(history, tables.guards, first, last, entity, now, counters)
 
 
 @kernel()
-def _guarded(history: History, guards: Ints, begin: Whole, end: Whole, entity: Whole, now: Whole, counters: Ints) -> bool:
+def _slots_are_recent(history: History, guards: Ints, begin: Int, end: Int, entity: Int, now: Int, counters: Ints) -> bool:
     """Whether the slots of guards [begin, end) have events that are recent enough."""
     for i in range(begin, end):
         counters[CONDITIONS] += 1
@@ -295,7 +298,7 @@ def _guarded(history: History, guards: Ints, begin: Whole, end: Whole, entity: W
 
 @kernel()
 def _starts(
-    tables: Tables, history: History, work: Scratch, query: Whole, entity: Whole, now: Whole, seq: Whole, offset: Whole, node: Whole, counters: Ints
+    tables: Tables, history: History, work: Scratch, query: Int, entity: Int, now: Int, seq: Int, offset: Int, node: Int, counters: Ints
 ) -> bool:  # fmt: skip
     """Whether the event completes `node`, so that the query gets a timer `offset` later. Negations are checked when it is due."""
     env = work.env
@@ -303,5 +306,5 @@ def _starts(
     env[TRIGGER], env[LAST_TRIGGER] = 0, FAR
     nodes, own, slots, pool = memory(tables.nodes), memory(env), memory(history.slots), memory(history.pool)
     completes = latest(nodes, own, slots, pool, node, np.int64(NONE), now, np.int64(FAR), np.int64(1)) != NONE
-    account(work, query, now, counters)
+    count_work(work, query, now, counters)
     return bool(completes)

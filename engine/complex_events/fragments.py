@@ -18,7 +18,7 @@ import numpy.typing as npt
 from engine.complex_events import pattern as tree
 from engine.complex_events.classes import Class, Demand, class_of
 from engine.complex_events.lists import REQUIREMENT
-from engine.complex_events.needs import Ages, held, longest, negates, of_all, of_either, reach, requirements, total
+from engine.complex_events.needs import Ages, all_of, any_of, longest, negates, reach, required_primitives, requirements, total
 from engine.complex_events.pattern import Pattern
 from engine.complex_events.search import (
     ABSENCE,
@@ -66,17 +66,17 @@ class Ragged(NamedTuple):
         """The query of each row."""
         return np.repeat(np.arange(len(self.ends) - 1), np.diff(self.ends))
 
-    def taken(self, queries: Ints) -> Ragged:
+    def take(self, queries: Ints) -> Ragged:
         """The rows of some queries, in this order.
 
-        >>> Ragged(np.array([0, 1, 3]), np.array([5, 6, 7])).taken(np.array([1, 0, 1])).rows.tolist()
+        >>> Ragged(np.array([0, 1, 3]), np.array([5, 6, 7])).take(np.array([1, 0, 1])).rows.tolist()
         [6, 7, 5, 6, 7]
         """
         lengths = np.diff(self.ends)[queries]
         ends = np.append(0, np.cumsum(lengths))
         return Ragged(ends, self.rows[np.repeat(self.ends[queries] - ends[:-1], lengths) + np.arange(ends[-1])])
 
-    def followed_by(self, other: Ragged) -> Ragged:
+    def concat(self, other: Ragged) -> Ragged:
         return Ragged(np.append(self.ends, self.ends[-1] + other.ends[1:]), np.concatenate([self.rows, other.rows]))
 
 
@@ -101,19 +101,19 @@ class Fragments(NamedTuple):
     def tables(self) -> tuple[Ragged, ...]:
         return self[2:]
 
-    def taken(self, queries: Ints) -> Fragments:
+    def take(self, queries: Ints) -> Fragments:
         """The fragments of some queries, in this order, with all classes."""
-        return Fragments(self.classes, self.facts[queries], *(table.taken(queries) for table in self.tables))
+        return Fragments(self.classes, self.facts[queries], *(table.take(queries) for table in self.tables))
 
-    def followed_by(self, other: Fragments) -> Fragments:
+    def concat(self, other: Fragments) -> Fragments:
         """Both, over one list of classes; the classes of `self` come first."""
         numbers = {one: number for number, one in enumerate(self.classes)}
         moved = np.array([numbers.setdefault(one, len(numbers)) for one in other.classes], np.int64)
         other = other._replace(kinds=Ragged(other.kinds.ends, moved[other.kinds.rows]))
-        tables = (mine.followed_by(theirs) for mine, theirs in zip(self.tables, other.tables, strict=True))
+        tables = (mine.concat(theirs) for mine, theirs in zip(self.tables, other.tables, strict=True))
         return Fragments(tuple(numbers), np.concatenate([self.facts, other.facts]), *tables)
 
-    def renumbered(self) -> Fragments:
+    def drop_unused_classes(self) -> Fragments:
         """The same with only the classes that some query uses, in order of first use."""
         distinct, first, inverse = np.unique(self.kinds.rows, return_index=True, return_inverse=True)
         order = np.argsort(first)
@@ -148,7 +148,7 @@ def fragments_of(queries: Sequence[RegisteredQuery], feed: Feed) -> Fragments:
         specification: CompositeSpecification = query.specification
         own = [classes.setdefault(class_of(specification.where, one, feed, demands), len(classes)) for one in specification.primitives]
         one = _Fragment(specification, own)
-        facts.add([(int(specification.per_entity), one.listed, specification.within, specification.kept)])
+        facts.add([(int(specification.per_entity), one.listed, specification.within, specification.retention)])
         for column, some in zip(columns, one.tables, strict=True):
             column.add(some)
         names += one.names
@@ -186,8 +186,8 @@ class _Fragment:
         _, triggers = self.node(self.pattern)
         self.listed = int(not specification.per_entity and not any(map(negates, tree.nodes(self.pattern))))
         self.requirements = requirements(self.pattern, self.within) if self.listed else [[0] * REQUIREMENT] * len(self.nodes)
-        self.timer_guards = [(self.own[name], self.within) for name in sorted(held(self.pattern))]
-        self.enter(triggers)
+        self.timer_guards = [(self.own[name], self.within) for name in sorted(required_primitives(self.pattern))]
+        self.add_triggers(triggers)
 
     @property
     def tables(self) -> tuple[Iterable[Iterable[int]], ...]:
@@ -195,7 +195,7 @@ class _Fragment:
         kinds = [(number,) for number in self.kinds]
         return kinds, self.nodes, self.requirements, self.triggers, self.guards, self.timer_guards
 
-    def enter(self, triggers: list[_Trigger]) -> None:
+    def add_triggers(self, triggers: list[_Trigger]) -> None:
         """Adds the triggers: one for all leaves of a class that complete the pattern at once, one for each that starts a timer."""
         for kind, offset, node in sorted({(one.kind, one.offset, one.node) for one in triggers if one.offset != AT_ONCE}):
             self.triggers.append((kind, offset, node, node, 0, 0))
@@ -204,7 +204,7 @@ class _Fragment:
             if trigger.offset == AT_ONCE:
                 at_once.setdefault(trigger.kind, []).append(trigger)
         for kind, some in sorted(at_once.items()):
-            ages = of_either(*(one.ages for one in some))
+            ages = any_of(*(one.ages for one in some))
             begin = len(self.guards)
             self.guards += [(one, age) for age, one in sorted((min(age, self.within), one) for one, age in ages.items())]
             nodes = [one.node for one in some]
@@ -234,7 +234,7 @@ class _Fragment:
                 if without is not None:
                     row[WITHOUT], _ = self.node(without)
                 before = {self.own[name]: total(age, high, longest(second)) for name, age in reach(first).items()}
-                return number, [one._replace(ages=of_all(one.ages, before)) for one in triggers]
+                return number, [one._replace(ages=all_of(one.ages, before)) for one in triggers]
             case tree.Absence(first, without, span) | tree.Around(first, without, span):
                 row[OP], row[HIGH] = ABSENCE, span
                 if isinstance(pattern, tree.Around):
@@ -247,16 +247,16 @@ class _Fragment:
                 row[FIRST], triggers = self.node(second)
                 row[WITHOUT], _ = self.node(without)
                 return number, triggers
-            case tree.Both(first, second, length):
+            case tree.And(first, second, length):
                 row[OP], row[HIGH] = BOTH, FAR if length is None else length
-            case tree.Either(first, second):
+            case tree.Or(first, second):
                 row[OP] = EITHER
             case _:
                 raise TypeError(f"{pattern!r} is no pattern")
         row[FIRST], triggers = self.node(first)
         row[SECOND], others = self.node(second)
         if row[OP] == BOTH:
-            own = [{self.own[name]: row[HIGH] for name in held(part)} for part in (first, second)]
-            triggers = [one._replace(ages=of_all(one.ages, own[1])) for one in triggers]
-            others = [one._replace(ages=of_all(one.ages, own[0])) for one in others]
+            own = [{self.own[name]: row[HIGH] for name in required_primitives(part)} for part in (first, second)]
+            triggers = [one._replace(ages=all_of(one.ages, own[1])) for one in triggers]
+            others = [one._replace(ages=all_of(one.ages, own[0])) for one in others]
         return number, triggers + others

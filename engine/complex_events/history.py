@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engine.complex_events.search import BASE, BEGIN, END, LIMIT, SEQ, Ints, T, Whole, kernel
+from engine.complex_events.search import BASE, BEGIN, END, LIMIT, SEQ, Int, Ints, T, kernel
 
 Floats = npt.NDArray[np.float64]
 ENTITY, X, Y = range(3)
@@ -51,12 +51,12 @@ class Stored(NamedTuple):
     y: Floats
 
 
-def nothing() -> Stored:
+def no_events() -> Stored:
     whole = np.zeros(0, np.int64)
     return Stored(whole, whole, whole, np.zeros(0, np.int32), np.zeros(0), np.zeros(0))
 
 
-def filled(events: Stored, kinds: int, more_slots: int, more_events: int) -> History:
+def build_history(events: Stored, kinds: int, more_slots: int, more_events: int) -> History:
     """A history of `events` with room for at least so many new slots and events; one slot for each of `kinds` classes, or (0) slots as needed."""
     if kinds:
         keys, more_slots = np.arange(kinds, dtype=np.int64) << SHIFT, 0
@@ -79,7 +79,7 @@ def filled(events: Stored, kinds: int, more_slots: int, more_events: int) -> His
     at = np.repeat(bases - starts, lengths) + np.arange(len(events.key))
     history.pool[at] = np.column_stack([events.t, events.seq])
     history.place[at] = np.column_stack([events.entity, events.x.view(np.int64), events.y.view(np.int64)])
-    _enter_all(history)
+    _fill_table(history)
     return history
 
 
@@ -98,7 +98,7 @@ def stored(history: History, horizon: Ints, now: int) -> Stored:
 
 
 @kernel(inline=True)
-def bits_of(number: Any) -> Whole:
+def bits_of(number: Any) -> Int:
     """A float as a whole number with the same bits."""
     return np.float64(number).view(np.int64)
 
@@ -109,7 +109,7 @@ def columns_of(place: Ints) -> tuple[npt.NDArray[np.int32], Floats, Floats]:
     return place[:, ENTITY].astype(np.int32), x.view(np.float64), y.view(np.float64)
 
 
-def merged(parts: list[Stored]) -> Stored:
+def merge(parts: list[Stored]) -> Stored:
     """The events of all parts, without duplicates."""
     columns = Stored(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     order = np.lexsort((columns.seq, columns.t, columns.key))
@@ -143,12 +143,12 @@ def check(history: History) -> None:
 
 
 @kernel()
-def _place(table: npt.NDArray[np.int32], key: Whole) -> Whole:
+def _place(table: npt.NDArray[np.int32], key: Int) -> Int:
     return np.int64((np.uint64(key) * _MIX) >> np.uint64(32)) & (len(table) - 1)
 
 
 @kernel()
-def find(history: History, key: Whole) -> Whole:
+def find(history: History, key: Int) -> Int:
     """The slot of `key`, or -1."""
     if history.used[DIRECT]:
         return key >> SHIFT
@@ -161,7 +161,7 @@ def find(history: History, key: Whole) -> Whole:
 
 
 @kernel()
-def _enter(history: History, slot: Whole) -> None:
+def _insert_slot(history: History, slot: Int) -> None:
     at = _place(history.table, history.keys[slot])
     while history.table[at] >= 0:
         at = (at + 1) & (len(history.table) - 1)
@@ -169,13 +169,13 @@ def _enter(history: History, slot: Whole) -> None:
 
 
 @kernel()
-def _enter_all(history: History) -> None:
+def _fill_table(history: History) -> None:
     for slot in range(history.used[USED_SLOTS]):
-        _enter(history, slot)
+        _insert_slot(history, slot)
 
 
 @kernel()
-def slot_with_room(history: History, key: Whole, needed_from: Whole) -> Whole:
+def slot_with_room(history: History, key: Int, needed_from: Int) -> Int:
     """The slot of `key`, created if there is none, with room for one more event; -1 if slots or pool are full.
 
     Events with t < `needed_from` may be dropped. May be called again for the same event.
@@ -191,7 +191,7 @@ def slot_with_room(history: History, key: Whole, needed_from: Whole) -> Whole:
         slots[slot, LIMIT] += _SLACK
         used[USED_POOL] += _SLACK
         used[USED_SLOTS] += 1
-        _enter(history, slot)
+        _insert_slot(history, slot)
     elif slots[slot, END] == slots[slot, LIMIT]:
         begin, end = slots[slot, BEGIN], slots[slot, END]
         while begin < end and history.pool[begin, T] < needed_from:
@@ -212,7 +212,7 @@ def slot_with_room(history: History, key: Whole, needed_from: Whole) -> Whole:
 
 
 @kernel(inline=True)
-def append(history: History, slot: Whole, t: Whole, seq: Whole, entity: Whole, x: Any, y: Any) -> None:
+def append(history: History, slot: Int, t: Int, seq: Int, entity: Int, x: Any, y: Any) -> None:
     """Appends an event, later than all others, to a slot with room."""
     end = history.slots[slot, END]
     history.pool[end, T], history.pool[end, SEQ] = t, seq

@@ -38,10 +38,10 @@ from engine.complex_events.search import (
     SECOND,
     SEQ,
     SEQUENCE,
+    Int,
     Ints,
     Memory,
     T,
-    Whole,
     kernel,
     last_at,
 )  # fmt: skip
@@ -82,7 +82,7 @@ class Tree(NamedTuple):
     requirements: Memory
     items: Memory
     own: Memory
-    root: Whole
+    root: Int
 
 
 class Portion(NamedTuple):
@@ -91,21 +91,21 @@ class Portion(NamedTuple):
 
     slots: Memory
     pool: Memory
-    begin: Whole
-    last: Whole
-    within: Whole
-    since: Whole
-    since_seq: Whole
+    begin: Int
+    last: Int
+    within: Int
+    since: Int
+    since_seq: Int
 
 
 class Ending(NamedTuple):
     """The end of a wanted occurrence: in [earliest, latest], at or before the event (now, arrival), or (exact) with it."""
 
-    exact: Whole
-    earliest: Whole
-    latest: Whole
-    now: Whole
-    arrival: Whole
+    exact: Int
+    earliest: Int
+    latest: Int
+    now: Int
+    arrival: Int
 
 
 def lists(most_nodes: int) -> Lists:
@@ -114,7 +114,7 @@ def lists(most_nodes: int) -> Lists:
 
 
 @kernel(inline=True)
-def _gather(tree: Tree, portion: Portion, i: Whole, top: Whole, room: Whole) -> Whole:
+def _gather(tree: Tree, portion: Portion, i: Int, top: Int, room: Int) -> Int:
     """Writes the events of node i's class that may be needed. Returns the end of the list."""
     items, own, slots, pool, since, since_seq = tree.items, tree.own, portion.slots, portion.pool, portion.since, portion.since_seq
     node = tree.root + i
@@ -138,7 +138,7 @@ def _gather(tree: Tree, portion: Portion, i: Whole, top: Whole, room: Whole) -> 
 
 
 @kernel(inline=True)
-def _put(items: Memory, group: Whole, top: Whole, s: Whole, e: Whole, arrival: Whole) -> Whole:
+def _insert_start(items: Memory, group: Int, top: Int, s: Int, e: Int, arrival: Int) -> Int:
     """Inserts a start among those of one end, entries [group, top), latest first, without duplicates. Returns the end of the list."""
     at = top
     while at > group and items[(at - 1) * ENTRY + S] < s:
@@ -152,14 +152,14 @@ def _put(items: Memory, group: Whole, top: Whole, s: Whole, e: Whole, arrival: W
 
 
 @kernel(inline=True)
-def _before(items: Memory, a: Whole, b: Whole) -> bool:
+def _before(items: Memory, a: Int, b: Int) -> bool:
     """Whether entry a ends before entry b."""
     e, other = items[a * ENTRY + E], items[b * ENTRY + E]
     return bool(e < other or (e == other and items[a * ENTRY + ARRIVAL] < items[b * ENTRY + ARRIVAL]))
 
 
 @kernel(inline=True)
-def _either(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Whole, q_end: Whole, every: Whole) -> Whole:
+def _write_or(items: Memory, top: Int, room: Int, p: Int, p_end: Int, q: Int, q_end: Int, every: Int) -> Int:
     """Writes the list of p OR q from the lists of p and q. Returns its end."""
     i, j, group = p, q, top
     if top + (p_end - p) + (q_end - q) > room:
@@ -175,16 +175,16 @@ def _either(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: W
         if top > group and (items[group * ENTRY + E] != e or items[group * ENTRY + ARRIVAL] != arrival):
             group = top
         if every or top == group:
-            top = _put(items, group, top, s, e, arrival)
+            top = _insert_start(items, group, top, s, e, arrival)
         else:
             items[group * ENTRY + S] = max(items[group * ENTRY + S], s)
     return top
 
 
 @kernel(inline=True)
-def _sequence(
-    items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Whole, q_end: Whole, low: Whole, high: Whole, within: Whole, every: Whole
-) -> Whole:  # fmt: skip
+def _write_sequence(
+    items: Memory, top: Int, room: Int, p: Int, p_end: Int, q: Int, q_end: Int, low: Int, high: Int, within: Int, every: Int
+) -> Int:  # fmt: skip
     """Writes the list of p :[low,high] q from the lists of p and q. Returns its end."""
     group, after = top, p
     for a in range(q, q_end):
@@ -206,7 +206,7 @@ def _sequence(
             elif e - s <= within:
                 if top == room:
                     return TOO_LONG
-                top = _put(items, group, top, s, e, arrival)
+                top = _insert_start(items, group, top, s, e, arrival)
             b -= 1
         if best == NONE:
             continue
@@ -215,14 +215,14 @@ def _sequence(
         elif top == room:
             return TOO_LONG
         else:
-            top = _put(items, group, top, best, e, arrival)
+            top = _insert_start(items, group, top, best, e, arrival)
     return top
 
 
 @kernel(inline=True)
 def _with_each(
-    items: Memory, group: Whole, top: Whole, room: Whole, a: Whole, a_end: Whole, b: Whole, b_end: Whole, greatest: Whole, span: Whole
-) -> Whole:  # fmt: skip
+    items: Memory, group: Int, top: Int, room: Int, a: Int, a_end: Int, b: Int, b_end: Int, greatest: Int, span: Int
+) -> Int:  # fmt: skip
     """All starts for one part that ends now, entries [a, a_end), and the other at or before now, entries [b, b_end) with `greatest` start."""
     e, arrival = items[a * ENTRY + E], items[a * ENTRY + ARRIVAL]
     if top + (a_end - a) + (b_end - b) > room:
@@ -230,19 +230,19 @@ def _with_each(
     for i in range(a, a_end):
         s = items[i * ENTRY + S]
         if s <= greatest and e - s <= span:
-            top = _put(items, group, top, s, e, arrival)
+            top = _insert_start(items, group, top, s, e, arrival)
     most = items[a * ENTRY + S]
     for i in range(b_end - 1, b - 1, -1):
         if items[i * ENTRY + E] < e - span:
             break
         s = items[i * ENTRY + S]
         if s <= most and e - s <= span:
-            top = _put(items, group, top, s, e, arrival)
+            top = _insert_start(items, group, top, s, e, arrival)
     return top
 
 
 @kernel(inline=True)
-def _after_group(items: Memory, at: Whole, end: Whole) -> Whole:
+def _after_group(items: Memory, at: Int, end: Int) -> Int:
     """The first entry after those with the same end."""
     after = at + 1
     while after < end and items[after * ENTRY + E] == items[at * ENTRY + E] and items[after * ENTRY + ARRIVAL] == items[at * ENTRY + ARRIVAL]:
@@ -251,7 +251,7 @@ def _after_group(items: Memory, at: Whole, end: Whole) -> Whole:
 
 
 @kernel(inline=True)
-def _both(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Whole, q_end: Whole, span: Whole) -> Whole:
+def _write_and(items: Memory, top: Int, room: Int, p: Int, p_end: Int, q: Int, q_end: Int, span: Int) -> Int:
     """Writes the list of p AND q, or p ;[span] q, from the lists of p and q. Returns its end. The parts' entries are read in the order of their ends.
 
     There is no branch on which part comes next, because it would be unpredictable: an entry is written in any case, and counted if it is valid.
@@ -277,7 +277,7 @@ def _both(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Who
 
 
 @kernel(inline=True)
-def _with_greatest(items: Memory, top: Whole, a: Whole, a_end: Whole, greatest: Whole, span: Whole) -> Whole:
+def _with_greatest(items: Memory, top: Int, a: Int, a_end: Int, greatest: Int, span: Int) -> Int:
     """Writes entries [a, a_end) of one part if the other has `greatest` start and no more entries. Returns the end of the list."""
     for at in range(a, a_end if greatest != NONE else a):
         best, end = min(items[at * ENTRY + S], greatest), items[at * ENTRY + E]
@@ -287,8 +287,8 @@ def _with_greatest(items: Memory, top: Whole, a: Whole, a_end: Whole, greatest: 
 
 
 @kernel(inline=True)
-def _both_every(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Whole, q_end: Whole, span: Whole) -> Whole:
-    """Like `_both`, with all starts of each end."""
+def _write_and_all_starts(items: Memory, top: Int, room: Int, p: Int, p_end: Int, q: Int, q_end: Int, span: Int) -> Int:
+    """Like `_write_and`, with all starts of each end."""
     i, j = p, q
     first, second = np.int64(NONE), np.int64(NONE)  # The greatest starts so far.
     while i < p_end or j < q_end:
@@ -311,7 +311,7 @@ def _both_every(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, 
 
 
 @kernel()
-def fill(tree: Tree, portion: Portion, room: Whole) -> Whole:
+def fill(tree: Tree, portion: Portion, room: Int) -> Int:
     """Makes the lists of all nodes, with `room` for entries. Returns the number of all entries, 0 if the root has none, or TOO_LONG."""
     nodes, requirements, items, own, root = tree
     within, top = portion.within, np.int64(0)
@@ -325,14 +325,14 @@ def fill(tree: Tree, portion: Portion, room: Whole) -> Whole:
             first, second, high = (nodes[node * NODE + FIRST] - root) * LIST, (nodes[node * NODE + SECOND] - root) * LIST, nodes[node * NODE + HIGH]
             p, p_end, q, q_end = own[first + FROM], own[first + UNTIL], own[second + FROM], own[second + UNTIL]
             if op == EITHER:
-                top = _either(items, top, room, p, p_end, q, q_end, every)
+                top = _write_or(items, top, room, p, p_end, q, q_end, every)
             elif p < p_end and q < q_end:
                 if op == BOTH and every:
-                    top = _both_every(items, top, room, p, p_end, q, q_end, min(high, within))
+                    top = _write_and_all_starts(items, top, room, p, p_end, q, q_end, min(high, within))
                 elif op == BOTH:
-                    top = _both(items, top, room, p, p_end, q, q_end, min(high, within))
+                    top = _write_and(items, top, room, p, p_end, q, q_end, min(high, within))
                 else:
-                    top = _sequence(items, top, room, p, p_end, q, q_end, nodes[node * NODE + LOW], high, within, every)
+                    top = _write_sequence(items, top, room, p, p_end, q, q_end, nodes[node * NODE + LOW], high, within, every)
         if top < 0:
             return TOO_LONG
         own[i * LIST + FROM], own[i * LIST + UNTIL] = start, top
@@ -345,7 +345,7 @@ def fill(tree: Tree, portion: Portion, room: Whole) -> Whole:
 
 
 @kernel(inline=True)
-def _last_seen(tree: Tree, i: Whole, latest: Whole, now: Whole, arrival: Whole) -> Whole:
+def _last_seen(tree: Tree, i: Int, latest: Int, now: Int, arrival: Int) -> Int:
     """The last entry of node i's list that ends at or before `latest` (at most `now`) and the event (now, arrival); if none, the index before the
     first."""
     items, own = tree.items, tree.own
@@ -356,7 +356,7 @@ def _last_seen(tree: Tree, i: Whole, latest: Whole, now: Whole, arrival: Whole) 
 
 
 @kernel(inline=True)
-def _greatest(tree: Tree, i: Whole, ending: Ending, below: Whole) -> Whole:
+def _greatest(tree: Tree, i: Int, ending: Ending, below: Int) -> Int:
     """The greatest start below `below` of node i's entries with that ending; else NONE."""
     items, own, (exact, earliest, latest, now, arrival) = tree.items, tree.own, ending
     best, floor = np.int64(NONE), now if exact else earliest
@@ -372,7 +372,7 @@ def _greatest(tree: Tree, i: Whole, ending: Ending, below: Whole) -> Whole:
 
 
 @kernel(inline=True)
-def _has(tree: Tree, node: Whole, ending: Ending, s: Whole) -> Whole:
+def _has(tree: Tree, node: Int, ending: Ending, s: Int) -> Int:
     """Whether an occurrence of a node that starts at `s` has that ending: 1, 0, or UNSURE."""
     (nodes, requirements, items, own, root), (exact, earliest, latest, now, arrival) = tree, ending
     i, later, floor = node - root, False, now if exact else earliest
@@ -399,12 +399,12 @@ def _has(tree: Tree, node: Whole, ending: Ending, s: Whole) -> Whole:
 
 
 @kernel(inline=True)
-def _want(wanted: Memory, i: Whole, exact: Whole, earliest: Whole, latest: Whole, start: Whole) -> None:
+def _request(wanted: Memory, i: Int, exact: Int, earliest: Int, latest: Int, start: Int) -> None:
     wanted[i * WANT + EXACT], wanted[i * WANT + EARLIEST], wanted[i * WANT + LATEST], wanted[i * WANT + START] = exact, earliest, latest, start
 
 
 @kernel(inline=True)
-def _want_sequence(tree: Tree, wanted: Memory, node: Whole, ending: Ending, s: Whole) -> Whole:
+def _request_sequence(tree: Tree, wanted: Memory, node: Int, ending: Ending, s: Int) -> Int:
     """Finds the latest start of the second part for which the first part starts at `s`: 1 or UNSURE."""
     nodes, root, (exact, earliest, latest, now, arrival) = tree.nodes, tree.root, ending
     first, second, none = nodes[node * NODE + FIRST], nodes[node * NODE + SECOND], np.int64(0)
@@ -418,13 +418,13 @@ def _want_sequence(tree: Tree, wanted: Memory, node: Whole, ending: Ending, s: W
         if has == UNSURE:
             return UNSURE
         if has:
-            _want(wanted, first - root, none, after, end, s)
-            _want(wanted, second - root, exact, earliest, latest, start)
+            _request(wanted, first - root, none, after, end, s)
+            _request(wanted, second - root, exact, earliest, latest, start)
             return 1
 
 
 @kernel(inline=True)
-def _want_both(tree: Tree, wanted: Memory, node: Whole, ending: Ending, s: Whole) -> Whole:
+def _request_and(tree: Tree, wanted: Memory, node: Int, ending: Ending, s: Int) -> Int:
     """Finds which part has the ending, and which starts at `s`, in the order of `pick`: 1 or UNSURE."""
     nodes, root, (exact, earliest, latest, now, arrival) = tree.nodes, tree.root, ending
     never = np.int64(NONE)
@@ -441,20 +441,20 @@ def _want_both(tree: Tree, wanted: Memory, node: Whole, ending: Ending, s: Whole
         if has == UNSURE:
             return UNSURE
         if has:
-            _want(wanted, part - root, exact_part, from_part, end, s)
-            _want(wanted, other - root, exact_other, from_other, end, greatest)
+            _request(wanted, part - root, exact_part, from_part, end, s)
+            _request(wanted, other - root, exact_other, from_other, end, greatest)
             return 1
     return UNSURE
 
 
 @kernel()
-def trace(tree: Tree, wanted: Memory, picked: Memory, start: Whole, now: Whole, arrival: Whole) -> Whole:
+def trace(tree: Tree, wanted: Memory, picked: Memory, start: Int, now: Int, arrival: Int) -> Int:
     """Writes the events of the occurrence that `search.pick` chooses, in the same form. Returns their number, or UNSURE."""
     nodes, own, root = tree.nodes, tree.own, tree.root
     count, last = np.int64(0), nodes[root * NODE + LAST]
     for i in range(last - root + 1):
         wanted[i * WANT + EXACT] = NOTHING
-    _want(wanted, np.int64(0), np.int64(1), np.int64(NONE), now, start)
+    _request(wanted, np.int64(0), np.int64(1), np.int64(NONE), now, start)
     for node in range(root, last + 1):
         i, op = node - root, nodes[node * NODE + OP]
         exact, earliest, latest, s = wanted[i * WANT + EXACT], wanted[i * WANT + EARLIEST], wanted[i * WANT + LATEST], wanted[i * WANT + START]
@@ -468,11 +468,11 @@ def trace(tree: Tree, wanted: Memory, picked: Memory, start: Whole, now: Whole, 
         elif op == EITHER:
             first, second = nodes[node * NODE + FIRST], nodes[node * NODE + SECOND]
             found = _has(tree, first, ending, s)
-            _want(wanted, (first if found else second) - root, exact, earliest, latest, s)
+            _request(wanted, (first if found else second) - root, exact, earliest, latest, s)
         elif op == SEQUENCE:
-            found = _want_sequence(tree, wanted, node, ending, s)
+            found = _request_sequence(tree, wanted, node, ending, s)
         else:
-            found = _want_both(tree, wanted, node, ending, s)
+            found = _request_and(tree, wanted, node, ending, s)
         if found == UNSURE:
             return UNSURE
     return count

@@ -16,7 +16,7 @@ _EACH = 8.0
 """Assumed events of a primitive within a window, since rates are unknown."""
 
 
-def held(pattern: Pattern) -> frozenset[str]:
+def required_primitives(pattern: Pattern) -> frozenset[str]:
     """Primitives in every occurrence: the minimum condition.
 
     >>> sorted(held(tree.Sequence(tree.Either(tree.Primitive("A"), tree.Primitive("B")), tree.Primitive("C"))))
@@ -25,12 +25,12 @@ def held(pattern: Pattern) -> frozenset[str]:
     match pattern:
         case tree.Primitive(name):
             return frozenset([name])
-        case tree.Either(first, second):
-            return held(first) & held(second)
+        case tree.Or(first, second):
+            return required_primitives(first) & required_primitives(second)
         case tree.Absence(first, _, _) | tree.Around(first, _, _) | tree.Before(_, first, _):
-            return held(first)
-        case tree.Both(first, second, _) | tree.Sequence(first, second, _, _, _):
-            return held(first) | held(second)
+            return required_primitives(first)
+        case tree.And(first, second, _) | tree.Sequence(first, second, _, _, _):
+            return required_primitives(first) | required_primitives(second)
     raise TypeError(f"{pattern!r} is no pattern")
 
 
@@ -46,9 +46,9 @@ def longest(pattern: Pattern) -> int:
     match pattern:
         case tree.Primitive():
             return 0
-        case tree.Either(first, second):
+        case tree.Or(first, second):
             return max(longest(first), longest(second))
-        case tree.Both(_, _, span):
+        case tree.And(_, _, span):
             return FAR if span is None else span
         case tree.Sequence(first, second, _, high, _):
             return total(longest(first), high, longest(second))
@@ -68,13 +68,13 @@ def reach(pattern: Pattern) -> Ages:
     match pattern:
         case tree.Primitive(name):
             return {name: 0}
-        case tree.Either(first, second):
-            return of_either(reach(first), reach(second))
-        case tree.Both(_, _, span):
-            return dict.fromkeys(sorted(held(pattern)), FAR if span is None else span)
+        case tree.Or(first, second):
+            return any_of(reach(first), reach(second))
+        case tree.And(_, _, span):
+            return dict.fromkeys(sorted(required_primitives(pattern)), FAR if span is None else span)
         case tree.Sequence(first, second, _, high, _):
             before = {name: total(age, high, longest(second)) for name, age in reach(first).items()}
-            return of_all(before, reach(second))
+            return all_of(before, reach(second))
         case tree.Before(_, second, _):
             return reach(second)
         case tree.Absence(first, _, span) | tree.Around(first, _, span):
@@ -108,22 +108,22 @@ def requirements(pattern: Pattern, within: int) -> list[list[int]]:
     [[0, 0, 1, 1], [8, 0, 1, 4], [0, 1, 1, 3], [3, 1, 1, 2], [3, 1, 1, 0]]
     """
     order, _ = _rarest_first(pattern, within, 0)
-    return [[*asked, place] for asked, place in zip(_asked(pattern, within, 0, 0, 1), order, strict=True)]
+    return [[*asked, place] for asked, place in zip(_ages(pattern, within, 0, 0, 1), order, strict=True)]
 
 
-def _asked(pattern: Pattern, within: int, back: int, every: int, needed: int) -> Iterator[tuple[int, int, int]]:
+def _ages(pattern: Pattern, within: int, back: int, every: int, needed: int) -> Iterator[tuple[int, int, int]]:
     yield back, every, needed
     match pattern:
-        case tree.Either(first, second):
-            yield from _asked(first, within, back, every, 0)
-            yield from _asked(second, within, back, every, 0)
-        case tree.Both(first, second, span):
+        case tree.Or(first, second):
+            yield from _ages(first, within, back, every, 0)
+            yield from _ages(second, within, back, every, 0)
+        case tree.And(first, second, span):
             back = min(within, total(back, span))
-            yield from _asked(first, within, back, every, needed)
-            yield from _asked(second, within, back, every, needed)
+            yield from _ages(first, within, back, every, needed)
+            yield from _ages(second, within, back, every, needed)
         case tree.Sequence(first, second, _, high, _):
-            yield from _asked(first, within, min(within, total(back, high, longest(second))), every, needed)
-            yield from _asked(second, within, back, every if high is None else 1, needed)
+            yield from _ages(first, within, min(within, total(back, high, longest(second))), every, needed)
+            yield from _ages(second, within, back, every if high is None else 1, needed)
 
 
 def _rarest_first(pattern: Pattern, within: int, number: int) -> tuple[list[int], float]:
@@ -132,14 +132,14 @@ def _rarest_first(pattern: Pattern, within: int, number: int) -> tuple[list[int]
     The pattern is node `number`. Rates are unknown: each primitive counts as _EACH events.
     """
     match pattern:
-        case tree.Either(first, second) | tree.Both(first, second, _) | tree.Sequence(first, second, _, _, _):
+        case tree.Or(first, second) | tree.And(first, second, _) | tree.Sequence(first, second, _, _, _):
             nodes, a = _rarest_first(first, within, number + 1)
             others, b = _rarest_first(second, within, number + 1 + len(nodes))
         case _:
             return [number], _EACH
     order = [*nodes, *others, number] if a < b else [*others, *nodes, number]
     match pattern:
-        case tree.Both(_, _, span):
+        case tree.And(_, _, span):
             share = 1.0 if span is None else min(1.0, span / max(within, 1))
             return order, a * min(1.0, b * share) + b * min(1.0, a * share)
         case tree.Sequence(_, _, low, high, _):
@@ -152,11 +152,11 @@ def total(*spans: int | None) -> int:
     return min(FAR, sum(FAR if one is None else one for one in spans))
 
 
-def of_either(*ages: Ages) -> Ages:
+def any_of(*ages: Ages) -> Ages:
     """The value if any of the parts holds."""
     return {one: max(some[one] for some in ages) for one in ages[0] if all(one in some for some in ages)}
 
 
-def of_all(*ages: Ages) -> Ages:
+def all_of(*ages: Ages) -> Ages:
     """The value if all of the parts hold."""
     return {one: min(some[one] for some in ages if one in some) for one in dict.fromkeys(one for some in ages for one in some)}

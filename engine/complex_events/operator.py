@@ -22,8 +22,7 @@ from engine.complex_events.classes import Class
 from engine.complex_events.detection import DONE, HEAP_FULL, POOL_FULL, TOO_MUCH_WORK, advance
 from engine.complex_events.history import SHIFT, History, Stored
 from engine.complex_events.plan import CompositeIndex, Program, compile_index, recompile_index
-from engine.complex_events.search import FAR, MOST_OPERATIONS, NONE, Ints
-from engine.complex_events.searching import (
+from engine.complex_events.query_search import (
     ACCESSED,
     CONDITIONS,
     COUNTERS,
@@ -37,13 +36,14 @@ from engine.complex_events.searching import (
     NEXT,
     SEARCHED,
     WORK,
+    Detections,
     Events,
-    Found,
     Scratch,
-    begin,
     found,
+    reset,
     scratch,
 )
+from engine.complex_events.search import FAR, MOST_OPERATIONS, NONE, Ints
 from engine.complex_events.timers import WHO_SHIFT, Timers, timers
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.changes import Evidence, changes, concat
@@ -61,7 +61,7 @@ class CompositeState:
     """State of one program.
 
     `since`, `since_seq`: the program's query i reads the events after this (t, seq). `reached`: (t, seq) of the last event processed; all later
-    events and timers are at or after `watermark`. `last`: that of the stored events, see `searching.Scratch`.
+    events and timers are at or after `watermark`. `last`: that of the stored events, see `query_search.Scratch`.
     """
 
     history: History
@@ -80,17 +80,17 @@ def _initial(program: Program) -> CompositeState:
     n = len(program.keys)
     none = np.zeros(0, np.int64)
     return CompositeState(
-        _kept(program, store.nothing(), 0, 0),
+        _build_history(program, store.no_events(), 0, 0),
         timers(none, none, _TIMERS),
         np.full(n, NONE, np.int64),
         np.full(n, -1, np.int64),
-        recent(program, store.nothing()),
+        recent(program, store.no_events()),
     )
 
 
-def _kept(program: Program, events: Stored, more_slots: int, more_events: int) -> History:
+def _build_history(program: Program, events: Stored, more_slots: int, more_events: int) -> History:
     """A program's history: with slots by class, or by class and entity."""
-    return store.filled(events, 0 if program.per_entity else len(program.tables.horizon), more_slots, more_events)
+    return store.build_history(events, 0 if program.per_entity else len(program.tables.horizon), more_slots, more_events)
 
 
 def recent(program: Program, events: Stored) -> Ints:
@@ -104,7 +104,7 @@ def recent(program: Program, events: Stored) -> Ints:
 # -- a step -----------------------------------------------------------------------------------------------------------------------
 
 
-def _detected(program: Program, state: CompositeState, events: Events, watermark: int, dictionary: EntityDictionary) -> pa.RecordBatch:
+def _detect(program: Program, state: CompositeState, events: Events, watermark: int, dictionary: EntityDictionary) -> pa.RecordBatch:
     """Changes after these events and the timers below `watermark`."""
     tables = program.tables
     most_items = int(np.diff(tables.leaf_ends).max(initial=1))
@@ -114,7 +114,7 @@ def _detected(program: Program, state: CompositeState, events: Events, watermark
     if state.work is None:
         state.work = scratch(tables, state.since, state.since_seq, state.last)
     work = state.work
-    begin(work)
+    reset(work)
     asserted: list[pa.RecordBatch] = []
     while True:
         reason = advance(tables, state.history, state.timers, events, work, out, watermark, most_items, state.counters)
@@ -125,7 +125,7 @@ def _detected(program: Program, state: CompositeState, events: Events, watermark
             return concat(asserted)
         if reason == POOL_FULL:
             at = int(work.cursor[NEXT])
-            state.history = _renewed(program, state.history, int(events.t[at]), len(events.t) - at)
+            state.history = _rebuilt_history(program, state.history, int(events.t[at]), len(events.t) - at)
         elif reason == TOO_MUCH_WORK:
             query, at = int(work.cursor[GIVEN_UP]), int(work.cursor[GIVEN_UP_AT])
             raise QueryStopped(
@@ -137,13 +137,13 @@ def _detected(program: Program, state: CompositeState, events: Events, watermark
             state.timers = timers(state.timers.due[:n], state.timers.who[:n], max(_TIMERS, most))
 
 
-def _renewed(program: Program, old: History, now: int, events: int) -> History:
+def _rebuilt_history(program: Program, old: History, now: int, events: int) -> History:
     """The history with only the events still needed, and room for some more."""
     more = min(events, 10_000) * (1 + len(program.tables.horizon) // 100)
-    return _kept(program, store.stored(old, program.tables.horizon, now), more, min(more, 100_000))
+    return _build_history(program, store.stored(old, program.tables.horizon, now), more, min(more, 100_000))
 
 
-def _changes(program: Program, out: Found, dictionary: EntityDictionary) -> pa.RecordBatch:
+def _changes(program: Program, out: Detections, dictionary: EntityDictionary) -> pa.RecordBatch:
     """Detections as changes: evidence in (t, arrival), and by leaf if one event is at several leaves."""
     n, items = int(out.size[0]), int(out.size[1])
     rows, events = out.rows[:n], out.events[:items]
@@ -165,7 +165,7 @@ def _changes(program: Program, out: Found, dictionary: EntityDictionary) -> pa.R
     )
 
 
-def _expanded(ends: Ints, items: Ints, positions: Ints) -> tuple[Ints, Ints]:
+def _expand(ends: Ints, items: Ints, positions: Ints) -> tuple[Ints, Ints]:
     """For each position its items: the index of the position, and the item."""
     starts, lengths = ends[positions], ends[positions + 1] - ends[positions]
     owner = np.repeat(np.arange(len(positions)), lengths)
@@ -175,9 +175,9 @@ def _expanded(ends: Ints, items: Ints, positions: Ints) -> tuple[Ints, Ints]:
 
 def events_of(index: CompositeIndex, cells: Cells, batch: Batch) -> tuple[Events, ...]:
     """The rows as events of each of CompositeIndex.programs."""
-    ends, classes = cells.of(batch)
+    ends, classes = cells.classes_of_rows(batch)
     row = np.repeat(np.arange(len(batch)), np.diff(ends))
-    found = [_expanded(*instances, classes) for instances in index.instances]
+    found = [_expand(*instances, classes) for instances in index.instances]
     return tuple(_events(batch, row[owner], instances) for owner, instances in found)
 
 
@@ -214,7 +214,7 @@ class DetectionStage(Stage[CompositeIndex, CompositeStates]):
         asserted = []
         for program, events, own in zip(index.programs, events_of(index, state.cells, batch), state.programs, strict=True):
             if program.keys:
-                asserted.append(_detected(program, own, events, watermark, batch.entities))
+                asserted.append(_detect(program, own, events, watermark, batch.entities))
             own.watermark = watermark
             if len(batch):
                 own.reached = max(own.reached, (int(batch.t[-1]), int(batch.seq[-1])))
@@ -223,7 +223,7 @@ class DetectionStage(Stage[CompositeIndex, CompositeStates]):
     def migrate(self, index: CompositeIndex, parts: Sequence[tuple[CompositeIndex, CompositeStates]]) -> CompositeStates:
         return CompositeStates(
             tuple(
-                _migrated(program, index.classes, [(old.programs[k], old.classes, part.programs[k]) for old, part in parts])
+                _migrate(program, index.classes, [(old.programs[k], old.classes, part.programs[k]) for old, part in parts])
                 for k, program in enumerate(index.programs)
             )
         )
@@ -241,7 +241,7 @@ class DetectionStage(Stage[CompositeIndex, CompositeStates]):
             if "layout" not in columns or columns["layout"][0] != _LAYOUT:
                 raise ValueError("the state of composite patterns was written by another version of the program")
             named = [{name[2:]: columns[name] for name in columns.files if name.startswith(f"{k} ")} for k in range(len(index.programs))]
-        return CompositeStates(tuple(map(_loaded, index.programs, named)))
+        return CompositeStates(tuple(map(_load, index.programs, named)))
 
     def check(self, index: CompositeIndex, state: CompositeStates) -> None:
         for program, own in zip(index.programs, state.programs, strict=True):
@@ -250,22 +250,22 @@ class DetectionStage(Stage[CompositeIndex, CompositeStates]):
     def counters(self, index: CompositeIndex, state: CompositeStates) -> Mapping[str, int]:
         found = Counter[str]()
         for program, own in zip(index.programs, state.programs, strict=True):
-            found.update(_counted(program, own))
+            found.update(_counters(program, own))
         return found
 
 
-def _migrated(program: Program, classes: Sequence[Class], parts: Sequence[tuple[Program, Sequence[Class], CompositeState]]) -> CompositeState:
+def _migrate(program: Program, classes: Sequence[Class], parts: Sequence[tuple[Program, Sequence[Class], CompositeState]]) -> CompositeState:
     state = _initial(program)
     state.reached = max((part.reached for _, _, part in parts), default=state.reached)
     state.watermark = max((part.watermark for _, _, part in parts), default=NONE)
     state.since[:], state.since_seq[:] = state.reached
     numbers = {one: number for number, one in enumerate(classes) if program.tables.horizon[number] >= 0}
     queries = {key: number for number, key in enumerate(program.keys)}
-    pieces, due, who = [store.nothing()], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    pieces, due, who = [store.no_events()], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for old, old_classes, part in parts:
         state.counters += part.counters
         moved = np.array([numbers.get(one, -1) for one in old_classes], np.int64)
-        pieces.append(_renumbered(store.stored(part.history, old.tables.horizon, state.watermark), moved))
+        pieces.append(_renumber(store.stored(part.history, old.tables.horizon, state.watermark), moved))
         # A query's own state comes from the first part that has it.
         taken = np.array([queries.pop(key, -1) for key in old.keys], np.int64)
         own = np.flatnonzero(taken >= 0)
@@ -275,8 +275,8 @@ def _migrated(program: Program, classes: Sequence[Class], parts: Sequence[tuple[
         kept = np.flatnonzero(query >= 0)
         due.append(part.timers.due[kept])
         who.append(query[kept] << WHO_SHIFT | part.timers.who[kept] & ((1 << WHO_SHIFT) - 1))
-    events = store.merged(pieces)
-    state.history, state.last = _kept(program, events, 0, 0), recent(program, events)
+    events = store.merge(pieces)
+    state.history, state.last = _build_history(program, events, 0, 0), recent(program, events)
     state.timers = timers(np.concatenate(due), np.concatenate(who), _TIMERS)
     return state
 
@@ -294,11 +294,11 @@ def _columns(program: Program, state: CompositeState) -> dict[str, npt.NDArray[A
     }
 
 
-def _loaded(program: Program, columns: Mapping[str, npt.NDArray[Any]]) -> CompositeState:
+def _load(program: Program, columns: Mapping[str, npt.NDArray[Any]]) -> CompositeState:
     t, seq, watermark = columns["reached"].tolist()
     kept = store.from_arrays(columns)
     return CompositeState(
-        _kept(program, kept, 0, 0), timers(columns["due"], columns["who"], _TIMERS), columns["since"], columns["since_seq"],
+        _build_history(program, kept, 0, 0), timers(columns["due"], columns["who"], _TIMERS), columns["since"], columns["since_seq"],
         recent(program, kept), (t, seq), watermark, columns["counters"],
     )  # fmt: skip
 
@@ -313,7 +313,7 @@ def _check(program: Program, classes: int, state: CompositeState) -> None:
     assert ((state.history.keys[: state.history.used[0]] >> SHIFT) < classes).all()
 
 
-def _counted(program: Program, state: CompositeState) -> dict[str, int]:
+def _counters(program: Program, state: CompositeState) -> dict[str, int]:
     kept = store.stored(state.history, program.tables.horizon, state.watermark)
     return {
         "accessed_queries": int(state.counters[ACCESSED]),
@@ -328,7 +328,7 @@ def _counted(program: Program, state: CompositeState) -> dict[str, int]:
     }
 
 
-def _renumbered(events: Stored, moved: Ints) -> Stored:
+def _renumber(events: Stored, moved: Ints) -> Stored:
     """Events with the classes `moved[old]`; those of removed classes (-1) are dropped."""
     kind = moved[events.key >> SHIFT] if len(moved) else np.zeros(0, np.int64)
     kept = np.flatnonzero(kind >= 0)
@@ -353,5 +353,5 @@ class CompositeOperator(Operator[CompositeIndex]):
 
     def horizon(self, query: RegisteredQuery) -> int | None:
         """The age from which on an event neither is in, nor rules out, a later occurrence; no timer waits longer."""
-        span: int = query.specification.kept
+        span: int = query.specification.retention
         return span

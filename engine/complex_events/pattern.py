@@ -37,14 +37,14 @@ class _Pair(Pattern):
 
 
 @dataclass(frozen=True)
-class Both(_Pair):
+class And(_Pair):
     """`first AND second`; with `span` an INTERVAL, `first ;[span] second`: max(e) - min(s) <= span."""
 
     span: int | None = None
 
 
 @dataclass(frozen=True)
-class Either(_Pair):
+class Or(_Pair):
     """`first OR second`."""
 
 
@@ -127,19 +127,19 @@ def pattern_text(pattern: Pattern) -> str:
 
 def _text(node: Pattern, least: int) -> str:
     """`node` as an operand whose operators must bind at least as tight as `least`."""
-    text, binding = _written(node)
+    text, binding = _node_text(node)
     return text if binding >= least else f"({text})"
 
 
-def _written(node: Pattern) -> tuple[str, int]:
+def _node_text(node: Pattern) -> tuple[str, int]:
     match node:
         case Primitive(name):
             return name, _ATOM
-        case Either(first, second):
+        case Or(first, second):
             return f"{_text(first, _OR)} OR {_text(second, _AND)}", _OR
-        case Both(first, second, None):
+        case And(first, second, None):
             return f"{_text(first, _AND)} AND {_text(second, _SEQUENCE)}", _AND
-        case Both(first, second, span):
+        case And(first, second, span):
             return f"{_text(first, _SEQUENCE)} ;[{span}] {_text(second, _ATOM)}", _SEQUENCE
         case Absence(first, without, span):
             return f"{_text(first, _SEQUENCE)} : !{_text(without, _ATOM)}[{span}]", _SEQUENCE
@@ -171,7 +171,7 @@ class Described:
     parts: tuple[Described, ...] = ()
 
 
-def described(pattern: Pattern, kind: str = "trigger") -> Described:
+def describe(pattern: Pattern, kind: str = "trigger") -> Described:
     """The pattern as a tree for display, with the kinds of [RFID] 3.1.
 
     >>> tree = described(Sequence(Primitive("shelf"), Primitive("exit"), without=Primitive("checkout")))
@@ -181,22 +181,22 @@ def described(pattern: Pattern, kind: str = "trigger") -> Described:
     match pattern:
         case Primitive(name):
             return Described(kind, name)
-        case Either(first, second):
-            return Described("negative" if kind == "negative" else "virtual", "OR", (), (described(first, kind), described(second, kind)))
-        case Both(first, second, span):
+        case Or(first, second):
+            return Described("negative" if kind == "negative" else "virtual", "OR", (), (describe(first, kind), describe(second, kind)))
+        case And(first, second, span):
             label, bounds = ("AND", ()) if span is None else ("INTERVAL", (span,))
-            return Described(_inner(kind), label, bounds, (described(first, kind), described(second, kind)))
+            return Described(_inner(kind), label, bounds, (describe(first, kind), describe(second, kind)))
         case Absence(first, without, span):
-            return Described(_inner(kind), "ABSENCE", (span,), (described(first, kind), described(without, "negative")))
+            return Described(_inner(kind), "ABSENCE", (span,), (describe(first, kind), describe(without, "negative")))
         case Before(without, second, span):
-            return Described(_inner(kind), "BEFORE", (span,), (described(without, "negative"), described(second, kind)))
+            return Described(_inner(kind), "BEFORE", (span,), (describe(without, "negative"), describe(second, kind)))
         case Around(first, without, span):
-            return Described(_inner(kind), "AROUND", (span,), (described(first, kind), described(without, "negative")))
+            return Described(_inner(kind), "AROUND", (span,), (describe(first, kind), describe(without, "negative")))
         case Sequence(first, second, low, high, without):
             bounds_ = () if (low, high) == (0, None) else (low, high)
-            middle = () if without is None else (described(without, "negative"),)
+            middle = () if without is None else (describe(without, "negative"),)
             before = "negative" if kind == "negative" else "normal"
-            return Described(_inner(kind), "SEQUENCE", bounds_, (described(first, before), *middle, described(second, kind)))
+            return Described(_inner(kind), "SEQUENCE", bounds_, (describe(first, before), *middle, describe(second, kind)))
     raise TypeError(f"{pattern!r} is no pattern")
 
 

@@ -51,9 +51,10 @@ class Tables(NamedTuple):
     itself (OFFSET AT_ONCE) as one of the leaves TRIGGER_NODE to LAST_NODE, or, if it completes TRIGGER_NODE, it starts a timer that is due OFFSET
     later. The occurrence contains an event of each of `guards[GUARDS:GUARDS_END]`, rows (class, greatest age), the lowest ages first. `nearest`: the
     first FIRST_GUARDS of them for each trigger, as class, age, class, age; if there are fewer, filled with the class after the last, which always
-    counts as present. `further`: the next ones. `whose`: query << 1 | whether there are still more. `timer_guards[timer_guard_ends[q]:...]`: the same
-    for the timers of query q. `kind`: the class of each instance. `requirements`: those on each node's list, see `lists`; `listed`: the queries
-    that may be evaluated by lists. `horizon`: how long events of each class are kept, -1 if no query of the program uses it.
+    counts as present. `further`: the next ones. `trigger_query`: query << 1 | whether there are still more.
+    `timer_guards[timer_guard_ends[q]:...]`: the same for the timers of query q. `kind`: the class of each instance. `requirements`: those on each
+    node's list, see `lists`; `listed`: the queries that may be evaluated by lists. `horizon`: how long events of each class are kept, -1 if no
+    query of the program uses it.
     """
 
     nodes: Ints
@@ -67,7 +68,7 @@ class Tables(NamedTuple):
     triggers: Ints
     nearest: Short
     further: Short
-    whose: Short
+    trigger_query: Short
     guards: Ints
     timer_guard_ends: Ints
     timer_guards: Ints
@@ -117,7 +118,7 @@ class CompositeIndex:
 
 
 def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> CompositeIndex:
-    return _indexed(fragments_of(queries, feed), queries, feed)
+    return _build_index(fragments_of(queries, feed), queries, feed)
 
 
 def recompile_index(old: CompositeIndex, queries: Sequence[RegisteredQuery]) -> CompositeIndex:
@@ -127,10 +128,10 @@ def recompile_index(old: CompositeIndex, queries: Sequence[RegisteredQuery]) -> 
     fresh = np.flatnonzero(at < 0)
     at[fresh] = len(old.queries) + np.arange(len(fresh))
     added = fragments_of([queries[i] for i in fresh.tolist()], old.feed)
-    return _indexed(old.fragments.followed_by(added).taken(at).renumbered(), queries, old.feed)
+    return _build_index(old.fragments.concat(added).take(at).drop_unused_classes(), queries, old.feed)
 
 
-def _indexed(fragments: Fragments, queries: Sequence[RegisteredQuery], feed: Feed) -> CompositeIndex:
+def _build_index(fragments: Fragments, queries: Sequence[RegisteredQuery], feed: Feed) -> CompositeIndex:
     programs = _program(fragments, queries, True), _program(fragments, queries, False)
     return CompositeIndex(feed, tuple(queries), fragments, programs, (_instances(fragments, programs[0]), _instances(fragments, programs[1])))
 
@@ -142,7 +143,7 @@ def _instances(fragments: Fragments, program: Program) -> tuple[Ints, Ints]:
 def _program(all_fragments: Fragments, queries: Sequence[RegisteredQuery], per_entity: bool) -> Program:
     """The program of the queries over single entities, or of the others."""
     positions = np.flatnonzero(all_fragments.facts[:, PER_ENTITY] == per_entity)
-    one = all_fragments if len(positions) == len(queries) else all_fragments.taken(positions)
+    one = all_fragments if len(positions) == len(queries) else all_fragments.take(positions)
     instances, instance = np.unique(one.kinds.rows, return_inverse=True)
     trigger_ends, triggers = _triggers(one, instance.reshape(-1), len(instances))
     nodes, guards = _nodes(one), _of_classes(one, one.guards)
@@ -158,9 +159,9 @@ def _program(all_fragments: Fragments, queries: Sequence[RegisteredQuery], per_e
         leaves=np.flatnonzero(leaf),
         trigger_ends=trigger_ends,
         triggers=triggers,
-        nearest=_in_rows(triggers, guards, 0, always),
-        further=_in_rows(triggers, guards, FIRST_GUARDS, always),
-        whose=_whose(triggers, guards),
+        nearest=_guard_rows(triggers, guards, 0, always),
+        further=_guard_rows(triggers, guards, FIRST_GUARDS, always),
+        trigger_query=_trigger_queries(triggers, guards),
         guards=guards,
         timer_guard_ends=one.timer_guards.ends,
         timer_guards=_of_classes(one, one.timer_guards),
@@ -219,7 +220,7 @@ def _horizon(fragments: Fragments) -> Ints:
     return horizon
 
 
-def _in_rows(triggers: Ints, guards: Ints, first: int, always: int) -> Short:
+def _guard_rows(triggers: Ints, guards: Ints, first: int, always: int) -> Short:
     """Guards of each trigger from number `first` on, in one row; `always` fills it up, and replaces a guard whose age needs more than 32 bits."""
     found = np.zeros((len(triggers), 2 * FIRST_GUARDS), np.int32)
     for i in range(FIRST_GUARDS):
@@ -231,7 +232,7 @@ def _in_rows(triggers: Ints, guards: Ints, first: int, always: int) -> Short:
     return found
 
 
-def _whose(triggers: Ints, guards: Ints) -> Short:
+def _trigger_queries(triggers: Ints, guards: Ints) -> Short:
     """The query of each trigger, and whether it has guards that are in neither row."""
     last = np.maximum(triggers[:, GUARDS_END] - 1, 0)
     more = triggers[:, GUARDS_END] - triggers[:, GUARDS] > 2 * FIRST_GUARDS

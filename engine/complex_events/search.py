@@ -27,7 +27,7 @@ from numba.extending import intrinsic
 from numba.np import arrayobj
 
 Ints = npt.NDArray[np.int64]
-Whole = Any
+Int = Any
 """A whole number inside kernels: int64 to numba, int to Python."""
 
 Memory = Any
@@ -91,7 +91,7 @@ def memory(context: Any, array: Any) -> Any:
 
 
 @kernel(inline=True)
-def last_at(pool: Memory, begin: Whole, end: Whole, t: Whole) -> Whole:
+def last_at(pool: Memory, begin: Int, end: Int, t: Int) -> Int:
     """The last position in [begin, end) with time <= t, else begin - 1. Recent events are tried first."""
     high = end - 1
     step = 1
@@ -112,7 +112,7 @@ def last_at(pool: Memory, begin: Whole, end: Whole, t: Whole) -> Whole:
 
 
 @kernel(inline=True)
-def event_at(node: Whole, nodes: Memory, env: Memory, slots: Memory, pool: Memory, earliest: Whole, most: Whole, exact: Whole) -> Whole:
+def event_at(node: Int, nodes: Memory, env: Memory, slots: Memory, pool: Memory, earliest: Int, most: Int, exact: Int) -> Int:
     """The pool's position of the last event of a leaf with earliest <= t <= most (exact: the one that completes now), else -1."""
     slot = nodes[node * NODE + KIND] if env[DIRECT] else env[LEAVES + nodes[node * NODE + LEAF]]
     if slot < 0:
@@ -134,7 +134,7 @@ def event_at(node: Whole, nodes: Memory, env: Memory, slots: Memory, pool: Memor
 
 
 @kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE))
-def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole, earliest: Whole, last: Whole, most: Whole, exact: Whole) -> Whole:
+def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, earliest: Int, last: Int, most: Int, exact: Int) -> Int:
     """The greatest s of the occurrences of `node` with earliest <= e <= last and env[LEAST] <= s <= most, else NONE.
 
     `exact`: only occurrences that are completed by the present event or the timers of now.
@@ -278,10 +278,10 @@ def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole,
 
 
 @kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE))
-def _together(
-    nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole, earliest: Whole, end: Whole, start: Whole, exact: Whole, which: Whole,
-    limited: Whole
-) -> Whole:  # fmt: skip
+def _latest_common_start(
+    nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, earliest: Int, end: Int, start: Int, exact: Int, which: Int,
+    limited: Int
+) -> Int:  # fmt: skip
     """The latest start of two parts together: part `which` ends in the span (or now), part `limited` starts at or before `start`."""
     never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
     found = far
@@ -295,7 +295,7 @@ def _together(
 
 
 @kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE))
-def _last_end(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole, last: Whole) -> Whole:
+def _last_end(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, last: Int) -> Int:
     """The greatest e <= last at which `node` occurs, else NONE."""
     never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
     found = latest(nodes, env, slots, pool, node, never, last, far, no)
@@ -312,7 +312,7 @@ def _last_end(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Who
 
 
 @kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE))
-def ruled_out(nodes: Memory, env: Memory, slots: Memory, pool: Memory, without: Whole, from_: Whole, last: Whole, within: Whole) -> Whole:
+def ruled_out(nodes: Memory, env: Memory, slots: Memory, pool: Memory, without: Int, from_: Int, last: Int, within: Int) -> Int:
     """Whether an occurrence of `without`, no longer than `within`, starts at or after `from_` and ends at or before `last`."""
     never, no, least = np.int64(NONE), np.int64(0), env[LEAST]
     # Results cached with another limit are not used.
@@ -329,8 +329,8 @@ def ruled_out(nodes: Memory, env: Memory, slots: Memory, pool: Memory, without: 
 
 @kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE))
 def pick(
-    nodes: Memory, env: Memory, slots: Memory, pool: Memory, picked: Memory, node: Whole, earliest: Whole, last: Whole, most: Whole, exact: Whole
-) -> Whole:  # fmt: skip
+    nodes: Memory, env: Memory, slots: Memory, pool: Memory, picked: Memory, node: Int, earliest: Int, last: Int, most: Int, exact: Int
+) -> Int:  # fmt: skip
     """Writes the events of the occurrence that `latest` finds with the same arguments: rows (leaf's node, pool's position) of `picked`.
 
     Returns its s. Every choice is that of `latest`, so the witness depends only on the events of the window.
@@ -380,7 +380,7 @@ def pick(
     end = last if nodes[node * NODE + HIGH] == FAR else min(last, best + nodes[node * NODE + HIGH])
     for choice in range(4):
         which, limited = np.int64(choice // 2), np.int64(choice % 2)
-        if _together(nodes, env, slots, pool, node, earliest, end, best, exact, which, limited) == best:
+        if _latest_common_start(nodes, env, slots, pool, node, earliest, end, best, exact, which, limited) == best:
             for i in range(2):
                 after, now = (earliest, exact) if i == which else (never, no)
                 pick(nodes, env, slots, pool, picked, nodes[node * NODE + FIRST + i], after, end, best if i == limited else far, now)

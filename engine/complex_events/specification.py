@@ -56,7 +56,7 @@ class CompositeSpecification:
     within: int
 
     @property
-    def kept(self) -> int:
+    def retention(self) -> int:
         """How long an event is needed: for an occurrence, or to rule one out."""
         return total(self.within, lookback(self.pattern))
 
@@ -179,7 +179,7 @@ class _PatternReader:
         without = self.node(given["without"], context.at("without"), depth + 1) if "without" in given else None
         if len(context.faults) > before or not parts or None in parts or ("span" in _REQUIRED[key] and span is None):
             return None
-        return _folded(key, [part for part in parts if part is not None], low, high, span, without)
+        return _fold(key, [part for part in parts if part is not None], low, high, span, without)
 
     def primitive(self, name: str, context: Context) -> Pattern | None:
         self.count += 1
@@ -221,17 +221,17 @@ _OPTIONAL: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _folded(key: str, parts: list[Pattern], low: int, high: int | None, span: int | None, without: Pattern | None) -> Pattern:
+def _fold(key: str, parts: list[Pattern], low: int, high: int | None, span: int | None, without: Pattern | None) -> Pattern:
     """The operator over its operands; more than two associate to the left."""
     found = parts[0]
     for part in parts[1:]:
         match key:
             case "and":
-                found = tree.Both(found, part)
+                found = tree.And(found, part)
             case "or":
-                found = tree.Either(found, part)
+                found = tree.Or(found, part)
             case "interval":
-                found = tree.Both(found, part, span)
+                found = tree.And(found, part, span)
             case "absence" | "before" | "around":
                 assert span is not None
                 found = {"absence": tree.Absence, "before": tree.Before, "around": tree.Around}[key](found, part, span)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.complex_events.search import Ints, Whole, kernel
+from engine.complex_events.search import Int, Ints, kernel
 
 WHO_SHIFT = 32
 """`who` is the program's query << WHO_SHIFT | entity."""
@@ -28,7 +28,7 @@ def timers(due: Ints, who: Ints, room: int) -> Timers:
 
 
 @kernel()
-def push(heap: Timers, due: Whole, who: Whole) -> None:
+def push(heap: Timers, due: Int, who: Int) -> None:
     at = heap.size[0]
     heap.size[0] += 1
     while at > 0:

@@ -10,7 +10,7 @@ from numba import njit
 Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 
 
-def bare(function: Compiled) -> Compiled:
+def jit_without_refcounts(function: Compiled) -> Compiled:
     """Compiles a function that creates no arrays, without reference counting of its arguments.
 
     Counting took nine tenths of the time of functions that take many arrays and call each other for every event.
@@ -18,8 +18,8 @@ def bare(function: Compiled) -> Compiled:
     return _compiled(function, forceinline=False)
 
 
-def inlined(function: Compiled) -> Compiled:
-    """Like `bare`, but inlined into its callers: passing ten arrays takes as long as checking fifty events."""
+def jit_inlined(function: Compiled) -> Compiled:
+    """Like `jit_without_refcounts`, but inlined into its callers: passing ten arrays takes as long as checking fifty events."""
     return _compiled(function, forceinline=True)
 
 

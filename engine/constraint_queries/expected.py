@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.constraint_queries.expiration import DOMAINS, TIGHT, surely_kept
+from engine.constraint_queries.expiration import DOMAINS, TIGHT, minimal_kept_spans
 from engine.constraint_queries.pairs import AFTER, Ints
 from engine.constraint_queries.plan import ConstraintIndex
 from engine.constraint_queries.unary import passing_rows
@@ -19,16 +19,16 @@ _EXTRAPOLATED = 1_000
 """The estimate is not made for windows longer than this many times the time span of the rows."""
 
 
-def times_kept(index: ConstraintIndex) -> Ints:
+def minimal_kept_times(index: ConstraintIndex) -> Ints:
     """The shortest time for which each variable of the only query of `index` keeps an event; 0 if it depends on other events."""
     m = len(index.plans[0].filters)
-    return surely_kept(index.graphs.times[:, AFTER].reshape(m, m), tight=index.graphs.form[0] == TIGHT)
+    return minimal_kept_spans(index.graphs.times[:, AFTER].reshape(m, m), tight=index.graphs.form[0] == TIGHT)
 
 
 def expected_events(index: ConstraintIndex, recent: Batch) -> float | None:
     """A lower bound of the average number of events that the only query of `index` keeps, at the arrival rate of the `recent` rows; null if these
     cover too short a time."""
-    kept = times_kept(index)
+    kept = minimal_kept_times(index)
     covered = int(recent.t.max() - recent.t.min()) if len(recent) else 0
     if covered * _EXTRAPOLATED < max(int(kept.max(initial=0)), 1):
         return None

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from engine.constraint_queries.compiled import inlined
+from engine.constraint_queries.compiled import jit_inlined
 
 Ints = npt.NDArray[np.int64]
 FORMS = {"loose": 0, "tight": 1, "domains": 2}
@@ -25,7 +25,7 @@ LOOSE, TIGHT, DOMAINS = range(3)
 NEVER = np.int64(-(2**63))
 
 
-def arrivals(latest: Ints, order: npt.NDArray[np.int8]) -> Ints:
+def latest_arrivals(latest: Ints, order: npt.NDArray[np.int8]) -> Ints:
     """`after[i][j]`: how long after V_i's event V_j's event can come at most; below 0 if it must have come before.
 
     Interchangeable variables must be assigned in (t, arrival) (`order`). So the event of an earlier one must have come before that of a later one: an
@@ -40,19 +40,19 @@ def spans(after: Ints) -> Ints:
     return np.array([max([int(after[i, j]) for j in range(m) if j != i and after[i, j] >= 0], default=int(NEVER)) for i in range(m)], np.int64)
 
 
-def renewed(after: Ints) -> npt.NDArray[np.bool_]:
+def renewable_variables(after: Ints) -> npt.NDArray[np.bool_]:
     """The variables whose events may expire before their span has passed: some other variable's event must come before the end of the span."""
     m, span = len(after), spans(after)
     return np.array([any(j != i and 0 <= after[i, j] < span[i] for j in range(m)) for i in range(m)], np.bool_)
 
 
-def idle(after: Ints, tight: bool) -> Ints:
+def store_only_spans(after: Ints, tight: bool) -> Ints:
     """For each variable 1 if its event is just stored, without a lookup in the other domains, and how long the event is then kept.
 
     This holds if some other variable's event can only come later, so that nothing is complete yet, and no other variable's event must have come
     before. If the event may renew others, or its own expiration depends on stored events, all other variables' events must come later.
     """
-    found, span, renewable = [], spans(after), renewed(after)
+    found, span, renewable = [], spans(after), renewable_variables(after)
     for i in range(len(after)):
         others = [j for j in range(len(after)) if j != i]
         later = [j for j in others if after[j, i] < 0]
@@ -62,7 +62,7 @@ def idle(after: Ints, tight: bool) -> Ints:
     return np.array(found, np.int64).reshape(-1, 2)
 
 
-def surely_kept(after: Ints, *, tight: bool) -> Ints:
+def minimal_kept_spans(after: Ints, *, tight: bool) -> Ints:
     """For each variable the shortest time for which its event is kept, whatever else is stored; 0 if another variable's event must come before."""
     found = []
     for i in range(len(after)):
@@ -71,8 +71,8 @@ def surely_kept(after: Ints, *, tight: bool) -> Ints:
     return np.array(found, np.int64)
 
 
-@inlined
-def awaited(after: Ints, m: int, empty: Any, i: int, span: int) -> Any:
+@jit_inlined
+def minimal_useful_span(after: Ints, m: int, empty: Any, i: int, span: int) -> Any:
     """How long an event as V_i is useful at least: until the first missing event can no longer come. `after[j]`: for each of m variables how long
     after V_i's event its event can come; bit j of `empty`: whether none is stored for it."""
     found = NEVER

@@ -111,14 +111,14 @@ def negative_cycle(variables: int, bounds: Sequence[TimeBound]) -> list[TimeBoun
     if changed < 0:
         return None
     for _ in range(variables):  # After so many steps back along the path, the node is on the cycle.
-        changed = _before(by, changed).start
-    cycle = [_before(by, changed)]
+        changed = _predecessor(by, changed).start
+    cycle = [_predecessor(by, changed)]
     while cycle[-1].start != changed:
-        cycle.append(_before(by, cycle[-1].start))
+        cycle.append(_predecessor(by, cycle[-1].start))
     return cycle[::-1]
 
 
-def _before(by: Sequence[TimeBound | None], variable: int) -> TimeBound:
+def _predecessor(by: Sequence[TimeBound | None], variable: int) -> TimeBound:
     bound = by[variable]
     assert bound is not None
     return bound

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.constraint_queries.expected import expected_events, times_kept
+from engine.constraint_queries.expected import expected_events, minimal_kept_times
 from engine.constraint_queries.pairs import Events, Ints
 from engine.constraint_queries.plan import ARROW_TYPES, ConstraintIndex, compile_index
 from engine.constraint_queries.pool import Taken
-from engine.constraint_queries.ranges import grouped, wanted
+from engine.constraint_queries.ranges import count_rows, group_positions
 from engine.constraint_queries.solver import NO_ROOM, TOO_MANY_EVENTS, TOO_MANY_SOLUTIONS, advance
-from engine.constraint_queries.store import Store, joined
-from engine.constraint_queries.unary import double, passing_rows, whole
+from engine.constraint_queries.store import Store, merge_stores
+from engine.constraint_queries.unary import as_int64, double, passing_rows
 from engine.index.geodesic import earth_centred
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.changes import Evidence, changes, concat
@@ -45,7 +45,7 @@ class SearchStage(Stage[ConstraintIndex, Store]):
 
     def step(self, index: ConstraintIndex, state: Store, batch: Batch, watermark: int) -> Output[Store]:
         chunks = (Batch(batch.rows.slice(begin, _CHUNK), batch.entities) for begin in range(0, len(batch), _CHUNK))
-        asserted = [changes for chunk in chunks for changes in _taken(index, state, chunk)]
+        asserted = [changes for chunk in chunks for changes in _process_batch(index, state, chunk)]
         state.settle(watermark)
         return Output(state, concat(asserted))
 
@@ -56,7 +56,7 @@ class SearchStage(Stage[ConstraintIndex, Store]):
             own = [(homes[plan.query.key][1], q) for q, plan in enumerate(index.plans) if homes.get(plan.query.key, (-1, 0))[0] == p]
             theirs = _variables(old, [one for one, _ in own])
             sources.append((store, theirs, _variables(index, [q for _, q in own])))
-        return joined(index.graphs, index.slots, sources)
+        return merge_stores(index.graphs, index.slots, sources)
 
     def dump(self, index: ConstraintIndex, state: Store) -> bytes:
         return state.dump()
@@ -91,7 +91,7 @@ class ConstraintOperator(Operator[ConstraintIndex]):
 
     def refusal(self, query: RegisteredQuery, feed: Feed, recent: Callable[[], pa.Table]) -> Message | None:
         index = compile_index([query], feed)
-        if not times_kept(index).any():
+        if not minimal_kept_times(index).any():
             return None
         rows = recent().combine_chunks().to_batches()
         expected = expected_events(index, Batch(rows[0], EntityDictionary())) if rows else None
@@ -112,7 +112,7 @@ def _variables(index: ConstraintIndex, queries: Sequence[int]) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *(np.arange(first[q], first[q + 1]) for q in queries)])
 
 
-def _taken(index: ConstraintIndex, store: Store, batch: Batch) -> Iterator[pa.RecordBatch]:
+def _process_batch(index: ConstraintIndex, store: Store, batch: Batch) -> Iterator[pa.RecordBatch]:
     """Changes of all queries after the rows of `batch`, query by query."""
     rows, queries, bits = passing_rows(index, batch)
     store.filtered += np.array([len(batch), len(rows)])
@@ -121,19 +121,21 @@ def _taken(index: ConstraintIndex, store: Store, batch: Batch) -> Iterator[pa.Re
     used = np.zeros(len(batch), np.bool_)
     used[rows] = True
     new = _events(index, store, batch, np.flatnonzero(used))
-    for found, members in searched(index, store, new, (np.cumsum(used) - 1)[rows], queries, bits):
+    for found, members in search_batch(index, store, new, (np.cumsum(used) - 1)[rows], queries, bits):
         yield _changes(index, store, found, members, batch.entities)
 
 
-def searched(index: ConstraintIndex, store: Store, new: Events, row: Ints, queries: npt.NDArray[np.int32], bits: Ints) -> Iterator[tuple[Ints, Ints]]:
+def search_batch(
+    index: ConstraintIndex, store: Store, new: Events, row: Ints, queries: npt.NDArray[np.int32], bits: Ints
+) -> Iterator[tuple[Ints, Ints]]:
     """Processes new events, which come after all earlier ones: event `row[k]` of `new` may be taken by the variables `bits[k]` of query `queries[k]`.
 
     `row` ascends for each query. Yields the solutions, query by query, as (query of each solution, its events' numbers in the store, concatenated).
     """
-    order, starts = grouped(queries, len(index.plans))
+    order, starts = group_positions(queries, len(index.plans))
     own_bits = bits[order]
-    store.reserve(int(new.t[0]), len(new.t), wanted(own_bits, starts, index.graphs.variables))
-    taken = Taken(row[order] + store.enter(new), own_bits, starts)
+    store.reserve(int(new.t[0]), len(new.t), count_rows(own_bits, starts, index.graphs.variables))
+    taken = Taken(row[order] + store.append(new), own_bits, starts)
     heads, tails = store.rings.heads.copy(), store.rings.tails.copy()
     total = np.zeros(len(index.plans), np.int64)
     at = 0
@@ -162,9 +164,9 @@ def searched(index: ConstraintIndex, store: Store, new: Events, row: Ints, queri
                 )
             yield store.found.query[:count], store.found.event[:filled]
         if reason == NO_ROOM:
-            store.more_found()
+            store.grow_found()
     store.now = max(store.now, int(new.t[-1]))
-    store.counted(heads, tails)
+    store.update_peak(heads, tails)
 
 
 def _events(index: ConstraintIndex, store: Store, batch: Batch, picked: Ints) -> Events:
@@ -183,7 +185,7 @@ def _events(index: ConstraintIndex, store: Store, batch: Batch, picked: Ints) ->
         return batch.column(name).cast(ARROW_TYPES[index.feed.types[name]]).take(at)
 
     texts = store.ranks([compared(name) for name in index.slots.texts]) if index.slots.texts else []
-    columns = [*texts, *(whole(compared(name)) for name in index.slots.wholes)]
+    columns = [*texts, *(as_int64(compared(name)) for name in index.slots.wholes)]
     doubles = [double(compared(name)) for name in index.slots.doubles]
     ints = np.stack(columns) if columns else np.zeros((0, n), np.int64)
     floats = np.stack(doubles) if doubles else np.zeros((0, n))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, objmode
 
-from engine.constraint_queries.compiled import bare, inlined
+from engine.constraint_queries.compiled import jit_inlined, jit_without_refcounts
 from engine.index.geodesic import WGS84
 
 Ints = npt.NDArray[np.int64]
@@ -101,7 +101,7 @@ class PairBounds(NamedTuple):
     apart: float
 
 
-@inlined
+@jit_inlined
 def pair_bounds(graphs: Graphs, pair: int, named_first: bool) -> Any:
     """The bounds of a pair; `named_first`: its first variable is named before the second."""
     earliest, latest, order = graphs.times[pair, EARLIEST], graphs.times[pair, LATEST], graphs.times[pair, ORDER]
@@ -115,7 +115,7 @@ def geodesic_distance(x0: float, y0: float, x1: float, y1: float) -> float:
 
 
 @njit(cache=True)
-def _measured(geodesic: bool, x0: float, y0: float, x1: float, y1: float) -> Any:
+def _distance(geodesic: bool, x0: float, y0: float, x1: float, y1: float) -> Any:
     if not geodesic:
         return math.hypot(x1 - x0, y1 - y0)
     # Only for pairs whose chord does not decide: a few in a million for limits of some kilometres.
@@ -124,13 +124,13 @@ def _measured(geodesic: bool, x0: float, y0: float, x1: float, y1: float) -> Any
     return metres  # noqa: RET504 (numba returns nothing from inside the block)
 
 
-@bare
+@jit_without_refcounts
 def is_consistent(graphs: Graphs, events: Events, pair: int, named_first: bool, one: int, other: int) -> Any:
     """Whether events `one` and `other` satisfy the pair's distances and comparisons; times and order are not checked.
 
     `named_first`: the pair's first variable is named before the second.
     """
-    if not _close(graphs, events, pair, named_first, one, other):
+    if not _is_close(graphs, events, pair, named_first, one, other):
         return False
     comparisons, ints, floats = graphs.comparisons, events.ints, events.floats
     for c in range(graphs.compared[pair], graphs.compared[pair + 1]):
@@ -148,8 +148,8 @@ def is_consistent(graphs: Graphs, events: Events, pair: int, named_first: bool, 
     return True
 
 
-@inlined
-def _close(graphs: Graphs, events: Events, pair: int, named_first: bool, one: int, other: int) -> Any:
+@jit_inlined
+def _is_close(graphs: Graphs, events: Events, pair: int, named_first: bool, one: int, other: int) -> Any:
     exact, place, reach = graphs.exact, events.place, graphs.limits[pair, REACH]
     greatest, least = exact[pair, GREATEST], exact[pair, LEAST]
     limited, kept_apart = greatest < np.inf, least >= 0.0
@@ -169,19 +169,19 @@ def _close(graphs: Graphs, events: Events, pair: int, named_first: bool, one: in
         return True
     # Measured from the variable named first, so that rounding does not depend on the order of search.
     begin, end = (one, other) if named_first else (other, one)
-    metres = _measured(graphs.geodesic, events.x[begin], events.y[begin], events.x[end], events.y[end])
+    metres = _distance(graphs.geodesic, events.x[begin], events.y[begin], events.x[end], events.y[end])
     if undecided_most and not (metres < greatest or (metres == greatest and exact[pair, OPEN] == 0.0)):
         return False
     return not undecided_least or metres > least or (metres == least and exact[pair, LEAST_OPEN] == 0.0)
 
 
-@bare
+@jit_without_refcounts
 def sign_of(left: Any, right: Any) -> Any:
     """-1, 0 or 1 as `left` is less than, equal to or greater than `right`."""
     return -1 if left < right else 1 if left > right else 0
 
 
-@bare
+@jit_without_refcounts
 def sign_of_mixed(whole: int, number: float) -> Any:
     """Like `sign_of`, for an int64 and a double, by their exact values."""
     if number >= 9223372036854775808.0:
@@ -195,7 +195,7 @@ def sign_of_mixed(whole: int, number: float) -> Any:
     return -1 if number > floor else 0
 
 
-@bare
+@jit_without_refcounts
 def holds(op: int, sign: int) -> Any:
     """Whether values that compare as `sign` satisfy the operator."""
     if op == EQUAL:

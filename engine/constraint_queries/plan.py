@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.constraint_queries.constraints import Comparison, ConstraintSpecification, interchangeable
-from engine.constraint_queries.expiration import FORMS, TIGHT, arrivals, idle, renewed, spans
+from engine.constraint_queries.expiration import FORMS, TIGHT, latest_arrivals, renewable_variables, spans, store_only_spans
 from engine.constraint_queries.graph import DistanceBound, closed_distances
 from engine.constraint_queries.pairs import (
     GREATEST,
@@ -170,8 +170,8 @@ def _graph(specification: ConstraintSpecification, geodesic: bool, slots: dict[s
     near = np.where(exact[..., GREATEST] < np.inf, exact[..., SURELY_NEAR], np.inf)
     near = np.where(compared.reshape(shape) == 0, np.minimum(near, reach), -1.0)
     apart = np.where(exact[..., LEAST] >= 0.0, exact[..., LEAST_FAR], -1.0)
-    after = arrivals(latest, order)
-    may_renew, tight = renewed(after), FORMS[specification.expiration] == TIGHT
+    after = latest_arrivals(latest, order)
+    may_renew, tight = renewable_variables(after), FORMS[specification.expiration] == TIGHT
     renews = [bool(np.delete(may_renew, i).any()) for i in range(m)]
     return {
         "times": np.stack([latest, -latest.T, order, after], axis=-1).reshape(-1, 4).astype(np.int64),
@@ -179,7 +179,7 @@ def _graph(specification: ConstraintSpecification, geodesic: bool, slots: dict[s
         "exact": exact.reshape(-1, 8),
         "compared": compared,
         "comparisons": comparisons,
-        "roles": np.column_stack([spans(after), np.array(may_renew, np.int64), np.array(renews, np.int64), idle(after, tight)]),
+        "roles": np.column_stack([spans(after), np.array(may_renew, np.int64), np.array(renews, np.int64), store_only_spans(after, tight)]),
         "side": _sides(reach),
         "arrangements": arrangements.reshape(-1),
         **_sums(specification, slots),

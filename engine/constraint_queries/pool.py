@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.constraint_queries.compiled import inlined
+from engine.constraint_queries.compiled import jit_inlined
 from engine.constraint_queries.expiration import DOMAINS, TIGHT
 from engine.constraint_queries.pairs import Floats, Graphs, Ints
 from engine.constraint_queries.rings import BITS, EVENT, T
@@ -34,8 +34,8 @@ class Numbers(NamedTuple):
     only_first: bool
 
 
-@inlined
-def numbers(graphs: Graphs, q: int) -> Any:
+@jit_inlined
+def query_numbers(graphs: Graphs, q: int) -> Any:
     """The numbers of query q."""
     first, form = graphs.variables[q], graphs.form[q]
     return Numbers(q, first, graphs.variables[q + 1] - first, graphs.pairs[q], form == TIGHT, form != DOMAINS, graphs.only_first[q])
@@ -52,7 +52,7 @@ class NewEvent(NamedTuple):
     z: float
 
 
-@inlined
+@jit_inlined
 def new_event(columns: Ints, place: Floats, k: int) -> Any:
     """The event at `k` of `columns` (of the pool or the rings)."""
     return NewEvent(columns[EVENT, k], columns[BITS, k], columns[T, k], place[0, k], place[1, k], place[2, k])
@@ -90,11 +90,11 @@ class Found(NamedTuple):
 CANDIDATES, SEARCHES, SOLUTIONS = range(3)
 
 
-def found_of(room: int, variables: int) -> Found:
+def allocate_found(room: int, variables: int) -> Found:
     return Found(np.empty(room, np.int64), np.empty(room * max(variables, 1), np.int64))
 
 
-def pool_of(room: int, variables: int) -> Pool:
+def allocate_pool(room: int, variables: int) -> Pool:
     m = max(variables, 2)
     numbers = np.empty((5, room), np.int64), np.empty((3, room)), np.empty((10, m), np.int64)
     return Pool(*numbers, np.empty((2, m, m), np.int64), np.empty((m, m), np.int64))

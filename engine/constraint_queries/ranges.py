@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from engine.constraint_queries.compiled import inlined
+from engine.constraint_queries.compiled import jit_inlined
 from engine.constraint_queries.pairs import Floats, Ints
 from engine.index.bits import lowest_bit
 from engine.model.conditions import Condition
@@ -118,7 +118,7 @@ def _span(condition: Condition, feed: Feed) -> tuple[float, float] | None:
 
 
 @njit(cache=True, nogil=True)
-def passing(
+def passing_events(
     filters: Ints, bits: Ints, ranges: Ints, column: Ints, low: Floats, high: Floats, masks: Ints, mask: Ints, values: Floats, ready: Any, n: int
 ) -> Any:  # fmt: skip
     """(row, query, bits) of the events that some variable may take, by blocks of rows, then by query, then by row.
@@ -134,7 +134,7 @@ def passing(
         end = min(begin + _BLOCK, n)
         for q in range(len(filters) - 1):
             if count + np.uint64(_BLOCK) > np.uint64(len(rows)):
-                rows, queries, found = _twice(rows), _twice(queries), _twice(found)
+                rows, queries, found = _doubled(rows), _doubled(queries), _doubled(found)
             first = filters[q]
             own_bits = bits[first : filters[q + 1]]
             for word in range(begin, end, _WORD):
@@ -160,7 +160,7 @@ def _as_words(ready: Any, n: int) -> Any:
     return mask_words
 
 
-@inlined
+@jit_inlined
 def _passes(
     ranges: Ints, column: Ints, low: Floats, high: Floats, masks: Ints, mask: Ints, values: Floats, mask_words: Any, f: int, word: int, size: int
 ) -> Any:  # fmt: skip
@@ -173,7 +173,7 @@ def _passes(
     return passed
 
 
-@inlined
+@jit_inlined
 def _accepting_variables(bits: Ints, passed: Ints, k: int) -> Any:
     """The variables that may take event k: those of the filters that it has `passed` (bit k is set)."""
     found = np.int64(0)
@@ -182,7 +182,7 @@ def _accepting_variables(bits: Ints, passed: Ints, k: int) -> Any:
     return found
 
 
-@inlined
+@jit_inlined
 def _in_range(values: Floats, column: int, begin: int, size: int, low: float, high: float) -> Any:
     """The values from `low` to `high`, as bits, of the `size` (up to 64) values from `begin` on."""
     word = np.int64(0)
@@ -192,7 +192,7 @@ def _in_range(values: Floats, column: int, begin: int, size: int, low: float, hi
     return word
 
 
-@inlined
+@jit_inlined
 def _mask_word(ready: Any, which: int, begin: int, size: int) -> Any:
     """The true entries of a mask, as bits, like `_in_range`."""
     word = np.int64(0)
@@ -202,14 +202,14 @@ def _mask_word(ready: Any, which: int, begin: int, size: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _twice(column: Any) -> Any:
+def _doubled(column: Any) -> Any:
     larger = np.empty(2 * len(column), column.dtype)
     larger[: len(column)] = column
     return larger
 
 
 @njit(cache=True, nogil=True)
-def grouped(keys: npt.NDArray[np.int32], groups: int) -> Any:
+def group_positions(keys: npt.NDArray[np.int32], groups: int) -> Any:
     """Positions sorted by key (stable), and the offset at which each of `groups` keys begins (groups + 1)."""
     starts = np.zeros(groups + 1, np.int64)
     for k in range(len(keys)):
@@ -225,7 +225,7 @@ def grouped(keys: npt.NDArray[np.int32], groups: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def wanted(bits: Ints, starts: Ints, variables: Ints) -> Any:
+def count_rows(bits: Ints, starts: Ints, variables: Ints) -> Any:
     """How many of the rows each variable may take: rows `starts[q]` to `starts[q + 1]` are those of query q."""
     counts = np.zeros(variables[-1], np.int64)
     for q in range(len(starts) - 1):

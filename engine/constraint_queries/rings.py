@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from engine.constraint_queries.compiled import inlined
+from engine.constraint_queries.compiled import jit_inlined
 from engine.constraint_queries.expiration import NEVER
 from engine.constraint_queries.pairs import Floats, Ints
 
@@ -54,21 +54,21 @@ def empty_rings(rooms: Ints, corners: Ints) -> Rings:
     return Rings(np.empty((4, total), np.int64), np.empty((3, total)), begins, begins.copy(), begins.copy(), ends, previous, buckets, corners)
 
 
-@inlined
+@jit_inlined
 def cell(place: float, side: float) -> Any:
     """The cell of a coordinate; monotonic."""
     return min(max(math.floor(place / side), -_FARTHEST), _FARTHEST)
 
 
-@inlined
+@jit_inlined
 def bucket(x: float, y: float, z: float, size: int) -> Any:
     """The bucket of a cell among `size` buckets (a power of two)."""
     mixed = np.int64(x) * 73_856_093 ^ np.int64(y) * 19_349_663 ^ np.int64(z) * 83_492_791
     return (mixed ^ (mixed >> 17)) & (size - 1)
 
 
-@inlined
-def chain(place: Floats, previous: Ints, buckets: Ints, first: int, size: int, k: int, side: float) -> None:
+@jit_inlined
+def link_cells(place: Floats, previous: Ints, buckets: Ints, first: int, size: int, k: int, side: float) -> None:
     """Adds event k, its variable's newest, to its cell, one of `size` buckets from `first` on."""
     at = first + bucket(cell(place[0, k], side), cell(place[1, k], side), cell(place[2, k], side), size)
     previous[k] = buckets[at]
@@ -97,7 +97,7 @@ def alive(whole: Ints, heads: Ints, tails: Ints, now: int, used: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def moved(old: Rings, now: int, numbers: Ints, new: Rings, side: Floats) -> None:
+def move_events(old: Rings, now: int, numbers: Ints, new: Rings, side: Floats) -> None:
     """Copies the events that are useful at `now` or later to `new`; `numbers` are their new numbers."""
     before, whole, old_place, place, corners = old.whole, new.whole, old.place, new.place, new.corners
     for v in range(len(old.heads)):
@@ -111,7 +111,7 @@ def moved(old: Rings, now: int, numbers: Ints, new: Rings, side: Floats) -> None
         new.tails[v] = to
         if corners[v] < corners[v + 1]:
             for k in range(new.begins[v], to):
-                chain(place, new.previous, new.buckets, corners[v], corners[v + 1] - corners[v], k, side[v])
+                link_cells(place, new.previous, new.buckets, corners[v], corners[v + 1] - corners[v], k, side[v])
 
 
 def corners_of(rings: Rings, rooms: Ints, counts: Ints, side: Floats) -> Ints:

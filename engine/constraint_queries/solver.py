@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.constraint_queries.candidates import consistent_events, first_at_or_after, from_cells, masked, near_any, within_reach
-from engine.constraint_queries.compiled import bare, inlined
-from engine.constraint_queries.expiration import NEVER, awaited
+from engine.constraint_queries.candidates import consistent_events, first_at_or_after, from_cells, mask_within_reach, near_any, within_reach
+from engine.constraint_queries.compiled import jit_inlined, jit_without_refcounts
+from engine.constraint_queries.expiration import NEVER, minimal_useful_span
 from engine.constraint_queries.pairs import (
     AFTER,
     EARLIEST,
@@ -46,9 +46,9 @@ from engine.constraint_queries.pool import (
     Numbers,
     Pool,
     Taken,
-    numbers,
+    query_numbers,
 )
-from engine.constraint_queries.rings import BITS, EVENT, LEAST_LONG, UNTIL, Rings, T, chain
+from engine.constraint_queries.rings import BITS, EVENT, LEAST_LONG, UNTIL, Rings, T, link_cells
 from engine.constraint_queries.search import solve, solve_masks
 from engine.index.bits import lowest_bit
 
@@ -60,19 +60,19 @@ _FEW = 63
 class Lookup(NamedTuple):
     """The candidates found in the other variables' domains for an event as V_i; bit j stands for V_j.
 
-    `empty`: no stored event is consistent with the new one; `masked`: the candidates are the bits of row 0 of the pool's masks; `listed`: they are
+    `empty`: no stored event is consistent with the new one; `masks`: the candidates are the bits of row 0 of the pool's masks; `listed`: they are
     in the pool, which is filled up to `top`. `few`: all windows searched so far are short. `useful`: the event may still be one of V_i's.
     """
 
     empty: Any
-    masked: Any
+    masks: Any
     listed: Any
     top: Any
     few: bool
     useful: bool
 
 
-@bare
+@jit_without_refcounts
 def advance(
     graphs: Graphs, events: Events, rings: Rings, taken: Taken, pool: Pool, found: Found, at: int,
     most_events: int, most_solutions: int, room: int, work: Ints,
@@ -87,7 +87,7 @@ def advance(
     while at < len(taken.event) and reason == DONE:
         while taken.starts[q + 1] <= at:
             q += 1
-        query = numbers(graphs, q)
+        query = query_numbers(graphs, q)
         before_now: Any = NEVER
         stored = _reset_windows(rings, pool, query)
         while at < taken.starts[q + 1] and reason == DONE:
@@ -123,7 +123,7 @@ def advance(
     return at, count, filled, reason, q, figure
 
 
-@inlined
+@jit_inlined
 def _reset_windows(rings: Rings, pool: Pool, query: Numbers) -> Any:
     """Resets the query's windows to the heads of its domains. Returns how many events these hold, expired ones included."""
     v0, m = query.first, query.m
@@ -136,7 +136,7 @@ def _reset_windows(rings: Rings, pool: Pool, query: Numbers) -> Any:
     return stored
 
 
-@inlined
+@jit_inlined
 def _drop_expired(graphs: Graphs, rings: Rings, query: Numbers, now: int) -> None:
     """Removes the events older than their variable's span from the heads of the domains."""
     for v in range(query.first, query.first + query.m):
@@ -144,7 +144,7 @@ def _drop_expired(graphs: Graphs, rings: Rings, query: Numbers, now: int) -> Non
             rings.heads[v] += 1
 
 
-@inlined
+@jit_inlined
 def _insert(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, new: NewEvent, keep: int) -> Any:
     """Adds the event to the domains of the variables `keep` (bits). Returns the number of these variables."""
     v0, entries = query.first, 0
@@ -158,14 +158,14 @@ def _insert(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, new: NewEv
             entries += 1
             first, last = rings.corners[v], rings.corners[v + 1]
             if first < last:
-                chain(rings.place, rings.previous, rings.buckets, first, last - first, k, graphs.side[v])
+                link_cells(rings.place, rings.previous, rings.buckets, first, last - first, k, graphs.side[v])
     return entries
 
 
 # -- an event as one of the variables -------------------------------------------------------------------------------------------------
 
 
-@inlined
+@jit_inlined
 def _assign_to_variables(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, found: Found, query: Numbers, new: NewEvent, count: int, filled: int,
     most_solutions: int,
@@ -206,27 +206,27 @@ def _assign_to_variables(
     return keep, candidates, searches, count, filled
 
 
-@inlined
+@jit_inlined
 def _is_renewed(graphs: Graphs, query: Numbers, i: int) -> Any:
     """Whether events of V_i may expire before its span has passed, and be renewed."""
     return query.tight and graphs.roles[query.first + i, RENEWED] == 1
 
 
-@inlined
+@jit_inlined
 def _is_renewing(graphs: Graphs, query: Numbers, i: int) -> Any:
     """Whether an event of V_i may renew events of other variables."""
     v = query.first + i
     return query.tight and graphs.roles[v, RENEWING] == 1 and graphs.roles[v, SPAN] != NEVER
 
 
-@inlined
+@jit_inlined
 def _useful_span(graphs: Graphs, query: Numbers, i: int, empty: int) -> Any:
     """How long V_i keeps an event with which no stored event of the variables `empty` (bits) is consistent."""
     m, p, span = query.m, query.pairs + i * query.m, graphs.roles[query.first + i, SPAN]
-    return awaited(graphs.times[p : p + m, AFTER], m, empty, i, span) if _is_renewed(graphs, query, i) else span
+    return minimal_useful_span(graphs.times[p : p + m, AFTER], m, empty, i, span) if _is_renewed(graphs, query, i) else span
 
 
-@inlined
+@jit_inlined
 def _advance_windows(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, now: int) -> Any:
     """Moves V_i's windows to `now`: the parts of the other domains with which its event is consistent by time. Returns the initial lookup."""
     v0, m, p, times = query.first, query.m, query.pairs + i * query.m, graphs.times
@@ -254,7 +254,7 @@ def _advance_windows(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i
     return Lookup(empty, np.int64(0), np.int64(0), np.int64(0), True, useful)
 
 
-@inlined
+@jit_inlined
 def _look_up_domains(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, new: NewEvent, lookup: Lookup) -> Any:
     """Searches the other domains: first those without which the event is useless, then the others while the result depends on them."""
     m, p = query.m, query.pairs + i * query.m
@@ -270,14 +270,14 @@ def _look_up_domains(graphs: Graphs, events: Events, rings: Rings, pool: Pool, q
     return lookup
 
 
-@inlined
+@jit_inlined
 def _look_up_domain(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, j: int, new: NewEvent, lookup: Lookup, skip_expired: bool
 ) -> Any:
     """Searches V_i's window of V_j's domain for events that are consistent with the new one; `skip_expired`: expired ones do not count."""
     v, bounds, one = query.first + j, pair_bounds(graphs, query.pairs + i * query.m + j, i < j), np.int64(1) << j
     a, b = pool.windows[0, i, j], pool.windows[1, i, j]
-    bits, listed, top, some, sure = lookup.masked, lookup.listed, lookup.top, True, False
+    bits, listed, top, some, sure = lookup.masks, lookup.listed, lookup.top, True, False
     if b - a <= _FEW:
         mask = _mask(graphs, events, rings, bounds, new, a, b, skip_expired)
         pool.masks[0, j], some, sure = mask, mask != 0, True
@@ -298,10 +298,10 @@ def _look_up_domain(
     return Lookup(empty, bits, listed, top, lookup.few and b - a <= _FEW, useful)
 
 
-@inlined
+@jit_inlined
 def _mask(graphs: Graphs, events: Events, rings: Rings, bounds: PairBounds, new: NewEvent, a: int, b: int, skip_expired: bool) -> Any:
     """The events of a short window that are consistent with the new one, as bits."""
-    mask, unsure = masked(rings, a, b, bounds, new, skip_expired)
+    mask, unsure = mask_within_reach(rings, a, b, bounds, new, skip_expired)
     while unsure != 0:
         k = lowest_bit(unsure)
         unsure &= unsure - 1
@@ -310,7 +310,7 @@ def _mask(graphs: Graphs, events: Events, rings: Rings, bounds: PairBounds, new:
     return mask
 
 
-@inlined
+@jit_inlined
 def _list(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, j: int, new: NewEvent, top: int, skip_expired: bool, cells: bool
 ) -> Any:
@@ -324,7 +324,7 @@ def _list(
     return end
 
 
-@inlined
+@jit_inlined
 def _list_remaining(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, new: NewEvent, lookup: Lookup, everything: bool
 ) -> Any:
@@ -335,13 +335,13 @@ def _list_remaining(
         if j == i or ((lookup.empty | listed) >> j) & 1:
             continue
         skip_expired = _is_renewed(graphs, query, j)
-        if everything or (renewing and skip_expired and not (lookup.masked >> j) & 1):
+        if everything or (renewing and skip_expired and not (lookup.masks >> j) & 1):
             top = _list(graphs, events, rings, pool, query, i, j, new, top, skip_expired, False)
             listed |= np.int64(1) << j
-    return Lookup(lookup.empty, lookup.masked, listed, top, lookup.few, lookup.useful)
+    return Lookup(lookup.empty, lookup.masks, listed, top, lookup.few, lookup.useful)
 
 
-@inlined
+@jit_inlined
 def _renew(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, lookup: Lookup) -> None:
     """Keeps the stored events that are consistent with the new one as long as that is kept, but no longer than their own variable's span."""
     v0, m, last = query.first, query.m, pool.domains[LAST, i]
@@ -349,7 +349,7 @@ def _renew(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, loo
         if j == i or (lookup.empty >> j) & 1 or graphs.roles[v0 + j, RENEWED] == 0:
             continue
         span = graphs.roles[v0 + j, SPAN]
-        if (lookup.masked >> j) & 1:
+        if (lookup.masks >> j) & 1:
             rest = pool.masks[0, j]
             while rest != 0:
                 _extend(rings.whole, pool.windows[0, i, j] + lowest_bit(rest), last, span)
@@ -359,12 +359,12 @@ def _renew(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, loo
                 _extend(rings.whole, pool.whole[RING, k], last, span)
 
 
-@inlined
+@jit_inlined
 def _extend(ring: Ints, k: int, last: int, span: int) -> None:
     ring[UNTIL, k] = max(ring[UNTIL, k], min(last, ring[T, k] + span))
 
 
-@bare
+@jit_without_refcounts
 def _count_kept(ring: Ints, heads: Ints, tails: Ints, first: int, last: int, now: int, shared: bool, domains: Ints) -> Any:
     """How many events the variables from `first` up to `last` keep at `now`; an event counts once if `shared`, else once for each variable."""
     m = last - first

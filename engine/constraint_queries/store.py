@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from engine.constraint_queries.expiration import DOMAINS, NEVER, most_alive
 from engine.constraint_queries.pairs import SPAN, Events, Graphs, Ints
-from engine.constraint_queries.pool import Pool, found_of, pool_of
-from engine.constraint_queries.rings import BITS, EVENT, UNTIL, Rings, alive, corners_of, empty_rings, latest_ends, moved
+from engine.constraint_queries.pool import Pool, allocate_found, allocate_pool
+from engine.constraint_queries.rings import BITS, EVENT, UNTIL, Rings, alive, corners_of, empty_rings, latest_ends, move_events
 
 LEAST_ROOM = 64
 _DOMAIN = ("member", "until", "bits")
@@ -57,8 +57,8 @@ class Store:
         self.events = self._table(LEAST_ROOM)
         self.rings = empty_rings(np.zeros(self.variables, np.int64), np.zeros(self.variables + 1, np.int64))
         self._widest = int(np.diff(graphs.variables).max(initial=0))
-        self._pool = pool_of(0, self._widest)
-        self.found = found_of(LEAST_ROOM, self._widest)
+        self._pool = allocate_pool(0, self._widest)
+        self.found = allocate_found(LEAST_ROOM, self._widest)
         self._least_settled = LEAST_ROOM
         self.single = np.repeat(graphs.form != DOMAINS, np.diff(graphs.variables))
 
@@ -81,7 +81,7 @@ class Store:
         counts = alive(old.whole, old.heads, old.tails, self.now, used)
         rooms = counts + rows + counts // 2
         new = empty_rings(rooms, corners_of(old, rooms, counts, self.graphs.side))
-        moved(old, self.now, np.cumsum(used) - 1, new, self.graphs.side)
+        move_events(old, self.now, np.cumsum(used) - 1, new, self.graphs.side)
         keep = np.flatnonzero(used)
         table = self._table(max(LEAST_ROOM, len(keep) + events + max(len(keep), events) // 2))
         for name, source in self.events._asdict().items():
@@ -94,7 +94,7 @@ class Store:
         t, seq, x, y = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room)
         return Events(t, seq, np.empty(room, np.int32), x, y, np.empty((3, room)), np.empty((ints, room), np.int64), np.empty((floats, room)))
 
-    def enter(self, events: Events) -> int:
+    def append(self, events: Events) -> int:
         """Appends new events; they come after all others in (t, arrival). Returns the number of the first."""
         first, self.count = self.count, self.count + len(events.t)
         for name, values in events._asdict().items():
@@ -107,16 +107,16 @@ class Store:
         rooms = np.concatenate([[0], np.cumsum(self.rings.ends - self.rings.begins)])
         wanted = int(np.diff(rooms[self.graphs.variables]).max(initial=0)) + 1
         if wanted > self._pool.whole.shape[1]:
-            self._pool = pool_of(wanted + wanted // 2, self._widest)
+            self._pool = allocate_pool(wanted + wanted // 2, self._widest)
         return self._pool
 
-    def more_found(self) -> None:
+    def grow_found(self) -> None:
         """Doubles the room for solutions."""
-        self.found = found_of(2 * len(self.found.query), self._widest)
+        self.found = allocate_found(2 * len(self.found.query), self._widest)
 
     # -- counting -----------------------------------------------------------------------------------------------------------------
 
-    def counted(self, since: Ints, before: Ints) -> None:
+    def update_peak(self, since: Ints, before: Ints) -> None:
         """Updates `peak` after rows were processed. `since` and `before`: the domains' heads and tails before these rows."""
         self.kept_at_most += int((self.rings.tails - before).sum())
         if self.kept_at_most > self.peak:
@@ -216,7 +216,7 @@ class Store:
         assert self.kept <= self.peak
 
 
-def joined(graphs: Graphs, slots: Slots, parts: Sequence[tuple[Store, Ints, Ints]]) -> Store:
+def merge_stores(graphs: Graphs, slots: Slots, parts: Sequence[tuple[Store, Ints, Ints]]) -> Store:
     """A new store made of parts (store, theirs, ours): the variables `theirs` of the store become the variables `ours` of the new one.
 
     An event that several stores hold becomes one event; a compared column is copied from the stores that have it.
@@ -265,7 +265,7 @@ def _share(store: Store, theirs: Ints, ours: Ints, now: int) -> _Share:
 
 def _numbers(shares: Sequence[_Share]) -> list[Ints]:
     """For each share its events' numbers among all events in (t, arrival); equal arrival numbers are the same event."""
-    t, seq = (_concatenated([getattr(share.store.events, name)[share.used] for share in shares]) for name in ("t", "seq"))
+    t, seq = (_concat([getattr(share.store.events, name)[share.used] for share in shares]) for name in ("t", "seq"))
     _, first, which = np.unique(seq, return_index=True, return_inverse=True)
     number = np.empty(len(first), np.int64)
     number[np.lexsort((seq[first], t[first]))] = np.arange(len(first))
@@ -275,13 +275,13 @@ def _numbers(shares: Sequence[_Share]) -> list[Ints]:
 
 def _domains(variables: int, shares: Sequence[_Share], numbers: Sequence[Ints]) -> dict[str, Ints]:
     """The domains of all shares in the form of `Store.domains`; `numbers`: those of each share's events."""
-    variable, until, bits = (_concatenated([getattr(share, name) for share in shares]) for name in ("variable", "until", "bits"))
-    member = _concatenated([own[share.place] for share, own in zip(shares, numbers, strict=True)])
+    variable, until, bits = (_concat([getattr(share, name) for share in shares]) for name in ("variable", "until", "bits"))
+    member = _concat([own[share.place] for share, own in zip(shares, numbers, strict=True)])
     order = np.lexsort((member, variable))
     return {"lengths": np.bincount(variable, minlength=variables), "member": member[order], "until": until[order], "bits": bits[order]}
 
 
-def _concatenated(pieces: Sequence[Ints]) -> Ints:
+def _concat(pieces: Sequence[Ints]) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *pieces])
 
 

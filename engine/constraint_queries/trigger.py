@@ -144,7 +144,7 @@ class _Translator:
 
     def trigger_name(self, node: Tree[Token]) -> None:
         (name,) = _tokens(node)
-        text = _unquoted(name) if name.type == "STRING" else str(name)
+        text = _unquote(name) if name.type == "STRING" else str(name)
         self.note("/name", name)
         if len(text) > MAX_NAME:
             self.fault(name, Message("a name has at most {most} characters, not {count}", most=MAX_NAME, count=len(text)))
@@ -215,13 +215,13 @@ class _Translator:
     def inside(self, node: Tree[Token]) -> None:
         side, area = _trees(node)
         tokens = _tokens(area)
-        region: Any = {"region": _unquoted(tokens[0])}
+        region: Any = {"region": _unquote(tokens[0])}
         if area.data == "circle":
             x, y, radius = map(_number, tokens)
             region = {"center": [x, y], "radius": radius}
         elif area.data == "geojson":
             try:
-                region = json.loads(_unquoted(tokens[0]), parse_int=_whole)
+                region = json.loads(_unquote(tokens[0]), parse_int=_integer)
             except (ValueError, RecursionError) as error:
                 self.fault(tokens[0], Message("no GeoJSON: {error}", error=error))
         pointer = self.constraint(_first(node), [side], [self.variable(side, "r")], inside=region)
@@ -328,16 +328,16 @@ def _place(token: Token) -> Place:
     return token.line or 1, token.column or 1
 
 
-def _unquoted(token: Token) -> str:
+def _unquote(token: Token) -> str:
     return str(token)[1:-1].replace("''", "'")
 
 
 def _number(token: Token) -> int | float:
     text = str(token)
-    return _whole(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
+    return _integer(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
 
 
-def _whole(digits: str) -> int | float:
+def _integer(digits: str) -> int | float:
     # Longer ones exceed every bound; as doubles they are infinite, which the checks refuse at their place.
     return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
 
@@ -346,8 +346,8 @@ def _constant(node: Tree[Token]) -> Constant:
     token = _first(node)
     if node.data == "truth":
         return token.lower() == "true"
-    return _unquoted(token) if node.data == "text" else _number(token)
+    return _unquote(token) if node.data == "text" else _number(token)
 
 
 def _span(token: Token) -> Any:
-    return None if token.type == "NULL" else _unquoted(token) if token.type == "STRING" else _number(token)
+    return None if token.type == "NULL" else _unquote(token) if token.type == "STRING" else _number(token)

@@ -13,7 +13,7 @@ from numba import njit
 from engine.constraint_queries.constraints import Comparison
 from engine.constraint_queries.pairs import OPS, Floats, Ints, holds, sign_of, sign_of_mixed
 from engine.constraint_queries.plan import ConstraintIndex
-from engine.constraint_queries.ranges import passing
+from engine.constraint_queries.ranges import passing_events
 from engine.model.batch import Batch
 from engine.model.conditions import BY_ARROW, Condition
 
@@ -29,7 +29,7 @@ def passing_rows(index: ConstraintIndex, batch: Batch) -> tuple[npt.NDArray[np.i
     ready = np.empty((len(ranges.ready), len(batch)), np.bool_)
     for k, (kind, which) in enumerate(ranges.ready):
         ready[k] = _mask(index, batch, kind, which)
-    found: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Ints] = passing(*ranges[2:], values, ready, len(batch))
+    found: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Ints] = passing_events(*ranges[2:], values, ready, len(batch))
     return found
 
 
@@ -67,10 +67,10 @@ def _compare(batch: Batch, comparison: Comparison) -> Mask:
         found = pc.fill_null(BY_ARROW[comparison.op](left, right), False)
         return both & np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
     doubles = pa.types.is_floating(left.type), pa.types.is_floating(right.type)
-    return both & _numbers(OPS[comparison.op], *doubles, whole(left), double(left), whole(right), double(right))
+    return both & _numbers(OPS[comparison.op], *doubles, as_int64(left), double(left), as_int64(right), double(right))
 
 
-def whole(column: pa.Array) -> Ints:
+def as_int64(column: pa.Array) -> Ints:
     """An int or bool column as int64, 0 where it is null; zeros for other types."""
     if not (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
         return np.zeros(len(column), np.int64)

@@ -61,10 +61,10 @@ def _names(written: Any) -> Iterator[str]:
 
 def _leaves(pattern: Pattern) -> list[Leaf]:
     """`trigger`: an event of it may complete the pattern; `needed`: every occurrence contains it; `negative`: it must not occur."""
-    from engine.complex_events.needs import held
-    from engine.complex_events.pattern import described
+    from engine.complex_events.needs import required_primitives
+    from engine.complex_events.pattern import describe
 
-    needed = held(pattern)
+    needed = required_primitives(pattern)
 
     def walk(node: Described) -> Iterator[Leaf]:
         if not node.parts:
@@ -73,4 +73,4 @@ def _leaves(pattern: Pattern) -> list[Leaf]:
         for part in node.parts:
             yield from walk(part)
 
-    return list(walk(described(pattern)))
+    return list(walk(describe(pattern)))

@@ -47,6 +47,6 @@ def test_events_have_the_classes_whose_conditions_they_satisfy(asked, some, cut,
         index, names, found = cells.Cells(distinct), EntityDictionary(), []
         for part in (some[:cut], some[cut:], some):
             batch = Batch(pa.RecordBatch.from_pylist([{name: row.get(name) for name in ROWS.names} for row in part], schema=ROWS), names)
-            ends, classes = index.of(batch)
+            ends, classes = index.classes_of_rows(batch)
             found += [classes[ends[i] : ends[i + 1]].tolist() for i in range(len(batch))]
     assert found == expected + expected

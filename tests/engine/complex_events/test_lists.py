@@ -18,7 +18,7 @@ from engine.complex_events import pattern as tree
 from engine.complex_events.operator import CompositeOperator, CompositeState
 from engine.complex_events.pattern import Pattern
 from engine.complex_events.plan import CompositeIndex
-from engine.complex_events.searching import BY_LISTS, LISTED, MOST_WAITING, SEARCHED
+from engine.complex_events.query_search import BY_LISTS, LISTED, MOST_WAITING, SEARCHED
 from engine.model.batch import Batch, EntityDictionary
 from tests.engine.complex_events.worlds import NAMES, PLANE, SCHEMA, SPANS, as_tree
 from tests.engine.complex_events.writing import pattern_tree
@@ -99,9 +99,9 @@ def positive(draw: st.DrawFn, depth: int) -> Pattern:
     first, second = draw(positive(depth - 1)), draw(positive(depth - 1))
     what = draw(st.sampled_from(["and", "and", "or", "interval", "interval", "sequence", "bounded", "bounded"]))
     if what in ("and", "interval"):
-        return tree.Both(first, second, None if what == "and" else draw(SPANS))
+        return tree.And(first, second, None if what == "and" else draw(SPANS))
     if what == "or":
-        return tree.Either(first, second)
+        return tree.Or(first, second)
     low = draw(st.sampled_from([0, 0, 1, 2])) if what == "bounded" else 0
     return tree.Sequence(first, second, low, low + draw(st.sampled_from([1, 2, 5])) if what == "bounded" else None)
 
@@ -157,9 +157,9 @@ def wide(chance: random.Random, names: Sequence[str]) -> Pattern:
     first, second = wide(chance, names[:cut]), wide(chance, names[cut:])
     what = chance.choice(["and", "and", "and", "interval", "bounded", "or" if len(names) == 2 else "sequence"])
     if what in ("and", "interval"):
-        return tree.Both(first, second, None if what == "and" else chance.choice([20, 60]))
+        return tree.And(first, second, None if what == "and" else chance.choice([20, 60]))
     if what == "or":
-        return tree.Either(first, second)
+        return tree.Or(first, second)
     return tree.Sequence(first, second, 0, chance.choice([20, 60]) if what == "bounded" else None)
 
 

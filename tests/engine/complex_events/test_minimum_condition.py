@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.complex_events.fragments import AT_ONCE, GUARDS, GUARDS_END, OFFSET
-from engine.complex_events.history import SHIFT, nothing
+from engine.complex_events.history import SHIFT, no_events
 from engine.complex_events.operator import CompositeOperator, recent
 from engine.complex_events.plan import Program
 from engine.complex_events.search import KIND, Ints
@@ -35,7 +35,7 @@ def classes(program: Program, world: Sequence[Row], document: Mapping[str, Any])
 def last_times(program: Program, seen: Sequence[Row], kinds: Kinds) -> Ints:
     """The last times after these rows."""
     events = np.array([(kind << SHIFT, row["t"]) for row in seen for kind in sorted(kinds[row["seq"]])], np.int64).reshape(-1, 2)
-    return recent(program, nothing()._replace(key=events[:, 0], t=events[:, 1]))
+    return recent(program, no_events()._replace(key=events[:, 0], t=events[:, 1]))
 
 
 def asked(program: Program, kinds: set[int]) -> list[Ints]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from engine.complex_events.pattern import Absence, Around, Before, Both, Either, Primitive, Sequence, described, pattern_text
+from engine.complex_events.pattern import Absence, And, Around, Before, Or, Primitive, Sequence, describe, pattern_text
 from engine.complex_events.text import translate
 from engine.model.faults import Refused
 from engine.model.feed import Crs, Feed, TimeUnit
@@ -37,13 +37,13 @@ def faults(given: Any, feed: Feed = PLANE) -> list[str]:
 
 
 def test_sequences_bind_tighter_than_and_and_and_tighter_than_or() -> None:
-    assert pattern("A OR B AND C : D") == Either(A, Both(B, Sequence(C, D)))
-    assert pattern("(A OR B) AND C") == Both(Either(A, B), C)
+    assert pattern("A OR B AND C : D") == Or(A, And(B, Sequence(C, D)))
+    assert pattern("(A OR B) AND C") == And(Or(A, B), C)
 
 
 def test_operators_associate_to_the_left() -> None:
-    assert pattern("A : B ;[5] C : D") == Sequence(Both(Sequence(A, B), C, 5), D)
-    assert pattern("A and B and C") == Both(Both(A, B), C)
+    assert pattern("A : B ;[5] C : D") == Sequence(And(Sequence(A, B), C, 5), D)
+    assert pattern("A and B and C") == And(And(A, B), C)
     assert pattern("A : !B[5] : C") == Sequence(Absence(A, B, 5), C)
     assert pattern("A : B : !C : D") == Sequence(Sequence(A, B), D, without=C)
 
@@ -52,9 +52,9 @@ def test_bounds_are_numbers_durations_or_null() -> None:
     assert pattern("A :[2,PT1M] B", MS) == Sequence(A, B, 2, 60_000)
     assert pattern("A : !B :[null, 'PT0.5S'] C", MS) == Sequence(A, C, 0, 500, B)
     assert pattern("!A[5] : B : C") == Sequence(Before(A, B, 5), C)
-    assert pattern("A AND !B[5] AND C") == Both(Around(A, B, 5), C)
-    assert pattern("A AND !B[5] : C") == Both(A, Before(B, C, 5))
-    assert pattern("A : !(B OR C)[PT1S]", MS) == Absence(A, Either(B, C), 1000)
+    assert pattern("A AND !B[5] AND C") == And(Around(A, B, 5), C)
+    assert pattern("A AND !B[5] : C") == And(A, Before(B, C, 5))
+    assert pattern("A : !(B OR C)[PT1S]", MS) == Absence(A, Or(B, C), 1000)
 
 
 @given(documents())
@@ -125,6 +125,6 @@ def test_limits() -> None:
 
 
 def test_a_tree_to_be_shown_names_the_kinds_of_nodes() -> None:
-    tree = described(pattern("(A OR B) : !C[5]"))
+    tree = describe(pattern("(A OR B) : !C[5]"))
     assert [(part.kind, part.label) for part in tree.parts] == [("virtual", "OR"), ("negative", "C")]
     assert [part.kind for part in tree.parts[0].parts] == ["trigger", "trigger"]

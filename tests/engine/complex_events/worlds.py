@@ -137,9 +137,9 @@ def patterns(draw: st.DrawFn, depth: int) -> Pattern:
         st.sampled_from(["and", "or", "interval", "sequence", "sequence", "bounded", "without", "without", "absence", "absence", "before", "around"])
     )
     if what in ("and", "interval"):
-        return tree.Both(first, second, None if what == "and" else draw(SPANS))
+        return tree.And(first, second, None if what == "and" else draw(SPANS))
     if what == "or":
-        return tree.Either(first, second)
+        return tree.Or(first, second)
     if what == "before":
         return tree.Before(first, second, draw(SPANS))
     if what == "around":

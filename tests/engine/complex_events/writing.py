@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.complex_events.pattern import Absence, Around, Before, Both, Either, Pattern, Primitive, Sequence
+from engine.complex_events.pattern import Absence, And, Around, Before, Or, Pattern, Primitive, Sequence
 from engine.complex_events.specification import CompositeSpecification, PrimitiveFilter
 from engine.model.conditions import Condition
 
@@ -46,11 +46,11 @@ def pattern_tree(pattern: Pattern) -> Any:
     match pattern:
         case Primitive(name):
             return name
-        case Either(first, second):
+        case Or(first, second):
             return {"or": [pattern_tree(first), pattern_tree(second)]}
-        case Both(first, second, None):
+        case And(first, second, None):
             return {"and": [pattern_tree(first), pattern_tree(second)]}
-        case Both(first, second, span):
+        case And(first, second, span):
             return {"interval": [pattern_tree(first), pattern_tree(second)], "span": span}
         case Absence(first, without, span):
             return {"absence": [pattern_tree(first), pattern_tree(without)], "span": span}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.constraint_queries.candidates import masked
+from engine.constraint_queries.candidates import mask_within_reach
 from engine.constraint_queries.pairs import PairBounds
 from engine.constraint_queries.pool import NewEvent
-from engine.constraint_queries.ranges import passing
+from engine.constraint_queries.ranges import passing_events
 from engine.constraint_queries.rings import UNTIL, empty_rings
 
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, np.nextafter(1.0, 2.0))
@@ -35,7 +35,7 @@ def test_rows_that_pass_are_those_of_numpy(n: int) -> None:
                 passed &= ready[mask[r]]
             taken |= bits[f] * passed
         expected += [(row, q, int(taken[row])) for row in np.flatnonzero(taken).tolist()]
-    rows, queries, found = passing(filters, bits, ranges, column, low, high, masks, mask, values, ready, n)
+    rows, queries, found = passing_events(filters, bits, ranges, column, low, high, masks, mask, values, ready, n)
     assert sorted(zip(rows.tolist(), queries.tolist(), found.tolist(), strict=True)) == sorted(expected)
     assert all((np.diff(rows[queries == q]) > 0).all() for q in range(3))
 
@@ -52,7 +52,7 @@ def test_the_events_of_a_window_within_reach_are_those_of_numpy(skip_expired: bo
         for length in (1, 7, 8, 9, 16, 62, 63):
             reach, near, apart = 6.0, 5.0, 1.0
             bounds, new = PairBounds(0, True, 0, 0, 0, reach, near, apart), NewEvent(0, 1, 1, 1.0, 2.0, 0.0)
-            mask, unsure = masked(rings, low, low + length, bounds, new, skip_expired)
+            mask, unsure = mask_within_reach(rings, low, low + length, bounds, new, skip_expired)
             own = place[:, low : low + length] - np.array([[1.0], [2.0], [0.0]])
             chord = (own * own).sum(axis=0)
             there = (chord <= reach) & ((ring[UNTIL, low : low + length] >= 1) | (not skip_expired))

@@ -34,10 +34,10 @@ from engine.complex_events.search import (
     SEQ,
     SINCE,
     SINCE_SEQ,
+    Int,
     Ints,
     Memory,
     T,
-    Whole,
     kernel,
     last_at,
     latest,
@@ -105,7 +105,7 @@ class Scratch(NamedTuple):
     cursor: Ints
 
 
-class Found(NamedTuple):
+class Detections(NamedTuple):
     """Room for detections: `rows` (query, entity, s, e, end of its evidence) and evidence as `events` (leaf's node, t, seq, then `History.place`)."""
 
     rows: Ints
@@ -114,7 +114,7 @@ class Found(NamedTuple):
 
 
 def scratch(tables: Tables, since: Ints, since_seq: Ints, last: Ints) -> Scratch:
-    """Working memory; call `begin` before each step."""
+    """Working memory; call `reset` before each step."""
     leaves, n = int(np.diff(tables.leaf_ends).max(initial=0)), len(tables.root)
     queries = np.zeros((n, 4), np.int64)
     queries[:, BY_LISTS] = tables.listed
@@ -130,7 +130,7 @@ def scratch(tables: Tables, since: Ints, since_seq: Ints, last: Ints) -> Scratch
     )  # fmt: skip
 
 
-def begin(work: Scratch) -> None:
+def reset(work: Scratch) -> None:
     """Resets the working memory before a step."""
     waiting = work.waiting
     waiting.queries[waiting.touched[: waiting.size[1]], COUNT] = 0
@@ -138,13 +138,13 @@ def begin(work: Scratch) -> None:
     work.cursor[[NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, ASSERTED]] = 0, NONE, -1, -1, -1
 
 
-def found(rows: int, items: int) -> Found:
-    return Found(np.zeros((rows, 5), np.int64), np.zeros((items, 3 + PLACE), np.int64), np.zeros(2, np.int64))
+def found(rows: int, items: int) -> Detections:
+    return Detections(np.zeros((rows, 5), np.int64), np.zeros((items, 3 + PLACE), np.int64), np.zeros(2, np.int64))
 
 
 @kernel(inline=True)
 def prepare(
-    tables: Tables, history: History, work: Scratch, query: Whole, entity: Whole, now: Whole, completer: Whole, least: Whole
+    tables: Tables, history: History, work: Scratch, query: Int, entity: Int, now: Int, completer: Int, least: Int
 ) -> None:  # fmt: skip
     """Sets up a search of a query."""
     env = work.env
@@ -160,7 +160,7 @@ def prepare(
 
 
 @kernel(inline=True)
-def account(work: Scratch, query: Whole, now: Whole, counters: Ints) -> None:
+def count_work(work: Scratch, query: Int, now: Int, counters: Ints) -> None:
     """Counts the work of a search; records a query that exceeded the limit."""
     counters[WORK] += work.env[OPERATIONS]
     if work.env[OPERATIONS] > MOST_OPERATIONS:
@@ -168,7 +168,9 @@ def account(work: Scratch, query: Whole, now: Whole, counters: Ints) -> None:
 
 
 @kernel(inline=True)
-def state(history: History, work: Scratch, out: Found, query: Whole, entity: Whole, start: Whole, now: Whole, count: Whole, counters: Ints) -> None:
+def write_detection(
+    history: History, work: Scratch, out: Detections, query: Int, entity: Int, start: Int, now: Int, count: Int, counters: Ints
+) -> None:
     """Writes a detection with the `count` events that are picked."""
     row, item = out.size[0], out.size[1]
     for i in range(count):
@@ -183,8 +185,8 @@ def state(history: History, work: Scratch, out: Found, query: Whole, entity: Who
 
 
 @kernel(inline=True)
-def _searched(
-    tables: Tables, history: History, slots: Memory, work: Scratch, out: Found, query: Whole, entity: Whole, now: Whole, counters: Ints
+def _search_prepared(
+    tables: Tables, history: History, slots: Memory, work: Scratch, out: Detections, query: Int, entity: Int, now: Int, counters: Ints
 ) -> None:  # fmt: skip
     """Searches the query that was prepared; asserts the detection if an occurrence is completed now."""
     env, root = work.env, tables.root[query]
@@ -192,25 +194,25 @@ def _searched(
     never, far, yes = np.int64(NONE), np.int64(FAR), np.int64(1)
     nodes, own, pool = memory(tables.nodes), memory(env), memory(history.pool)
     start = latest(nodes, own, slots, pool, root, never, now, far, yes)
-    account(work, query, now, counters)
+    count_work(work, query, now, counters)
     if start == NONE or work.cursor[GIVEN_UP] >= 0:
         return
     env[PICKED], env[OPERATIONS] = 0, -FAR  # The search is repeated, without counting operations.
     pick(nodes, own, slots, pool, memory(work.picked), root, never, now, far, yes)
-    state(history, work, out, query, entity, start, now, env[PICKED], counters)
+    write_detection(history, work, out, query, entity, start, now, env[PICKED], counters)
 
 
 @kernel(inline=True)
 def search_query(
-    tables: Tables, history: History, work: Scratch, out: Found, query: Whole, entity: Whole, now: Whole, completer: Whole, counters: Ints
+    tables: Tables, history: History, work: Scratch, out: Detections, query: Int, entity: Int, now: Int, completer: Int, counters: Ints
 ) -> None:  # fmt: skip
     """Searches one query for the present event or timer."""
     prepare(tables, history, work, query, entity, now, completer, now - tables.within[query])
-    _searched(tables, history, memory(history.slots), work, out, query, entity, now, counters)
+    _search_prepared(tables, history, memory(history.slots), work, out, query, entity, now, counters)
 
 
 @kernel()
-def search_past(tables: Tables, history: History, work: Scratch, out: Found, query: Whole, now: Whole, completer: Whole, counters: Ints) -> None:
+def search_past(tables: Tables, history: History, work: Scratch, out: Detections, query: Int, now: Int, completer: Int, counters: Ints) -> None:
     """Like `search_query`, for an event after which others have been stored; for queries over all entities."""
     prepare(tables, history, work, query, np.int64(0), now, completer, now - tables.within[query])
     work.env[DIRECT] = 0
@@ -222,4 +224,4 @@ def search_past(tables: Tables, history: History, work: Scratch, out: Found, que
             last -= 1
         work.past[i - first, BEGIN], work.past[i - first, END] = slot[BEGIN], last + 1
         work.env[LEAVES + i - first] = i - first
-    _searched(tables, history, memory(work.past), work, out, query, np.int64(0), now, counters)
+    _search_prepared(tables, history, memory(work.past), work, out, query, np.int64(0), now, counters)

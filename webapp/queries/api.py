@@ -178,7 +178,7 @@ class QueryView(OfFeedView):
         responses={201: ONE_OR_MANY},
         examples=[
             OpenApiExample(
-                "Whatever enters or leaves a circle",
+                "Everything that enters or leaves a circle",
                 {"feed": "city", "name": "Square", "specification": BORDER, "alert_kinds": ["in"]},
                 request_only=True,
             )

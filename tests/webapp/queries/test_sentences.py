@@ -115,7 +115,7 @@ def bank(name: str) -> dict[str, Any]:
                 "predicates": [bank("bank 1"), bank("bank 2"), {"outside": {"region": "cameras"}, "window": ["PT1H", 0], "quantifier": "forall"}],
                 "horizon": "PT1H",
             },
-            "Every 10 seconds, finds whatever was in bank 1, then was in bank 2, then kept out of cameras throughout the "
+            "Every 10 seconds, finds each entity that was in bank 1, then was in bank 2, then kept out of cameras throughout the "
             "last hour, all in the last hour.",
         ),
         (
@@ -125,7 +125,7 @@ def bank(name: str) -> dict[str, Any]:
                     {**bank("gate"), "window": ["PT5M", 0], "quantifier": "exists"},
                 ]
             },
-            "Every 10 seconds, finds whatever was in yard between 10 minutes and 5 minutes ago and was in gate in the last 5 minutes.",
+            "Every 10 seconds, finds each entity that was in yard between 10 minutes and 5 minutes ago and was in gate in the last 5 minutes.",
         ),
         (
             {
@@ -138,7 +138,7 @@ def bank(name: str) -> dict[str, Any]:
                 "horizon": "PT1H",
             },
             # Accumulated time has no place in the order.
-            "Every 10 seconds, finds whatever was in yard, then was in gate, all in the last hour, and was in town for at least 20 minutes "
+            "Every 10 seconds, finds each entity that was in yard, then was in gate, all in the last hour, and was in town for at least 20 minutes "
             "in all in the last 30 minutes (a report counts for 1 minute), and was outside A for no time at all in the last 5 minutes.",
         ),
         (
@@ -160,7 +160,7 @@ def bank(name: str) -> dict[str, Any]:
                 ],
                 "theta": {"op": "<=", "value": 2500},
             },
-            "Every 10 seconds, finds whatever stayed in town throughout the last 5 minutes, and for which the sum of its "
+            "Every 10 seconds, finds each entity that stayed in town throughout the last 5 minutes, and for which the sum of its "
             "least distance from A in the last "
             "5 minutes and its greatest distance from B in the last 5 minutes is at most 2.5 km.",
         ),
@@ -369,8 +369,8 @@ GERMAN: list[tuple[dict[str, Any], Feed, str]] = [
             "predicates": [bank("bank 1"), bank("bank 2"), {"outside": {"region": "cameras"}, "window": ["PT1H", 0], "quantifier": "forall"}],
         },
         EARTH,
-        "Findet im Abstand von 10 Sekunden alles, was in bank 1 war, dann in bank 2 war, dann cameras ununterbrochen seit 1 Stunde fernblieb, alles "
-        "vor höchstens 1 Stunde.",
+        "Findet im Abstand von 10 Sekunden jedes Objekt, das in bank 1 war, dann in bank 2 war, dann cameras ununterbrochen seit 1 Stunde fernblieb, "
+        "alles vor höchstens 1 Stunde.",
     ),
     (
         {

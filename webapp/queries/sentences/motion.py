@@ -12,7 +12,7 @@ from webapp.queries.sentences.words import Specification, counting, distance, du
 
 
 def motion(specification: Specification, feed: Feed) -> str:
-    """`Every 10 seconds, finds whatever was in bank 1, then in bank 2, all within the last hour.`"""
+    """`Every 10 seconds, finds each entity that was in bank 1, then in bank 2, all within the last hour.`"""
     predicates = specification["predicates"]
     measured = [one for one in predicates if "distance" in one]
     # Time added up takes part in no order.
@@ -26,7 +26,7 @@ def motion(specification: Specification, feed: Feed) -> str:
         clauses.append(_score(measured, specification["theta"], feed))
     values = {"every": span_of(specification["every"], feed), "clauses": gettext(", and ").join(clauses)}
     if plain or totals:
-        text = gettext("Every %(every)s, finds whatever %(clauses)s.") % values
+        text = gettext("Every %(every)s, finds each entity that %(clauses)s.") % values
     else:
         text = gettext("Every %(every)s, finds everything %(clauses)s.") % values
     return text + counting(specification)

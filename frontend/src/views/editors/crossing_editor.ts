@@ -221,7 +221,7 @@ class CrossingEditor implements FamilyEditor {
 
   private during(): HTMLElement {
     const texts = {
-      none: t("Every report inside counts, whatever its attributes."),
+      none: t("Every report inside counts, regardless of its attributes."),
       some: t("Inside means: in there, and its report meets all of these."),
     };
     const conditions = new ConditionsField({

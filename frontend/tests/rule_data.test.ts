@@ -56,7 +56,7 @@ test("targets are named if the reader knows their names", () => {
 test("the schedule of messages is described", () => {
   const night = { quiet_from: "22:00:00", quiet_until: "06:00:00", digest: "daily", digest_at: "07:30:00", group_by: "entity" };
   expect(conditionWords(rule({ ...plain, ...night }))).toBe(
-    "All alerts · quiet 22:00 to 06:00 · a digest at 07:30 · one message by entity in 30 min · critical ones at once",
+    "All alerts · quiet 22:00 to 06:00 · a digest at 07:30 · one message by entity in 30 min · critical ones immediately",
   );
   expect(conditionWords(rule({ ...plain, digest: "hourly", critical_passes: false }))).toBe("All alerts · a digest every hour");
 });

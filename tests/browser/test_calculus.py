@@ -38,7 +38,7 @@ def _choose(site: Site) -> None:
     assert page.locator(".placement").count() == 0
     page.get_by_label("Several executors share its work").check()
     page.locator(".placement", has_text="meeting and near by pair").wait_for()
-    page.get_by_role("button", name="Go on with these rules").click()
+    page.get_by_role("button", name="Continue with these rules").click()
     assert page.get_by_label("Column of argument 1 in position").input_value() == "entity"
 
 

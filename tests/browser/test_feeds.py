@@ -324,7 +324,7 @@ def test_dead_letters_are_mended_by_a_rule_and_by_hand(site: Site) -> None:
     page.get_by_role("button", name="Dead letters").click()
     page.get_by_role("button", name="Mend all and send them again").click()
     page.get_by_text("1 sent, 1 still wrong").wait_for()
-    page.get_by_text("Mended and sent at").wait_for()
+    page.get_by_text("Corrected and sent at").wait_for()
     page.get_by_role("button", name="Mend", exact=True).click()
     field = page.get_by_label("The row as JSON")
     field.fill(field.input_value().replace('"east"', "7"))

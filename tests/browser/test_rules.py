@@ -77,7 +77,7 @@ def test_a_rule_is_made_tried_and_switched_off(site: Site) -> None:
     dialog.get_by_label("Messages", exact=True).select_option("daily")
     dialog.get_by_label("At", exact=True).fill("07:30")
     dialog.get_by_role("button", name="Save rule").click()
-    rules.get_by_text("a digest at 07:30 · critical ones at once").wait_for()
+    rules.get_by_text("a digest at 07:30 · critical ones immediately").wait_for()
     rules.get_by_text("Low and above · 1 query · after 5 min without acknowledgement").wait_for()
     rules.get_by_text("To Night desk").wait_for()
 

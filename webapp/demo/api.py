@@ -146,7 +146,7 @@ def _file_of(user: User, upload: UUID | None) -> Upload | None:
         return None
     file = upload_list(user=user).filter(pk=upload, owner=user).first()
     if file is None:
-        raise refuse("/upload", Message("There is no such file of yours."))
+        raise refuse("/upload", Message("You have no such file."))
     return file
 
 

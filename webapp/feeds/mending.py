@@ -105,7 +105,7 @@ def mend_one(*, feed: Feed, pk: int, row: Row) -> Mended:
     if letter is None:
         raise refuse("/id", Message("There is no such dead letter."))
     if letter.sending:
-        raise refuse("/id", Message("It was mended and sent already."))
+        raise refuse("/id", Message("It was already corrected and sent."))
     if NUL.search(json.dumps(row)):
         raise refuse("/row", Message("A text of the row holds the character NUL: take it out."))
     return _send(feed, [(letter, dict(row))], "by hand")

@@ -39,7 +39,7 @@ export function atOnce(zone: string): Pace {
   };
 }
 
-/** "quiet 22:00 to 06:00 · a digest every hour · one message by entity in 30 min · critical ones at once"; "" if nothing is delayed. */
+/** "quiet 22:00 to 06:00 · a digest every hour · one message by entity in 30 min · critical ones immediately"; "" if nothing is delayed. */
 export function paceWords(pace: Pace): string {
   const quiet =
     pace.quiet_from === null || pace.quiet_until === null
@@ -56,7 +56,7 @@ export function paceWords(pace: Pace): string {
           entity: t("one message by entity in {minutes} min", { minutes: pace.group_minutes }),
           region: t("one message by region in {minutes} min", { minutes: pace.group_minutes }),
         }[pace.group_by];
-  const critical = (quiet !== "" || digest !== "") && pace.critical_passes ? t("critical ones at once") : "";
+  const critical = (quiet !== "" || digest !== "") && pace.critical_passes ? t("critical ones immediately") : "";
   return [quiet, digest, group, critical].filter((text) => text !== "").join(" · ");
 }
 

@@ -351,7 +351,7 @@ function feedSettings(row: Upload): Settings {
       "section",
       { class: "stack", "data-pointer": "/as_now" },
       h("h2", { class: "section-title" }, t("Load it")),
-      h("label", { class: "check" }, history, t("As history: with the times of the file, at once")),
+      h("label", { class: "check" }, history, t("As history: with the times of the file, immediately")),
       h("label", { class: "check" }, now, t("As if it happened now")),
       paceField,
       orderField,

@@ -169,7 +169,7 @@ async function removeShown(): Promise<void> {
       removed.length === 0 ||
       !(await confirmDanger(
         t("Remove {words}?", { words }),
-        t("They stop giving answers, all at once. Those they have given are kept. Queries that others registered stay."),
+        t("All of them stop giving answers. Those they have given are kept. Queries that others registered stay."),
         t("Remove {words}", { words }),
       ))
     )

@@ -125,7 +125,7 @@ function letter(row: DeadLetter, zone: Zone, send: Send | null): HTMLElement {
   );
   if (row.sent_at !== null)
     element.append(
-      h("span", { class: "badge badge-good" }, t("Mended and sent at {sentat}", { sentat: formatMoment(row.sent_at, "ms", zone) })),
+      h("span", { class: "badge badge-good" }, t("Corrected and sent at {sentat}", { sentat: formatMoment(row.sent_at, "ms", zone) })),
     );
   else if (send !== null && isMendable(row))
     element.append(button(t("Mend"), { icon: "pencil", kind: "button-sm", onClick: () => edit(element, text, row, send) }));

@@ -22,7 +22,7 @@ export class PaceFields {
     this.from = this.time("quiet-from", pace.quiet_from);
     this.until = this.time("quiet-until", pace.quiet_until);
     const digests = [
-      ["", t("At once")],
+      ["", t("Immediately")],
       ["hourly", t("Together, every hour")],
       ["daily", t("Together, once a day")],
     ] as const;
@@ -59,7 +59,7 @@ export class PaceFields {
       h("legend", { class: "label" }, t("When messages come")),
       h("div", { class: "row row-fields" }, field("digest", t("Messages"), this.digest), at),
       h("div", { class: "row row-fields" }, field("group_by", t("What belongs together"), this.group), minutes),
-      h("p", { class: "hint" }, t("The first of a group is sent at once, the others together.")),
+      h("p", { class: "hint" }, t("The first of a group is sent immediately, the others together.")),
       h(
         "div",
         { class: "row row-fields" },
@@ -71,7 +71,7 @@ export class PaceFields {
         { class: "hint" },
         t("In {value}. Messages wait until the quiet hours end, and are then sent together.", { value: pace.zone.replaceAll("_", " ") }),
       ),
-      h("label", { class: "check" }, this.passes, h("span", {}, t("Critical alerts come at once even then"))),
+      h("label", { class: "check" }, this.passes, h("span", {}, t("Critical alerts are sent immediately even then"))),
     );
   }
 

@@ -11,7 +11,7 @@ import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
 import { t } from "../../lib/texts";
 
 const POSITION_TEXTS: Record<Position, [string, string]> = {
-  last: [t("Where it last reported"), t("known at once")],
+  last: [t("Where it last reported"), t("known immediately")],
   interpolated: [t("On the straight way between two reports"), t("known after the next report")],
 };
 

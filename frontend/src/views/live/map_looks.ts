@@ -88,7 +88,7 @@ export class MapLooks {
     const grouping = [
       item("group", t("Clusters where it is crowded"), looks.grouping === "auto", () => this.group("auto")),
       item("group", t("Always clusters"), looks.grouping === "clusters", () => this.group("clusters")),
-      item("group", t("Every entity by itself"), looks.grouping === "each", () => this.group("each")),
+      item("group", t("Each entity separately"), looks.grouping === "each", () => this.group("each")),
     ];
     const colours = [null, SPEED, ...this.names].map((name) =>
       item("palette", name === null ? t("One colour") : t("Colour by {name}", { name: nameOf(name) }), looks.colourBy === name, () =>

@@ -29,7 +29,7 @@ export function loadView(id: string, again: () => void, ready: (feed: string) =>
       );
     if (row.state === "paused")
       actions.push(
-        button(t("Go on"), { icon: "play", kind: "button-primary", onClick: steer("resume") }),
+        button(t("Continue"), { icon: "play", kind: "button-primary", onClick: steer("resume") }),
         button(t("Cancel"), { kind: "button-danger", onClick: steer("cancel") }),
       );
     if (row.state === "failed")

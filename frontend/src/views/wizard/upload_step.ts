@@ -72,7 +72,7 @@ export async function sendFile(file: File, status: HTMLElement, done: (id: strin
     onProgress: show,
     onError: (error) => {
       isRunning = false;
-      pause.lastChild!.textContent = t("Go on");
+      pause.lastChild!.textContent = t("Continue");
       toast(refusal(error), "critical");
     },
     onSuccess: () => {
@@ -82,7 +82,7 @@ export async function sendFile(file: File, status: HTMLElement, done: (id: strin
   });
   pause.addEventListener("click", () => {
     isRunning = !isRunning;
-    pause.lastChild!.textContent = isRunning ? t("Pause") : t("Go on");
+    pause.lastChild!.textContent = isRunning ? t("Pause") : t("Continue");
     if (isRunning) upload.start();
     else void upload.abort();
   });

@@ -106,7 +106,7 @@ export class GalleryView {
             icon("info"),
             t("The feed's rows must contain the events {events}.", { events: template.events.join(", ") }),
           );
-    const done = button(t("Go on with these rules"), { icon: "check", kind: "button-sm", onClick: () => (this.element.open = false) });
+    const done = button(t("Continue with these rules"), { icon: "check", kind: "button-sm", onClick: () => (this.element.open = false) });
     replace(this.detail, h("p", { class: "calculus-sentence" }, ...parts), note, h("div", { class: "row" }, this.state, done));
     this.detail.hidden = false;
     fill();

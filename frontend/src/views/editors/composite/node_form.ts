@@ -228,7 +228,7 @@ export class NodeForm {
       op === "interval"
         ? t("From the first event to the last one.")
         : op === "before"
-          ? t("It is reported at once: what came before is known.")
+          ? t("It is reported immediately: what came before is known.")
           : t("It is reported when this time has passed.");
     const label =
       { interval: t("Within"), absence: t("Not for"), before: t("Not in the time before"), around: t("Not before and after, for") }[

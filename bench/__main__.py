@@ -2,7 +2,7 @@
 
 Prints a table, writes one JSON file a family (default `bench/results/`, not committed) and, with `--plots`, the figures as SVG and PNG.
 `--quick` leaves the rows out that start Spark unless `--spark` asks for them. A family that breaks off, as when the answers of two methods
-differ, is reported and keeps the rows it had; the others go on, and the run fails. A missed target is shown, not failed.
+differ, is reported and keeps the rows it had; the others continue, and the run fails. A missed target is shown, not failed.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def stream_batches(entities: int, m: int, rows_a_batch: int, rng: np.random.Gene
     return batches
 
 
-# -- feeds in a log of their own, for the engine as a whole ---------------------------------------------------------------------------------
+# -- feeds in a separate log, for the engine as a whole ---------------------------------------------------------------------------------
 
 FEED = Feed("bench", Crs.PLANAR, TimeUnit.MS, lateness=0, dedupe=False)
 FILE_ROWS = 100_000
@@ -122,7 +122,7 @@ FILE_ROWS = 100_000
 
 @dataclass(frozen=True)
 class World:
-    """`entities` on a plane of `side` by `side` that report every `period` ms: of them `moving` (a part) go on by `step` in each dimension."""
+    """`entities` on a plane of `side` by `side` that report every `period` ms: of them `moving` (a part) continue by `step` in each dimension."""
 
     entities: int
     side: float

@@ -1,7 +1,7 @@
 """A day of the demo city as the product would have stored it: all reports in the log, and the answers of the demo's queries, with their alerts.
 
 The reports are the simulation's own: 2,000 cars, each every two to five seconds. The job's own processor evaluates them and stores the answers, in
-this process and as fast as it can. A run that was interrupted goes on where it was.
+this process and as fast as it can. A run that was interrupted continues where it was.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def _fits(plan: Plan, i: int, event: Event, j: int, other: Event) -> bool:
 def by_brute_force(columns: Columns, names: Sequence[str], plans: Sequence[Plan]) -> list[tuple[int, int]]:
     """For each event all tuples of earlier events of the query's window, each filter and each given constraint asked as soon as its events are there.
 
-    `names` are those of `columns.values`. What the constraints imply is our idea, but for the length of the window.
+    `names` are those of `columns.values`. What the constraints imply is our idea, except for the length of the window.
     """
     found = []
     for q, plan in enumerate(plans):

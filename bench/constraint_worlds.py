@@ -61,7 +61,7 @@ def measurements(count: int, seed: int = 8) -> pa.Table:
 
 @dataclass(frozen=True)
 class Shape:
-    """A query but for how much its filters let through: variable i takes the `share` of values of `columns[i]` that begins at quantile `starts[i]` of
+    """A query without the width of its filters: variable i takes the `share` of values of `columns[i]` that begins at quantile `starts[i]` of
     what is left. All variables lie within `reach` of each other and `length` of time, one after the other or, `symmetric`, in any order."""
 
     columns: tuple[str, ...]

@@ -145,7 +145,7 @@ def named(found: Ints, entities: int, names: EntityDictionary) -> pa.Table:
 
 
 def row(workload: str, times: dict[str, Times], per: float, unit: str) -> Row:
-    """Processor times of ours and of the baselines; those by the clock on the wall are facts."""
+    """Processor times of ours and of the baselines; wall-clock times are facts."""
     baselines = {name: one.processor / per for name, one in times.items() if name != "ours"}
     walls = {f"{name} by the wall": one.wall / per for name, one in times.items()}
     return Row(workload, Layer.ENGINE, times["ours"].processor / per, unit, baselines, facts=walls)

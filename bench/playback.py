@@ -1,6 +1,6 @@
 """A day of the demo city in the past: jumps, playback and counts, measured in a browser: `python -m bench.playback`.
 
-A server of its own gets the city's 2,000 cars of 24 hours and what the demo's queries answer, with their alerts (bench/city_day.py: no job runs
+A separate server gets the city's 2,000 cars of 24 hours and what the demo's queries answer, with their alerts (bench/city_day.py: no job runs
 then). That takes most of the time. It stays in `--folder` (var/playback, 4 GB): the next run begins with measuring, and one that was interrupted goes
 on where it was. Then headless Chromium, which draws in software, opens the live page and
 

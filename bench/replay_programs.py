@@ -4,7 +4,7 @@
 
 For each recording of plain AIS: a feed and the maritime program with its synopsis are created by the API, the rows posted as Arrow streams in
 order of time as fast as ingest takes them, and when the job has processed them all the stored intervals are compared with those of the command,
-fact by fact, in both directions. A last row of a vessel of its own, long after the others, moves the feed's clock past every window that holds
+fact by fact, in both directions. A last row of a separate vessel, long after the others, moves the feed's clock past every window that holds
 anything. Then a threshold of the program is changed by the API, as the rule editor does, and the time is taken until the first detection of the
 new version is stored; the job must not have been started again for it.
 """

@@ -322,13 +322,13 @@ def _simulation(workload: Workload, costs: Costs) -> Iterator[Row]:
 
 
 def simulated(costs: Costs, batch_rows: int, executors: int, *, spread: float = 0.2) -> tuple[float, float, float]:
-    """Rows a second with this many executors of a core each and one partition each, the driver's part of the time, and the limit for ever
+    """Rows a second with this many executors of a core each and one partition each, the driver's part of the time, and the limit forever
     more executors. Assumptions:
 
     - a batch has `batch_rows` for each executor;
     - what an executor does for its part of a batch has a part that stays and one that grows with the executors (it opens and checks every segment),
       a line through what was measured with as many partitions as executors; the slowest is `spread` above the mean;
-    - what the driver and its JVM do for a batch grows with the executors on a line too, is done on one core, and nothing else goes on beside it;
+    - what the driver and its JVM do for a batch grows with the executors on a line too, is done on one core, and nothing else runs beside it;
     - the network, the storage and PostgreSQL are no limit.
     """
     measured = sorted(placed for placed in costs if placed[0] == placed[1])

@@ -2,7 +2,7 @@
 
 Vessels lie in a roadstead, so close that each has several within a kilometre, and report every ten seconds. Who meets whom there is asked by the
 demo's program at sea, from plain positions (with a synopsis), and by a program of pairs alone. RTEC's own CAVIAR text runs over a crowd: many casts
-play the recording at once (where it is there, `bench.calculus`). A partition is as a core of its own: **the longest path** is the slowest partition
+play the recording at once (where it is there, `bench.calculus`). A partition counts as a separate core: **the longest path** is the slowest partition
 of the first stage and then the slowest of the second, in processor time; the sum is what all cores pay.
 
 References: [dRTEC] 3.3.

@@ -20,7 +20,7 @@ PAGE = 1_000
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer, or a change of one: `id` is the same in all. `start` and `end` are in the feed's unit; `end` null: it goes on."""
+    """An answer, or a change of one: `id` is the same in all. `start` and `end` are in the feed's unit; `end` null: it continues."""
 
     id: str
     kind: str
@@ -41,7 +41,7 @@ class Answer:
 
 
 class Answers:
-    """Iterate to follow: each change once, in order, for ever. `position` is the number to go on after, once the first was asked for."""
+    """Iterate to follow: each change once, in order, forever. `position` is the number to continue after, once the first was asked for."""
 
     def __init__(self, connection: Connection, query: dict[str, Any], *, after: int | None = None, poll: float = POLL_S) -> None:
         self._connection, self._query, self._poll = connection, query, poll
@@ -75,7 +75,7 @@ class Answers:
             found = self._connection.get(f"detections/?{address.query}")
 
     def frame(self, *, since: int | None = None, until: int | None = None) -> pd.DataFrame:
-        """The answers that stand as a DataFrame, oldest first; `entities` are tuples, `end` is missing while an answer goes on."""
+        """The answers that stand as a DataFrame, oldest first; `entities` are tuples, `end` is missing while an answer continues."""
         import pandas as pd
 
         names = ("id", "kind", "entities", "value", "start", "end", "version", "evidence", "detected_at")

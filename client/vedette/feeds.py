@@ -120,7 +120,7 @@ class Writer:
         ended = False
         while not ended:
             batch, ended = self._batch()
-            # After a fault rows are taken and dropped, so that nobody waits for ever: `put` raises it.
+            # After a fault rows are taken and dropped, so that nobody waits forever: `put` raises it.
             if batch and self._fault is None:
                 try:
                     self.receipt += self._feed.send(batch)

@@ -72,7 +72,7 @@ def requirements(tmp_path: Path) -> Path:
 
 
 def test_a_known_vulnerability_of_a_python_package_is_reported(index: str, requirements: Path) -> None:
-    assert python_audit(requirements, ("-s", "osv", "--osv-url", f"{index}/v1/query")) == ["vulnerable-thing 1.0: PYSEC-1, mended in 1.1"]
+    assert python_audit(requirements, ("-s", "osv", "--osv-url", f"{index}/v1/query")) == ["vulnerable-thing 1.0: PYSEC-1, fixed in 1.1"]
 
 
 def test_a_known_vulnerability_of_the_front_end_is_reported(index: str) -> None:

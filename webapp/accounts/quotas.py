@@ -52,7 +52,7 @@ def quota_of(holder: User | Team, name: str) -> int:
 def quota_check(name: str, *, held: Held, more: int, user: User | None = None, team: Team | None = None) -> None:
     """Raises OverQuota when `more` would be too much for the user or the team. Superusers have no quota of their own.
 
-    To be called in the transaction that makes the thing: it holds the user's and the team's row, so that two at once are counted both.
+    To be called in the transaction that makes the thing: it holds the user's and the team's row, so that two concurrent ones are both counted.
     """
     if more <= 0:
         return

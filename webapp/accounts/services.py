@@ -60,7 +60,7 @@ def token_create(*, user: User, name: str, scopes: list[str], expires_at: dateti
 
 
 def token_revoke(*, token: ApiToken) -> None:
-    """Ends the token at once."""
+    """Ends the token immediately."""
     token.delete()
 
 

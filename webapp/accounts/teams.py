@@ -141,7 +141,7 @@ def invitation_send(*, new: NewInvitation, link: str) -> bool:
 
 @transaction.atomic
 def invitation_revoke(*, invitation: Invitation) -> None:
-    """Ends an invitation at once."""
+    """Ends an invitation immediately."""
     record("invitation.remove", invitation.team, email=invitation.email)
     invitation.delete()
 

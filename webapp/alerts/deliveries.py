@@ -1,6 +1,6 @@
 """From an alert to a message at its receiver: planned, grouped, sent and then marked as sent.
 
-Each step is safe to repeat and to run twice at once: an alert is planned under its row's lock, a message is made under its channel's,
+Each step is safe to repeat and to run twice at the same time: an alert is planned under its row's lock, a message is made under its channel's,
 and sent by the process that claims its row with a conditional update. A crash between sending and marking sends again with the same id.
 """
 
@@ -199,7 +199,7 @@ def _send(delivery: Delivery, now: datetime) -> Answer:
 def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
     """Records the outcome of an attempt: sent, to be retried, or given up. A browser that ended its subscription is removed.
 
-    When a receiver is back, messages that failed before are due at once: an outage of minutes must not delay them for hours.
+    When a receiver is back, messages that failed before are due immediately: an outage of minutes must not delay them for hours.
     """
     now = timezone.now()
     channel = Channel.objects.filter(pk=delivery.channel_id)
@@ -248,7 +248,7 @@ def channel_rotate(*, channel: Channel) -> str:
 
 
 def channel_test(*, channel: Channel) -> Answer:
-    """Sends a message that says it is a test, once and at once. Raises OverQuota."""
+    """Sends a message that says it is a test, once and immediately. Raises OverQuota."""
     now = timezone.now()
     body = json.dumps({"type": "test", "timestamp": now.isoformat(), "data": {"text": f"A test of the channel {channel.name}."}})
     with transaction.atomic():

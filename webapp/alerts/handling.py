@@ -1,6 +1,6 @@
 """What users do with alerts: each decision is one step with user, time and comment, and is published to all viewers.
 
-A decision is taken under the lock of the feed's head row, so of two users who act at once one is first, and the other is shown who it was.
+A decision is taken under the lock of the feed's head row, so of two users who act at the same time one is first, and the other is shown who it was.
 """
 
 from __future__ import annotations

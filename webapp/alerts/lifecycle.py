@@ -6,7 +6,7 @@ everything that leaves.
 - All other answers are instants or already closed: the alert waits for a user.
 
 What has ended stays on the desk until someone has acknowledged it; what had been acknowledged before is resolved by its end. What was
-retracted never held: it is resolved at once.
+retracted never held: it is resolved immediately.
 """
 
 from __future__ import annotations

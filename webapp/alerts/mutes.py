@@ -35,7 +35,7 @@ NOT_BY_DAYS = {"BYMONTHDAY", "BYSETPOS"}
 """Not with DAILY or WEEKLY: for a 31st of February each day or week until the year 9999 would be searched."""
 RULE_PARTS = {"FREQ", "INTERVAL", "BYDAY", "BYMONTHDAY", "BYMONTH", "BYSETPOS", "WKST", "UNTIL", "COUNT"}
 FREQUENCIES = {"DAILY", "WEEKLY", "MONTHLY", "YEARLY"}
-"""Days are the finest frequency: the hour is that of the first window. A rule by seconds would take for ever to expand."""
+"""Days are the finest frequency: the hour is that of the first window. A rule by seconds would take forever to expand."""
 RULE = re.compile(r"(RRULE:)?[A-Z]+=[A-Z0-9,+-]+(;[A-Z]+=[A-Z0-9,+-]+)*", re.ASCII)
 
 

@@ -12,7 +12,7 @@ LONGEST_REASON = 300
 
 
 def reason_of(error: Exception) -> Message:
-    """A sentence for failures that the channel's owner can mend; other errors unchanged."""
+    """A sentence for failures that the channel's owner can fix; other errors unchanged."""
     match error:
         case socket.gaierror():
             return Message("The name of the receiver's host has no address: check it ({why}).", why=error.strerror)

@@ -1,4 +1,4 @@
-"""When each alert is sent to its channels: at once, or with others in a digest.
+"""When each alert is sent to its channels: immediately, or with others in a digest.
 
 The query's limit of messages an hour comes first, else the grouping of the rule that sends it, else that of the channel. Then the digests and quiet
 hours of both apply. The result depends only on the alerts' times and on earlier notifications for the channel.

@@ -19,7 +19,7 @@ from webapp.audit.services import entry_write, entry_write_or_log
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
 REFUSALS = (401, 403, 404, 429)
 MALFORMED = (400, 405, 413, 415)
-"""Requests that no page of ours sends: attempts to bypass validation (OWASP ASVS 5, 16.3.3), or typing errors. Limited more strictly."""
+"""Requests that none of our pages sends: attempts to bypass validation (OWASP ASVS 5, 16.3.3), or typing errors. Limited more strictly."""
 VERBS = {"partial_update": "change", "update": "change", "destroy": "remove"}
 """Of the actions that views share with all of their kind; other actions have good names already."""
 METHODS = {"POST": "create", "PUT": "change", "PATCH": "change", "DELETE": "remove"}

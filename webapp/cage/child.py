@@ -166,7 +166,7 @@ def _waits_for_input() -> bool:
 
 
 def _relay(answers: int) -> bool:
-    """Passes on what a fork writes, but for the end of the line; whether it was one line and nothing more."""
+    """Passes on what a fork writes, except the end of the line; whether it was one line and nothing more."""
     buffer, is_whole = bytearray(RELAYED_BYTES), False
     try:
         waits = select.poll()

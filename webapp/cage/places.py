@@ -1,4 +1,4 @@
-"""How many children are at work at once, and for whom: one user holds at most half of the places, so that others are answered meanwhile."""
+"""How many children work at the same time, and for whom: one user holds at most half of the places, so that others are answered meanwhile."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ A request runs in a fork of such a process, which no other request has touched: 
 the engine takes five seconds of processor time, a fork a hundredth of one.
 A process's standard input is its lease: when that closes, because who asked is gone, so is it.
 A warm worker costs about 300 MB, so the first one is started when someone begins to write a query, and unused ones are ended.
-So many work at once, and no more: each may take gigabytes, and who asks for many at a time is not to take the whole machine.
+At most this many work at the same time: each may take gigabytes, and one caller with many requests must not take the whole machine.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class WarmPool:
     _retirement: threading.Timer | None = None
 
     def prepare(self) -> None:
-        """Someone will probably ask soon. Returns at once; the processes are ended after IDLE_S without a call."""
+        """A request will probably come soon. Returns immediately; the processes are ended after IDLE_S without a call."""
         with self._lock:
             self._waiting = [process for process in self._waiting if process.poll() is None]
             if not self._waiting:

@@ -24,7 +24,7 @@ PART = re.compile(r"\(\?P<\w+>[^)]*\)|<(?:\w+:)?\w+>|\{\w+\}")
 
 
 _ONE_AT_A_TIME = Lock()
-"""The generator loads its extensions as it goes, which two threads must not do at once: the first requests of a page come together."""
+"""The generator loads its extensions as it goes, which two threads must not do at the same time: the first requests of a page come together."""
 
 
 def shape(route: str) -> str:

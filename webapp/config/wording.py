@@ -28,7 +28,7 @@ DEEPEST = 4
 LETTERS = 10
 """A stored sentence is recognised by a text that has at least this many letters besides its values."""
 MEANT = frozenset(["what", "known", "kind", "other", "expected", "needed", "remedy", "why", "reason", "entities", "form", "format"])
-"""Values of these names may be words of ours, too short to be recognised by their letters."""
+"""Values of these names may be our words, too short to be recognised by their letters."""
 
 
 def translated(sentence: str) -> str:

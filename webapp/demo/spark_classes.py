@@ -41,7 +41,7 @@ def worked() -> None:
 
 
 def main() -> None:
-    """Jobs start without the file, too: whatever goes wrong here is only said."""
+    """Jobs start without the file, too: any error here is only logged."""
     forget()
     try:
         path = written()

@@ -1,6 +1,6 @@
 """The body of a request: NDJSON, CSV or an Arrow stream, plain or gzipped, within its limits, read to checked rows and dead letters.
 
-Texts are read as files are (`engine/sources/file_rows.py`): a malformed line is a dead letter and the others go on; a body that cannot be
+Texts are read as files are (`engine/sources/file_rows.py`): a malformed line is a dead letter and the others continue; a body that cannot be
 read as a whole raises Unreadable.
 """
 

@@ -5,7 +5,7 @@ them over into PostgreSQL, in order, in the transaction that also moves `IngestC
 transaction, the next request or the ingest process settles it. A request's own answer is read from what was settled.
 
 A repeated key is found in PostgreSQL when it was settled before this request began, and in the log behind `log_seq` otherwise: there
-`EventLog.append` looks under its lock, so two attempts under way at once write once.
+`EventLog.append` looks under its lock, so two concurrent attempts write once.
 """
 
 from __future__ import annotations

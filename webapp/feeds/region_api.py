@@ -1,4 +1,4 @@
-"""`regions/`: stored regions, one by one, many at once, from and to files."""
+"""`regions/`: stored regions, one by one, many together, from and to files."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def _form(request: Request, body: bytes) -> dict[str, str]:
 
 
 def take(sender: Sender, query: dict[str, str], body: bytes) -> Receipt:
-    """Reads and stores the reports of a request. A wrong one becomes a dead letter: trackers would send it again for ever. Raises Refused."""
+    """Reads and stores the reports of a request. A wrong one becomes a dead letter: trackers would send it again forever. Raises Refused."""
     token, feed = sender.token, sender.feed
     engine_feed = feed.engine_feed()
     try:

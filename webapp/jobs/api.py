@@ -116,7 +116,7 @@ class JobView(APIView):
 
 
 class JobActionView(APIView):
-    """Start or stop: the desired state changes at once, the job follows within seconds."""
+    """Start or stop: the desired state changes immediately, the job follows within seconds."""
 
     action = "start"
 

@@ -105,7 +105,7 @@ def job_sessions(job: Job) -> dict[str, str]:
 
 
 def job_sessions_end(job: Job) -> None:
-    """Ends the database sessions of the job's earlier starts: one that was stopped inside a transaction holds locks for ever."""
+    """Ends the database sessions of the job's earlier starts: one that was stopped inside a transaction holds locks forever."""
     prefix = _SESSIONS.format(job.name)
     with connection.cursor() as cursor:
         cursor.execute(

@@ -50,7 +50,7 @@ def share_create(*, maker: User, feed: Feed, name: str, expires_at: datetime, qu
 
 
 def share_revoke(*, share: SharedView) -> None:
-    """Ends the link at once; viewers who look at it now are cut off."""
+    """Ends the link immediately; viewers who look at it now are cut off."""
     record("share.remove", share.feed, share=share.pk)
     share.delete()
 

@@ -117,7 +117,7 @@ def processes(var: Path, spark: SparkCluster, ports: Sequence[int]) -> Iterator[
     for process in demo.processes(var, ports[0], feeds=False):
         yield process
         if process.name == "ingest":
-            # On the same folder it takes over when the first ends. Rows by HTTP go to both web servers at once.
+            # On the same folder it takes over when the first ends. Rows by HTTP go to both web servers.
             yield replace(process, name="ingest-2")
     yield demo.web("web-2", ports[1])
 

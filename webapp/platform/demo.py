@@ -45,7 +45,7 @@ def environment(var: Path, *, port: int, database_url: str, redis_url: str) -> d
         "VEDETTE_PORT": str(port),
         "SECRET_KEY": kept_secret(var / "secret", 48),
         "VEDETTE_SECRETS_KEYS": kept_secret(var / "secrets-key"),
-        # 32 random bytes are a private key of P-256, but for one in four billion.
+        # 32 random bytes are a private key of P-256, except for one in four billion.
         "VEDETTE_PUSH_KEY": kept_secret(var / "push-key"),
         "ALLOWED_HOSTS": "localhost,127.0.0.1",
         "DATABASE_URL": database_url,

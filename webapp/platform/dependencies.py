@@ -60,7 +60,7 @@ def python_audit(requirements: Path, service: Sequence[str] = ()) -> list[str]:
         count, first = len(answer["dependencies"]), ", ".join(skipped[:3])
         _say(f"{len(skipped)} of {count} Python packages are not audited: the index does not answer for {first} ...")
     return [
-        f"{one['name']} {one['version']}: {fault['id']}, mended in {', '.join(fault['fix_versions']) or 'no version'}"
+        f"{one['name']} {one['version']}: {fault['id']}, fixed in {', '.join(fault['fix_versions']) or 'no version'}"
         for one in answer["dependencies"]
         for fault in one.get("vulns", ())
     ]

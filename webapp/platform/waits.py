@@ -1,7 +1,7 @@
 """How long this process waits for PostgreSQL: as long as the server lives. One that hangs is noticed within about two seconds.
 
-libpq waits for ever for the answer to a statement. Here each long wait checks whether the server still answers new clients; a statement that merely
-takes long goes on, up to PostgreSQL's own limits. Not for processes that COPY: psycopg2 cannot do both.
+libpq waits forever for the answer to a statement. Here each long wait checks whether the server still answers new clients; a statement that merely
+takes long continues, up to PostgreSQL's own limits. Not for processes that COPY: psycopg2 cannot do both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`queries/bulk`: a file of regions becomes as many queries. `queries/remove`: many queries at once, stopped for good."""
+"""`queries/bulk`: a file of regions becomes as many queries. `queries/remove`: many queries together, stopped for good."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Queries that derive from others: what prevents it, and the effects of a change on derived queries.
 
 A query runs under a version of its own set of upstream versions: whatever changes an upstream query gives all that derive from it new versions, which
-answer for the history again. One that can no longer derive is stopped with the reason, and goes on when it can again. A query derives only from
-queries that its owner may see: otherwise it would go on showing answers that are no longer shared.
+answer for the history again. One that can no longer derive is stopped with the reason, and continues when it can again. A query derives only from
+queries that its owner may see: otherwise it would continue showing answers that are no longer shared.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CANDIDATE = ""
 
 
 def upstream_of(*, feed: Feed, document: Any, user: AnyUser | None, kept: Query | None = None) -> dict[str, Query]:
-    """The live queries that a document derives from, by what it calls them. A name goes before an id, but for an id that `kept` derived from before:
+    """The live queries that a document derives from, by what it calls them. A name goes before an id, except an id that `kept` derived from before:
     a query of that name does not replace it.
 
     Of those that `user` may see, and those that `kept` derived from before; null: of all. The owner of `kept` has to see them too.

@@ -177,7 +177,7 @@ def query_edit(*, query: Query, user: User, stop_dependents: bool = False, **cha
 
     What derives from it gets a new version too, or stops when it can no longer derive; `stop_dependents`: switching it off may stop others.
 
-    Switched off and on again, the same version goes on: its answers have the same keys (decision 20).
+    Switched off and on again, the same version continues: its answers have the same keys (decision 20).
 
     Raises Refused like query_register.
     """

@@ -70,7 +70,7 @@ def end_versions(query_ids: Sequence[int], feed_version: int) -> None:
 def version_resume(query: Query, ready: Any, feed_version: int) -> bool:
     """Runs the disabled version again, from the set `feed_version` on. False when a new version has to be made.
 
-    That is so when its regions have changed meanwhile, or the job could not go on with it.
+    That is so when its regions have changed meanwhile, or the job could not continue with it.
     """
     known = QueryVersion.objects.filter(query=query, version=query.version).first()
     if known is None or known.specification != ready or QueryStop.objects.filter(query=query, version=query.version).exists():

@@ -1,7 +1,7 @@
 """The process behind `manage.py run_job`: one Spark session, one stream for all feeds of the job, and a loop that watches them.
 
 It ends when it is asked to (TERM, or the job is wanted stopped), when a newer start has taken over, when the JVM dies, when a feed
-cannot go on, or when a batch hangs. It never repairs itself by starting Spark again: a new process does that.
+cannot continue, or when a batch hangs. It never repairs itself by starting Spark again: a new process does that.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class JobDriver:
         """Runs until something ends it; the exit status."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
-        # Signals were blocked until here (`processes.start_job`): a start that is asked to end at once ends in order.
+        # Signals were blocked until here (`processes.start_job`): a start that is asked to end immediately ends in order.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, processes.HELD_BACK)
         me = psutil.Process()
         claim = partial(services.job_claim, name=self.name, epoch=self.epoch, pid=me.pid, pgid=os.getpgrp(), pid_started=me.create_time())
@@ -310,7 +310,7 @@ class JobDriver:
                 if not self._was_given_away(feed_id):
                     raise
             else:
-                logger.info("%s goes on after row %d", feed, run.processor.head.last_seq)
+                logger.info("%s continues after row %d", feed, run.processor.head.last_seq)
 
     def _set_aside(self, feed: Feed, damage: LogDamaged) -> None:
         """Continues without a feed whose log is damaged; the feed is started again when the log has been repaired."""
@@ -367,6 +367,6 @@ def _cluster(name: str) -> tuple[str | None, dict[str, str]]:
 
 
 def _leave(status: int, why: str) -> None:
-    """Ends the process at once: Spark's threads may hang, and a zombie has nothing to clean up."""
+    """Ends the process immediately: Spark's threads may hang, and a zombie has nothing to clean up."""
     logger.error("%s; this process ends", why)
     os._exit(status)

@@ -124,7 +124,7 @@ class _Step:
         if self.now - seen <= (SILENT if job.pid_started is not None else UNCLAIMED):
             job.suspect_since = None
         elif job.suspect_since is None:
-            # Not at once: after an outage of the database the job needs a moment to send a heartbeat.
+            # Not immediately: after an outage of the database the job needs a moment to send a heartbeat.
             job.suspect_since = self.now
         elif self.now - job.suspect_since > SUSPECT:
             processes.kill_token(job.token)

@@ -18,7 +18,7 @@ export class Latest<Asked extends unknown[] = []> {
     return this.timer !== null || this.request !== null;
   }
 
-  /** Asks at once. */
+  /** Asks immediately. */
   async now(...asked: Asked): Promise<void> {
     this.drop();
     const request = new AbortController();

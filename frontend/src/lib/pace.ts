@@ -25,7 +25,7 @@ export interface Pace {
   group_minutes: number;
 }
 
-/** Every message at once. */
+/** Every message immediately. */
 export function atOnce(zone: string): Pace {
   return {
     zone,

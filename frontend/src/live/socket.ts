@@ -64,7 +64,7 @@ export class LiveSocket {
     return true;
   }
 
-  /** Reconnects at once: the reader pressed the state, or the network came back. */
+  /** Reconnects immediately: the reader pressed the state, or the network came back. */
   retryNow(): void {
     if (!this.isWanted || this.timer === null) return;
     this.clearTimers();

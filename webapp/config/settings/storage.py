@@ -23,12 +23,12 @@ LOCK_SECONDS, IDLE_SECONDS = 10, 60
 
 
 def session_limits(statement_seconds: int) -> str:
-    """libpq's `options` for sessions with limits, so that no session blocks others for ever."""
+    """libpq's `options` for sessions with limits, so that no session blocks others forever."""
     limits = {"statement_timeout": statement_seconds, "lock_timeout": LOCK_SECONDS, "idle_in_transaction_session_timeout": IDLE_SECONDS}
     return " ".join(f"-c {name}={seconds}s" for name, seconds in limits.items())
 
 
-# A machine or a network that is gone says nothing: libpq would wait a quarter of an hour for what it sent, and for ever for an answer.
+# A machine or a network that is gone says nothing: libpq would wait a quarter of an hour for what it sent, and forever for an answer.
 NETWORK_LIMITS = {"connect_timeout": 10, "tcp_user_timeout": 20_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 
 

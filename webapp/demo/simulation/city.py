@@ -71,7 +71,7 @@ class City:
         return self._reports(*self.schedule.reports(start, end), rate)
 
     def snapshot(self, t: int, *, rate: float = 1.0) -> pa.Table:
-        """One report of every car at `t`: puts all of them on a map at once."""
+        """One report of every car at `t`: puts all of them on a map immediately."""
         return self._reports(np.arange(CARS, dtype=np.int64), np.full(CARS, t, np.int64), rate)
 
     def _reports(self, car: Ints, t: Ints, rate: float) -> pa.Table:

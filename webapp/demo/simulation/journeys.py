@@ -87,7 +87,7 @@ class Journey:
 
 
 class Journeys:
-    """Many rounds, repeated for ever: thing i is at time t where its round is at (t - phase[i]) mod period[i]."""
+    """Many rounds, repeated forever: thing i is at time t where its round is at (t - phase[i]) mod period[i]."""
 
     def __init__(self, journeys: Sequence[Journey], phase: Ints) -> None:
         self.journeys = journeys

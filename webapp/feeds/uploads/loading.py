@@ -1,4 +1,4 @@
-"""Loads uploaded files into the log: reads them in order of time into a spool, then sends the rows, as history at once or in real time.
+"""Loads uploaded files into the log: reads them in order of time into a spool, then sends the rows, as history immediately or in real time.
 
 Each row arrives once, whenever this process dies: the rows of one delivery, and what becomes of their times, are noted before it is sent, under
 a key made of their places. Reading starts again after a restart; nothing has been sent by then but dead letters, each under its own key.
@@ -123,7 +123,7 @@ class Loads:
 
 
 class Loading:
-    """One upload. `upload` is as the database has it, but for `state`: others may change that at any time."""
+    """One upload. `upload` is as the database has it, except for `state`: others may change that at any time."""
 
     def __init__(self, upload: Upload) -> None:
         assert upload.feed is not None

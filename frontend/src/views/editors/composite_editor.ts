@@ -204,7 +204,7 @@ class CompositeEditor implements FamilyEditor {
     return typeof written === "string" ? written : root === null ? "" : patternText(root);
   }
 
-  /** The tree was changed: the text follows at once. */
+  /** The tree was changed: the text follows immediately. */
   private changed(entries: CompositeEntries, chosen: number): void {
     this.entries = entries;
     this.chosen = entries.root !== null && rowOf(entries.root, chosen) === null ? entries.root.id : chosen;

@@ -27,7 +27,7 @@ export interface EditorMap {
   show(shapes: readonly MapShape[], fit?: boolean): void;
   /**
    * The next shape drawn (or the next click, for "point") goes to `onDrawn`; a later call replaces an earlier one.
-   * Drawing begins at once; with `begin` false the map's tools are only enabled. With `onPicked` a click on a stored region
+   * Drawing begins immediately; with `begin` false the map's tools are only enabled. With `onPicked` a click on a stored region
    * returns its name instead.
    */
   ask(

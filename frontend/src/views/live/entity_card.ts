@@ -11,7 +11,7 @@ import { kindName } from "../../lib/words";
 import { fail } from "../shell_view";
 import type { LiveModel } from "./model";
 
-/** How often a live entity is requested; after a jump of the clock it is requested at once. */
+/** How often a live entity is requested; after a jump of the clock it is requested immediately. */
 const EVERY_MS = 3000;
 const MOST_ANSWERS = 6;
 

@@ -368,7 +368,7 @@ export class LiveModel {
     else if (instant !== null) this.clock.seek(instant);
   }
 
-  /** The factor by which the window must grow to show all of a recording that has ended; 1 if it goes on, or the reader chose a window. */
+  /** The factor by which the window must grow to show all of an ended recording; 1 if it continues, or the reader chose a window. */
   recordingFactor(begin: number, wall: number): number {
     const { clock, feed, state } = this;
     const isRecording = feed.time === "ms" && !feed.wall_clock && wall - this.present() > ENDED_MS;

@@ -23,7 +23,7 @@ export interface Linked {
   time: TimeControl;
   /** The places where panels may cover other parts. */
   panels: () => DOMRect[];
-  /** Shows changes of the model at once. */
+  /** Shows changes of the model immediately. */
   refresh: () => void;
 }
 

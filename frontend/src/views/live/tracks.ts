@@ -81,7 +81,7 @@ export class LiveTracks {
     const from = interval.isMark ? interval.start - pad : interval.start;
     const isOne = entities.length < 2;
     const caption = (point: EvidencePoint): string => this.caption(point, isOne);
-    // The events are known at once; the tracks between them are requested.
+    // The events are known immediately; the tracks between them are requested.
     if (isOther) this.feedMap.tracks.explain([], evidence, caption, notes);
     const [made] = await Promise.all([
       this.tracks(entities, interval.start - pad, end + pad, signal),

@@ -60,7 +60,7 @@ export class RegionChoice {
       autocomplete: "off",
     });
     this.input.addEventListener("input", (event) => {
-      // A name may be a prefix of another: typing waits for its end; a pick from the list counts at once.
+      // A name may be a prefix of another: typing waits for its end; a pick from the list counts immediately.
       if (!(event instanceof InputEvent) || event.inputType === "insertReplacementText") this.named(this.input.value);
     });
     this.input.addEventListener("change", () => this.named(this.input.value));

@@ -77,7 +77,7 @@ class Command(BaseCommand):
 
 
 def together(play: Callable[[World], None], places: Sequence[World]) -> None:
-    """Plays all worlds at once, the threads of one process; returns when all have ended, raises then what the first to fail raised: a feed that
+    """Plays all worlds together, the threads of one process; returns when all have ended, raises then what the first to fail raised: a feed that
     takes no rows does not end the others."""
     ended: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
 
@@ -101,7 +101,7 @@ def now_ms() -> int:
 
 
 def run(place: World, client: IngestClient, *, feed: str, rate: float = 1.0, seconds: float | None = None) -> None:
-    """Everybody at once, then each report within a tick of its time; for `seconds`, else for ever."""
+    """All entities first, then each report within a tick of its time; for `seconds`, else forever."""
     tick = tick_ms(place)
     run_id = uuid.uuid4().hex[:12]
     sent_to = now_ms()

@@ -11,7 +11,7 @@ from webapp.feeds.models import Feed
 
 
 class Command(BaseCommand):
-    help = "Reads all of a feed's log, keeps what can be read, counts what is lost, and lets the feed go on. Damaged files are kept in damaged/."
+    help = "Reads all of a feed's log, keeps what can be read, counts what is lost, and lets the feed continue. Damaged files are kept in damaged/."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("feed", nargs="+", help="name of a feed")

@@ -130,7 +130,7 @@ export class SandboxView {
     });
   }
 
-  /** Runs at once, for the lanes of one entity: a busy stretch has too many lanes for all of them. */
+  /** Runs immediately, for the lanes of one entity: a busy stretch has too many lanes for all of them. */
   grant(wish: Wish): void {
     this.stretch.set(wish);
     this.wished = wish.answer;

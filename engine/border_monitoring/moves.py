@@ -164,12 +164,12 @@ def meetings(begin, n, moves, borders, out, work):  # type: ignore[no-untyped-de
     cells_walked = 0
     items_read = 0
     # A move meets an item at most once; untouched pages of these cost nothing.
-    room = len(kinds)
-    seen = np.zeros(room, np.int32)
-    c_region, c_sign, c_on = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
-    c_first, c_last, c_error = np.empty(room, np.float64), np.empty(room, np.float64), np.empty(room, np.float64)
+    capacity = len(kinds)
+    seen = np.zeros(capacity, np.int32)
+    c_region, c_sign, c_on = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.int32)
+    c_first, c_last, c_error = np.empty(capacity, np.float64), np.empty(capacity, np.float64), np.empty(capacity, np.float64)
     contacts = Contacts(c_region, c_sign, c_on, c_first, c_last, c_error)
-    order = np.empty(room, np.int64)
+    order = np.empty(capacity, np.int64)
     stack = np.empty(len(grid_sizes) + 1, np.int32)
     for i in range(begin, len(after)):
         if not known[i]:
@@ -324,12 +324,12 @@ class Met:
     code: npt.NDArray[np.int8] = field(default_factory=lambda: np.empty(0, np.int8))
     span: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 3)))
 
-    def reserve(self, room: int, used: int = 0) -> None:
+    def reserve(self, capacity: int, used: int = 0) -> None:
         """Space for this many meetings, of which the first `used` are kept."""
-        if room <= len(self.row):
+        if capacity <= len(self.row):
             return
         for name, column in vars(self).items():
-            grown = np.empty((room, *column.shape[1:]), column.dtype)
+            grown = np.empty((capacity, *column.shape[1:]), column.dtype)
             grown[:used] = column[:used]
             setattr(self, name, grown)
 

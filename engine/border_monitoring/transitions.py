@@ -110,17 +110,17 @@ class Waiting:
     facts: Facts
 
     @classmethod
-    def empty(cls, rings: int, room: int = 16) -> Waiting:
-        """No event waits; space for `room` of them."""
-        chunks = 1 + (room >> _SHIFT)
+    def empty(cls, rings: int, capacity: int = 16) -> Waiting:
+        """No event waits; space for `capacity` of them."""
+        chunks = 1 + (capacity >> _SHIFT)
         return cls(
             records=np.empty(chunks * _CHUNK, RECORD),
             chunk_next=np.full(chunks, -1, np.int32),
-            table=np.zeros(_places(room), np.int64),
+            table=np.zeros(_places(capacity), np.int64),
             ring_head=np.full(rings, -1, np.int32),
             ring_tail=np.full(rings, -1, np.int32),
             meta=np.array([0, -1, 0, 0], np.int64),
-            facts=_facts(room),
+            facts=_facts(capacity),
         )
 
     @property
@@ -186,8 +186,8 @@ class Waiting:
         assert 2 * np.count_nonzero(self.table) == 2 * int(self.meta[_ENTRIES]) <= len(self.table)
 
 
-def _facts(room: int) -> Facts:
-    return np.empty(room, np.int64), np.empty(room, np.int8), np.empty(room, np.int32), np.empty(room, np.int32)
+def _facts(capacity: int) -> Facts:
+    return np.empty(capacity, np.int64), np.empty(capacity, np.int8), np.empty(capacity, np.int32), np.empty(capacity, np.int32)
 
 
 def _places(events: int) -> int:

@@ -14,7 +14,7 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass
 class LastTuples:
-    """Columnar by entity code: `values` (room, w), `t`, `seq` of the entity's last tuple; `seq` -1: none yet.
+    """Columnar by entity code: `values` (capacity, w), `t`, `seq` of the entity's last tuple; `seq` -1: none yet.
 
     The w values are the class's columns and, for ranges, x and y after them (evidence; NaN when the row had none).
     """
@@ -33,10 +33,10 @@ class LastTuples:
 
     def reserve(self, entities: int) -> None:
         """Space for codes below `entities`; grows by doubling."""
-        room = len(self.seq)
-        if entities <= room:
+        capacity = len(self.seq)
+        if entities <= capacity:
             return
-        extra = max(entities - room, room)
+        extra = max(entities - capacity, capacity)
         self.values = np.concatenate([self.values, np.full((extra, self.values.shape[1]), np.nan)])
         self.t = np.concatenate([self.t, np.zeros(extra, np.int64)])
         self.seq = np.concatenate([self.seq, np.full(extra, -1, np.int64)])

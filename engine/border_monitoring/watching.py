@@ -344,9 +344,9 @@ def _advance(judged, steps, watermark, state, held):  # type: ignore[no-untyped-
     """
     pair, tuple_, raw, enters, stays, known = judged
     dwell, enter_first, inside, pending, keep = state
-    room = 2 * len(pair) + len(inside)
-    out = (np.empty(room, np.int64), np.empty(room, np.int8), np.empty(room, np.int64))
-    shown = _Steps(np.empty((room, 2), np.int64), np.empty((room, 2), np.int64), np.empty((room, 2)), np.empty((room, 2)))
+    capacity = 2 * len(pair) + len(inside)
+    out = (np.empty(capacity, np.int64), np.empty(capacity, np.int8), np.empty(capacity, np.int64))
+    shown = _Steps(np.empty((capacity, 2), np.int64), np.empty((capacity, 2), np.int64), np.empty((capacity, 2)), np.empty((capacity, 2)))
     n = 0
     k = 0
     for p in range(len(inside)):

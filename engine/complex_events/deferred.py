@@ -116,8 +116,8 @@ def _evaluate_lists(tables: Tables, history: History, work: Scratch, out: Detect
     begin, begin_seq, end = waiting.candidates[first, C_TIME], waiting.candidates[first, C_SEQ], waiting.candidates[last, C_TIME]
     tree = Tree(memory(tables.nodes), memory(tables.requirements), memory(work.lists.items), memory(work.lists.ends), root)
     portion = Portion(memory(history.slots), memory(history.pool), begin, end, within, work.since[query], work.since_seq[query])
-    room = min(ROOM, (tables.nodes[root, LAST] - root + 1) * (_NODE_ROOM + _CANDIDATE_ROOM * count))
-    entries, items, own = fill(tree, portion, room), tree.items, tree.own
+    capacity = min(ROOM, (tables.nodes[root, LAST] - root + 1) * (_NODE_ROOM + _CANDIDATE_ROOM * count))
+    entries, items, own = fill(tree, portion, capacity), tree.items, tree.own
     counters[LISTED] += 1
     if entries <= 0:
         return bool(entries != TOO_LONG)

@@ -25,7 +25,7 @@ from engine.complex_events.query_search import (
     EVENTS,
     GIVEN_UP,
     LAST_DUE,
-    LAST_WHO,
+    LAST_KEY,
     MOST_WAITING,
     NEXT,
     REASON,
@@ -37,7 +37,7 @@ from engine.complex_events.query_search import (
     search_query,
 )
 from engine.complex_events.search import BEGIN, BY_TIMER, END, FAR, LAST_TRIGGER, NONE, SEQ, TRIGGER, Int, Ints, T, kernel, latest, memory
-from engine.complex_events.timers import WHO_SHIFT, Timers, pop, push
+from engine.complex_events.timers import QUERY_SHIFT, Timers, pop, push
 from engine.index.bits import lowest_bit
 from engine.index.prefetch import prefetch
 
@@ -244,16 +244,16 @@ def _store(history: History, events: Events, at: Int, slot: Int) -> None:
 @kernel()
 def _fire(tables: Tables, history: History, heap: Timers, work: Scratch, out: Detections, counters: Ints) -> None:
     """Removes the first timer and searches its query; equal timers are searched once."""
-    cursor, due, who = work.cursor, heap.due[0], heap.who[0]
+    cursor, due, key = work.cursor, heap.due[0], heap.key[0]
     pop(heap)
-    if due == cursor[LAST_DUE] and who == cursor[LAST_WHO]:
+    if due == cursor[LAST_DUE] and key == cursor[LAST_KEY]:
         return
-    cursor[LAST_DUE], cursor[LAST_WHO] = due, who
-    query, of = who >> WHO_SHIFT, who & ((1 << WHO_SHIFT) - 1)
+    cursor[LAST_DUE], cursor[LAST_KEY] = due, key
+    query, entity = key >> QUERY_SHIFT, key & ((1 << QUERY_SHIFT) - 1)
     counters[ACCESSED] += 1
-    if _slots_are_recent(history, tables.timer_guards, tables.timer_guard_ends[query], tables.timer_guard_ends[query + 1], of, due, counters):
+    if _slots_are_recent(history, tables.timer_guards, tables.timer_guard_ends[query], tables.timer_guard_ends[query + 1], entity, due, counters):
         work.env[TRIGGER], work.env[LAST_TRIGGER] = 0, FAR
-        search_query(tables, history, work, out, query, of, due, np.int64(BY_TIMER), counters)
+        search_query(tables, history, work, out, query, entity, due, np.int64(BY_TIMER), counters)
 
 
 @kernel(inline=True)
@@ -265,7 +265,7 @@ def _evaluate_trigger(
     query, offset = tables.triggers[trigger, QUERY], tables.triggers[trigger, OFFSET]
     if offset != AT_ONCE:
         if _starts(tables, history, work, query, entity, t, seq, offset, tables.triggers[trigger, TRIGGER_NODE], counters):
-            push(heap, t + offset, query << WHO_SHIFT | entity)
+            push(heap, t + offset, query << QUERY_SHIFT | entity)
     elif work.seen[query] == work.cursor[EVENT]:
         return
     elif _may_complete(tables, history, work, trigger, entity, t, counters):

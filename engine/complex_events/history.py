@@ -65,17 +65,17 @@ def build_history(events: Stored, kinds: int, more_slots: int, more_events: int)
     else:
         keys, starts = np.unique(events.key, return_index=True)
         lengths = np.diff(np.append(starts, len(events.key)))
-    room = lengths + lengths // 2 + _SLACK
+    capacity = lengths + lengths // 2 + _SLACK
     slots = max(_LEAST_ROOM, len(keys) + len(keys) // 2 + more_slots)
-    size = int(room.sum()) + max(_LEAST_ROOM, len(events.key) + (2 * _SLACK + 2) * more_events)
+    size = int(capacity.sum()) + max(_LEAST_ROOM, len(events.key) + (2 * _SLACK + 2) * more_events)
     history = History(
         np.full(1 << int(2 * slots - 1).bit_length(), -1, np.int32), np.zeros(slots, np.int64), np.zeros((slots, 4), np.int64),
         np.zeros((size, 2), np.int64), np.zeros((size, PLACE), np.int64),
-        np.array([len(keys), int(room.sum()), kinds > 0], np.int64),
+        np.array([len(keys), int(capacity.sum()), kinds > 0], np.int64),
     )  # fmt: skip
-    bases = np.cumsum(room) - room
+    bases = np.cumsum(capacity) - capacity
     history.keys[: len(keys)] = keys
-    history.slots[: len(keys)] = np.column_stack([bases, bases, bases + lengths, bases + room])
+    history.slots[: len(keys)] = np.column_stack([bases, bases, bases + lengths, bases + capacity])
     at = np.repeat(bases - starts, lengths) + np.arange(len(events.key))
     history.pool[at] = np.column_stack([events.t, events.seq])
     history.place[at] = np.column_stack([events.entity, events.x.view(np.int64), events.y.view(np.int64)])
@@ -197,17 +197,17 @@ def slot_with_room(history: History, key: Int, needed_from: Int) -> Int:
         while begin < end and history.pool[begin, T] < needed_from:
             begin += 1
         slots[slot, BEGIN] = begin
-        base, room = slots[slot, BASE], slots[slot, LIMIT] - slots[slot, BASE]
-        if 2 * (end - begin) > room:
-            base, room = used[USED_POOL], 2 * room
-            if base + room > len(history.pool):
+        base, capacity = slots[slot, BASE], slots[slot, LIMIT] - slots[slot, BASE]
+        if 2 * (end - begin) > capacity:
+            base, capacity = used[USED_POOL], 2 * capacity
+            if base + capacity > len(history.pool):
                 return -1
-            used[USED_POOL] += room
+            used[USED_POOL] += capacity
         for at in range(end - begin):
             history.pool[base + at, T], history.pool[base + at, SEQ] = history.pool[begin + at, T], history.pool[begin + at, SEQ]
             for column in range(PLACE):
                 history.place[base + at, column] = history.place[begin + at, column]
-        slots[slot, BASE], slots[slot, BEGIN], slots[slot, END], slots[slot, LIMIT] = base, base, base + end - begin, base + room
+        slots[slot, BASE], slots[slot, BEGIN], slots[slot, END], slots[slot, LIMIT] = base, base, base + end - begin, base + capacity
     return slot
 
 

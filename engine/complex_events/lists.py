@@ -114,7 +114,7 @@ def lists(most_nodes: int) -> Lists:
 
 
 @kernel(inline=True)
-def _gather(tree: Tree, portion: Portion, i: Int, top: Int, room: Int) -> Int:
+def _gather(tree: Tree, portion: Portion, i: Int, top: Int, capacity: Int) -> Int:
     """Writes the events of node i's class that may be needed. Returns the end of the list."""
     items, own, slots, pool, since, since_seq = tree.items, tree.own, portion.slots, portion.pool, portion.since, portion.since_seq
     node = tree.root + i
@@ -124,7 +124,7 @@ def _gather(tree: Tree, portion: Portion, i: Int, top: Int, room: Int) -> Int:
     at = end
     while at > begin and pool[(at - 1) * 2 + T] >= earliest:
         at -= 1
-        if end - at > room - top:
+        if end - at > capacity - top:
             return TOO_LONG
     while at < end and (pool[at * 2 + T] < since or (pool[at * 2 + T] == since and pool[at * 2 + SEQ] <= since_seq)):
         at += 1
@@ -159,10 +159,10 @@ def _before(items: Memory, a: Int, b: Int) -> bool:
 
 
 @kernel(inline=True)
-def _write_or(items: Memory, top: Int, room: Int, p: Int, p_end: Int, q: Int, q_end: Int, every: Int) -> Int:
+def _write_or(items: Memory, top: Int, capacity: Int, p: Int, p_end: Int, q: Int, q_end: Int, every: Int) -> Int:
     """Writes the list of p OR q from the lists of p and q. Returns its end."""
     i, j, group = p, q, top
-    if top + (p_end - p) + (q_end - q) > room:
+    if top + (p_end - p) + (q_end - q) > capacity:
         return TOO_LONG
     while i < p_end or j < q_end:
         if j == q_end or (i < p_end and not _before(items, j, i)):
@@ -183,7 +183,7 @@ def _write_or(items: Memory, top: Int, room: Int, p: Int, p_end: Int, q: Int, q_
 
 @kernel(inline=True)
 def _write_sequence(
-    items: Memory, top: Int, room: Int, p: Int, p_end: Int, q: Int, q_end: Int, low: Int, high: Int, within: Int, every: Int
+    items: Memory, top: Int, capacity: Int, p: Int, p_end: Int, q: Int, q_end: Int, low: Int, high: Int, within: Int, every: Int
 ) -> Int:  # fmt: skip
     """Writes the list of p :[low,high] q from the lists of p and q. Returns its end."""
     group, after = top, p
@@ -204,7 +204,7 @@ def _write_sequence(
             if e - s <= within and not every:
                 best = max(best, s)
             elif e - s <= within:
-                if top == room:
+                if top == capacity:
                     return TOO_LONG
                 top = _insert_start(items, group, top, s, e, arrival)
             b -= 1
@@ -212,7 +212,7 @@ def _write_sequence(
             continue
         if top > group:
             items[group * ENTRY + S] = max(items[group * ENTRY + S], best)
-        elif top == room:
+        elif top == capacity:
             return TOO_LONG
         else:
             top = _insert_start(items, group, top, best, e, arrival)
@@ -221,11 +221,11 @@ def _write_sequence(
 
 @kernel(inline=True)
 def _with_each(
-    items: Memory, group: Int, top: Int, room: Int, a: Int, a_end: Int, b: Int, b_end: Int, greatest: Int, span: Int
+    items: Memory, group: Int, top: Int, capacity: Int, a: Int, a_end: Int, b: Int, b_end: Int, greatest: Int, span: Int
 ) -> Int:  # fmt: skip
     """All starts for one part that ends now, entries [a, a_end), and the other at or before now, entries [b, b_end) with `greatest` start."""
     e, arrival = items[a * ENTRY + E], items[a * ENTRY + ARRIVAL]
-    if top + (a_end - a) + (b_end - b) > room:
+    if top + (a_end - a) + (b_end - b) > capacity:
         return TOO_LONG
     for i in range(a, a_end):
         s = items[i * ENTRY + S]
@@ -251,14 +251,14 @@ def _after_group(items: Memory, at: Int, end: Int) -> Int:
 
 
 @kernel(inline=True)
-def _write_and(items: Memory, top: Int, room: Int, p: Int, p_end: Int, q: Int, q_end: Int, span: Int) -> Int:
+def _write_and(items: Memory, top: Int, capacity: Int, p: Int, p_end: Int, q: Int, q_end: Int, span: Int) -> Int:
     """Writes the list of p AND q, or p ;[span] q, from the lists of p and q. Returns its end. The parts' entries are read in the order of their ends.
 
     There is no branch on which part comes next, because it would be unpredictable: an entry is written in any case, and counted if it is valid.
     """
     i, j, never = p, q, np.int64(NONE)
     first, second = never, never  # The greatest starts so far.
-    if top + (p_end - p) + (q_end - q) > room:
+    if top + (p_end - p) + (q_end - q) > capacity:
         return TOO_LONG
     while i < p_end and j < q_end:
         s, e, arrival = items[i * ENTRY + S], items[i * ENTRY + E], items[i * ENTRY + ARRIVAL]
@@ -287,7 +287,7 @@ def _with_greatest(items: Memory, top: Int, a: Int, a_end: Int, greatest: Int, s
 
 
 @kernel(inline=True)
-def _write_and_all_starts(items: Memory, top: Int, room: Int, p: Int, p_end: Int, q: Int, q_end: Int, span: Int) -> Int:
+def _write_and_all_starts(items: Memory, top: Int, capacity: Int, p: Int, p_end: Int, q: Int, q_end: Int, span: Int) -> Int:
     """Like `_write_and`, with all starts of each end."""
     i, j = p, q
     first, second = np.int64(NONE), np.int64(NONE)  # The greatest starts so far.
@@ -302,17 +302,17 @@ def _write_and_all_starts(items: Memory, top: Int, room: Int, p: Int, p_end: Int
             second = max(second, items[j * ENTRY + S])
             j = _after_group(items, j, q_end)
         if of_first:
-            top = _with_each(items, group, top, room, from_i, i, q, j, second, span)
+            top = _with_each(items, group, top, capacity, from_i, i, q, j, second, span)
         if of_second and top >= 0:
-            top = _with_each(items, group, top, room, from_j, j, p, i, first, span)
+            top = _with_each(items, group, top, capacity, from_j, j, p, i, first, span)
         if top < 0:
             return TOO_LONG
     return top
 
 
 @kernel()
-def fill(tree: Tree, portion: Portion, room: Int) -> Int:
-    """Makes the lists of all nodes, with `room` for entries. Returns the number of all entries, 0 if the root has none, or TOO_LONG."""
+def fill(tree: Tree, portion: Portion, capacity: Int) -> Int:
+    """Makes the lists of all nodes, with `capacity` for entries. Returns the number of all entries, 0 if the root has none, or TOO_LONG."""
     nodes, requirements, items, own, root = tree
     within, top = portion.within, np.int64(0)
     for place in range(root, nodes[root * NODE + LAST] + 1):
@@ -320,19 +320,19 @@ def fill(tree: Tree, portion: Portion, room: Int) -> Int:
         node = root + i
         op, every = nodes[node * NODE + OP], requirements[node * REQUIREMENT + EVERY]
         if op == PRIMITIVE:
-            top = _gather(tree, portion, i, top, room)
+            top = _gather(tree, portion, i, top, capacity)
         else:
             first, second, high = (nodes[node * NODE + FIRST] - root) * LIST, (nodes[node * NODE + SECOND] - root) * LIST, nodes[node * NODE + HIGH]
             p, p_end, q, q_end = own[first + FROM], own[first + UNTIL], own[second + FROM], own[second + UNTIL]
             if op == EITHER:
-                top = _write_or(items, top, room, p, p_end, q, q_end, every)
+                top = _write_or(items, top, capacity, p, p_end, q, q_end, every)
             elif p < p_end and q < q_end:
                 if op == BOTH and every:
-                    top = _write_and_all_starts(items, top, room, p, p_end, q, q_end, min(high, within))
+                    top = _write_and_all_starts(items, top, capacity, p, p_end, q, q_end, min(high, within))
                 elif op == BOTH:
-                    top = _write_and(items, top, room, p, p_end, q, q_end, min(high, within))
+                    top = _write_and(items, top, capacity, p, p_end, q, q_end, min(high, within))
                 else:
-                    top = _write_sequence(items, top, room, p, p_end, q, q_end, nodes[node * NODE + LOW], high, within, every)
+                    top = _write_sequence(items, top, capacity, p, p_end, q, q_end, nodes[node * NODE + LOW], high, within, every)
         if top < 0:
             return TOO_LONG
         own[i * LIST + FROM], own[i * LIST + UNTIL] = start, top

@@ -44,7 +44,7 @@ from engine.complex_events.query_search import (
     scratch,
 )
 from engine.complex_events.search import FAR, MOST_OPERATIONS, NONE, Ints
-from engine.complex_events.timers import WHO_SHIFT, Timers, timers
+from engine.complex_events.timers import QUERY_SHIFT, Timers, timers
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Feed
@@ -134,7 +134,7 @@ def _detect(program: Program, state: CompositeState, events: Events, watermark: 
             )
         elif reason == HEAP_FULL:
             n = int(state.timers.size[0])
-            state.timers = timers(state.timers.due[:n], state.timers.who[:n], max(_TIMERS, most))
+            state.timers = timers(state.timers.due[:n], state.timers.key[:n], max(_TIMERS, most))
 
 
 def _rebuilt_history(program: Program, old: History, now: int, events: int) -> History:
@@ -261,7 +261,7 @@ def _migrate(program: Program, classes: Sequence[Class], parts: Sequence[tuple[P
     state.since[:], state.since_seq[:] = state.reached
     numbers = {one: number for number, one in enumerate(classes) if program.tables.horizon[number] >= 0}
     queries = {key: number for number, key in enumerate(program.keys)}
-    pieces, due, who = [store.no_events()], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    pieces, due, keys = [store.no_events()], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for old, old_classes, part in parts:
         state.counters += part.counters
         moved = np.array([numbers.get(one, -1) for one in old_classes], np.int64)
@@ -271,13 +271,13 @@ def _migrate(program: Program, classes: Sequence[Class], parts: Sequence[tuple[P
         own = np.flatnonzero(taken >= 0)
         state.since[taken[own]], state.since_seq[taken[own]] = part.since[own], part.since_seq[own]
         n = int(part.timers.size[0])
-        query = taken[part.timers.who[:n] >> WHO_SHIFT] if n else np.zeros(0, np.int64)
+        query = taken[part.timers.key[:n] >> QUERY_SHIFT] if n else np.zeros(0, np.int64)
         kept = np.flatnonzero(query >= 0)
         due.append(part.timers.due[kept])
-        who.append(query[kept] << WHO_SHIFT | part.timers.who[kept] & ((1 << WHO_SHIFT) - 1))
+        keys.append(query[kept] << QUERY_SHIFT | part.timers.key[kept] & ((1 << QUERY_SHIFT) - 1))
     events = store.merge(pieces)
     state.history, state.last = _build_history(program, events, 0, 0), recent(program, events)
-    state.timers = timers(np.concatenate(due), np.concatenate(who), _TIMERS)
+    state.timers = timers(np.concatenate(due), np.concatenate(keys), _TIMERS)
     return state
 
 
@@ -286,7 +286,7 @@ def _columns(program: Program, state: CompositeState) -> dict[str, npt.NDArray[A
     return {
         **store.arrays(store.stored(state.history, program.tables.horizon, state.watermark)),
         "due": state.timers.due[:n],
-        "who": state.timers.who[:n],
+        "who": state.timers.key[:n],
         "since": state.since,
         "since_seq": state.since_seq,
         "reached": np.array([*state.reached, state.watermark], np.int64),
@@ -309,7 +309,7 @@ def _check(program: Program, classes: int, state: CompositeState) -> None:
     n = int(state.timers.size[0])
     due = state.timers.due[:n]
     assert (due[(np.arange(1, n) - 1) // 2] <= due[1:]).all()
-    assert ((state.timers.who[:n] >> WHO_SHIFT) < len(program.keys)).all()
+    assert ((state.timers.key[:n] >> QUERY_SHIFT) < len(program.keys)).all()
     assert ((state.history.keys[: state.history.used[0]] >> SHIFT) < classes).all()
 
 

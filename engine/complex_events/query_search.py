@@ -50,7 +50,7 @@ ACCESSED, CONDITIONS, WORK, DETECTED, EVENTS, SEARCHED, LISTED, ENTRIES = range(
 COUNTERS = 8
 # Indexes in cursor: next event; the timer that fired last; a query whose search was given up, and its time; running number of events; the next of the
 # queries with deferred candidates to evaluate, and why events are not processed meanwhile.
-NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, GIVEN_UP_AT, EVENT, ASSERTED, REASON = range(8)
+NEXT, LAST_DUE, LAST_KEY, GIVEN_UP, GIVEN_UP_AT, EVENT, ASSERTED, REASON = range(8)
 CANDIDATES = 1_048_576
 """The greatest number of deferred events; an event counts once for every query that it may complete."""
 MOST_WAITING = 256
@@ -135,7 +135,7 @@ def reset(work: Scratch) -> None:
     waiting = work.waiting
     waiting.queries[waiting.touched[: waiting.size[1]], COUNT] = 0
     waiting.size[:] = 0
-    work.cursor[[NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, ASSERTED]] = 0, NONE, -1, -1, -1
+    work.cursor[[NEXT, LAST_DUE, LAST_KEY, GIVEN_UP, ASSERTED]] = 0, NONE, -1, -1, -1
 
 
 def found(rows: int, items: int) -> Detections:

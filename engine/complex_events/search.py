@@ -65,9 +65,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _intrinsic = cast(Callable[[Any], Callable[[Any], Any]], intrinsic)
 
 
-WHOLE: Any = types.int64
-MEMORY: Any = cast(Any, types.CPointer)(WHOLE)
-"""The type of Memory in signatures of kernels; WHOLE is that of numbers."""
+INT64: Any = types.int64
+MEMORY: Any = cast(Any, types.CPointer)(INT64)
+"""The type of Memory in signatures of kernels; INT64 is that of numbers."""
 
 
 def kernel(*signature: Any, inline: bool = False) -> Callable[[_F], _F]:
@@ -133,7 +133,7 @@ def event_at(node: Int, nodes: Memory, env: Memory, slots: Memory, pool: Memory,
     return found
 
 
-@kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE))
+@kernel(INT64(MEMORY, MEMORY, MEMORY, MEMORY, INT64, INT64, INT64, INT64, INT64))
 def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, earliest: Int, last: Int, most: Int, exact: Int) -> Int:
     """The greatest s of the occurrences of `node` with earliest <= e <= last and env[LEAST] <= s <= most, else NONE.
 
@@ -277,7 +277,7 @@ def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, e
     return best
 
 
-@kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE))
+@kernel(INT64(MEMORY, MEMORY, MEMORY, MEMORY, INT64, INT64, INT64, INT64, INT64, INT64, INT64))
 def _latest_common_start(
     nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, earliest: Int, end: Int, start: Int, exact: Int, which: Int,
     limited: Int
@@ -294,7 +294,7 @@ def _latest_common_start(
     return found
 
 
-@kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE))
+@kernel(INT64(MEMORY, MEMORY, MEMORY, MEMORY, INT64, INT64))
 def _last_end(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, last: Int) -> Int:
     """The greatest e <= last at which `node` occurs, else NONE."""
     never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
@@ -311,7 +311,7 @@ def _last_end(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int
     return low
 
 
-@kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE))
+@kernel(INT64(MEMORY, MEMORY, MEMORY, MEMORY, INT64, INT64, INT64, INT64))
 def ruled_out(nodes: Memory, env: Memory, slots: Memory, pool: Memory, without: Int, from_: Int, last: Int, within: Int) -> Int:
     """Whether an occurrence of `without`, no longer than `within`, starts at or after `from_` and ends at or before `last`."""
     never, no, least = np.int64(NONE), np.int64(0), env[LEAST]
@@ -327,7 +327,7 @@ def ruled_out(nodes: Memory, env: Memory, slots: Memory, pool: Memory, without: 
     return np.int64(negated != NONE)
 
 
-@kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE))
+@kernel(INT64(MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, INT64, INT64, INT64, INT64, INT64))
 def pick(
     nodes: Memory, env: Memory, slots: Memory, pool: Memory, picked: Memory, node: Int, earliest: Int, last: Int, most: Int, exact: Int
 ) -> Int:  # fmt: skip

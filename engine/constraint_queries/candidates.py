@@ -46,7 +46,7 @@ def mask_within_reach(rings: Rings, low: int, high: int, bounds: PairBounds, new
         sure |= np.int64((chord <= bounds.near) & (chord > bounds.apart)) << np.int64(k)
     if skip_expired:
         for k in range(high - low):
-            mask &= ~(np.int64(rings.whole[UNTIL, low + k] < new.t) << k)
+            mask &= ~(np.int64(rings.ints[UNTIL, low + k] < new.t) << k)
     return mask, mask & ~sure
 
 
@@ -56,7 +56,7 @@ def near_any(rings: Rings, low: int, high: int, bounds: PairBounds, new: NewEven
 
     Both are counted block by block, newest first, without a branch, so that the loop is vectorized.
     """
-    ring, place, x, y, z, reach, near, apart = rings.whole, rings.place, new.x, new.y, new.z, bounds.reach, bounds.near, bounds.apart
+    ring, place, x, y, z, reach, near, apart = rings.ints, rings.place, new.x, new.y, new.z, bounds.reach, bounds.near, bounds.apart
     some = np.int64(0)
     while high > low:
         begin = max(low, high - _STRETCH)
@@ -140,7 +140,7 @@ def consistent_events(
 ) -> Any:
     """Keeps, of the ring indexes in the pool from `begin` to `end`, the events consistent with the new one; adds their columns. Returns the new
     end."""
-    ring, place, pooled = rings.whole, rings.place, pool.whole
+    ring, place, pooled = rings.ints, rings.place, pool.ints
     to = begin
     for n in range(begin, end):
         k = pooled[RING, n]

@@ -182,7 +182,7 @@ def sign_of(left: Any, right: Any) -> Any:
 
 
 @jit_without_refcounts
-def sign_of_mixed(whole: int, number: float) -> Any:
+def sign_of_mixed(integer: int, number: float) -> Any:
     """Like `sign_of`, for an int64 and a double, by their exact values."""
     if number >= 9223372036854775808.0:
         return -1
@@ -190,8 +190,8 @@ def sign_of_mixed(whole: int, number: float) -> Any:
         return 1
     floor = math.floor(number)
     below = np.int64(floor)
-    if whole != below:
-        return -1 if whole < below else 1
+    if integer != below:
+        return -1 if integer < below else 1
     return -1 if number > floor else 0
 
 

@@ -65,7 +65,7 @@ BEGIN, END, LEFT, CHOSEN, NEXT, CURSOR, LAST, OWN, TAKES, WINDOW_TIME = range(10
 class Pool(NamedTuple):
     """The arrays that the search writes.
 
-    The candidates of the other variables: `whole` (5, n) with EVENT, T and BITS as in the rings, RING, their index there, and MARK, the level at
+    The candidates of the other variables: `ints` (5, n) with EVENT, T and BITS as in the rings, RING, their index there, and MARK, the level at
     which forward checking ruled them out (0: it has not); `place` (3, n). `domains` (10, m): for each variable BEGIN and END of its candidates, how
     many are LEFT and which is CHOSEN (-1: none), for each level the variable that is NEXT and its CURSOR, the LAST time at which the new event is
     useful, for a solution each variable's OWN event and the variables that may take that (TAKES, bits), and WINDOW_TIME, the time of its windows.
@@ -73,7 +73,7 @@ class Pool(NamedTuple):
     are the bits of `masks` (m, m): row l holds the remaining candidates of each domain at level l.
     """
 
-    whole: Ints
+    ints: Ints
     place: Floats
     domains: Ints
     windows: Ints
@@ -90,11 +90,11 @@ class Found(NamedTuple):
 CANDIDATES, SEARCHES, SOLUTIONS = range(3)
 
 
-def allocate_found(room: int, variables: int) -> Found:
-    return Found(np.empty(room, np.int64), np.empty(room * max(variables, 1), np.int64))
+def allocate_found(capacity: int, variables: int) -> Found:
+    return Found(np.empty(capacity, np.int64), np.empty(capacity * max(variables, 1), np.int64))
 
 
-def allocate_pool(room: int, variables: int) -> Pool:
+def allocate_pool(capacity: int, variables: int) -> Pool:
     m = max(variables, 2)
-    numbers = np.empty((5, room), np.int64), np.empty((3, room)), np.empty((10, m), np.int64)
+    numbers = np.empty((5, capacity), np.int64), np.empty((3, capacity)), np.empty((10, m), np.int64)
     return Pool(*numbers, np.empty((2, m, m), np.int64), np.empty((m, m), np.int64))

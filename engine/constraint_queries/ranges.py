@@ -87,10 +87,10 @@ def ranges_of(filters: Sequence[Sequence[Filter]], conditions: Sequence[Conditio
             ends["masks"].append(len(mask))
         ends["filters"].append(len(bits))
     column, least, most = (np.array([row[k] for row in rows]) for k in range(3))
-    whole = {name: np.array(values, np.int64) for name, values in ends.items()}
+    ints = {name: np.array(values, np.int64) for name, values in ends.items()}
     return Ranges(
-        tuple(names), tuple(ready), whole["filters"], np.array(bits, np.int64), whole["ranges"], column.astype(np.int64), least.astype(np.float64),
-        most.astype(np.float64), whole["masks"],
+        tuple(names), tuple(ready), ints["filters"], np.array(bits, np.int64), ints["ranges"], column.astype(np.int64), least.astype(np.float64),
+        most.astype(np.float64), ints["masks"],
         np.array(mask, np.int64),
     )  # fmt: skip
 
@@ -125,8 +125,8 @@ def passing_events(
 
     `values` (columns, n rows): NaN for a missing value; `ready` (masks, n). The other arguments are the fields of `Ranges`.
     """
-    room = max(n, _BLOCK)
-    rows, queries, found = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int64)
+    capacity = max(n, _BLOCK)
+    rows, queries, found = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.int64)
     passed = np.empty(max(1, np.diff(filters).max()) if len(filters) > 1 else 1, np.int64)
     mask_words = _as_words(ready, n)
     count = np.uint64(0)

@@ -29,12 +29,12 @@ EVENT, T, UNTIL, BITS = range(4)
 class Rings(NamedTuple):
     """Variable v (of all queries) has the events `heads[v]` to `tails[v]`, and room from `begins[v]` to `ends[v]`.
 
-    `whole[EVENT]`: number of the event; `whole[T]` and `place` (3, n): its time and place; `UNTIL`: last time at which it is useful as v; `BITS`: all
+    `ints[EVENT]`: number of the event; `ints[T]` and `place` (3, n): its time and place; `UNTIL`: last time at which it is useful as v; `BITS`: all
     variables of the query whose filters it satisfies. `buckets[corners[v] : corners[v + 1]]`: the newest event of each cell, by the cell's hash;
     `previous`: the one before it in its cell; -1: none. A variable without cells has no buckets.
     """
 
-    whole: Ints
+    ints: Ints
     place: Floats
     begins: Ints
     heads: Ints
@@ -45,11 +45,11 @@ class Rings(NamedTuple):
     corners: Ints
 
 
-def empty_rings(rooms: Ints, corners: Ints) -> Rings:
-    """Rings with room for `rooms[v]` events of each variable, and buckets between `corners`."""
-    total = int(rooms.sum())
-    ends = np.cumsum(rooms)
-    begins = ends - rooms
+def empty_rings(capacities: Ints, corners: Ints) -> Rings:
+    """Rings with room for `capacities[v]` events of each variable, and buckets between `corners`."""
+    total = int(capacities.sum())
+    ends = np.cumsum(capacities)
+    begins = ends - capacities
     previous, buckets = np.empty(total if corners[-1] else 0, np.int64), np.full(int(corners[-1]), -1, np.int64)
     return Rings(np.empty((4, total), np.int64), np.empty((3, total)), begins, begins.copy(), begins.copy(), ends, previous, buckets, corners)
 
@@ -85,27 +85,27 @@ def cells_used(place: Floats, head: int, tail: int, side: float) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def alive(whole: Ints, heads: Ints, tails: Ints, now: int, used: Any) -> Any:
+def alive(ints: Ints, heads: Ints, tails: Ints, now: int, used: Any) -> Any:
     """The number of events of each variable that are useful at `now` or later; marks them in `used`."""
     counts = np.zeros(len(heads), np.int64)
     for v in range(len(counts)):
         for k in range(heads[v], tails[v]):
-            if whole[UNTIL, k] >= now:
+            if ints[UNTIL, k] >= now:
                 counts[v] += 1
-                used[whole[EVENT, k]] = True
+                used[ints[EVENT, k]] = True
     return counts
 
 
 @njit(cache=True, nogil=True)
 def move_events(old: Rings, now: int, numbers: Ints, new: Rings, side: Floats) -> None:
     """Copies the events that are useful at `now` or later to `new`; `numbers` are their new numbers."""
-    before, whole, old_place, place, corners = old.whole, new.whole, old.place, new.place, new.corners
+    before, ints, old_place, place, corners = old.ints, new.ints, old.place, new.place, new.corners
     for v in range(len(old.heads)):
         to = new.begins[v]
         for k in range(old.heads[v], old.tails[v]):
             if before[UNTIL, k] >= now:
-                whole[EVENT, to] = numbers[before[EVENT, k]]
-                whole[T, to], whole[UNTIL, to], whole[BITS, to] = before[T, k], before[UNTIL, k], before[BITS, k]
+                ints[EVENT, to] = numbers[before[EVENT, k]]
+                ints[T, to], ints[UNTIL, to], ints[BITS, to] = before[T, k], before[UNTIL, k], before[BITS, k]
                 place[0, to], place[1, to], place[2, to] = old_place[0, k], old_place[1, k], old_place[2, k]
                 to += 1
         new.tails[v] = to
@@ -114,27 +114,27 @@ def move_events(old: Rings, now: int, numbers: Ints, new: Rings, side: Floats) -
                 link_cells(place, new.previous, new.buckets, corners[v], corners[v + 1] - corners[v], k, side[v])
 
 
-def corners_of(rings: Rings, rooms: Ints, counts: Ints, side: Floats) -> Ints:
+def corners_of(rings: Rings, capacities: Ints, counts: Ints, side: Floats) -> Ints:
     """Buckets for the variables whose domains are long and spread over many cells."""
-    sizes = np.zeros(len(rooms), np.int64)
+    sizes = np.zeros(len(capacities), np.int64)
     for v in np.flatnonzero((counts >= LEAST_LONG) & (side > 0)).tolist():
         if cells_used(rings.place, rings.heads[v], rings.tails[v], side[v]) >= LEAST_CELLS:
-            sizes[v] = 1 << int(rooms[v]).bit_length()
+            sizes[v] = 1 << int(capacities[v]).bit_length()
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 @njit(cache=True, nogil=True)
-def latest_ends(whole: Ints, since: Ints, tails: Ints, single: Any, until: Ints, begun: Ints, ends: Ints) -> Any:
+def latest_ends(ints: Ints, since: Ints, tails: Ints, single: Any, until: Ints, begun: Ints, ends: Ints) -> Any:
     """The intervals of being stored, for counting: `until[e]` becomes the last time of event e over the variables that share it, `begun[e]` the
     number of intervals that begin with it. Variables that keep their own (not `single`) write their ends to `ends`. Returns the number of `ends`."""
     count = 0
     for v in range(len(since)):
         for k in range(since[v], tails[v]):
-            e = whole[EVENT, k]
+            e = ints[EVENT, k]
             if single[v]:
-                until[e] = max(until[e], whole[UNTIL, k])
+                until[e] = max(until[e], ints[UNTIL, k])
             else:
-                ends[count] = whole[UNTIL, k]
+                ends[count] = ints[UNTIL, k]
                 begun[e] += 1
                 count += 1
     for e in range(len(until)):

@@ -74,7 +74,7 @@ def solve(graphs: Graphs, events: Events, pool: Pool, found: Found, query: Numbe
                 continue
         if m == 1 or level == m - 1:
             before = count
-            count, filled = _record_solution(graphs, events, pool.whole, domains, found, query, i, new, count, filled)
+            count, filled = _record_solution(graphs, events, pool.ints, domains, found, query, i, new, count, filled)
             if count < 0 or m == 1 or (count > before and (only_first or count > most)):
                 break
         elif _forward_check(graphs, events, pool, query, i, level):
@@ -91,7 +91,7 @@ def _reset_choices(pool: Pool, i: int, m: int) -> None:
         if j != i:
             pool.domains[LEFT, j] = pool.domains[END, j] - pool.domains[BEGIN, j]
             for k in range(pool.domains[BEGIN, j], pool.domains[END, j]):
-                pool.whole[MARK, k] = 0
+                pool.ints[MARK, k] = 0
 
 
 @jit_inlined
@@ -114,8 +114,8 @@ def _undo_choice(pool: Pool, i: int, m: int, level: int) -> None:
             if j == i or pool.domains[CHOSEN, j] >= 0:
                 continue
             for k in range(pool.domains[BEGIN, j], pool.domains[END, j]):
-                if pool.whole[MARK, k] == level:
-                    pool.whole[MARK, k] = 0
+                if pool.ints[MARK, k] == level:
+                    pool.ints[MARK, k] = 0
                     pool.domains[LEFT, j] += 1
     pool.domains[CHOSEN, chosen] = -1
 
@@ -126,7 +126,7 @@ def _choose(pool: Pool, level: int, only_first: bool) -> Any:
     domains = pool.domains
     j = domains[NEXT, level]
     begin, end, k = domains[BEGIN, j], domains[END, j], domains[CURSOR, level]
-    while k < end - begin and pool.whole[MARK, end - 1 - k if only_first else begin + k] != 0:
+    while k < end - begin and pool.ints[MARK, end - 1 - k if only_first else begin + k] != 0:
         k += 1
     domains[CURSOR, level] = k + 1
     if k == end - begin:
@@ -138,7 +138,7 @@ def _choose(pool: Pool, level: int, only_first: bool) -> Any:
 @jit_inlined
 def _forward_check(graphs: Graphs, events: Events, pool: Pool, query: Numbers, i: int, level: int) -> Any:
     """Rules out the candidates that are not consistent with the event chosen at `level`; false if a domain becomes empty."""
-    m, domains, pooled, place = query.m, pool.domains, pool.whole, pool.place
+    m, domains, pooled, place = query.m, pool.domains, pool.ints, pool.place
     one = domains[NEXT, level]
     own = new_event(pooled, place, domains[CHOSEN, one])
     for j in range(m):
@@ -179,7 +179,7 @@ def solve_masks(
         domains[CHOSEN, j] = pool.windows[0, i, j] + k
         if level == m - 1:
             before = count
-            count, filled = _record_solution(graphs, events, rings.whole, domains, found, query, i, new, count, filled)
+            count, filled = _record_solution(graphs, events, rings.ints, domains, found, query, i, new, count, filled)
             if count < 0 or (count > before and (only_first or count > most)):
                 break
         elif _forward_check_masks(graphs, events, rings, pool, query, i, level):
@@ -209,7 +209,7 @@ def _forward_check_masks(graphs: Graphs, events: Events, rings: Rings, pool: Poo
     """Writes the candidates consistent with the event chosen at `level` to the masks of that level; false if a domain becomes empty."""
     m, only_first, domains, masks = query.m, query.only_first, pool.domains, pool.masks
     one = domains[NEXT, level]
-    own = new_event(rings.whole, rings.place, domains[CHOSEN, one])
+    own = new_event(rings.ints, rings.place, domains[CHOSEN, one])
     # If one event is enough for the last variable, the search stops at the first: it begins at the end from which events are chosen.
     enough = only_first and level == m - 2 and graphs.arranged[query.number] == graphs.arranged[query.number + 1]
     enough = enough and graphs.summed[query.number] == graphs.summed[query.number + 1]
@@ -221,7 +221,7 @@ def _forward_check_masks(graphs: Graphs, events: Events, rings: Rings, pool: Poo
         while rest != 0:
             bit = highest_bit(rest) if only_first else lowest_bit(rest)
             rest ^= np.int64(1) << bit
-            if _fits(graphs, events, rings.whole, rings.place, bounds, own, first + bit):
+            if _fits(graphs, events, rings.ints, rings.place, bounds, own, first + bit):
                 left |= np.int64(1) << bit
                 if enough:
                     break

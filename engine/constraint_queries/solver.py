@@ -75,9 +75,9 @@ class Lookup(NamedTuple):
 @jit_without_refcounts
 def advance(
     graphs: Graphs, events: Events, rings: Rings, taken: Taken, pool: Pool, found: Found, at: int,
-    most_events: int, most_solutions: int, room: int, work: Ints,
+    most_events: int, most_solutions: int, capacity: int, work: Ints,
 ) -> Any:  # fmt: skip
-    """Processes the rows of `taken` from row `at` on, until all are processed or `room` solutions are found.
+    """Processes the rows of `taken` from row `at` on, until all are processed or `capacity` solutions are found.
 
     `rings` have room for all of the rows, `pool` for all events of any query. Returns (next row, solutions, events in them, reason to stop, query,
     and its number of events or solutions). If `found` has no room for the solutions of the next row, the row is left unprocessed. A solution is
@@ -112,13 +112,13 @@ def advance(
             stored += entries if not query.shared else min(entries, 1)
             if entries > 0 and stored > most_events:
                 stored = _count_kept(
-                    rings.whole, rings.heads, rings.tails, query.first, query.first + query.m, new.t, query.shared, pool.domains
+                    rings.ints, rings.heads, rings.tails, query.first, query.first + query.m, new.t, query.shared, pool.domains
                 )  # fmt: skip
             if entries > 0 and stored > most_events:
                 reason, figure = TOO_MANY_EVENTS, stored
             elif count - before > most_solutions:
                 reason, figure = TOO_MANY_SOLUTIONS, count - before
-            elif count >= room:
+            elif count >= capacity:
                 reason = FULL_OUTPUT
     return at, count, filled, reason, q, figure
 
@@ -140,7 +140,7 @@ def _reset_windows(rings: Rings, pool: Pool, query: Numbers) -> Any:
 def _drop_expired(graphs: Graphs, rings: Rings, query: Numbers, now: int) -> None:
     """Removes the events older than their variable's span from the heads of the domains."""
     for v in range(query.first, query.first + query.m):
-        while rings.heads[v] < rings.tails[v] and rings.whole[T, rings.heads[v]] < now - graphs.roles[v, SPAN]:
+        while rings.heads[v] < rings.tails[v] and rings.ints[T, rings.heads[v]] < now - graphs.roles[v, SPAN]:
             rings.heads[v] += 1
 
 
@@ -151,8 +151,8 @@ def _insert(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, new: NewEv
     for v in range(v0, query.first + query.m):
         if (keep >> (v - v0)) & 1:
             k = rings.tails[v]
-            rings.whole[EVENT, k], rings.whole[T, k], rings.whole[BITS, k] = new.event, new.t, new.bits
-            rings.whole[UNTIL, k] = pool.domains[LAST, v - v0]
+            rings.ints[EVENT, k], rings.ints[T, k], rings.ints[BITS, k] = new.event, new.t, new.bits
+            rings.ints[UNTIL, k] = pool.domains[LAST, v - v0]
             rings.place[0, k], rings.place[1, k], rings.place[2, k] = new.x, new.y, new.z
             rings.tails[v] = k + 1
             entries += 1
@@ -230,7 +230,7 @@ def _useful_span(graphs: Graphs, query: Numbers, i: int, empty: int) -> Any:
 def _advance_windows(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, now: int) -> Any:
     """Moves V_i's windows to `now`: the parts of the other domains with which its event is consistent by time. Returns the initial lookup."""
     v0, m, p, times = query.first, query.m, query.pairs + i * query.m, graphs.times
-    ring, heads, tails, windows = rings.whole, rings.heads, rings.tails, pool.windows
+    ring, heads, tails, windows = rings.ints, rings.heads, rings.tails, pool.windows
     # If the windows are at this time already, only events of this time are new.
     later, empty, useful = pool.domains[WINDOW_TIME, i] != now, np.int64(0), True
     pool.domains[WINDOW_TIME, i] = now
@@ -305,7 +305,7 @@ def _mask(graphs: Graphs, events: Events, rings: Rings, bounds: PairBounds, new:
     while unsure != 0:
         k = lowest_bit(unsure)
         unsure &= unsure - 1
-        if not is_consistent(graphs, events, bounds.pair, bounds.named_first, new.event, rings.whole[EVENT, a + k]):
+        if not is_consistent(graphs, events, bounds.pair, bounds.named_first, new.event, rings.ints[EVENT, a + k]):
             mask ^= np.int64(1) << k
     return mask
 
@@ -317,7 +317,7 @@ def _list(
     """Writes the events in V_i's window of V_j's domain that are consistent with the new one to the pool from `top` on. Returns the new top."""
     v, bounds = query.first + j, pair_bounds(graphs, query.pairs + i * query.m + j, i < j)
     a, b = pool.windows[0, i, j], pool.windows[1, i, j]
-    pooled, side = pool.whole, graphs.side[v]
+    pooled, side = pool.ints, graphs.side[v]
     end = from_cells(rings, v, a, b, side, bounds, new, pooled, top) if cells else within_reach(rings.place, a, b, bounds, new, pooled, top)
     end = consistent_events(graphs, events, rings, pool, bounds, new, top, end, skip_expired)
     pool.domains[BEGIN, j], pool.domains[END, j] = top, end
@@ -352,11 +352,11 @@ def _renew(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, loo
         if (lookup.masks >> j) & 1:
             rest = pool.masks[0, j]
             while rest != 0:
-                _extend(rings.whole, pool.windows[0, i, j] + lowest_bit(rest), last, span)
+                _extend(rings.ints, pool.windows[0, i, j] + lowest_bit(rest), last, span)
                 rest &= rest - 1
         else:
             for k in range(pool.domains[BEGIN, j], pool.domains[END, j]):
-                _extend(rings.whole, pool.whole[RING, k], last, span)
+                _extend(rings.ints, pool.ints[RING, k], last, span)
 
 
 @jit_inlined

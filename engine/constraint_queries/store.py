@@ -78,9 +78,9 @@ class Store:
 
     def _rebuild(self, events: int, rows: Ints) -> None:
         old, used = self.rings, np.zeros(self.count, np.bool_)
-        counts = alive(old.whole, old.heads, old.tails, self.now, used)
-        rooms = counts + rows + counts // 2
-        new = empty_rings(rooms, corners_of(old, rooms, counts, self.graphs.side))
+        counts = alive(old.ints, old.heads, old.tails, self.now, used)
+        capacities = counts + rows + counts // 2
+        new = empty_rings(capacities, corners_of(old, capacities, counts, self.graphs.side))
         move_events(old, self.now, np.cumsum(used) - 1, new, self.graphs.side)
         keep = np.flatnonzero(used)
         table = self._table(max(LEAST_ROOM, len(keep) + events + max(len(keep), events) // 2))
@@ -89,10 +89,12 @@ class Store:
         self.events, self.rings, self.count = table, new, len(keep)
         self._least_settled = max(LEAST_ROOM, self.count)
 
-    def _table(self, room: int) -> Events:
+    def _table(self, capacity: int) -> Events:
         ints, floats = len(self.slots.texts) + len(self.slots.wholes), len(self.slots.doubles)
-        t, seq, x, y = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room)
-        return Events(t, seq, np.empty(room, np.int32), x, y, np.empty((3, room)), np.empty((ints, room), np.int64), np.empty((floats, room)))
+        t, seq, x, y = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity), np.empty(capacity)
+        return Events(
+            t, seq, np.empty(capacity, np.int32), x, y, np.empty((3, capacity)), np.empty((ints, capacity), np.int64), np.empty((floats, capacity))
+        )
 
     def append(self, events: Events) -> int:
         """Appends new events; they come after all others in (t, arrival). Returns the number of the first."""
@@ -104,9 +106,9 @@ class Store:
     @property
     def pool(self) -> Pool:
         """Room for all events of any query."""
-        rooms = np.concatenate([[0], np.cumsum(self.rings.ends - self.rings.begins)])
-        wanted = int(np.diff(rooms[self.graphs.variables]).max(initial=0)) + 1
-        if wanted > self._pool.whole.shape[1]:
+        capacities = np.concatenate([[0], np.cumsum(self.rings.ends - self.rings.begins)])
+        wanted = int(np.diff(capacities[self.graphs.variables]).max(initial=0)) + 1
+        if wanted > self._pool.ints.shape[1]:
             self._pool = allocate_pool(wanted + wanted // 2, self._widest)
         return self._pool
 
@@ -128,7 +130,7 @@ class Store:
         """The number of intervals of being stored that begin with each event, and the sorted last times of all."""
         until, begun = np.full(self.count, NEVER, np.int64), np.zeros(self.count, np.int64)
         ends = np.empty(self.count + int((self.rings.tails - since).sum()), np.int64)
-        total = latest_ends(self.rings.whole, since, self.rings.tails, self.single, until, begun, ends)
+        total = latest_ends(self.rings.ints, since, self.rings.tails, self.single, until, begun, ends)
         return begun, np.sort(ends[:total])
 
     @property
@@ -174,7 +176,7 @@ class Store:
         """The domains, by variable: `lengths`, and concatenated the numbers of events, their last times and filters."""
         lengths = self.rings.tails - self.rings.heads
         at = np.repeat(self.rings.heads - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-        return {"lengths": lengths, **dict(zip(_DOMAIN, self.rings.whole[:, at][[EVENT, UNTIL, BITS]], strict=True))}
+        return {"lengths": lengths, **dict(zip(_DOMAIN, self.rings.ints[:, at][[EVENT, UNTIL, BITS]], strict=True))}
 
     def load(self, data: bytes) -> None:
         """Inverse of `dump`, for a new store of the same queries. Raises ValueError if the bytes are of another version."""
@@ -194,10 +196,10 @@ class Store:
         member = domains["member"]
         tails = np.cumsum(domains["lengths"])
         heads = tails - domains["lengths"]
-        whole = np.stack([member, self.events.t[member], domains["until"], domains["bits"]])
+        ints = np.stack([member, self.events.t[member], domains["until"], domains["bits"]])
         none = np.zeros(self.variables + 1, np.int64)
         place = np.ascontiguousarray(self.events.place[:, member])
-        self.rings = Rings(whole, place, heads.copy(), heads, tails.copy(), tails, np.empty(0, np.int64), np.empty(0, np.int64), none)
+        self.rings = Rings(ints, place, heads.copy(), heads, tails.copy(), tails, np.empty(0, np.int64), np.empty(0, np.int64), none)
         self._rebuild(0, none[1:])
 
     def check(self) -> None:
@@ -208,7 +210,7 @@ class Store:
         for v in range(self.variables):
             own = slice(rings.heads[v], rings.tails[v])
             assert rings.begins[v] <= rings.heads[v] <= rings.tails[v] <= rings.ends[v]
-            member, t, until, _ = rings.whole[:, own]
+            member, t, until, _ = rings.ints[:, own]
             assert (np.diff(member) > 0).all() and (member < n).all()
             assert (t == self.events.t[member]).all() and (rings.place[:, own] == self.events.place[:, member]).all()
             assert (until >= t).all() and (until <= t + self.graphs.roles[v, SPAN]).all()

@@ -266,8 +266,8 @@ class _Translator:
     def filter(self, side: Tree[Token], op: str, constant: Any, at_op: Token, at_constant: Token) -> None:
         """A condition of one variable, or of the whole stream."""
         name, column = _tokens(side)
-        whole = name in self.streams and name not in self.variables
-        if whole:
+        is_stream = name in self.streams and name not in self.variables
+        if is_stream:
             conditions, pointer = self.result.document.setdefault("where", []), "/where"
         elif name in self.variables:
             conditions, pointer = self.variables[str(name)].setdefault("where", []), f"/variables/{escaped(name)}/where"

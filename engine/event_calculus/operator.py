@@ -91,8 +91,8 @@ class Compiled:
         clocks = arrived[seq < FIRST_SEQ]
         first = int(t[real[np.argmin(seq[real])]]) if len(real) else NEVER
         read = read_rows(rows, arrived, self.specification.inputs, state.symbols, self.windows.settings.tick)
-        least = int(t[seq < FIRST_SEQ].min()) if len(clocks) else NEVER
-        self.windows.take(state, read, first, int(clocks.max()) if len(clocks) else NEVER, least)
+        earliest = int(t[seq < FIRST_SEQ].min()) if len(clocks) else NEVER
+        self.windows.take(state, read, first, int(clocks.max()) if len(clocks) else NEVER, earliest)
 
     @staticmethod
     def _take_local_results(local_results: LocalResults, rows: pa.RecordBatch) -> None:
@@ -113,13 +113,13 @@ class CalculusIndex:
 
 @dataclass
 class KeyedState:
-    """`clock`: the greatest t seen by this partition, for feeds whose rows carry no clock; `least`: the least.
+    """`clock`: the greatest t seen by this partition, for feeds whose rows carry no clock; `earliest`: the least.
 
     `synopses`: of the queries that have one, by route.
     `entities`: of the divided queries, by route."""
 
     clock: int = _SMALLEST
-    least: int = _GREATEST
+    earliest: int = _GREATEST
     synopses: dict[int, SynopsisState] = field(default_factory=dict)
     entities: dict[int, EntityState] = field(default_factory=dict)
 
@@ -134,9 +134,9 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         arrived = _arrivals(batch, state) if len(batch) else np.empty(0, np.int64)
         parts = []
         # If time begins with the feed's first row, a row with an earlier time is sent on with the last one, even if no rule reads it.
-        begins = int(np.argmin(batch.t)) if len(batch) and int(batch.t.min()) < state.least else -1
+        begins = int(np.argmin(batch.t)) if len(batch) and int(batch.t.min()) < state.earliest else -1
         if begins >= 0:
-            state.least = int(batch.t[begins])
+            state.earliest = int(batch.t[begins])
         for compiled in index.queries:
             own = [] if compiled.specification.synopsis is None else self._critical_points(index, state, compiled, batch, watermark)
             if len(batch):
@@ -223,8 +223,8 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         clock = max((state.clock for _, state in parts), default=_SMALLEST)
         # A query registered since then has not received the beginning of time.
         old = {compiled.route for before, _ in parts for compiled in before.queries}
-        least = min((state.least for _, state in parts), default=_GREATEST) if routes <= old else _GREATEST
-        return KeyedState(clock, least, known, entities)
+        earliest = min((state.earliest for _, state in parts), default=_GREATEST) if routes <= old else _GREATEST
+        return KeyedState(clock, earliest, known, entities)
 
     def dump(self, index: CalculusIndex, state: KeyedState) -> bytes:
         parts = {f"synopsis {route}": np.frombuffer(own.dump(), np.uint8) for route, own in state.synopses.items()}
@@ -232,13 +232,13 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
             parts[f"windows {route}"] = np.frombuffer(dump_state([entities.windows]), np.uint8)
             parts[f"sent {route}"] = np.frombuffer(entities.partition.to_bytes(8, "little", signed=True) + entities.sent, np.uint8)
         with io.BytesIO() as file:
-            np.savez(file, allow_pickle=False, clock=np.array([state.clock, state.least]), **parts)
+            np.savez(file, allow_pickle=False, clock=np.array([state.clock, state.earliest]), **parts)
             return file.getvalue()
 
     def load(self, index: CalculusIndex, data: bytes) -> KeyedState:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            clock, least = arrays["clock"].tolist()
-            state = KeyedState(clock, least)
+            clock, earliest = arrays["clock"].tolist()
+            state = KeyedState(clock, earliest)
             for name in arrays.files:
                 kind, _, route = name.partition(" ")
                 if kind == "synopsis":

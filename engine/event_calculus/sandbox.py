@@ -112,7 +112,7 @@ def _evaluate(checked: CalculusSpecification, feed: Feed, table: pa.Table, from_
             emitted = operator.keyed.step(index, keyed, Batch(batch, EntityDictionary()), to_t + 1).emitted
             if emitted is not None and emitted.num_rows:
                 compiled.take(state, emitted)
-    state.least = from_t
+    state.earliest = from_t
     return compiled.windows.evaluate(state, to_t, final=True)[0]
 
 

@@ -34,7 +34,7 @@ class Settings:
 class WindowState:
     """The state of a query between two query times.
 
-    `rows` have arrived by the last query time, `waiting` after it; `first_time` is the t of the first row that arrived, `least` the least t of the
+    `rows` have arrived by the last query time, `waiting` after it; `first_time` is the t of the first row that arrived, `earliest` the least t of the
     feed's rows, including those that no rule reads; `last_query` is the last query time decided; `clock` the feed's clock. NEVER means none.
     `idle` counts consecutive query times without rows. `local_results`: the lists of the keyed stage, if the program is divided. `share`: the share
     of the distributed relations in this state. `members`: those of domains at the last query time (codes), if pairs are shared out.
@@ -50,7 +50,7 @@ class WindowState:
     last_query: int = NEVER
     clock: int = NEVER
     first_time: int = NEVER
-    least: int = NEVER
+    earliest: int = NEVER
     looked_at: int = NEVER
     idle: int = 0
     windows: int = 0

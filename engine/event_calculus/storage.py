@@ -18,7 +18,7 @@ from engine.event_calculus.state import WindowState
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table
 
 VERSION = 5
-_COUNTERS = ("last_query", "clock", "first_time", "least", "looked_at", "idle", "windows", "pairs_examined", "groundings")
+_COUNTERS = ("last_query", "clock", "first_time", "earliest", "looked_at", "idle", "windows", "pairs_examined", "groundings")
 
 Array = npt.NDArray[Any]
 

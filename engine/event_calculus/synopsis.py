@@ -162,8 +162,8 @@ def synopsis_step(spec: SynopsisSpec, state: SynopsisState, batch: Batch, mine: 
     for place, region in enumerate(spec.areas.values()):
         inside[:, place] = region.contains(values[:, 0], values[:, 1])
     limits = np.array([spec.stop, spec.slow, spec.change, spec.turn])
-    whole, real = _points(reports, values, inside, state.ints, state.floats, state.inside, limits, spec.gap, spec.keep, watermark)
-    return _events(spec, state, whole, real, lateness) if len(whole) else None
+    event_ints, event_floats = _points(reports, values, inside, state.ints, state.floats, state.inside, limits, spec.gap, spec.keep, watermark)
+    return _events(spec, state, event_ints, event_floats, lateness) if len(event_ints) else None
 
 
 def _take(spec: SynopsisSpec, state: SynopsisState, batch: Batch, mine: Bools) -> None:
@@ -178,20 +178,20 @@ def _take(spec: SynopsisSpec, state: SynopsisState, batch: Batch, mine: Bools) -
     state.pending_floats = np.concatenate((state.pending_floats, np.stack(columns, axis=1)[known]))
 
 
-def _events(spec: SynopsisSpec, state: SynopsisState, whole: Ints, real: Floats, lateness: int) -> pa.RecordBatch:
-    """The events as rows: `whole` has kind, entity, t, area (-1: none) and the time of certainty."""
+def _events(spec: SynopsisSpec, state: SynopsisState, event_ints: Ints, event_floats: Floats, lateness: int) -> pa.RecordBatch:
+    """The events as rows: `event_ints` has kind, entity, t, area (-1: none) and the time of certainty."""
     areas = pa.array([*spec.areas, None], pa.string())
-    kinds, t = whole[:, 0], whole[:, 2]
-    numbers = {name: pa.array(real[:, place], pa.float64(), from_pandas=True) for place, name in enumerate((X, Y, SPEED, COURSE, HEADING))}
+    kinds, t = event_ints[:, 0], event_ints[:, 2]
+    numbers = {name: pa.array(event_floats[:, place], pa.float64(), from_pandas=True) for place, name in enumerate((X, Y, SPEED, COURSE, HEADING))}
     return pa.RecordBatch.from_pydict(
         {
             EVENT: pa.array(EVENTS, pa.string()).take(pa.array(kinds)),
-            "entity": pa.array(state.names.names, pa.string()).take(pa.array(whole[:, 1])),
+            "entity": pa.array(state.names.names, pa.string()).take(pa.array(event_ints[:, 1])),
             TIME: pa.array(t),
             TIME_END: pa.nulls(len(t), pa.int64()),
             "seq": pa.array(FIRST_SEQ + np.maximum(t, 0)),
-            "arrived": pa.array(whole[:, 4] + lateness + 1),
-            AREA: areas.take(pa.array(np.where(whole[:, 3] < 0, len(areas) - 1, whole[:, 3]))),
+            "arrived": pa.array(event_ints[:, 4] + lateness + 1),
+            AREA: areas.take(pa.array(np.where(event_ints[:, 3] < 0, len(areas) - 1, event_ints[:, 3]))),
             **numbers,
         }
     )
@@ -202,105 +202,105 @@ def _points(
     reports: Ints, values: Floats, inside: Bools, ints: Ints, floats: Floats, held: Bools, limits: Floats, gap: int, keep: int, watermark: int
 ) -> tuple[Ints, Floats]:
     """Critical points of reports (entity, t, seq; sorted by t) with values (x, y, speed, course, heading). Updates the state."""
-    whole, real = np.empty((64, 5), np.int64), np.empty((64, 5))
+    event_ints, event_floats = np.empty((64, 5), np.int64), np.empty((64, 5))
     k = 0
     stop, slow, change, turn = limits
     areas = inside.shape[1]
     for i in range(len(reports)):
-        who, t = reports[i, 0], reports[i, 1]
-        while k + 2 * areas + 16 > len(whole):
-            whole, real = _grow(whole, real)
-        if ints[who, 0] == _NEVER or t - ints[who, 0] > gap:
-            k = _silence(whole, real, k, who, ints, floats, gap)
-            k = _add(whole, real, k, 1, who, t, -1, t)
-            ints[who, 1:] = 0
-            floats[who, 5:] = np.nan
-            held[who, :] = False
+        entity, t = reports[i, 0], reports[i, 1]
+        while k + 2 * areas + 16 > len(event_ints):
+            event_ints, event_floats = _grow(event_ints, event_floats)
+        if ints[entity, 0] == _NEVER or t - ints[entity, 0] > gap:
+            k = _silence(event_ints, event_floats, k, entity, ints, floats, gap)
+            k = _add(event_ints, event_floats, k, 1, entity, t, -1, t)
+            ints[entity, 1:] = 0
+            floats[entity, 5:] = np.nan
+            held[entity, :] = False
             happened = True
         else:
             happened = False
-        floats[who, :5] = values[i]
-        ints[who, 0] = t
+        floats[entity, :5] = values[i]
+        ints[entity, 0] = t
         speed, course = values[i, 2], values[i, 3]
         if not np.isnan(speed):
-            n = ints[who, 1]
+            n = ints[entity, 1]
             mean = 0.0
             for j in range(n):
-                mean += floats[who, 7 + j]
+                mean += floats[entity, 7 + j]
             mean = mean / n if n else 0.0
             changing = n > 0 and abs(speed - mean) / max(mean, 0.1) > change and max(speed, mean) > stop
             for flag in range(3):
                 holds = speed <= stop if flag == 0 else (stop < speed and speed <= slow if flag == 1 else changing)
-                if holds != (ints[who, 4] & (1 << flag) > 0):
-                    ints[who, 4] ^= 1 << flag
-                    k = _add(whole, real, k, 2 + 2 * flag + (0 if holds else 1), who, t, -1, t)
+                if holds != (ints[entity, 4] & (1 << flag) > 0):
+                    ints[entity, 4] ^= 1 << flag
+                    k = _add(event_ints, event_floats, k, 2 + 2 * flag + (0 if holds else 1), entity, t, -1, t)
                     happened = True
             if n == 5:
                 for j in range(4):
-                    floats[who, 7 + j] = floats[who, 8 + j]
+                    floats[entity, 7 + j] = floats[entity, 8 + j]
                 n = 4
-            floats[who, 7 + n] = speed
-            ints[who, 1] = n + 1
+            floats[entity, 7 + n] = speed
+            ints[entity, 1] = n + 1
             if not np.isnan(course):
-                if floats[who, 5] > stop and speed > stop and abs((course - floats[who, 6] + 180.0) % 360.0 - 180.0) > turn:
-                    k = _add(whole, real, k, 8, who, t, -1, t)
+                if floats[entity, 5] > stop and speed > stop and abs((course - floats[entity, 6] + 180.0) % 360.0 - 180.0) > turn:
+                    k = _add(event_ints, event_floats, k, 8, entity, t, -1, t)
                     happened = True
-                floats[who, 5], floats[who, 6] = speed, course
+                floats[entity, 5], floats[entity, 6] = speed, course
         for area in range(areas):
-            if inside[i, area] != held[who, area]:
-                k = _add(whole, real, k, 9 if inside[i, area] else 10, who, t, area, t)
+            if inside[i, area] != held[entity, area]:
+                k = _add(event_ints, event_floats, k, 9 if inside[i, area] else 10, entity, t, area, t)
                 happened = True
-                held[who, area] = inside[i, area]
-        ints[who, 2] += 1
-        ints[who, 3] = 0
-        if happened or ints[who, 2] >= keep:
-            k = _keep(whole, real, k, who, ints, floats, t)
-    for who in range(len(ints)):
-        if ints[who, 0] != _NEVER and ints[who, 0] + gap < watermark:
-            while k + 16 > len(whole):
-                whole, real = _grow(whole, real)
-            k = _silence(whole, real, k, who, ints, floats, gap)
-    return whole[:k], real[:k]
+                held[entity, area] = inside[i, area]
+        ints[entity, 2] += 1
+        ints[entity, 3] = 0
+        if happened or ints[entity, 2] >= keep:
+            k = _keep(event_ints, event_floats, k, entity, ints, floats, t)
+    for entity in range(len(ints)):
+        if ints[entity, 0] != _NEVER and ints[entity, 0] + gap < watermark:
+            while k + 16 > len(event_ints):
+                event_ints, event_floats = _grow(event_ints, event_floats)
+            k = _silence(event_ints, event_floats, k, entity, ints, floats, gap)
+    return event_ints[:k], event_floats[:k]
 
 
 @jit
-def _add(whole: Ints, real: Floats, k: int, kind: int, who: int, t: int, area: int, certain: int) -> int:
-    whole[k, 0], whole[k, 1], whole[k, 2], whole[k, 3], whole[k, 4] = kind, who, t, area, certain
-    real[k, :] = np.nan
+def _add(event_ints: Ints, event_floats: Floats, k: int, kind: int, entity: int, t: int, area: int, certain: int) -> int:
+    event_ints[k, 0], event_ints[k, 1], event_ints[k, 2], event_ints[k, 3], event_ints[k, 4] = kind, entity, t, area, certain
+    event_floats[k, :] = np.nan
     return k + 1
 
 
 @jit
-def _keep(whole: Ints, real: Floats, k: int, who: int, ints: Ints, floats: Floats, certain: int) -> int:
+def _keep(event_ints: Ints, event_floats: Floats, k: int, entity: int, ints: Ints, floats: Floats, certain: int) -> int:
     """Writes velocity and coord of the entity's last report."""
-    t = ints[who, 0]
-    if not np.isnan(floats[who, 2]):
-        k = _add(whole, real, k, 11, who, t, -1, certain)
-        real[k - 1] = floats[who, :5]
-    k = _add(whole, real, k, 12, who, t, -1, certain)
-    real[k - 1] = floats[who, :5]
-    ints[who, 2] = 0
-    ints[who, 3] = 1
+    t = ints[entity, 0]
+    if not np.isnan(floats[entity, 2]):
+        k = _add(event_ints, event_floats, k, 11, entity, t, -1, certain)
+        event_floats[k - 1] = floats[entity, :5]
+    k = _add(event_ints, event_floats, k, 12, entity, t, -1, certain)
+    event_floats[k - 1] = floats[entity, :5]
+    ints[entity, 2] = 0
+    ints[entity, 3] = 1
     return k
 
 
 @jit
-def _silence(whole: Ints, real: Floats, k: int, who: int, ints: Ints, floats: Floats, gap: int) -> int:
+def _silence(event_ints: Ints, event_floats: Floats, k: int, entity: int, ints: Ints, floats: Floats, gap: int) -> int:
     """Writes gap_start at the entity's last report, once, and keeps the report if it was not kept."""
-    if ints[who, 0] == _NEVER or ints[who, 4] & 8:
+    if ints[entity, 0] == _NEVER or ints[entity, 4] & 8:
         return k
-    certain = ints[who, 0] + gap
-    k = _add(whole, real, k, 0, who, ints[who, 0], -1, certain)
-    if ints[who, 3] == 0:
-        k = _keep(whole, real, k, who, ints, floats, certain)
-    ints[who, 4] |= 8
+    certain = ints[entity, 0] + gap
+    k = _add(event_ints, event_floats, k, 0, entity, ints[entity, 0], -1, certain)
+    if ints[entity, 3] == 0:
+        k = _keep(event_ints, event_floats, k, entity, ints, floats, certain)
+    ints[entity, 4] |= 8
     return k
 
 
 @jit
-def _grow(whole: Ints, real: Floats) -> tuple[Ints, Floats]:
-    more, values = np.empty((2 * len(whole), 5), np.int64), np.empty((2 * len(whole), 5))
-    more[: len(whole)], values[: len(whole)] = whole, real
+def _grow(event_ints: Ints, event_floats: Floats) -> tuple[Ints, Floats]:
+    more, values = np.empty((2 * len(event_ints), 5), np.int64), np.empty((2 * len(event_ints), 5))
+    more[: len(event_ints)], values[: len(event_ints)] = event_ints, event_floats
     return more, values
 
 

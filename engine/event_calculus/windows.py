@@ -169,11 +169,12 @@ class Windows:
         step, origin = self.settings.step, self.settings.origin
         return origin + -(-(moment - origin) // step) * step
 
-    def take(self, state: WindowState, rows: Mapping[Indicator, InputRows], first_time: int, clock: int, least: int = NEVER) -> None:
-        """Adds rows that have arrived; `first_time` is the t of the first of them in order of arrival (NEVER: there is none), `least` the least t of
-        all rows of the feed that arrived with them."""
-        if least != NEVER:
-            state.least = least if state.least == NEVER else min(state.least, least)
+    def take(self, state: WindowState, rows: Mapping[Indicator, InputRows], first_time: int, clock: int, earliest: int = NEVER) -> None:
+        """Adds rows that have arrived; `first_time` is the t of the first of them in order of arrival (NEVER: there is none), `earliest` the
+        least t of all rows of the feed that arrived with them.
+        """
+        if earliest != NEVER:
+            state.earliest = earliest if state.earliest == NEVER else min(state.earliest, earliest)
         for indicator, part in rows.items():
             state.waiting.setdefault(indicator, []).append(part)
         if state.first_time == NEVER:
@@ -219,7 +220,7 @@ class Windows:
         """The beginning of time."""
         if self.settings.begin is not None:
             return self.settings.begin
-        return state.least if state.least != NEVER else state.first_time
+        return state.earliest if state.earliest != NEVER else state.first_time
 
     def bounds(self, query_time: int, time_begins: int, *, first_of_all: bool = False) -> Bounds:
         """The window that ends at a query time. `first_of_all`: there was none before it, so `initially` has not been evaluated yet."""

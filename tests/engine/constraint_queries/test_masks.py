@@ -45,7 +45,7 @@ def test_the_events_of_a_window_within_reach_are_those_of_numpy(skip_expired: bo
     chance = np.random.default_rng(1)
     count = 90
     rings = empty_rings(np.array([count]), np.zeros(2, np.int64))
-    place, ring = rings.place, rings.whole
+    place, ring = rings.place, rings.ints
     place[:] = chance.integers(0, 4, (3, count))
     ring[UNTIL] = chance.integers(0, 3, count)
     for low in (0, 5, 27):

@@ -42,7 +42,7 @@ class LimitExceeded(RuntimeError):
 
 
 @dataclass
-class World:
+class KnowledgeBase:
     """The tables that conditions read in one window.
 
     `events` and `facts` are tables by indicator; `fluents(pattern)` returns the tables with a pattern's intervals. Start and end
@@ -71,11 +71,11 @@ class World:
             raise LimitExceeded(Message("a window would look at more than {limit:,} rows", limit=self.max_work))
 
 
-def satisfy(world: World, rows: Rows, body: Iterable[Literal]) -> Rows:
+def satisfy(kb: KnowledgeBase, rows: Rows, body: Iterable[Literal]) -> Rows:
     """`rows` extended by all ways to satisfy `body`, which is ordered; without columns if there is none."""
     for literal in body:
-        world.count_rows(rows.n)
-        rows = _satisfy_one(world, rows, literal)
+        kb.count_rows(rows.n)
+        rows = _satisfy_one(kb, rows, literal)
         if rows.n == 0:
             return _NO_ROWS
     return rows
@@ -84,31 +84,31 @@ def satisfy(world: World, rows: Rows, body: Iterable[Literal]) -> Rows:
 _NO_ROWS = Rows(0, {}, {})
 
 
-def _satisfy_one(world: World, rows: Rows, literal: Literal) -> Rows:
+def _satisfy_one(kb: KnowledgeBase, rows: Rows, literal: Literal) -> Rows:
     if isinstance(literal, Happens):
-        table = world.events.get(literal.indicator)
-        return _NO_ROWS if table is None else match(world, rows, table, literal.arguments, literal.time)
+        table = kb.events.get(literal.indicator)
+        return _NO_ROWS if table is None else match(kb, rows, table, literal.arguments, literal.time)
     if isinstance(literal, Edge):
-        tables = [edge_points(world, table, literal.kind) for table in world.fluents(literal.fluent) if table.n]
-        return _concat([match(world, rows, table, literal.fluent.terms, literal.time) for table in tables])
+        tables = [edge_points(kb, table, literal.kind) for table in kb.fluents(literal.fluent) if table.n]
+        return _concat([match(kb, rows, table, literal.fluent.terms, literal.time) for table in tables])
     if isinstance(literal, HoldsAt):
-        return _concat([_holding(world, rows, table, literal) for table in world.fluents(literal.fluent) if table.n])
+        return _concat([_holding(kb, rows, table, literal) for table in kb.fluents(literal.fluent) if table.n])
     if isinstance(literal, Fact):
-        table = world.facts.get(literal.indicator)
-        return _NO_ROWS if table is None else match(world, rows, table, literal.arguments, None)
+        table = kb.facts.get(literal.indicator)
+        return _NO_ROWS if table is None else match(kb, rows, table, literal.arguments, None)
     if isinstance(literal, Comparison):
-        return _compare(world, rows, literal)
+        return _compare(kb, rows, literal)
     if isinstance(literal, Assignment):
-        return _assign(world, rows, literal)
+        return _assign(kb, rows, literal)
     if isinstance(literal, Initiated):
-        table = world.initiated.get(literal.fluent.indicator)
-        return _NO_ROWS if table is None else match(world, rows, table, literal.fluent.terms, literal.time)
+        table = kb.initiated.get(literal.fluent.indicator)
+        return _NO_ROWS if table is None else match(kb, rows, table, literal.fluent.terms, literal.time)
     if isinstance(literal, Count):
-        return _count_values(world, rows, literal)
+        return _count_values(kb, rows, literal)
     if isinstance(literal, Declared):
-        assert world.grounded is not None
-        return world.grounded(rows, literal)
-    return _anti_join(world, rows, literal)
+        assert kb.grounded is not None
+        return kb.grounded(rows, literal)
+    return _anti_join(kb, rows, literal)
 
 
 def _concat(found: list[Rows]) -> Rows:
@@ -123,22 +123,22 @@ def _concat(found: list[Rows]) -> Rows:
 # -- joins ---------------------------------------------------------------------------------------------------------
 
 
-def match(world: World, rows: Rows, table: Table, terms: Sequence[Term], time: str | None) -> Rows:
+def match(kb: KnowledgeBase, rows: Rows, table: Table, terms: Sequence[Term], time: str | None) -> Rows:
     """Natural join of `rows` with `table`, whose columns are named by `terms` and its times by `time`."""
     if rows.n == 0 or table.n == 0:
         return _NO_ROWS
-    world.count_rows(table.n)
+    kb.count_rows(table.n)
     if not rows.columns and rows.n == 1:
-        return _scan(world, table, terms, time)
+        return _scan(kb, table, terms, time)
     kept: Ints | None = None
     keys: list[tuple[Column, Column]] = []
     new: list[tuple[str, Column, str]] = []
     seen: dict[str, Column] = {}
     for term, column, kind in zip(terms, table.columns, table.kinds, strict=True):
         if not isinstance(term, Variable):
-            kept = _and(kept, _equals_constant(world, column, kind, term))
+            kept = _and(kept, _equals_constant(kb, column, kind, term))
         elif term.name in rows.columns:
-            keys.append(_comparable(world, rows.columns[term.name], rows.kinds[term.name], column, kind))
+            keys.append(_comparable(kb, rows.columns[term.name], rows.kinds[term.name], column, kind))
         elif term.name in seen:
             kept = _and(kept, np.flatnonzero(column == seen[term.name]))
         else:
@@ -149,10 +149,10 @@ def match(world: World, rows: Rows, table: Table, terms: Sequence[Term], time: s
             keys.append((rows.columns[time], table.t))
         else:
             new.append((time, table.t, TIME))
-    return _join_rows(world, rows, table.n, kept, keys, new)
+    return _join_rows(kb, rows, table.n, kept, keys, new)
 
 
-def _scan(world: World, table: Table, terms: Sequence[Term], time: str | None) -> Rows:
+def _scan(kb: KnowledgeBase, table: Table, terms: Sequence[Term], time: str | None) -> Rows:
     """`match` for the first condition of a rule: the rows of the table that have its constants."""
     kept: Bools | None = None
     columns: dict[str, Column] = {}
@@ -161,7 +161,7 @@ def _scan(world: World, table: Table, terms: Sequence[Term], time: str | None) -
         if isinstance(term, Variable) and term.name not in columns:
             columns[term.name], kinds[term.name] = column, kind
             continue
-        same = column == (columns[term.name] if isinstance(term, Variable) else _constant(world, kind, term))
+        same = column == (columns[term.name] if isinstance(term, Variable) else _constant(kb, kind, term))
         kept = same if kept is None else kept & same
     if time is not None and table.t is not None:
         columns[time], kinds[time] = table.t, TIME
@@ -171,11 +171,13 @@ def _scan(world: World, table: Table, terms: Sequence[Term], time: str | None) -
     return rows.take(kept) if kept.any() else _NO_ROWS
 
 
-def _join_rows(world: World, rows: Rows, n: int, kept: Ints | None, keys: list[tuple[Column, Column]], new: list[tuple[str, Column, str]]) -> Rows:
-    left, right = join(rows.n, n, kept, keys, world.max_rows)
+def _join_rows(
+    kb: KnowledgeBase, rows: Rows, n: int, kept: Ints | None, keys: list[tuple[Column, Column]], new: list[tuple[str, Column, str]]
+) -> Rows:
+    left, right = join(rows.n, n, kept, keys, kb.max_rows)
     if not len(left):
         return _NO_ROWS
-    world.count_rows(len(left))
+    kb.count_rows(len(left))
     columns = {name: column[left] for name, column in rows.columns.items()}
     kinds = dict(rows.kinds)
     for name, column, kind in new:
@@ -208,21 +210,21 @@ def join(n: int, m: int, kept: Ints | None, keys: list[tuple[Column, Column]], l
     return left, right if kept is None else kept[right]
 
 
-def _equals_constant(world: World, column: Column, kind: str, term: Term) -> Ints:
-    return np.flatnonzero(column == _constant(world, kind, term))
+def _equals_constant(kb: KnowledgeBase, column: Column, kind: str, term: Term) -> Ints:
+    return np.flatnonzero(column == _constant(kb, kind, term))
 
 
-def _constant(world: World, kind: str, term: Term) -> float:
+def _constant(kb: KnowledgeBase, kind: str, term: Term) -> float:
     """The code of a constant in a column of this kind."""
     assert isinstance(term, Atom | Number)
     if kind == SYMBOL:
-        return world.symbols.term(term)
+        return kb.symbols.term(term)
     if kind == TIME:
         return term.value if isinstance(term, Number) else -1
     return term.value if isinstance(term, Number) else builtins.CONSTANTS.get(term.name, float("nan"))
 
 
-def _comparable(world: World, a: Column, kind_a: str, b: Column, kind_b: str) -> tuple[Column, Column]:
+def _comparable(kb: KnowledgeBase, a: Column, kind_a: str, b: Column, kind_b: str) -> tuple[Column, Column]:
     """Two columns as integers that are equal if and only if the values are."""
     if kind_a == kind_b and kind_a != NUMBER:
         return a, b
@@ -230,21 +232,21 @@ def _comparable(world: World, a: Column, kind_a: str, b: Column, kind_b: str) ->
         _, inverse = np.unique(np.concatenate((a, b)), return_inverse=True)
         inverse = inverse.reshape(-1)
         return inverse[: len(a)], np.where(np.isnan(b), -1, inverse[len(a) :])
-    return as_symbols(world, a, kind_a), as_symbols(world, b, kind_b)
+    return as_symbols(kb, a, kind_a), as_symbols(kb, b, kind_b)
 
 
-def as_symbols(world: World, column: Column, kind: str) -> Ints:
+def as_symbols(kb: KnowledgeBase, column: Column, kind: str) -> Ints:
     if kind == SYMBOL:
         return column
-    return world.symbols.encode_numbers(np.asarray(column, np.float64))
+    return kb.symbols.encode_numbers(np.asarray(column, np.float64))
 
 
 # -- fluents -------------------------------------------------------------------------------------------------------
 
 
-def edge_points(world: World, table: FluentTable, kind: str) -> Table:
+def edge_points(kb: KnowledgeBase, table: FluentTable, kind: str) -> Table:
     """The start or end events of a fluent: one for each maximal interval that begins (ends) inside the window."""
-    keys, t = _edge_points(table.keys, *table.lists, kind == "start", world.start_offset, world.edge_after)
+    keys, t = _edge_points(table.keys, *table.lists, kind == "start", kb.start_offset, kb.edge_after)
     return Table(tuple(keys), (SYMBOL,) * len(keys), len(t), t)
 
 
@@ -266,9 +268,9 @@ def _edge_points(keys: Ints, ptr: Ints, s: Ints, e: Ints, start: bool, offset: i
     return out, t
 
 
-def _holding(world: World, rows: Rows, table: FluentTable, literal: HoldsAt) -> Rows:
+def _holding(kb: KnowledgeBase, rows: Rows, table: FluentTable, literal: HoldsAt) -> Rows:
     row_number = "#list"
-    found = match(world, rows, table.with_list_numbers(), (*literal.fluent.terms, Variable(row_number, literal.place)), None)
+    found = match(kb, rows, table.with_list_numbers(), (*literal.fluent.terms, Variable(row_number, literal.place)), None)
     if found.n == 0:
         return found
     picked = found.columns.pop(row_number)
@@ -276,18 +278,18 @@ def _holding(world: World, rows: Rows, table: FluentTable, literal: HoldsAt) -> 
     return found.take(holds(table.lists, picked, found.columns[literal.time]))
 
 
-def _anti_join(world: World, rows: Rows, negation: Negation) -> Rows:
+def _anti_join(kb: KnowledgeBase, rows: Rows, negation: Negation) -> Rows:
     if len(negation.body) == 1 and isinstance(event := negation.body[0], Happens) and event.time in rows.columns:
-        table = world.events.get(event.indicator)
+        table = kb.events.get(event.indicator)
         if table is None or table.n == 0:
             return rows
         if all(
             isinstance(term, Variable) and rows.kinds.get(term.name) == kind == SYMBOL
             for term, kind in zip(event.arguments, table.kinds, strict=True)
         ):
-            return _without_event(world, rows, table, event)
+            return _without_event(kb, rows, table, event)
     numbered, inner = _with_row_numbers(rows)
-    found = satisfy(world, inner, negation.body)
+    found = satisfy(kb, inner, negation.body)
     if found.n == 0:
         return rows
     kept = np.ones(rows.n, np.bool_)
@@ -303,24 +305,24 @@ def _with_row_numbers(rows: Rows) -> tuple[str, Rows]:
     return numbered, Rows(rows.n, {**rows.columns, numbered: np.arange(rows.n)}, {**rows.kinds, numbered: TIME})
 
 
-def _count_values(world: World, rows: Rows, count: Count) -> Rows:
+def _count_values(kb: KnowledgeBase, rows: Rows, count: Count) -> Rows:
     """The rows with the number of values of the variable that satisfy the counted conditions."""
     numbered, inner = _with_row_numbers(rows)
-    found = without_missing_numbers(satisfy(world, inner, count.body), [Variable(count.variable, count.place)])
+    found = without_missing_numbers(satisfy(kb, inner, count.body), [Variable(count.variable, count.place)])
     totals = np.zeros(rows.n)
     if found.n:
-        values = as_symbols(world, found.columns[count.variable], found.kinds[count.variable])
+        values = as_symbols(kb, found.columns[count.variable], found.kinds[count.variable])
         first = distinct_rows([found.columns[numbered], values], found.n)
         totals = np.bincount(found.columns[numbered][first], minlength=rows.n).astype(np.float64)
     if isinstance(count.number, Variable) and count.number.name not in rows.columns:
         return Rows(rows.n, {**rows.columns, count.number.name: totals}, {**rows.kinds, count.number.name: NUMBER})
-    return rows.take(np.broadcast_to(np.equal(number(world, rows, count.number), totals), (rows.n,)))
+    return rows.take(np.broadcast_to(np.equal(number(kb, rows, count.number), totals), (rows.n,)))
 
 
-def _without_event(world: World, rows: Rows, table: Table, event: Happens) -> Rows:
+def _without_event(kb: KnowledgeBase, rows: Rows, table: Table, event: Happens) -> Rows:
     """Rows at whose time no event with these arguments happens: the most frequent negation, in one look-up."""
     assert table.t is not None
-    world.count_rows(table.n)
+    kb.count_rows(table.n)
     wanted = stack([*(rows.columns[term.name] for term in event.arguments if isinstance(term, Variable)), rows.columns[event.time]], rows.n)
     kept = _missing(stack([*table.columns, table.t], table.n), wanted)
     return rows if kept.all() else rows.take(kept)
@@ -339,24 +341,24 @@ def _missing(keys: Ints, wanted: Ints) -> Bools:
 # -- arithmetic ----------------------------------------------------------------------------------------------------
 
 
-def _compare(world: World, rows: Rows, comparison: Comparison) -> Rows:
+def _compare(kb: KnowledgeBase, rows: Rows, comparison: Comparison) -> Rows:
     operator, left, right = comparison.operator, comparison.left, comparison.right
     if operator in builtins.NUMERIC_COMPARISONS:
         with np.errstate(invalid="ignore"):
-            holding = _NUMERIC[operator](number(world, rows, left), number(world, rows, right))
+            holding = _NUMERIC[operator](number(kb, rows, left), number(kb, rows, right))
         return rows.take(np.broadcast_to(holding, (rows.n,)))
     if operator == "=":
         for new, old in ((left, right), (right, left)):
             if isinstance(new, Variable) and new.name not in rows.columns:
-                column, kind = _value(world, rows, old)
+                column, kind = _value(kb, rows, old)
                 return Rows(rows.n, {**rows.columns, new.name: column}, {**rows.kinds, new.name: kind})
     rows = without_missing_numbers(rows, (left, right))
-    a, b = _comparable(world, *_value(world, rows, left), *_value(world, rows, right))
+    a, b = _comparable(kb, *_value(kb, rows, left), *_value(kb, rows, right))
     if operator in ("=", "=="):
         return rows.take(a == b)
     if operator in ("\\=", "\\=="):
         return rows.take(a != b)
-    ranks = world.symbols.ranks
+    ranks = kb.symbols.ranks
     return rows.take(_NUMERIC[operator[1:]](ranks[a], ranks[b]))
 
 
@@ -379,22 +381,22 @@ _NUMERIC: Mapping[str, Callable[[Any, Any], Bools]] = {
 }  # fmt: skip
 
 
-def _value(world: World, rows: Rows, term: Term) -> tuple[Column, str]:
+def _value(kb: KnowledgeBase, rows: Rows, term: Term) -> tuple[Column, str]:
     if isinstance(term, Variable):
         return rows.columns[term.name], rows.kinds[term.name]
     assert isinstance(term, Atom | Number)
-    return np.full(rows.n, world.symbols.term(term)), SYMBOL
+    return np.full(rows.n, kb.symbols.term(term)), SYMBOL
 
 
-def _assign(world: World, rows: Rows, assignment: Assignment) -> Rows:
-    values = np.broadcast_to(number(world, rows, assignment.expression), (rows.n,)).astype(np.float64)
+def _assign(kb: KnowledgeBase, rows: Rows, assignment: Assignment) -> Rows:
+    values = np.broadcast_to(number(kb, rows, assignment.expression), (rows.n,)).astype(np.float64)
     if assignment.variable in rows.columns:
-        known = number(world, rows, Variable(assignment.variable, assignment.place))
+        known = number(kb, rows, Variable(assignment.variable, assignment.place))
         return rows.take(np.equal(known, values))
     return Rows(rows.n, {**rows.columns, assignment.variable: values}, {**rows.kinds, assignment.variable: NUMBER})
 
 
-def number(world: World, rows: Rows, term: Term) -> Floats | float:
+def number(kb: KnowledgeBase, rows: Rows, term: Term) -> Floats | float:
     """Value of an arithmetic expression for each row; NaN where it is undefined."""
     if isinstance(term, Number):
         return term.value
@@ -404,10 +406,10 @@ def number(world: World, rows: Rows, term: Term) -> Floats | float:
         column, kind = rows.columns[term.name], rows.kinds[term.name]
         if kind == SYMBOL:
             # A name that is not a number satisfies no comparison.
-            return np.where(column < 0, np.nan, world.symbols.numbers[column]) if len(column) else np.empty(0)
+            return np.where(column < 0, np.nan, kb.symbols.numbers[column]) if len(column) else np.empty(0)
         return np.asarray(column)
     assert isinstance(term, Compound)
-    operands = [number(world, rows, argument) for argument in term.arguments]
+    operands = [number(kb, rows, argument) for argument in term.arguments]
     with np.errstate(all="ignore"):
         value: Floats | float = _FUNCTIONS[term.name, len(operands)](*operands)
     return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.event_calculus.conditions import World
+from engine.event_calculus.conditions import KnowledgeBase
 from engine.event_calculus.crossing import Crossing
 from engine.event_calculus.groundings import DeclaredGroundings
 from engine.event_calculus.memory import Bounds
@@ -16,13 +16,13 @@ from engine.event_calculus.tables import FluentTable
 
 @dataclass(frozen=True)
 class WindowContext:
-    """A plan over one window: the tables so far (`world`), the declared `groundings`, and the intervals `crossing` the window's edges.
+    """A plan over one window: the tables so far (`kb`), the declared `groundings`, and the intervals `crossing` the window's edges.
 
     `retracted`: by fluent, the wrong assertions of speed rules before the window. `share`: of distributed relations only this share is computed.
     """
 
     plan: Plan
-    world: World
+    kb: KnowledgeBase
     bounds: Bounds
     groundings: DeclaredGroundings
     crossing: Crossing

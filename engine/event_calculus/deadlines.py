@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.event_calculus.conditions import World, as_symbols, number, satisfy, without_missing_numbers
+from engine.event_calculus.conditions import KnowledgeBase, as_symbols, number, satisfy, without_missing_numbers
 from engine.event_calculus.literals import unknown
 from engine.event_calculus.ordering import Unsafe, order_body
 from engine.event_calculus.syntax import Deadline, Fact, FluentPattern, Indicator, Literal, Negation, timed
@@ -86,7 +86,7 @@ class Deadlines:
             )
             return None
         columns = [self._column(satisfied, term) for term in clause.before.arguments]
-        delays = np.broadcast_to(np.asarray(number(self._world(), satisfied, clause.delay), np.float64), (satisfied.n,))
+        delays = np.broadcast_to(np.asarray(number(self._knowledge_base(), satisfied, clause.delay), np.float64), (satisfied.n,))
         rows: dict[tuple[Row, int], None] = {}
         for place, delay in enumerate(delays.tolist()):
             if not is_span(delay):
@@ -109,14 +109,14 @@ class Deadlines:
         except Unsafe as unsafe:
             self._fault(unsafe.place, unsafe.message)
             return None
-        world = self._world()
+        kb = self._knowledge_base()
         for fact in facts_of(body):
-            if fact.indicator not in world.facts:
-                world.facts[fact.indicator] = facts_table(self._facts[fact.indicator], self._symbols)
-        return without_missing_numbers(satisfy(world, one_row(), body), clause.before.arguments)
+            if fact.indicator not in kb.facts:
+                kb.facts[fact.indicator] = facts_table(self._facts[fact.indicator], self._symbols)
+        return without_missing_numbers(satisfy(kb, one_row(), body), clause.before.arguments)
 
-    def _world(self) -> World:
-        return World(self._symbols, 1, 0, 0, lambda pattern: [])
+    def _knowledge_base(self) -> KnowledgeBase:
+        return KnowledgeBase(self._symbols, 1, 0, 0, lambda pattern: [])
 
     def _column(self, rows: Rows, term: Term) -> list[Atom | Number] | None:
         """The constants that a term is bound to; null for a variable that the conditions leave open."""
@@ -125,7 +125,7 @@ class Deadlines:
         assert isinstance(term, Variable)
         if term.name not in rows.columns:
             return None
-        codes = as_symbols(self._world(), rows.columns[term.name], rows.kinds[term.name])
+        codes = as_symbols(self._knowledge_base(), rows.columns[term.name], rows.kinds[term.name])
         return [Atom(self._symbols.names[code], _NOWHERE) for code in codes.tolist()]
 
     def _declared_extends(self, before: FluentPattern, place: Place) -> bool:

@@ -37,7 +37,7 @@ class DerivedFluents:
     """The holdsFor rules of one window."""
 
     def __init__(self, context: WindowContext) -> None:
-        self.plan, self.world, self.bounds = context.plan, context.world, context.bounds
+        self.plan, self.kb, self.bounds = context.plan, context.kb, context.bounds
         self.groundings, self.crossing = context.groundings, context.crossing
         self.exact = context.exact
         self.speeds = Speeds(context)
@@ -59,7 +59,7 @@ class DerivedFluents:
         rows = self._candidates(rule)
         if rows.n == 0:
             return None
-        rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
+        rows = satisfy(self.kb, rows, self.plan.conditions[rule.number])
         return self._union_by_head(rule, self.groundings.bind_rows(rows, rule.head.terms, "=" + rule.head.name))
 
     def _union_by_head(self, rule: IntervalRule, rows: Rows) -> FluentTable | None:
@@ -78,7 +78,7 @@ class DerivedFluents:
             return None
         tables = []
         for retrieve in fused.retrieves:
-            filled = [table for table in self.world.fluents(retrieve.fluent) if table.n]
+            filled = [table for table in self.kb.fluents(retrieve.fluent) if table.n]
             if len(filled) > 1 or (filled and filled[0].n > MAX_ROWS):
                 return None
             tables.append(filled[0] if filled else empty_fluent(len(retrieve.fluent.terms)))
@@ -94,12 +94,12 @@ class DerivedFluents:
             declared = self.groundings.all_declared("=" + rule.head.name, len(rule.head.terms))
             if declared is None:
                 return self._evaluate_literals(rule)
-        lists = Lists(fused, tables, self.world.symbols.terms(fused.constants), declared)
+        lists = Lists(fused, tables, self.kb.symbols.terms(fused.constants), declared)
         if not rule.conditions and lists.rule.program is not None:
             return lists.algebra(None, self.bounds.earliest)
         names, variables = lists.rule.names, lists.candidates()
         rows = Rows(variables.shape[1], dict(zip(names, variables, strict=True)), dict.fromkeys(names, SYMBOL))
-        rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
+        rows = satisfy(self.kb, rows, self.plan.conditions[rule.number])
         if rows.n == 0 or lists.rule.program is None:
             return self._union_by_head(rule, self.groundings.bind_rows(rows, rule.head.terms, "=" + rule.head.name))
         return lists.algebra(stack([rows.columns[name] for name in names], rows.n), self.bounds.earliest)
@@ -122,10 +122,10 @@ class DerivedFluents:
                 # Variables that a head leaves open are bound by its groundings, before conditions are evaluated.
                 if self.plan.grounded_first[rule.number]:
                     rows = self.groundings.bind_rows(rows, rule.head.terms, "=" + rule.head.name)
-                rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
+                rows = satisfy(self.kb, rows, self.plan.conditions[rule.number])
                 rows = self.groundings.bind_rows(rows, rule.head.terms, "=" + rule.head.name)
             if rows.n:
-                parts.append({name: as_symbols(self.world, rows.columns[name], rows.kinds[name]) for name in names})
+                parts.append({name: as_symbols(self.kb, rows.columns[name], rows.kinds[name]) for name in names})
         for construct in self.plan.relations[rule.number]:
             ended = self.crossing.saved_sources(_list_name(rule, construct))
             if ended is not None:
@@ -153,13 +153,13 @@ class DerivedFluents:
         return order
 
     def _size(self, retrieve: Retrieve) -> int:
-        return sum(table.n for table in self.world.fluents(retrieve.fluent))
+        return sum(table.n for table in self.kb.fluents(retrieve.fluent))
 
     def _joined_keys(self, rows: Rows, retrieve: Retrieve, names: Sequence[str]) -> Rows:
         """`rows` joined with the groundings of a list that is not empty, projected to `names`."""
         parts = []
-        for table in self.world.fluents(retrieve.fluent):
-            found = match(self.world, rows, table.relation(), retrieve.fluent.terms, None)
+        for table in self.kb.fluents(retrieve.fluent):
+            found = match(self.kb, rows, table.relation(), retrieve.fluent.terms, None)
             if found.n:
                 parts.append(Rows(found.n, {name: found.columns[name] for name in names if name in found.columns}, found.kinds))
         if not parts:
@@ -192,7 +192,7 @@ class DerivedFluents:
 
     def _retrieve(self, rows: Rows, pattern: FluentPattern) -> Intervals:
         first = self.bounds.first
-        tables = self.world.fluents(pattern)
+        tables = self.kb.fluents(pattern)
         if all(rows.bound(term) for term in pattern.terms):
             result: Intervals | None = None
             wanted = [self.groundings.column(rows, term) for term in pattern.terms]
@@ -203,7 +203,7 @@ class DerivedFluents:
         owners, s, e = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         numbered = Rows(rows.n, {**rows.columns, "#row": np.arange(rows.n)}, {**rows.kinds, "#row": TIME})
         for table in tables:
-            found = match(self.world, numbered, table.with_list_numbers(), (*pattern.terms, Variable("#list", pattern.place)), None)
+            found = match(self.kb, numbered, table.with_list_numbers(), (*pattern.terms, Variable("#list", pattern.place)), None)
             if found.n == 0:
                 continue
             part = gather(table.lists, found.columns["#list"], first)
@@ -231,13 +231,13 @@ class DerivedFluents:
             return subtract(always(rows.n, self.bounds.earliest), _fold(union, inputs))
         if construct.operator == "longer_than":
             assert construct.amount is not None
-            duration = np.broadcast_to(np.asarray(number(self.world, rows, construct.amount), np.float64), (rows.n,))
+            duration = np.broadcast_to(np.asarray(number(self.kb, rows, construct.amount), np.float64), (rows.n,))
             return longer_than(inputs[0], duration, self.bounds.query_time)
         return self._apply_allen(rule, rows, construct, inputs[0], inputs[1])
 
     def _apply_allen(self, rule: IntervalRule, rows: Rows, construct: Construct, source: Intervals, target: Intervals) -> Intervals:
         """The result of an Allen relation; remembers the sources that may still be in relation with a target after the window."""
-        name, keys, tick = _list_name(rule, construct), self._keys(rule, rows), self.world.tick
+        name, keys, tick = _list_name(rule, construct), self._keys(rule, rows), self.kb.tick
         *whole, over = prepend_ended(*self.crossing.saved_source_lists(name, keys), *source)
         sources = Intervals(*whole)
         result, self.related = allen(construct.relation, construct.mode, sources, target, tick, self.bounds.first, over)
@@ -253,7 +253,7 @@ class DerivedFluents:
         crossing = pattern is not None and self.exact and bool((lists.s == self.bounds.first).any())
         if pattern is None or not crossing or not all(rows.bound(term) for term in pattern.terms):
             return lists
-        tables = self.world.fluents(pattern)
+        tables = self.kb.fluents(pattern)
         if len(tables) != 1:
             return lists
         wanted = stack([self.groundings.column(rows, term) for term in pattern.terms], rows.n)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.event_calculus.conditions import LimitExceeded, World, satisfy, without_missing_numbers
+from engine.event_calculus.conditions import KnowledgeBase, LimitExceeded, satisfy, without_missing_numbers
 from engine.event_calculus.context import WindowContext
 from engine.event_calculus.crossing import Crossing
 from engine.event_calculus.derived import DerivedFluents
@@ -59,7 +59,7 @@ class Evaluation:
     def __init__(
         self,
         plan: Plan,
-        world: World,
+        kb: KnowledgeBase,
         bounds: Bounds,
         memory: Memory,
         exact: bool,
@@ -68,7 +68,7 @@ class Evaluation:
         share: Share | None = None,
     ) -> None:
         self.plan = plan
-        self.world = world
+        self.kb = kb
         self.bounds = bounds
         self.memory = memory
         self.exact = exact
@@ -77,14 +77,14 @@ class Evaluation:
         tables = FluentTables(plan)
         self.fluents, self.inputs, self.sources = tables.computed, tables.inputs, tables.matching
         self.events: dict[Node, Table] = {}
-        self.groundings = DeclaredGroundings(plan, world, {} if groundings is None else groundings, share)
+        self.groundings = DeclaredGroundings(plan, kb, {} if groundings is None else groundings, share)
         if plan.grounds_heads:
-            world.grounded = self.groundings.bind_head
+            kb.grounded = self.groundings.bind_head
         self.initiated: dict[Node, Table] = {}
-        self.crossing = Crossing(memory, bounds, ends_at_edge=exact and world.start_offset == 0)
+        self.crossing = Crossing(memory, bounds, ends_at_edge=exact and kb.start_offset == 0)
         self._carries: dict[Node, SimpleCarry] = {}
-        world.fluents = tables.matching
-        self.context = WindowContext(plan, world, bounds, self.groundings, self.crossing, exact, share)
+        kb.fluents = tables.matching
+        self.context = WindowContext(plan, kb, bounds, self.groundings, self.crossing, exact, share)
         self.retracted = self.context.retracted
 
     def run(self) -> Memory:
@@ -103,10 +103,10 @@ class Evaluation:
         return Memory(self._carries, self.crossing.kept, self.crossing.ended)
 
     def _node(self, node: Node, derived: DerivedFluents) -> None:
-        self.world.count_rows(ROWS_A_NODE)
+        self.kb.count_rows(ROWS_A_NODE)
         if node.kind == "event":
             happened = self._event(node)
-            self._add_events(node, happened if self.share is None else self.share.filter_events(relation_of(node), happened, self.world.symbols))
+            self._add_events(node, happened if self.share is None else self.share.filter_events(relation_of(node), happened, self.kb.symbols))
             return
         if node.kind == "simple":
             table, self._carries[node] = self._simple(node)
@@ -115,7 +115,7 @@ class Evaluation:
         else:
             table = derived.table(node)
             if self.share is not None:
-                table = self.share.filter_fluent(relation_of(node), table, self.world.symbols)
+                table = self.share.filter_fluent(relation_of(node), table, self.kb.symbols)
             table = self.crossing.join_earlier(f"fluent {node.name}/{node.arity} {node.part}", table)
         if table.n > MAX_GROUNDINGS:
             raise LimitExceeded(
@@ -162,13 +162,13 @@ class Evaluation:
         """Adds events to the table of their name: the parts of a divided event are joined."""
         self.events[node] = table
         parts = [part for other, part in self.events.items() if (other.name, other.arity) == (node.name, node.arity)]
-        self.world.events[node.name, node.arity] = table if len(parts) == 1 else _concat_events(parts)
+        self.kb.events[node.name, node.arity] = table if len(parts) == 1 else _concat_events(parts)
 
     # -- events and simple fluents -------------------------------------------------------------------------------
 
     def satisfying(self, rule: PointRule) -> Rows:
         """All ways to satisfy a rule's conditions that bind all variables of its head."""
-        return without_missing_numbers(satisfy(self.world, one_row(), rule.body), rule.terms)
+        return without_missing_numbers(satisfy(self.kb, one_row(), rule.body), rule.terms)
 
     def _event(self, node: Node) -> Table:
         parts = []
@@ -225,7 +225,7 @@ class Evaluation:
     def _add_initiations(self, node: Node, table: Table) -> None:
         self.initiated[node] = table
         parts = [part for other, part in self.initiated.items() if (other.name, other.arity) == (node.name, node.arity)]
-        self.world.initiated[node.name, node.arity] = table if len(parts) == 1 else _concat_events(parts)
+        self.kb.initiated[node.name, node.arity] = table if len(parts) == 1 else _concat_events(parts)
 
 
 def _no_events(arity: int) -> Table:

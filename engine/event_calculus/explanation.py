@@ -66,7 +66,7 @@ class Explainer:
         """Why F=V with this key (arguments, value) holds from `s` on; null if it held before the window."""
         if node.kind == "derived":
             return self._list_cause(node, key, s, "s")
-        t = s - self.evaluation.world.tick
+        t = s - self.evaluation.kb.tick
         for found in self._points_at(node, "initiate", t):
             if found.fits(key):
                 return self._rule_cause(found, t)
@@ -78,7 +78,7 @@ class Explainer:
             return None
         if node.kind == "derived":
             return self._list_cause(node, key, e, "e")
-        t = e - self.evaluation.world.tick
+        t = e - self.evaluation.kb.tick
         for found in self._points_at(node, "terminate", t):
             if found.fits(key):
                 return self._rule_cause(found, t)
@@ -152,12 +152,12 @@ class Explainer:
         value = rows.columns[term.name][position]
         if rows.kinds[term.name] == "number":
             return number_text(float(value)) if np.isfinite(value) else str(value)
-        names = self.evaluation.world.symbols.names
+        names = self.evaluation.kb.symbols.names
         return names[int(value)] if rows.kinds[term.name] == "symbol" else str(int(value))
 
     def _deadline_cause(self, node: Node, key: Key, t: int, *, after: bool) -> Cause | None:
         """The fi clause that asserted (`after`) or ended a value at t, if no rule did."""
-        symbols = self.evaluation.world.symbols
+        symbols = self.evaluation.kb.symbols
         for deadline in self.evaluation.plan.deadlines.get(node, ()):
             if symbols.term(deadline.after if after else deadline.before) != key[-1]:  # type: ignore[arg-type]
                 continue
@@ -167,13 +167,13 @@ class Explainer:
         return None
 
     def _initial_cause(self, node: Node, key: Key, t: int) -> Cause | None:
-        if t != self.evaluation.bounds.begin - self.evaluation.world.tick:
+        if t != self.evaluation.bounds.begin - self.evaluation.kb.tick:
             return None
         for start in self.evaluation.plan.starts(node):
             given = {term.name: code for term, code in zip(start.fluent.terms, key, strict=True) if isinstance(term, Variable)}
             rows = Rows(1, {name: np.array([code]) for name, code in given.items()}, dict.fromkeys(given, SYMBOL))
             asserted = [self.evaluation.column(rows, term)[0] for term in start.fluent.terms]
-            if asserted == list(key) and satisfy(self.evaluation.world, rows, start.body).n:
+            if asserted == list(key) and satisfy(self.evaluation.kb, rows, start.body).n:
                 return self._make_cause(start.place, t, ["initially"])
         return None
 
@@ -199,7 +199,7 @@ class Explainer:
 
     def _list_states(self, rule: IntervalRule, key: Key, edge: int) -> list[str]:
         """The states at an edge of the fluents that a rule reads; those that change there come first."""
-        names = self.evaluation.world.symbols.names
+        names = self.evaluation.kb.symbols.names
         bound = {term.name: code for term, code in zip(rule.head.terms, key, strict=True) if isinstance(term, Variable)}
         changing: list[str] = []
         steady: list[str] = []
@@ -209,7 +209,7 @@ class Explainer:
             terms = literal.fluent.terms
             if any(isinstance(term, Variable) and term.name not in bound for term in terms):
                 continue
-            wanted = [bound[term.name] if isinstance(term, Variable) else self.evaluation.world.symbols.term(term) for term in terms]  # type: ignore[arg-type]
+            wanted = [bound[term.name] if isinstance(term, Variable) else self.evaluation.kb.symbols.term(term) for term in terms]  # type: ignore[arg-type]
             text = f"{format_relation(literal.fluent.name, [names[code] for code in wanted[:-1]])}={names[wanted[-1]]}"
             state = self._state(self.evaluation.sources(literal.fluent), wanted, edge)
             (changing if state in ("begins", "ends") else steady).append(f"{text} {state}")
@@ -235,4 +235,4 @@ class Explainer:
 def key_columns(evaluation: Evaluation, node: Node) -> list[list[int]]:
     """The arguments of an event table as symbol codes."""
     table = evaluation.events[node]
-    return [as_symbols(evaluation.world, column, kind).tolist() for column, kind in zip(table.columns, table.kinds, strict=True)]
+    return [as_symbols(evaluation.kb, column, kind).tolist() for column, kind in zip(table.columns, table.kinds, strict=True)]

@@ -8,7 +8,7 @@ from operator import is_
 import numpy as np
 
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.conditions import World, as_symbols, match, satisfy, without_missing_numbers
+from engine.event_calculus.conditions import KnowledgeBase, as_symbols, match, satisfy, without_missing_numbers
 from engine.event_calculus.intervals import Intervals, Ints
 from engine.event_calculus.keys import find_indexed, index_rows, number_rows, take_rows
 from engine.event_calculus.memory import Groundings, IndexedRows
@@ -30,9 +30,9 @@ class DeclaredGroundings:
     Of distributed relations only the groundings of the `share`.
     """
 
-    def __init__(self, plan: Plan, world: World, kept: Groundings, share: Share | None = None) -> None:
+    def __init__(self, plan: Plan, kb: KnowledgeBase, kept: Groundings, share: Share | None = None) -> None:
         self.plan = plan
-        self.world = world
+        self.kb = kb
         self.share = share
         self._kept = kept
         self._listed: dict[str, IndexedRows | None] = {}
@@ -43,16 +43,16 @@ class DeclaredGroundings:
     def column(self, rows: Rows, term: Term) -> Ints:
         """Symbols of a bound term for each row."""
         if isinstance(term, Variable):
-            return as_symbols(self.world, rows.columns[term.name], rows.kinds[term.name])
+            return as_symbols(self.kb, rows.columns[term.name], rows.kinds[term.name])
         assert isinstance(term, Atom | Number)
-        return np.full(rows.n, self.world.symbols.term(term))
+        return np.full(rows.n, self.kb.symbols.term(term))
 
     def bind_head(self, rows: Rows, head: Declared) -> Rows:
         """The rows with a head's open variables bound by the groundings declared for it, or by those that have begun (with another value)."""
         parts = [self.bind_rows(rows, head.terms, head.name)] if self.plan.groundings_of(head.terms, head.name) else []
         begun = self.begun.get(head.name)
         if begun is not None and rows.bound(head.terms[-1]):
-            parts.append(match(self.world, rows, begun, head.terms[:-1], None))
+            parts.append(match(self.kb, rows, begun, head.terms[:-1], None))
         return concat_distinct(parts)
 
     def bind_rows(self, rows: Rows, terms: Sequence[Term], name: str) -> Rows:
@@ -79,7 +79,7 @@ class DeclaredGroundings:
         key = self._key(name, len(terms))
         if self.share is None or key is None or rows.n == 0 or not all(rows.bound(terms[place]) for place in key):
             return rows
-        return rows.take(self.share.own_keys([self.column(rows, terms[place]) for place in key], self.world.symbols))
+        return rows.take(self.share.own_keys([self.column(rows, terms[place]) for place in key], self.kb.symbols))
 
     def _ground(self, rows: Rows, terms: Sequence[Term], rule: Grounding) -> Rows:
         inner = Rows(rows.n, {"#row": np.arange(rows.n)}, {"#row": TIME})
@@ -91,7 +91,7 @@ class DeclaredGroundings:
                 inner.columns[declared.name], inner.kinds = column, {**inner.kinds, declared.name: SYMBOL}
             else:
                 inner = inner.take(column == self.column(inner, declared))
-        inner = satisfy(self.world, inner, rule.body)
+        inner = satisfy(self.kb, inner, rule.body)
         if inner.n == 0:
             return inner
         found = rows.take(inner.columns["#row"])
@@ -145,7 +145,7 @@ class DeclaredGroundings:
         return self._bodies[key]
 
     def _list_body(self, rule: Grounding, key: str, own: Key | None) -> IndexedRows | None:
-        facts = self.world.facts
+        facts = self.kb.facts
         size = 1
         domains: list[object] = []
         for literal in rule.body:
@@ -161,13 +161,13 @@ class DeclaredGroundings:
             return known[1]
         rows = self._satisfying_rows(rule)
         if self.share is not None and own is not None:
-            rows = take_rows(rows, np.flatnonzero(self.share.own_keys([rows[place] for place in own], self.world.symbols)))
+            rows = take_rows(rows, np.flatnonzero(self.share.own_keys([rows[place] for place in own], self.kb.symbols)))
         listed = _index(rows)
         self._kept[key] = (domains, listed)
         return listed
 
     def _satisfying_rows(self, rule: Grounding) -> Ints:
-        rows = satisfy(self.world, one_row(), rule.body)
+        rows = satisfy(self.kb, one_row(), rule.body)
         return stack([self.column(rows, term) for term in rule.terms], rows.n) if rows.n else empty_keys(len(rule.terms))
 
 

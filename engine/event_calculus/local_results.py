@@ -46,21 +46,21 @@ class Lists:
         """Sets the tables in an evaluation as if it had computed them."""
         evaluation.fluents.update(self.fluents)
         evaluation.inputs.update(self.inputs)
-        evaluation.world.events.update({(node.name, node.arity): table for node, table in self.events.items()})
+        evaluation.kb.events.update({(node.name, node.arity): table for node, table in self.events.items()})
 
 
 def encode_lists(partitioning: Partitioning, evaluation: Evaluation, *, quiet: bool) -> bytes:
     """The message about an evaluated window; `read` is the inverse."""
-    world = evaluation.world
+    kb = evaluation.kb
     fluents: list[tuple[list[Any], FluentTable]] = []
     events: list[tuple[list[Any], Table]] = []
     for node in partitioning.sent:
         if node.kind == "event":
-            events.append((list(node), world.events[node.name, node.arity]))
+            events.append((list(node), kb.events[node.name, node.arity]))
         else:
             fluents.append((list(node), evaluation.fluents[node]))
     inputs = [(list(indicator), evaluation.inputs[indicator]) for indicator in partitioning.lists if indicator in evaluation.inputs]
-    domains = [(list(domain), world.facts[domain]) for domain in sorted(evaluation.plan.domains) if domain in world.facts]
+    domains = [(list(domain), kb.facts[domain]) for domain in sorted(evaluation.plan.domains) if domain in kb.facts]
     arrays = [array for _, table in [*fluents, *inputs] for array in (table.keys, *table.lists)]
     for _, relation in [*events, *domains]:
         times = np.empty(0, np.int64) if relation.t is None else relation.t
@@ -69,13 +69,13 @@ def encode_lists(partitioning: Partitioning, evaluation: Evaluation, *, quiet: b
     named += [column for _, relation in [*events, *domains] for column in relation.columns]
     codes = np.unique(np.concatenate([np.empty(0, np.int64), *named]))
     described = {
-        "names": [world.symbols.names[code] for code in codes.tolist()],
+        "names": [kb.symbols.names[code] for code in codes.tolist()],
         "fluents": [key for key, _ in fluents],
         "inputs": [key for key, _ in inputs],
         "events": [key for key, _ in events],
         "domains": [key for key, _ in domains],
         "shapes": [array.shape for array in arrays],
-        "work": world.work,
+        "work": kb.work,
         "quiet": quiet,
     }
     text = json.dumps(described).encode()

@@ -147,7 +147,7 @@ def _fluents(evaluation: Evaluation) -> Iterator[tuple[str, Node | None, FluentT
 def _fluent_lanes(
     evaluation: Evaluation, explainer: Explainer, name: str, node: Node | None, table: FluentTable, entities: frozenset[str] | None
 ) -> Iterator[Lane]:
-    names = evaluation.world.symbols.names
+    names = evaluation.kb.symbols.names
     keys = [column.tolist() for column in table.keys]
     for row in range(table.n):
         key = tuple(column[row] for column in keys)
@@ -164,7 +164,7 @@ def _fluent_lanes(
 
 
 def _event_lanes(evaluation: Evaluation, explainer: Explainer, node: Node, entities: frozenset[str] | None) -> Iterator[Lane]:
-    names = evaluation.world.symbols.names
+    names = evaluation.kb.symbols.names
     moments = evaluation.events[node].t
     assert moments is not None
     columns = key_columns(evaluation, node)

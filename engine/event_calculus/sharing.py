@@ -57,13 +57,13 @@ class Share:
     def computes(self, relation: Relation) -> bool:
         return self.number == 0 or relation not in self.sharing.undistributed
 
-    def states(self, relation: Relation) -> bool:
+    def asserts(self, relation: Relation) -> bool:
         """Whether this share asserts answers of the relation; those that every share knows are asserted by the first."""
         return self.number == 0 or relation in self.sharing.keys
 
     def remembers(self, relation: Relation) -> bool:
         """Whether this share keeps answers of the relation, because it asserts them or because they make entities members."""
-        return self.states(relation) or (relation.fluent and bool(self.sharing.lasting))
+        return self.asserts(relation) or (relation.fluent and bool(self.sharing.lasting))
 
     def own_rows(self, relation: Relation, columns: Ints | Sequence[Ints], symbols: Symbols) -> Bools | None:
         """Which rows are in this share; null: the relation is not distributed. `columns` are its arguments."""

@@ -91,14 +91,14 @@ class Points:
         for start in context.plan.starts(self.node):
             terms = start.fluent.terms
             rows = context.groundings.bind_rows(one_row(), terms, "=" + start.fluent.name)
-            rows = without_missing_numbers(satisfy(context.world, rows, start.body), terms)
+            rows = without_missing_numbers(satisfy(context.kb, rows, start.body), terms)
             if rows.n and all(rows.bound(term) for term in terms):
                 *columns, value = (context.groundings.column(rows, term) for term in terms)
-                self.parts.append(_Part(list(columns), value, np.full(rows.n, context.bounds.begin - context.world.tick), INITIATE))
+                self.parts.append(_Part(list(columns), value, np.full(rows.n, context.bounds.begin - context.kb.tick), INITIATE))
 
     def table(self, carry: SimpleCarry | None) -> tuple[FluentTable, SimpleCarry]:
         context, width = self.context, self.node.arity
-        bounds, world = context.bounds, context.world
+        bounds, kb = context.bounds, context.kb
         if bounds.initial and not self.started:
             self.initially()
         if carry is None:
@@ -109,7 +109,7 @@ class Points:
         deadlines = context.plan.deadlines.get(self.node, ())
         inputs = InertiaInput(
             points, parts, carry.keys, carry.value, carry.start, carry.due if len(carry.value) else np.empty((0, len(deadlines)), np.int64),
-            self._table(deadlines), self._delays(deadlines, points, carry), world.tick, bounds.query_time, bounds.next_low, MAX_PAIRS,
+            self._table(deadlines), self._delays(deadlines, points, carry), kb.tick, bounds.query_time, bounds.next_low, MAX_PAIRS,
         )  # fmt: skip
         fits, keys, ptr, s, e, *kept = simple_fluent(inputs)
         if not fits:
@@ -136,7 +136,7 @@ class Points:
         if share is None or key is None:
             return points, parts
         columns = [points[3 + place] for place in key]
-        mine = share.own_keys(columns, self.context.world.symbols)
+        mine = share.own_keys(columns, self.context.kb.symbols)
         mine |= np.logical_or.reduce([column == ANY_ARGUMENT for column in columns])
         if mine.all():
             return points, parts
@@ -172,7 +172,7 @@ class Points:
             if not one.bound:
                 delays[:, place] = given[0]
                 continue
-            codes = self.context.world.symbols.terms(one.constants).reshape(len(one.rows), len(one.bound))
+            codes = self.context.kb.symbols.terms(one.constants).reshape(len(one.rows), len(one.bound))
             found = find_rows(np.ascontiguousarray(codes.T), np.ascontiguousarray(keys[list(one.bound)]))
             delays[:, place] = np.where(found >= 0, given[found], 0)
         for place, one in enumerate(deadlines):
@@ -196,4 +196,4 @@ class Points:
 
     def _code(self, term: Term) -> int:
         assert isinstance(term, Atom | Number)
-        return self.context.world.symbols.term(term)
+        return self.context.kb.symbols.term(term)

@@ -33,7 +33,7 @@ class Speeds:
         """
         assert construct.position is not None and construct.amount is not None
         context = self.context
-        tick, bounds = context.world.tick, context.bounds
+        tick, bounds = context.kb.tick, context.bounds
         name = f"places {rule.number} {construct.out}"
         keys = stack([rows.columns[one] for one in context.plan.essential[rule.number]], rows.n)
         held = None
@@ -52,7 +52,7 @@ class Speeds:
         end = self._places(construct.position.indicator, entity, np.where(lists.e == INF, 0, lists.e - tick))
         with np.errstate(invalid="ignore"):
             metres = distance_m(*begin, *end)
-            limit = np.broadcast_to(np.asarray(number(context.world, rows, construct.amount), np.float64), (rows.n,))[owner]
+            limit = np.broadcast_to(np.asarray(number(context.kb, rows, construct.amount), np.float64), (rows.n,))[owner]
             slow = np.where(lists.e == INF, ~np.isnan(begin[0]) & (limit > 0), metres / (lists.e - lists.s) < limit)
         self._retract(rule, rows, construct, owner[(lists.s < bounds.first) & ~slow], lists.s[(lists.s < bounds.first) & ~slow])
         return keep(lists, slow)
@@ -60,7 +60,7 @@ class Speeds:
     def _places(self, indicator: Indicator, entity: Ints, moments: Ints) -> Floats:
         """The positions of entities at moments, (2, moments); NaN if there is no event."""
         found = np.full((2, len(entity)), np.nan)
-        places = self.context.world.events.get(indicator)
+        places = self.context.kb.events.get(indicator)
         if places is None or places.t is None or places.n == 0 or not len(entity):
             return found
         at = find_rows(stack([places.columns[0], places.t], places.n), stack([entity, moments], len(entity)))

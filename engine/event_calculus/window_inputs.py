@@ -59,10 +59,10 @@ class WindowInputs:
         keys = self._inputs(evaluation, counted)
         if state.facts is None:
             state.facts = self._facts(state.symbols)
-        evaluation.world.facts = dict(state.facts)
+        evaluation.kb.facts = dict(state.facts)
         self._domains(evaluation, counted, keys, state, {} if lists is None else lists.domains)
         if lists is not None:
-            evaluation.world.count_rows(lists.work)
+            evaluation.kb.count_rows(lists.work)
             lists.copy_to(evaluation)
         elif evaluation.share is not None:
             for (name, arity), table in evaluation.inputs.items():
@@ -84,7 +84,7 @@ class WindowInputs:
             kind = self.plan.program.inputs.get(indicator, EVENT)
             if kind == EVENT:
                 kinds = tuple(NUMBER if column.dtype == np.float64 else SYMBOL for column in rows.columns)
-                evaluation.world.events[indicator] = Table(rows.columns, kinds, len(rows), rows.t)
+                evaluation.kb.events[indicator] = Table(rows.columns, kinds, len(rows), rows.t)
             elif kind == POINTS:
                 keys, *lists = _point_fluent(stack(rows.columns, len(rows)), rows.t, self.settings.tick, evaluation.bounds.query_time)
                 evaluation.inputs[indicator] = self._join_earlier(evaluation, indicator, FluentTable(keys, Intervals(*lists)))
@@ -134,7 +134,7 @@ class WindowInputs:
             if table is None or not all(map(np.array_equal, table.columns, members)):
                 # The same table object has the same members, so groundings listed from it remain valid.
                 table = state.domains[indicator] = Table(members, (SYMBOL,) * indicator[1], len(members[0]))
-            evaluation.world.facts[indicator] = table
+            evaluation.kb.facts[indicator] = table
 
     def _domain_members(self, evaluation: Evaluation, sources: list[Naming], keys: Mapping[Indicator, Sequence[Column]], state: WindowState) -> Ints:
         """Members of a domain of one argument."""
@@ -175,7 +175,7 @@ class WindowInputs:
 
     @staticmethod
     def _as_symbols(evaluation: Evaluation, columns: tuple[Column, ...]) -> tuple[Ints, ...]:
-        return tuple(as_symbols(evaluation.world, column, NUMBER if column.dtype == np.float64 else SYMBOL) for column in columns)
+        return tuple(as_symbols(evaluation.kb, column, NUMBER if column.dtype == np.float64 else SYMBOL) for column in columns)
 
     # -- spatial fluents -----------------------------------------------------------------------------------------
 
@@ -232,7 +232,7 @@ class WindowInputs:
         self, evaluation: Evaluation, place: int, samples: spatial.Positions, found: spatial.Contacts | spatial.Meetings | None
     ) -> FluentTable:
         declared = self.plan.program.spatial[place]
-        symbols = evaluation.world.symbols
+        symbols = evaluation.kb.symbols
         assert isinstance(declared.fluent.value, Atom)
         value = symbols.term(declared.fluent.value)
         query_time = evaluation.bounds.query_time

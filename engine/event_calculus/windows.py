@@ -22,7 +22,7 @@ import numpy as np
 from engine.event_calculus import spatial
 from engine.event_calculus.answers import NEVER, Change, revise
 from engine.event_calculus.arrivals import InputRows
-from engine.event_calculus.conditions import World, as_symbols
+from engine.event_calculus.conditions import KnowledgeBase, as_symbols
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF, Bools, Ints
 from engine.event_calculus.keys import find_rows
@@ -252,12 +252,12 @@ class Windows:
         offset = settings.tick if settings.dialect == "rtec" else 0
         if offset == 0:
             edge_after = bounds.low
-        world = World(state.symbols, settings.tick, edge_after, offset, lambda pattern: [], max_rows=settings.max_rows)
-        world.max_work = settings.max_work
+        kb = KnowledgeBase(state.symbols, settings.tick, edge_after, offset, lambda pattern: [], max_rows=settings.max_rows)
+        kb.max_work = settings.max_work
         if state.local_results is not None:
             state.local_results.advance(query_time)
         share = self.share_of(state)
-        evaluation = Evaluation(self.plan, world, bounds, state.memory, settings.exact, state.allowed, self.part, share)
+        evaluation = Evaluation(self.plan, kb, bounds, state.memory, settings.exact, state.allowed, self.part, share)
         lists = None if state.local_results is None or self.parts is None else state.local_results.lists(self.parts, state.symbols, share)
         self.inputs.fill(evaluation, self._rows_in_window(state, bounds, final), state, lists)
         memory = evaluation.run()
@@ -308,17 +308,17 @@ class Windows:
             if share is not None and not share.remembers(relation):
                 continue
             if output.event:
-                changed = self._event_changes(state, output, evaluation.world.events[output.name, output.arity], bounds)
+                changed = self._event_changes(state, output, evaluation.kb.events[output.name, output.arity], bounds)
             else:
                 before = state.answers.get(output.key) or empty_fluent(output.arity + 1)
                 retracted = evaluation.retracted.get((output.name, output.arity))
                 state.answers[output.key], changed = revise(
                     output.name, before, self._current(evaluation, output), bounds.low, bounds.first, retracted
                 )
-            if share is None or share.states(relation):
+            if share is None or share.asserts(relation):
                 changes += changed
         if share is not None:
-            state.members = {domain: evaluation.world.facts[domain].columns[0] for domain in share.sharing.lasting}
+            state.members = {domain: evaluation.kb.facts[domain].columns[0] for domain in share.sharing.lasting}
         changes = [change.as_reported(state.symbols) for change in changes]
         decision = Decision(query_time, changes, dict(state.answers), dict(state.instants), evaluation)
         if commit:
@@ -340,13 +340,13 @@ class Windows:
         if own_input is not None:
             tables.append(own_input)
         table = tables[0] if len(tables) == 1 else union_tables(tables, output.arity + 1)
-        wanted = output.wanted_keys(table.keys, evaluation.world.symbols)
+        wanted = output.wanted_keys(table.keys, evaluation.kb.symbols)
         return table if wanted is None else table.take_lists(np.flatnonzero(wanted))
 
     def _event_changes(self, state: WindowState, output: _OutputRelation, table: Table, bounds: Bounds) -> list[Change]:
         assert table.t is not None
         columns = [
-            as_symbols(World(state.symbols, 1, 0, 0, lambda pattern: []), column, kind)
+            as_symbols(KnowledgeBase(state.symbols, 1, 0, 0, lambda pattern: []), column, kind)
             for column, kind in zip(table.columns, table.kinds, strict=True)
         ]
         seen = table.t > bounds.low

@@ -3,7 +3,7 @@
 `VEDETTE_FAILPOINTS="log.before_rename=kill@3,sink.after_commit=sleep:0.5"`: the third time `log.before_rename` is reached the process
 kills itself; every time `sink.after_commit` is reached it waits half a second. Without the variable a failpoint costs one dictionary look-up.
 They act only where VEDETTE_TESTING is 1, as the tests set it: a server with VEDETTE_FAILPOINTS alone refuses to start.
-With VEDETTE_FAILPOINTS_ONCE naming a folder each failpoint acts once in all processes together: the restarted one goes on.
+With VEDETTE_FAILPOINTS_ONCE naming a folder each failpoint acts once in all processes together: the restarted one continues.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ randomness, no call back into the runtime; the runtime calls it. It has one or t
                                       +--------------------- changes --------------------+
 
 The keyed stage sees every row of the entities of its partition (any number of partitions gives the same answer). What needs
-several entities at once goes on as rows with a `route`: a query, a space cell, a pair. A family without that has one stage.
+several entities is passed on as rows with a `route`: a query, a space cell, a pair. A family without that has one stage.
 A query whose rows cost more to send on than to read (`Operator.is_broadcast`) has both stages in one partition, which sees every
 row of all entities.
 
@@ -141,7 +141,7 @@ class Stage(ABC, Generic[Index, State]):
         """Take the rows of `batch`, fire the timers below `watermark`.
 
         May reuse the memory of `state` (its ownership passes to this call) but never that of `index` or `batch`. The relational
-        stage gets a Batch of emitted rows of its partition, sorted by (t, seq) if it is `ordered`, over a dictionary of its own.
+        stage gets a Batch of emitted rows of its partition, sorted by (t, seq) if it is `ordered`, over a separate dictionary.
         """
 
     @abstractmethod

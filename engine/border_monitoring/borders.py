@@ -1,7 +1,7 @@
 """The borders of regions in nested uniform grids, whose cells list the borders that pass through them.
 
 A region can change its answer between two samples only if the straight move between them meets its border, so a move walks the
-cells it touches and looks at the borders listed there; everything else is untouched, whatever the number of regions.
+cells it touches and looks at the borders listed there; everything else is untouched, for any number of regions.
 
 A **border item** is one edge of a polygon, one rectangle, or one circle. A cell with many items holds a finer grid of its own, so
 cells adapt to polygons of many vertices and to crowded places, and memory follows the length of the borders, not the area.

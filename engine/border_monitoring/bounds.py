@@ -44,7 +44,7 @@ class Bounds(NamedTuple):
     lower end, ~k for its upper). `directory[j]` gives, for each of its equal-width slots from `origin[j]` on, the first entry at or above the
     slot's start. For the cross-check `across_low` and `across_high` have the ends in the dimension after j (cyclically) of each entry, which
     refutes most crossings without a jump in memory; in three dimensions and more the rest looks into `low`, `high` (n, d), and `partner` is empty.
-    Unbounded ends are infinite. Columns of entries that are compared in lanes have `LANES` more, whatever they are, at their ends.
+    Unbounded ends are infinite. Columns of entries that are compared in lanes have `LANES` more, with any values, at their ends.
     """
 
     low: Floats

@@ -192,7 +192,7 @@ def _csr(rows: npt.NDArray[Any], entries: npt.NDArray[Any], count: int) -> tuple
 def _classes(registry: Registry, old: Sequence[TupleClass], monitor: Ints, geographic: bool) -> tuple[TupleClass, ...]:
     """The tuple classes of the monitors of the queries, in order of first appearance; structures of `old` are kept or merged.
 
-    Ranges over x and y are half-open and regions closed, so they form classes of their own although they see the same tuples.
+    Ranges over x and y are half-open and regions closed, so they form separate classes although they have the same tuples.
     """
     alive = np.zeros(len(registry.keys), np.bool_)
     alive[monitor] = True

@@ -196,7 +196,7 @@ class _Fragment:
         return kinds, self.nodes, self.requirements, self.triggers, self.guards, self.timer_guards
 
     def add_triggers(self, triggers: list[_Trigger]) -> None:
-        """Adds the triggers: one for all leaves of a class that complete the pattern at once, one for each that starts a timer."""
+        """Adds the triggers: one for all leaves of a class that complete the pattern immediately, one for each that starts a timer."""
         for kind, offset, node in sorted({(one.kind, one.offset, one.node) for one in triggers if one.offset != AT_ONCE}):
             self.triggers.append((kind, offset, node, node, 0, 0))
         at_once: dict[int, list[_Trigger]] = {}

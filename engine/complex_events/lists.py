@@ -1,4 +1,4 @@
-"""All occurrences of a pattern in a period of time at once, from the leaves up.
+"""All occurrences of a pattern in a period of time together, from the leaves up.
 
 If several events in a part of the stream may complete a query, a search for each would visit the same nodes repeatedly. Here each node gets a
 **list** of its occurrences, merged from the lists of its parts, in the order of their ends. The contents of a list depend on the node's place in the

@@ -63,7 +63,7 @@ def store_only_spans(after: Ints, tight: bool) -> Ints:
 
 
 def minimal_kept_spans(after: Ints, *, tight: bool) -> Ints:
-    """For each variable the shortest time for which its event is kept, whatever else is stored; 0 if another variable's event must come before."""
+    """For each variable the shortest time for which its event is kept with any other stored events; 0 if another event must come before."""
     found = []
     for i in range(len(after)):
         others = [int(after[i, j]) for j in range(len(after)) if j != i]

@@ -79,7 +79,7 @@ class _Reader:
         for name, entry in value.items():
             here = context.at(name)
             if not isinstance(name, str) or not _NAME.fullmatch(name):
-                here.fault(Message("{name} is no name of a variable: letters, digits and _, not beginning with a digit", name=repr(name)))
+                here.fault(Message("{name} is not the name of a variable: letters, digits and _, not beginning with a digit", name=repr(name)))
             given = here.object(entry, optional=("where",))
             self.names.append(name)
             self.where.append(list(here.at("where").where(given.get("where", [])).items))

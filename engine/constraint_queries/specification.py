@@ -64,7 +64,7 @@ def check_graph(found: ConstraintSpecification, graph: ConstraintGraph, context:
             bounds = f"{unbounded[0]}.t - {name}.t"
             here.fault(
                 Message(
-                    "events of variable {name} would have to be kept for ever: nothing bounds {bounds} from above; give 'dt' an upper bound",
+                    "events of variable {name} would have to be kept forever: nothing bounds {bounds} from above; give 'dt' an upper bound",
                     name=repr(name),
                     bounds=bounds,
                 )

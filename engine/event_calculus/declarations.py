@@ -124,7 +124,7 @@ class Declarations:
             return False
         if fluent_pattern(term.arguments[0]) not in (before, after):
             raise Faulty(
-                term.place, Message("the grounding of another fluent is no condition here; write {before} or {after}", before=before, after=after)
+                term.place, Message("the grounding of another fluent is not a condition here; write {before} or {after}", before=before, after=after)
             )
         self.reading.notice(
             term.place, Message("the condition {condition}; a deadline applies only to declared groundings", condition=term_text(term))

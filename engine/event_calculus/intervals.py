@@ -1,4 +1,4 @@
-"""Interval algebra over many lists at once: linear merges, no sorting.
+"""Interval algebra over many lists together: linear merges, no sorting.
 
 A bundle of n lists is three arrays `ptr` (n + 1), `s`, `e`: list i is the intervals [s[k], e[k]) for ptr[i] <= k < ptr[i + 1], sorted,
 disjoint, not touching (maximal). An end of INF means that the interval is open. All kernels keep these invariants.

@@ -465,7 +465,7 @@ def _reason_whole(one: CalculusSpecification) -> str:
     """Why a program without pairs to share out stays in one partition (decisions 11 and 24)."""
     if one.synopsis is not None:
         return words.Message(
-            "critical points count when they are certain, at the end of the input at once, and only the last stage knows when the input ends"
+            "critical points count when they are certain, at the end of the input immediately, and only the last stage knows when the input ends"
         )
     if one.arrival is not None:
         return words.Message("the rows themselves say when they arrived, so no partition knows how far the others are")

@@ -1,6 +1,6 @@
 """Simple fluents of a window: the points that rules derive, applied to groundings, and the intervals that result by inertia.
 
-A fluent's points are processed in one compiled call, whatever their number: most windows have some dozens, and each call into numpy takes longer
+A fluent's points are processed in one compiled call, for any number of points: most windows have some dozens, and each call into numpy takes longer
 than these (measured on the CAVIAR windows: 290 us a fluent by numpy, 25 compiled).
 """
 

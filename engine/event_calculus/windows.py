@@ -189,7 +189,7 @@ class Windows:
     def conclude(self, state: WindowState, last: int) -> Iterator[Decision]:
         """Decides the remaining query times at the end of the input, up to the first >= `last`, the input's last time.
 
-        That one is not final: if the input goes on, it is decided again.
+        That one is not final: if the input continues, it is decided again.
         """
         state.clock = max(state.clock, last)
         yield from self.advance(state)
@@ -243,7 +243,7 @@ class Windows:
     def evaluate(self, state: WindowState, query_time: int, *, final: bool = False) -> tuple[Evaluation, Memory]:
         """All fluents and events of the window that ends at `query_time`, and the memory for the next; `state` stays at its query time.
 
-        `final`: no more rows will come, so made inputs count at once.
+        `final`: no more rows will come, so derived inputs count immediately.
         """
         bounds = self.bounds(query_time, self._begin(state), first_of_all=state.last_query == NEVER)
         settings = self.settings

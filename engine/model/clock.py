@@ -21,7 +21,7 @@ def too_far_ahead(t: Ints, clock: int | None, ahead: int, *, silent: int = 0) ->
     """Which rows, in the order of their arrival, are more than `ahead` before the clock that each one meets.
 
     `clock` is the one before the first row, null for a feed without rows: then the first row sets it. `silent` is how long the feed had been
-    without rows: its clock may go on by so much, or a pause could never end.
+    without rows: its clock may advance by so much, or a pause could never end.
     """
     refused = np.zeros(len(t), np.bool_)
     if not len(t):

@@ -11,7 +11,7 @@ from typing import Any
 from engine.model.messages import Message, listed, message_from_json
 
 MOST_FAULTS = 500
-"""The maximum number of faults of one document: nobody reads more, and a document of megabytes could have a million."""
+"""The maximum number of faults of one document: users do not read more, and a document of megabytes could have a million."""
 SHOWN_CHARACTERS = 100
 """Of an unknown name."""
 LISTED_NAMES = 30

@@ -1,4 +1,4 @@
-"""From starts and ends to signed changes: maximal intervals. An open one is asserted at once; at its end it is retracted and asserted closed."""
+"""From starts and ends to signed changes: maximal intervals. An open one is asserted immediately; at its end it is retracted and asserted closed."""
 
 from __future__ import annotations
 

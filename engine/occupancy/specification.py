@@ -18,7 +18,7 @@ AT_LEAST, AT_MOST = ">=", "<="
 class OccupancySpecification:
     """Counts the entities in one region or one box of ranges: exactly one of `region` and `ranges` is given.
 
-    `op` (AT_LEAST or AT_MOST) compares the count with `n`. A tuple counts for `stale` after its time (None: for ever).
+    `op` (AT_LEAST or AT_MOST) compares the count with `n`. A tuple counts for `stale` after its time (None: forever).
     """
 
     name: str

@@ -49,7 +49,7 @@ class StoredFact:
 def facts_of(changes: pa.Table) -> list[Fact]:
     """The facts that `changes` (ANSWERS schema) add up to, in order of first mention.
 
-    Changes of equal key are summed whatever their order: what is asserted in sum wins over what is retracted (an interval that was
+    Changes of equal key are summed, in any order: what is asserted in sum wins over what is retracted (an interval that was
     open and is closed now), and a fact asserted and retracted alike within the batch is retracted, in case an earlier batch asserted it.
     """
     weights = changes.column("weight").to_pylist()

@@ -85,7 +85,7 @@ def groups_of(file: pq.ParquetFile) -> int:
 
 
 def rows_of(file: pq.ParquetFile, columns: Sequence[str] | None = None, buckets: Collection[int] | None = None) -> pa.Table:
-    """The file's rows in order of seq: all, or at least those of some buckets. The table has `seq` whatever `columns` are."""
+    """The file's rows in order of seq: all, or at least those of some buckets. The table has `seq` for any `columns`."""
     groups = groups_of(file)
     names = None if columns is None else [*columns, *([] if SEQ in columns else [SEQ])]
     if groups == 1:

@@ -2,7 +2,7 @@
 
     <root>/<feed>/live/      committed segments, as they were appended; Spark's file source reads here
     <root>/<feed>/history/   the same rows in fewer, larger files (engine/sources/compaction.py)
-    <root>/<feed>/tmp/       segments being written; whatever a dead writer left here is removed by the next one
+    <root>/<feed>/tmp/       segments being written; files left by a dead writer are removed by the next one
     <root>/<feed>/lock       held (flock) while rows get their numbers and until they are on disk
 
 Appends that wait for each other in one process are committed as one segment. A row is in the log when `append` has returned,
@@ -69,7 +69,7 @@ class Address(ABC):
 
 
 class EventLog:
-    """One feed's log. Any number of processes may write and read at once; one object may be shared by threads."""
+    """One feed's log. Any number of processes may write and read at the same time; one object may be shared by threads."""
 
     def __init__(self, root: Path | str, feed: str) -> None:
         self.folder = Path(root) / feed

@@ -108,7 +108,7 @@ def _fault_of(segment: Segment) -> LogDamaged | None:
 
 
 def _judged(log: EventLog) -> Iterator[tuple[Segment, LogDamaged | None]]:
-    """Each file and its damage. Files that are not named like segments are moved away at once: their contents are unknown."""
+    """Each file and its damage. Files that are not named like segments are moved away immediately: their contents are unknown."""
     for folder in (log.history, log.live):
         for path in sorted(folder.glob("*.parquet")):
             try:

@@ -214,7 +214,7 @@ class SharedLog(SharedReader):
         place, began = self.order.place(), time.time()
         judged, segment = self._put(group, place)
         failpoint("log.before_order")
-        # Whatever breaks the transaction off: its row may be there or not, so the file stays. A repetition with the same key learns it.
+        # The transaction failed: its row may be there or not, so the file stays. A repetition with the same key learns it.
         with self.order.turn() as turn:
             if turn.place != place or time.time() - began > TAKEN_S:
                 self._discard(segment)

@@ -84,7 +84,7 @@ class _Gpx:
 
 def _point(element: Element) -> dict[str, Any]:
     record: dict[str, Any] = {"lon": element.get("lon"), "lat": element.get("lat"), "time": None}
-    # Extensions may have names of their own such as `time`: the point's own come first.
+    # Extensions may have their own names such as `time`: those of the point come first.
     children = list(element)
     for child in (*children, *(one for part in children for one in part.iter() if one is not part)):
         if not len(child) and child.text and child.text.strip() and record.get(_local(child)) is None:

@@ -60,7 +60,7 @@ class _Pinned(http.client.HTTPConnection):
             wrapped.do_handshake()
 
     def hang_up(self) -> None:
-        """Closes the connection from another thread, whatever is waiting for it; `sock` is detached while the response's body is still being read."""
+        """Closes the connection from another thread, also during a wait; `sock` is detached while the response's body is still being read."""
         if self._line is not None:
             with suppress(OSError):
                 socket.socket.shutdown(self._line, socket.SHUT_RDWR)

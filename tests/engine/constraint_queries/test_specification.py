@@ -42,7 +42,7 @@ def constrained(**said: Any) -> dict[str, Any]:
     [
         ({}, "/", "'variables' is missing"),
         ({"variables": {}}, "/variables", "must be an object"),
-        ({"variables": {"1a": {}}}, "/variables/1a", "no name of a variable"),
+        ({"variables": {"1a": {}}}, "/variables/1a", "not the name of a variable"),
         ({"variables": {"V1": {"were": []}}}, "/variables/V1/were", "did you mean 'where'"),
         ({"variables": {"V1": {"where": [["w", "=", 1]]}}}, "/variables/V1/where/0/0", "unknown column 'w'"),
         ({"variables": THREE, "constraints": [{"between": ["V1", "V4"], "dt": [0, 1]}]}, "/constraints/0/between/1", "unknown variable 'V4'"),
@@ -65,7 +65,7 @@ def constrained(**said: Any) -> dict[str, Any]:
         (constrained(compare=[["V1.w", "<", 1]]), "/constraints/1/compare/0/0", "unknown column 'w'"),
         (constrained(compare=[["V7.v", "<", 1]]), "/constraints/1/compare/0/0", "unknown variable 'V7'"),
         (constrained(compare=[[1, "<", 2]]), "/constraints/1/compare/0", "compares no variable"),
-        ({"variables": THREE, "constraints": [{"between": ["V1", "V2"], "dt": [0, None]}]}, "/constraints", "kept for ever"),
+        ({"variables": THREE, "constraints": [{"between": ["V1", "V2"], "dt": [0, None]}]}, "/constraints", "kept forever"),
     ],
 )  # fmt: skip
 def test_a_fault_is_reported_with_its_place(document: dict[str, Any], pointer: str, words: str) -> None:

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from engine.complex_events import pattern as tree
 from engine.complex_events.history import SHIFT, History, append, slot_with_room
-from engine.complex_events.needs import longest
 from engine.complex_events.pattern import Pattern, nodes
 from engine.complex_events.plan import CompositeIndex
 from engine.complex_events.query_search import DETECTED, EVENT, GIVEN_UP, SEARCHED, Detections, Events, Scratch, search_query
+from engine.complex_events.requirements import longest
 from engine.complex_events.search import BOTH, EITHER, FAR, KIND, LAST_TRIGGER, NONE, PRIMITIVE, SEQUENCE, TRIGGER, Int, Ints, kernel
 
 EVALUATED_LEAVES = 0

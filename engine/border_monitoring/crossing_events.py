@@ -17,7 +17,7 @@ from engine.border_monitoring.passes import Moves, decide
 from engine.border_monitoring.plan import TupleClass
 from engine.border_monitoring.structures import Structure
 from engine.border_monitoring.tuples import LastTuples, advance
-from engine.border_monitoring.watching import Pairs, Tuples, WatchedEvents, advance_pairs
+from engine.border_monitoring.watched_pairs import Pairs, Tuples, WatchedEvents, advance_pairs
 from engine.model.batch import Batch, X, Y
 
 Floats = npt.NDArray[np.float64]

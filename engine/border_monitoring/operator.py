@@ -15,7 +15,7 @@ from engine.border_monitoring.crossing_events import CANDIDATES, CELLS, EVENTS, 
 from engine.border_monitoring.plan import BorderIndex, TupleClass, compile_index, recompile_index
 from engine.border_monitoring.transitions import NAMES, Events, Groups, Transition, Waiting, decide, refill
 from engine.border_monitoring.tuples import LastTuples
-from engine.border_monitoring.watching import Pairs, WatchedEvents, Watches, merge_by_time
+from engine.border_monitoring.watched_pairs import Pairs, WatchedEvents, Watches, merge_by_time
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Crs, Feed

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from shapely.geometry.base import BaseGeometry
 
-from engine.border_monitoring.nearness import Nearness
+from engine.border_monitoring.region_distance import Nearness
 from engine.border_monitoring.registry import ClassKey, MonitorKey, Registry
 from engine.border_monitoring.shapes import Circle, Polygon, Shape, edges_of, shapes_of
 from engine.border_monitoring.structures import Members, Structure, update
-from engine.border_monitoring.watching import Watch, Watches
+from engine.border_monitoring.watched_pairs import Watch, Watches
 from engine.context import Range
 from engine.model.conditions import Conditions
 from engine.model.feed import Crs, Feed

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from engine.complex_events import pattern as tree
 from engine.complex_events.classes import Class, Demand, class_of
 from engine.complex_events.lists import REQUIREMENT
-from engine.complex_events.needs import Ages, all_of, any_of, longest, negates, reach, required_primitives, requirements, total
 from engine.complex_events.pattern import Pattern
+from engine.complex_events.requirements import Ages, all_of, any_of, longest, negates, reach, required_primitives, requirements, total
 from engine.complex_events.search import (
     ABSENCE,
     AROUND,

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.complex_events import pattern as tree
-from engine.complex_events.needs import lookback, total
 from engine.complex_events.pattern import Pattern, pattern_text
-from engine.complex_events.text import MAX_PRIMITIVES, PatternRefused, translate
+from engine.complex_events.pattern_text import MAX_PRIMITIVES, PatternRefused, translate
+from engine.complex_events.requirements import lookback, total
 from engine.context import COMMON_KEYS, Context
 from engine.model.conditions import Conditions
 from engine.model.faults import unknown_name

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.constraint_queries.expected import expected_events, minimal_kept_times
+from engine.constraint_queries.estimates import expected_events, minimal_kept_times
 from engine.constraint_queries.pairs import Events, Ints
 from engine.constraint_queries.plan import ARROW_TYPES, ConstraintIndex, compile_index
 from engine.constraint_queries.pool import Taken

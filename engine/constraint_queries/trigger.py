@@ -1,4 +1,4 @@
-"""Reads the text form of a constraint query: `CREATE TRIGGER name FOR E AS V1, E AS V2 WHEN ...`. `writing.py` writes it.
+"""Reads the text form of a constraint query: `CREATE TRIGGER name FOR E AS V1, E AS V2 WHEN ...`. `trigger_writer.py` writes it.
 
 The text is translated to the equivalent JSON document, with the place of each part, so that faults of the document have line and column.
 

@@ -9,9 +9,9 @@ from engine.event_calculus.completion import Completion
 from engine.event_calculus.declarations import Declarations
 from engine.event_calculus.heads import DECLARATIONS, HEADS, RULE_HEADS
 from engine.event_calculus.literals import MAX_ARGUMENTS, Faulty, event_pattern, is_near, term_text, unknown
+from engine.event_calculus.parsed_program import ParsedProgram
 from engine.event_calculus.parser import ProgramRefused, parse
 from engine.event_calculus.program import Program
-from engine.event_calculus.reading import Reading
 from engine.event_calculus.rule_clauses import RuleClauses
 from engine.event_calculus.terms import Atom, Clause, Compound, Number, variables
 from engine.model.messages import Message, either
@@ -25,20 +25,20 @@ def compile_text(text: str, *, inputs: Mapping[str, tuple[str, int]] | None = No
     `inputs`: name to (EVENT, POINTS or INTERVALS, number of arguments) for inputs declared outside the text; `regions`:
     names of stored regions, null if they are not to be checked. Raises ProgramRefused with all faults found.
     """
-    reading = Reading(inputs or {}, None if regions is None else set(regions))
-    _Clauses(reading).read(parse(text))
-    program = Completion(reading).program()
-    if reading.problems:
-        raise ProgramRefused(reading.problems)
+    parsed = ParsedProgram(inputs or {}, None if regions is None else set(regions))
+    _Clauses(parsed).read(parse(text))
+    program = Completion(parsed).program()
+    if parsed.problems:
+        raise ProgramRefused(parsed.problems)
     return program
 
 
 class _Clauses:
     """Reads facts and background rules, and passes the other clauses to their readers."""
 
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
-        self.declarations, self.rules = Declarations(reading), RuleClauses(reading)
+    def __init__(self, parsed: ParsedProgram) -> None:
+        self.parsed = parsed
+        self.declarations, self.rules = Declarations(parsed), RuleClauses(parsed)
 
     def read(self, clauses: Iterable[Clause]) -> None:
         rules: list[Clause] = []
@@ -51,7 +51,7 @@ class _Clauses:
             try:
                 self._clause(clause)
             except Faulty as faulty:
-                self.reading.fault(faulty.place, faulty.message)
+                self.parsed.fault(faulty.place, faulty.message)
 
     def _is_rule_of_ours(self, clause: Clause) -> bool:
         head = clause.head
@@ -60,11 +60,11 @@ class _Clauses:
         if head is None:
             body = clause.body
             if not (isinstance(body, Compound) and body.name in ("dynamic", "discontiguous", "multifile")):
-                self.reading.fault(
+                self.parsed.fault(
                     clause.place, Message("directives are not run; only dynamic, discontiguous and multifile are accepted (and ignored)")
                 )
             else:
-                self.reading.notice(
+                self.parsed.notice(
                     clause.place, Message("the directive {directive}; nothing has to be declared before it is used", directive=term_text(body))
                 )
             return False
@@ -80,23 +80,23 @@ class _Clauses:
     def _background(self, clause: Clause) -> None:
         head = clause.head
         if not isinstance(head, Compound):
-            self.reading.fault(clause.place, Message("a clause must start with a name and arguments, not {head}", head=head))
+            self.parsed.fault(clause.place, Message("a clause must start with a name and arguments, not {head}", head=head))
             return
         if len(head.arguments) > MAX_ARGUMENTS:
-            self.reading.fault(
+            self.parsed.fault(
                 clause.place,
                 Message("{name} has {count} arguments; at most {most} are allowed", name=head.name, count=len(head.arguments), most=MAX_ARGUMENTS),
             )
         elif head.indicator in builtins.RESERVED:
-            self.reading.fault(clause.place, Message("{name}/{count} is built in and cannot be defined", name=head.name, count=len(head.arguments)))
+            self.parsed.fault(clause.place, Message("{name}/{count} is built in and cannot be defined", name=head.name, count=len(head.arguments)))
         elif any(isinstance(argument, Compound) and argument.name == "=" for argument in head.arguments) or (
             any(isinstance(argument, Compound) for argument in head.arguments) and is_near(head.name, RULE_HEADS)
         ):
-            self.reading.fault(clause.place, unknown(Message("kind of rule"), head.name, HEADS))
+            self.parsed.fault(clause.place, unknown(Message("kind of rule"), head.name, HEADS))
         elif clause.body is not None:
-            self.reading.expander.define(head, clause.body)
+            self.parsed.expander.define(head, clause.body)
         elif next(variables(head), None) is not None:
-            self.reading.expander.define(head, None)
+            self.parsed.expander.define(head, None)
         else:
             self._fact(head)
 
@@ -107,14 +107,14 @@ class _Clauses:
                 name, arguments = event_pattern(head)
                 indicator = (name, len(arguments))
         except Faulty as faulty:
-            self.reading.fault(faulty.place, faulty.message)
+            self.parsed.fault(faulty.place, faulty.message)
             return
-        self.reading.expander.facts.add(head.indicator)
-        self.reading.fact_places.setdefault(indicator, head.place)
-        rows = self.reading.facts.setdefault(indicator, [])
+        self.parsed.expander.facts.add(head.indicator)
+        self.parsed.fact_places.setdefault(indicator, head.place)
+        rows = self.parsed.facts.setdefault(indicator, [])
         rows.append(arguments)
         if len(rows) == MAX_FACTS + 1:
-            self.reading.fault(head.place, Message("more than {most:,} facts {name}/{arity}", most=MAX_FACTS, name=indicator[0], arity=indicator[1]))
+            self.parsed.fault(head.place, Message("more than {most:,} facts {name}/{arity}", most=MAX_FACTS, name=indicator[0], arity=indicator[1]))
 
     def _clause(self, clause: Clause) -> None:
         head = clause.head

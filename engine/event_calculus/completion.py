@@ -1,4 +1,4 @@
-"""Makes a checked program of a reading, with the checks that need the whole text."""
+"""Makes a checked program from a parsed one, with the checks that need the whole text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from engine.event_calculus.deadlines import Deadlines, facts_of
 from engine.event_calculus.heads import HEADS, is_misspelt
 from engine.event_calculus.literals import restore_anonymous, term_text, unknown
 from engine.event_calculus.ordering import Unsafe, order_body
+from engine.event_calculus.parsed_program import ParsedProgram
 from engine.event_calculus.program import EVENT, INTERVALS, Program
-from engine.event_calculus.reading import Reading
 from engine.event_calculus.shapes import base_name
 from engine.event_calculus.syntax import FluentPattern, Initially
 from engine.event_calculus.tables import symbol_name
@@ -20,13 +20,13 @@ from engine.model.messages import Message, all_of, untranslated
 
 
 class Completion:
-    """Makes the program of a reading; faults are noted in the reading."""
+    """Makes the checked program of a parsed one, to which it adds faults."""
 
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
+    def __init__(self, parsed: ParsedProgram) -> None:
+        self.parsed = parsed
 
     def program(self) -> Program:
-        read = self.reading
+        read = self.parsed
         deadlines = Deadlines(read.facts, read.extends, read.fault).compile(read.fi)
         program = Program(
             tuple(read.point_rules), tuple(read.interval_rules), tuple(map(self._ordered_start, read.initially)), deadlines,
@@ -34,25 +34,25 @@ class Completion:
             {indicator: tuple(rows) for indicator, rows in read.facts.items()}, tuple(read.spatial), dict(read.inputs), tuple(read.outputs),
         )  # fmt: skip
         program = self._with_implied_inputs(program)
-        checker = Checker(program, self.reading.expander, self.reading.fault)
+        checker = Checker(program, self.parsed.expander, self.parsed.fault)
         checker.check()
-        for output, place in self.reading.outputs.items():
+        for output, place in self.parsed.outputs.items():
             checker.output(output, place)
         for pattern, place in checker.reads:
             self._check_input_value(pattern, place)
         self._report_unread(checker)
         self._groundings_of_inputs(program)
-        return replace(program, notices=tuple(sorted(self.reading.notices, key=lambda one: (one.place.line, one.place.column))))
+        return replace(program, notices=tuple(sorted(self.parsed.notices, key=lambda one: (one.place.line, one.place.column))))
 
     def _check_input_value(self, pattern: FluentPattern, place: Place) -> None:
         """A value of an input fluent that is read must be among the values that the text declares."""
-        declared = self.reading.given_values.get(pattern.indicator)
+        declared = self.parsed.given_values.get(pattern.indicator)
         if declared is None or not isinstance(pattern.value, Atom | Number):
             return
         values = {symbol_name(one.value) if isinstance(one.value, Atom | Number) else None for one in declared}
         if None not in values and symbol_name(pattern.value) not in values:
             name = pattern.name
-            self.reading.fault(
+            self.parsed.fault(
                 place,
                 Message(
                     "{name}={value} is not declared: the inputs {name} have {values}",
@@ -64,19 +64,19 @@ class Completion:
 
     def _groundings_of_inputs(self, program: Program) -> None:
         """A grounding of an input declares which arguments are members of dynamic domains; without such a domain it has no effect."""
-        for name, rules in self.reading.groundings.items():
+        for name, rules in self.parsed.groundings.items():
             for rule in rules:
                 indicator = (name.lstrip("="), len(rule.terms) - name.startswith("="))
                 facts = facts_of(rule.body)
                 if (
-                    indicator not in self.reading.inputs
+                    indicator not in self.parsed.inputs
                     or indicator in program.fluents | program.events
-                    or any(f.indicator in self.reading.domains for f in facts)
+                    or any(f.indicator in self.parsed.domains for f in facts)
                 ):
                     continue
                 over = all_of([untranslated(restore_anonymous(f"{fact.name}({', '.join(map(str, fact.arguments))})")) for fact in facts])
                 what = restore_anonymous(f"{indicator[0]}({', '.join(map(str, rule.terms))})")
-                self.reading.notice(
+                self.parsed.notice(
                     rule.place,
                     Message(
                         "the grounding of the input {input} over {over}; rows say what happens, and no domain grows by it",
@@ -87,40 +87,38 @@ class Completion:
 
     def _report_unread(self, checker: Checker) -> None:
         """Checks definitions that no condition reads: a fact may be unused, anything else is a fault."""
-        for head, body in self.reading.expander.definitions:
-            if head.indicator in self.reading.expander.called:
+        for head, body in self.parsed.expander.definitions:
+            if head.indicator in self.parsed.expander.called:
                 continue
             if any(isinstance(term, Compound) for term in head.arguments) or is_misspelt(*head.indicator) or any(map(_is_of_time, body)):
-                self.reading.fault(
+                self.parsed.fault(
                     head.place,
                     Message("{fault}; as a background rule no condition calls it", fault=unknown(Message("kind of rule"), head.name, HEADS)),
                 )
             else:
-                self.reading.notice(head.place, Message("the background rule {head}; no condition calls it", head=term_text(head)))
-        read = checker.facts_read | {fact.indicator for clause in self.reading.fi for fact in facts_of(clause.conditions)}
-        for indicator in [*self.reading.facts, *self.reading.domains]:
+                self.parsed.notice(head.place, Message("the background rule {head}; no condition calls it", head=term_text(head)))
+        read = checker.facts_read | {fact.indicator for clause in self.parsed.fi for fact in facts_of(clause.conditions)}
+        for indicator in [*self.parsed.facts, *self.parsed.domains]:
             if indicator in read:
                 continue
             name, arity = base_name(indicator[0]), indicator[1]
-            place = self.reading.fact_places.get(indicator) or self.reading.domains[indicator]
+            place = self.parsed.fact_places.get(indicator) or self.parsed.domains[indicator]
             if is_misspelt(name, arity):
-                self.reading.fault(place, unknown(Message("kind of rule"), name, HEADS))
+                self.parsed.fault(place, unknown(Message("kind of rule"), name, HEADS))
             else:
-                count = len(self.reading.facts.get(indicator, ()))
+                count = len(self.parsed.facts.get(indicator, ()))
                 if count > 1:
-                    self.reading.notice(
-                        place, Message("{count:,} facts {name}/{arity}; no condition reads them", count=count, name=name, arity=arity)
-                    )
+                    self.parsed.notice(place, Message("{count:,} facts {name}/{arity}; no condition reads them", count=count, name=name, arity=arity))
                 elif count:
-                    self.reading.notice(place, Message("{count} fact {name}/{arity}; no condition reads it", count=count, name=name, arity=arity))
+                    self.parsed.notice(place, Message("{count} fact {name}/{arity}; no condition reads it", count=count, name=name, arity=arity))
                 else:
-                    self.reading.notice(place, Message("the domain {name}/{arity}; no condition reads it", name=name, arity=arity))
+                    self.parsed.notice(place, Message("the domain {name}/{arity}; no condition reads it", name=name, arity=arity))
 
     def _with_implied_inputs(self, program: Program) -> Program:
         """Adds the names with a grounding but no rule as inputs: RTEC's users declare their inputs in this way."""
-        inputs = dict(self.reading.inputs)
+        inputs = dict(self.parsed.inputs)
         defined = program.fluents | program.events
-        for name, rules in self.reading.groundings.items():
+        for name, rules in self.parsed.groundings.items():
             for rule in rules:
                 arity = len(rule.terms) - (1 if name.startswith("=") else 0)
                 indicator = (name.lstrip("="), arity)
@@ -130,11 +128,11 @@ class Completion:
 
     def _ordered_start(self, start: Initially) -> Initially:
         """The clause with its body in an order that can be evaluated; declared groundings come first."""
-        grounded = "=" + start.fluent.name in self.reading.groundings
+        grounded = "=" + start.fluent.name in self.parsed.groundings
         try:
             return replace(start, body=order_body(start.body, {term.name for term in start.fluent.terms if grounded and isinstance(term, Variable)}))
         except Unsafe as unsafe:
-            self.reading.fault(unsafe.place, unsafe.message)
+            self.parsed.fault(unsafe.place, unsafe.message)
             return start
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from engine.event_calculus.deadlines import FiClause
 from engine.event_calculus.heads import IGNORED_DECLARATIONS
 from engine.event_calculus.literals import Faulty, body_of, event_pattern, fluent_pattern, ground_target, term_text, unknown
+from engine.event_calculus.parsed_program import ParsedProgram
 from engine.event_calculus.program import EVENT, INTERVALS, POINTS, Output
-from engine.event_calculus.reading import Reading
 from engine.event_calculus.syntax import FluentPattern, Grounding, SpatialFluent
 from engine.event_calculus.terms import Atom, Clause, Compound, Number, Place, Term, Variable, is_span
 from engine.model.messages import Message
@@ -15,20 +15,20 @@ _GIVEN = {EVENT: Message("events"), POINTS: Message("a fluent at points"), INTER
 
 
 class Declarations:
-    """Adds the declarations of clauses to a reading. Raises Faulty."""
+    """Adds the declarations of clauses to a parsed program. Raises Faulty."""
 
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
+    def __init__(self, parsed: ParsedProgram) -> None:
+        self.parsed = parsed
 
     def read(self, head: Compound, clause: Clause) -> None:
         name, arguments = head.name, head.arguments
         if isinstance(clause.body, Atom) and clause.body.name == "fail":
-            self.reading.notice(head.place, Message("{head} :- fail; that declares nothing", head=term_text(head)))
+            self.parsed.notice(head.place, Message("{head} :- fail; that declares nothing", head=term_text(head)))
             return
         if clause.body is not None and name not in ("grounding", "fi", "maxDuration", "maxDurationUE"):
             raise Faulty(head.place, Message("{name} has no conditions: end it with '.'", name=name))
         if name in IGNORED_DECLARATIONS:
-            self.reading.notice(head.place, Message("{head}; it follows from the rules, or only concerns RTEC's speed", head=term_text(head)))
+            self.parsed.notice(head.place, Message("{head}; it follows from the rules, or only concerns RTEC's speed", head=term_text(head)))
         elif name == "inputEntity":
             self._declare_input(arguments[0], None)
         elif name in ("points", "buildFromPoints"):
@@ -41,16 +41,16 @@ class Declarations:
             domain = arguments[0]
             if not isinstance(domain, Compound):
                 raise Faulty(head.place, Message("dynamicDomain takes a name with arguments, as in dynamicDomain(vessel(_))"))
-            self.reading.domains.setdefault(domain.indicator, head.place)
+            self.parsed.domains.setdefault(domain.indicator, head.place)
         elif name == "grounding":
-            for body in self.reading.expander.alternatives(clause.body, clause.place):
+            for body in self.parsed.expander.alternatives(clause.body, clause.place):
                 target, terms = ground_target(arguments[0])
                 literals = body_of(body)
-                self.reading.groundings.setdefault(target, []).append(Grounding(target, terms, literals, head.place))
+                self.parsed.groundings.setdefault(target, []).append(Grounding(target, terms, literals, head.place))
         elif name in ("fi", "maxDuration", "maxDurationUE"):
             self._deadline(head, clause)
         elif name == "p":
-            self.reading.extends.append(fluent_pattern(arguments[0]))
+            self.parsed.extends.append(fluent_pattern(arguments[0]))
         elif name == "spatial":
             self._spatial(head)
 
@@ -58,12 +58,12 @@ class Declarations:
         if isinstance(term, Compound) and term.name == "=":
             pattern = fluent_pattern(term)
             indicator = pattern.indicator
-            self.reading.given_values.setdefault(indicator, []).append(pattern)
+            self.parsed.given_values.setdefault(indicator, []).append(pattern)
         else:
             name, terms = event_pattern(term)
             indicator, kind = (name, len(terms)), kind or EVENT
-        known = self.reading.inputs.get(indicator)
-        if indicator in self.reading.mapped:
+        known = self.parsed.inputs.get(indicator)
+        if indicator in self.parsed.mapped:
             if kind is not None and known not in (kind, None):
                 raise Faulty(
                     term.place,
@@ -74,26 +74,26 @@ class Declarations:
                         kind=_GIVEN[kind],
                     ),
                 )
-            self.reading.notice(
+            self.parsed.notice(
                 term.place, Message("the declaration of the input {input}; the specification's inputs say the same", input=term_text(term))
             )
             return
-        if kind is not None and known is not None and {kind, known} == {POINTS, INTERVALS} and indicator in self.reading.kind_declared:
+        if kind is not None and known is not None and {kind, known} == {POINTS, INTERVALS} and indicator in self.parsed.kind_declared:
             raise Faulty(
                 term.place, Message("{name} is declared as {known} before, not as {kind}", name=indicator[0], known=_GIVEN[known], kind=_GIVEN[kind])
             )
         if kind is not None:
-            self.reading.kind_declared.add(indicator)
-            self.reading.inputs[indicator] = kind
-        self.reading.inputs.setdefault(indicator, INTERVALS)
+            self.parsed.kind_declared.add(indicator)
+            self.parsed.inputs[indicator] = kind
+        self.parsed.inputs.setdefault(indicator, INTERVALS)
 
     def _declare_output(self, term: Term) -> None:
         if isinstance(term, Compound) and term.name == "=":
             pattern = fluent_pattern(term)
-            self.reading.outputs.setdefault(Output(pattern.name, pattern.terms, fluent=True), pattern.place)
+            self.parsed.outputs.setdefault(Output(pattern.name, pattern.terms, fluent=True), pattern.place)
         else:
             name, terms = event_pattern(term)
-            self.reading.outputs.setdefault(Output(name, terms, fluent=False), term.place)
+            self.parsed.outputs.setdefault(Output(name, terms, fluent=False), term.place)
 
     def _deadline(self, head: Compound, clause: Clause) -> None:
         before, after = fluent_pattern(head.arguments[0]), fluent_pattern(head.arguments[1])
@@ -113,9 +113,9 @@ class Declarations:
                 delay.place,
                 Message("the duration of {name} is a positive whole number or a variable, not {delay}", name=head.name, delay=term_text(delay)),
             )
-        for body in self.reading.expander.alternatives(clause.body, clause.place):
+        for body in self.parsed.expander.alternatives(clause.body, clause.place):
             kept = [term for term in body if not self._is_own_grounding(term, before, after)]
-            self.reading.fi.append(FiClause(before, after, delay, body_of(kept), head.name == "maxDurationUE", head.place))
+            self.parsed.fi.append(FiClause(before, after, delay, body_of(kept), head.name == "maxDurationUE", head.place))
 
     def _is_own_grounding(self, term: Term, before: FluentPattern, after: FluentPattern) -> bool:
         """Whether a condition of a fi is its own grounding(F=V), as RTEC's compiler writes it; it is redundant, as deadlines have declared
@@ -126,7 +126,7 @@ class Declarations:
             raise Faulty(
                 term.place, Message("the grounding of another fluent is not a condition here; write {before} or {after}", before=before, after=after)
             )
-        self.reading.notice(
+        self.parsed.notice(
             term.place, Message("the condition {condition}; a deadline applies only to declared groundings", condition=term_text(term))
         )
         return True
@@ -163,18 +163,18 @@ class Declarations:
         if how.name == "inside":
             self._check_region(region, len(fluent.arguments), how.place)
         slot = int(numbers[-1]) if how.name != "distance" else 0
-        self.reading.spatial.append(SpatialFluent(fluent, how.name, names[0], numbers[0], slot, region, head.place))  # type: ignore[arg-type]
+        self.parsed.spatial.append(SpatialFluent(fluent, how.name, names[0], numbers[0], slot, region, head.place))  # type: ignore[arg-type]
 
     def _check_region(self, region: str, arity: int, place: Place) -> None:
-        if self.reading.regions is None:
+        if self.parsed.regions is None:
             return
         if arity == 1:
             wanted: list[tuple[str, Place]] = [(region, place)]
         else:
-            rows = self.reading.facts.get((region, 2), [])
+            rows = self.parsed.facts.get((region, 2), [])
             if not rows:
                 raise Faulty(place, Message("there is no table of facts {region}(Area, Region)", region=region))
             wanted = [(str(row[1]), row[1].place) for row in rows]
         for name, where in wanted:
-            if name not in self.reading.regions:
-                self.reading.fault(where, unknown(Message("stored region"), name, self.reading.regions))
+            if name not in self.parsed.regions:
+                self.parsed.fault(where, unknown(Message("stored region"), name, self.parsed.regions))

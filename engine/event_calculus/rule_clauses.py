@@ -7,7 +7,7 @@ from dataclasses import replace
 from engine.event_calculus.interval_bodies import interval_body, lists_read
 from engine.event_calculus.literals import Faulty, body_of, cuts, event_pattern, fluent_pattern, restore_anonymous, term_text, time_variable
 from engine.event_calculus.ordering import Unsafe, bound_by, order_body
-from engine.event_calculus.reading import Reading
+from engine.event_calculus.parsed_program import ParsedProgram
 from engine.event_calculus.syntax import (
     Assignment,
     Comparison,
@@ -33,25 +33,25 @@ MAX_LITERALS = 60
 
 
 class RuleClauses:
-    """Adds the rules of clauses to a reading. Raises Faulty."""
+    """Adds the rules of clauses to a parsed program. Raises Faulty."""
 
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
+    def __init__(self, parsed: ParsedProgram) -> None:
+        self.parsed = parsed
 
     def read(self, head: Compound, clause: Clause) -> None:
         if head.name == "holdsFor" and len(head.arguments) == 3:
-            self.reading.notice(head.place, Message("the index {index} of holdsFor/3", index=term_text(head.arguments[0])))
+            self.parsed.notice(head.place, Message("the index {index} of holdsFor/3", index=term_text(head.arguments[0])))
             head = Compound(head.name, head.arguments[1:], head.place)
         if len(head.arguments) == 4:
             self._spans(head, clause.body)
             head = Compound(head.name, (head.arguments[0], head.arguments[2]), head.place)
         for cut in cuts(clause.body):
-            self.reading.notice(cut.place, Message("the cut; all clauses of a head are evaluated, and their answers united"))
-        for body in self.reading.expander.alternatives(clause.body, clause.place):
+            self.parsed.notice(cut.place, Message("the cut; all clauses of a head are evaluated, and their answers united"))
+        for body in self.parsed.expander.alternatives(clause.body, clause.place):
             if len(body) > MAX_LITERALS:
                 raise Faulty(head.place, Message("a rule may have {most} conditions; this one has {count}", most=MAX_LITERALS, count=len(body)))
             self._rule(head, body)
-        if len(self.reading.point_rules) + len(self.reading.interval_rules) > MAX_RULES:
+        if len(self.parsed.point_rules) + len(self.parsed.interval_rules) > MAX_RULES:
             raise Faulty(head.place, Message("more than {most:,} rules after expansion", most=MAX_RULES))
 
     def _spans(self, head: Compound, body: Term | None) -> None:
@@ -67,7 +67,7 @@ class RuleClauses:
                 inside = (literal.arguments[0], literal.arguments[2]) if points and isinstance(literal, Compound) else (literal,)
                 if any(variable.name == span.name for term in inside for variable in variables(term)):
                     raise Faulty(literal.place, Message("{span} is the span of {name}/4, which rules cannot read", span=span, name=head.name))
-            self.reading.notice(span.place, Message("the span {span} of {name}/4; every moment is evaluated", span=term_text(span), name=head.name))
+            self.parsed.notice(span.place, Message("the span {span} of {name}/4; every moment is evaluated", span=term_text(span), name=head.name))
 
     def _rule(self, head: Compound, body: tuple[Term, ...]) -> None:
         if head.name in ("initiates", "terminates"):
@@ -77,7 +77,7 @@ class RuleClauses:
         if head.name == "holdsFor":
             self._interval_rule(head, body)
         elif head.name == "initially":
-            self.reading.initially.append(self._start(head, body))
+            self.parsed.initially.append(self._start(head, body))
         else:
             self._point_rule(head, body)
 
@@ -91,7 +91,7 @@ class RuleClauses:
 
     def _point_rule(self, head: Compound, body: tuple[Term, ...]) -> None:
         time = time_variable(head.arguments[1])
-        number = len(self.reading.point_rules) + len(self.reading.interval_rules)
+        number = len(self.parsed.point_rules) + len(self.parsed.interval_rules)
         literals = body_of(body)
         if head.name == "happensAt":
             name, terms = event_pattern(head.arguments[0])
@@ -99,7 +99,7 @@ class RuleClauses:
         else:
             fluent = fluent_pattern(head.arguments[0])
             rule = PointRule("initiate" if head.name == "initiatedAt" else "terminate", fluent.name, fluent.terms, time, literals, head.place, number)
-        self.reading.point_rules.append(self._order_body(rule))
+        self.parsed.point_rules.append(self._order_body(rule))
 
     def _order_body(self, rule: PointRule) -> PointRule:
         """The rule with its body in an order that can be evaluated; an event of the body must bind its time."""
@@ -112,10 +112,10 @@ class RuleClauses:
 
     def _interval_rule(self, head: Compound, body: tuple[Term, ...]) -> None:
         fluent = fluent_pattern(head.arguments[0])
-        number = len(self.reading.point_rules) + len(self.reading.interval_rules)
+        number = len(self.parsed.point_rules) + len(self.parsed.interval_rules)
         out = head.arguments[1]
         if isinstance(out, ListTerm) and not out.items:
-            self.reading.notice(
+            self.parsed.notice(
                 head.place,
                 Message(
                     "{head}; where no other clause says that {fluent} holds it does not", head=term_text(head), fluent=term_text(head.arguments[0])
@@ -140,11 +140,11 @@ class RuleClauses:
         for literal in intervals:
             if isinstance(literal, Retrieve | Construct) and literal.out not in read:
                 what = f"holdsFor({literal.fluent}, {literal.out})" if isinstance(literal, Retrieve) else literal.out
-                self.reading.notice(
+                self.parsed.notice(
                     literal.place,
                     Message("the list of {list}; nothing reads {out}", list=restore_anonymous(what), out=restore_anonymous(literal.out)),
                 )
-        self.reading.interval_rules.append(IntervalRule(fluent, intervals, conditions, out.name, head.place, number))
+        self.parsed.interval_rules.append(IntervalRule(fluent, intervals, conditions, out.name, head.place, number))
 
 
 def _left_to_groundings(rule: PointRule) -> tuple[Declared, ...]:

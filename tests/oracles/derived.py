@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from engine.complex_events.text import translate
+from engine.complex_events.pattern_text import translate
 from tests.oracles import arrival, border_monitoring, complex_events, constraint_queries, encounter, motion_patterns, occupancy
 from tests.oracles.event_calculus import PointByPoint, runs
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.complex_events.text import translate
+from engine.complex_events.pattern_text import translate
 
 Document = dict[str, Any]
 MINUTE = 60_000

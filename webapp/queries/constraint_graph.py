@@ -85,7 +85,7 @@ def _edges(graph: ConstraintGraph) -> list[Edge]:
 
 
 def _text(checked: ConstraintSpecification, document: Mapping[str, Any], feed: Feed, regions: Mapping[str, Any]) -> str | None:
-    from engine.constraint_queries.writing import trigger_text
+    from engine.constraint_queries.trigger_writer import trigger_text
     from engine.model.region import read_region
 
     stored: dict[Region, str] = {read_region(regions[name], feed.crs): name for name in sorted(named_regions(document)) if name in regions}

@@ -20,8 +20,8 @@ def pattern_answer(specification: Mapping[str, Any], feed: Feed, regions: Mappin
 
     `tree` writes times as the text does. `leaves` are the pattern's primitives from left to right, also while other parts of the query are wrong.
     """
+    from engine.complex_events.pattern_text import PatternRefused, translate
     from engine.complex_events.specification import check
-    from engine.complex_events.text import PatternRefused, translate
     from engine.context import Context
     from webapp.queries.sentences.composite import pattern_words
 
@@ -61,8 +61,8 @@ def _names(written: Any) -> Iterator[str]:
 
 def _leaves(pattern: Pattern) -> list[Leaf]:
     """`trigger`: an event of it may complete the pattern; `needed`: every occurrence contains it; `negative`: it must not occur."""
-    from engine.complex_events.needs import required_primitives
     from engine.complex_events.pattern import describe
+    from engine.complex_events.requirements import required_primitives
 
     needed = required_primitives(pattern)
 

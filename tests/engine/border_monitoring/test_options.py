@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.border_monitoring.nearness import Nearness
 from engine.border_monitoring.options import Options
+from engine.border_monitoring.region_distance import Nearness
 from engine.model.faults import Refused
 from engine.model.feed import Crs
 from engine.model.region import read_region

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from engine.complex_events.pattern import Absence, And, Around, Before, Or, Primitive, Sequence, describe, pattern_text
-from engine.complex_events.text import translate
+from engine.complex_events.pattern_text import translate
 from engine.model.faults import Refused
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.specification import check

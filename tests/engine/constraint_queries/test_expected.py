@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from engine.constraint_queries import operator
-from engine.constraint_queries.expected import expected_events
+from engine.constraint_queries.estimates import expected_events
 from engine.constraint_queries.operator import ConstraintOperator
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.events import Stamper

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.constraint_queries.graph import TimeBound, closed_times, negative_cycle
-from engine.constraint_queries.writing import trigger_text
+from engine.constraint_queries.trigger_writer import trigger_text
 from engine.model.faults import Refused
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.specification import check

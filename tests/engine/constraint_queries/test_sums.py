@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.constraint_queries.trigger import translate
-from engine.constraint_queries.writing import trigger_text
+from engine.constraint_queries.trigger_writer import trigger_text
 from engine.model.faults import Refused
 from engine.specification import check
 from tests.engine.constraint_queries.worlds import PLANE, rows, run, sums

@@ -38,7 +38,7 @@ def _tree(pattern: Any) -> Any:
     """The JSON tree of a pattern, also of one that is written as text."""
     if not isinstance(pattern, str):
         return pattern
-    from engine.complex_events.text import translate
+    from engine.complex_events.pattern_text import translate
 
     return translate(pattern).tree
 

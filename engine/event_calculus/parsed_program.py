@@ -13,7 +13,7 @@ from engine.event_calculus.terms import Place, Term
 from engine.model.messages import Message
 
 
-class Reading:
+class ParsedProgram:
     """Rules, facts and declarations in the order of the text, with faults and notices."""
 
     def __init__(self, inputs: Mapping[str, tuple[str, int]], regions: set[str] | None) -> None:

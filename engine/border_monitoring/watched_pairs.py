@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from engine.border_monitoring.nearness import Nearness
 from engine.border_monitoring.options import Options
+from engine.border_monitoring.region_distance import Nearness
 from engine.model.batch import Batch
 from engine.model.conditions import Conditions
 

@@ -85,7 +85,7 @@ frontend/node_modules/installed: frontend/package.json frontend/package-lock.jso
 
 # Its tests compare what pages read with what the server says it sends.
 frontend/openapi.json: $(API_SOURCES) $(VENV)/synced
-	SECRET_KEY=$$($(PY) -c 'import secrets; print(secrets.token_hex(32))') $(PY) manage.py spectacular --fail-on-warn --format openapi-json --file $@
+	SECRET_KEY=$$($(PY) -c 'import secrets; print(secrets.token_hex(32))') $(PY) manage.py spectacular --validate --fail-on-warn --format openapi-json --file $@
 
 static/build/built: $(FRONTEND_SOURCES) frontend/node_modules/installed
 	$(NPM) run build

@@ -230,7 +230,11 @@ class FeedView(OwnedView):
     def holdings(self, request: Request, name: str) -> Response:
         return Response(feed_holdings(feed=self.get_object(), user=person(request)))
 
-    @extend_schema(summary="The plan image under a planar feed", request=OpenApiTypes.BINARY, responses=FeedSerializer)
+    @extend_schema(
+        summary="The plan image under a planar feed",
+        request=dict.fromkeys(("image/png", "image/jpeg"), OpenApiTypes.BINARY),
+        responses=FeedSerializer,
+    )
     def put_plan(self, request: Request, name: str) -> Response:
         feed = self.get_editable()
         return Response(self.represent(services.feed_set_plan(feed=feed, data=cast(bytes, request.data))))

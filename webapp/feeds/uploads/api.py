@@ -30,6 +30,7 @@ from webapp.feeds.uploads import store
 from webapp.feeds.uploads.existing import inspect_for
 from webapp.feeds.uploads.inspection import Inspection, inspect
 
+JSON = "application/json"
 TUS = {"Tus-Resumable": "1.0.0"}
 OFFERED = {**TUS, "Tus-Version": "1.0.0", "Tus-Extension": "creation,termination", "Tus-Max-Size": str(store.GREATEST_BYTES)}
 PART_BYTES = 16_000_000
@@ -173,7 +174,11 @@ class UploadView(OwnedView):
         summary="What a file holds",
         description="How the file is probably meant, beside a sample of its rows. What `reading` says is taken as it is said, the rest is guessed; "
         "for the feed `into`, as the files before it were read.",
-        request=inline_serializer("UploadReading", {"reading": serializers.DictField(required=False), "into": serializers.CharField(required=False)}),
+        request={
+            JSON: inline_serializer(
+                "UploadReading", {"reading": serializers.DictField(required=False), "into": serializers.CharField(required=False)}
+            )
+        },
         responses={200: schema_of(Inspection)},
     )
     def inspection(self, request: Request, pk: str) -> Response:
@@ -191,7 +196,7 @@ class UploadView(OwnedView):
                 [fault if fault.pointer in ("/file", "/into") else Fault(f"/reading{fault.pointer}", fault.message) for fault in refused.faults]
             ) from None
 
-    @extend_schema(summary="Make a feed of a file", request=LoadSerializer, responses={201: UploadSerializer})
+    @extend_schema(summary="Make a feed of a file", request={JSON: LoadSerializer}, responses={201: UploadSerializer})
     def load(self, request: Request, pk: str) -> Response:
         upload = self.get_editable()
         serializer = LoadSerializer(data=request.data)
@@ -236,7 +241,7 @@ class UploadView(OwnedView):
 
     @extend_schema(
         summary="Pause, resume or cancel the loading",
-        request=inline_serializer("UploadSteering", {"action": serializers.ChoiceField(["pause", "resume", "cancel"])}),
+        request={JSON: inline_serializer("UploadSteering", {"action": serializers.ChoiceField(["pause", "resume", "cancel"])})},
         responses=UploadSerializer,
     )
     def steer(self, request: Request, pk: str) -> Response:

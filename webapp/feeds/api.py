@@ -232,7 +232,7 @@ class FeedView(OwnedView):
 
     @extend_schema(
         summary="The plan image under a planar feed",
-        request=dict.fromkeys(("image/png", "image/jpeg"), OpenApiTypes.BINARY),
+        request=dict.fromkeys(("image/png", "image/jpeg", "image/webp"), OpenApiTypes.BINARY),
         responses=FeedSerializer,
     )
     def put_plan(self, request: Request, name: str) -> Response:

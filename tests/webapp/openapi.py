@@ -75,7 +75,8 @@ def _validator(method: str, template: str | None, status: str) -> Validator | st
     operation = document()["paths"].get(template, {}).get(method)
     if operation is None:
         return "the document does not have this operation" if status not in NOWHERE else Draft202012Validator({})
-    described = operation["responses"].get(status if status < "4" else "default")
+    answers = operation["responses"]
+    described = answers.get(status) or (answers.get("default") if status >= "4" else None)
     if described is None:
         return f"the document has no answer with status {status}"
     schema = described.get("content", {}).get(JSON, {}).get("schema")

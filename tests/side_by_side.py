@@ -1,12 +1,12 @@
-"""Runs all tests in two pytest processes at the same time: `python -m tests.side_by_side`, which is what `make test` does.
+"""Runs all tests in three pytest processes at the same time: `python -m tests.side_by_side`, which is what `make test` does.
 
-Tests of whole processes (crashes, pages in a browser, the platform, Spark, live sources) wait much, the others compute: side by side they
-take two cores hardly more time than the longer half. Each half has services, ports, Spark and folders of its own (see
-conftest.py). One half is everything that the other does not name, so no folder of tests is in both or in neither.
+Tests of whole processes (crashes, pages in a browser, the platform, Spark, live sources) wait much, so three parts keep two cores
+busy. Each part has services, ports, Spark and folders of its own (see conftest.py). One part is everything that the others do not
+name, so no folder of tests is in two or in none.
 
-A few failures may come from the load alone: up to `REPEATED` tests of a half run once more, alone, when both halves have
-ended. The run fails when one of them fails again, or when there are more. What failed the first time is printed at the end
-either way, with its traceback, because the cause still has to be mended.
+A few failures may come from the load alone: up to `REPEATED` tests of a part run once more, alone, when all parts have ended. The
+run fails when one of them fails again, or when there are more. What failed the first time is printed at the end either way, with
+its traceback, because the cause still has to be mended.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ from pathlib import Path
 from webapp.platform.folders import ROOT
 from webapp.platform.processes import tied_to_parent
 
-PROCESSES = ("tests/browser", "tests/crash", "tests/platform", "tests/engine/runtime", "tests/engine/sources")
-HALVES = {"processes": PROCESSES, "computing": ("tests", *(f"--ignore={folder}" for folder in PROCESSES))}
+NAMED = {
+    "pages": ("tests/browser", "tests/platform", "tests/engine/sources", "tests/webapp/live"),
+    "crashes": ("tests/crash", "tests/engine/runtime", "tests/webapp/feeds"),
+}
+PARTS = {**NAMED, "computing": ("tests", *(f"--ignore={folder}" for folders in NAMED.values() for folder in folders))}
 GIVEN = ("DATABASE_URL", "REDIS_URL")
-"""Services that are given are not the halves' own: then one half runs after the other."""
+"""Services that are given are not the parts' own: then one part runs after the other."""
 REPEATED = 4
-"""More failures than this in one half are not put down to the load."""
+"""More failures than this in one part are not put down to the load."""
 SOME_FAILED = 1
 """Pytest's exit status when tests failed; others say that it was ended, or could not collect."""
 SECTION = re.compile(r"^=+ (?P<title>[\w ]+) =+$")
@@ -46,10 +49,10 @@ class Outcome:
 
 
 def run(name: str, *arguments: str, folder: Path = ROOT) -> Outcome:
-    """One half to its end; its lines are printed as they come, each with the half's name."""
+    """One part to its end; its lines are printed as they come, each with the part's name."""
     began = time.monotonic()
-    # A cache for each half, or the one that ends last would overwrite what the other remembers of its failures.
-    command = [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}", *arguments, *HALVES[name]]
+    # A cache for each part, or the one that ends last would overwrite what the other remembers of its failures.
+    command = [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}", *arguments, *PARTS[name]]
     lines = []
     tied = tied_to_parent(command, signal_number=signal.SIGINT)
     with subprocess.Popen(tied, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
@@ -80,18 +83,18 @@ def show(name: str, line: str) -> None:
 
 
 def repeated(name: str, first: Outcome, folder: Path = ROOT) -> Outcome:
-    """What failed in this half once more, alone, if it was little enough."""
+    """What failed in this part once more, alone, if it was little enough."""
     if first.status != SOME_FAILED or first.failures > REPEATED:
         return first
-    show(name, f"repeating what failed beside the other half: {first.failures}\n")
+    show(name, f"repeating what failed beside the other parts: {first.failures}\n")
     return run(name, "--last-failed", "--last-failed-no-failures=none", folder=folder)
 
 
 def main() -> int:
-    """0 if both halves passed; a half in which no test was found has not."""
-    at_a_time = 1 if any(os.environ.get(name) for name in GIVEN) else len(HALVES)
+    """0 if all parts passed; a part in which no test was found has not."""
+    at_a_time = 1 if any(os.environ.get(name) for name in GIVEN) else len(PARTS)
     with ThreadPoolExecutor(at_a_time) as threads:
-        first = dict(zip(HALVES, threads.map(lambda name: run(name, "--durations=40", "--durations-min=4"), HALVES), strict=True))
+        first = dict(zip(PARTS, threads.map(lambda name: run(name, "--durations=40", "--durations-min=4"), PARTS), strict=True))
     last = {name: repeated(name, outcome) for name, outcome in first.items()}
     for name, outcome in first.items():
         if outcome.status:

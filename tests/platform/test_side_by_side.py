@@ -1,4 +1,4 @@
-"""What the runner of both halves makes of tests that fail: once under load, always, or too many."""
+"""What the runner of all parts makes of tests that fail: once under load, always, or too many."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PASSES = "def test_passes():\n    pass\n"
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project whose half `small` is all of its tests."""
+    """A project whose part `small` is all of its tests."""
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    monkeypatch.setitem(side_by_side.HALVES, "small", (str(tmp_path),))
+    monkeypatch.setitem(side_by_side.PARTS, "small", (str(tmp_path),))
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     return tmp_path

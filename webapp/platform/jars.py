@@ -34,7 +34,7 @@ def jars(program: str) -> Path:
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / "lock").open("w") as turn:
-        # The two halves of the tests may call this at the same time.
+        # The parts of the tests may call this at the same time.
         fcntl.flock(turn, fcntl.LOCK_EX)
         if not folder.is_dir():
             _fetch_all(lock, folder)

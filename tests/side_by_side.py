@@ -25,7 +25,7 @@ from webapp.platform.folders import ROOT
 from webapp.platform.processes import tied_to_parent
 
 NAMED = {
-    "pages": ("tests/browser", "tests/platform", "tests/engine/sources", "tests/webapp/live"),
+    "pages": ("tests/browser", "tests/platform", "tests/engine/sources", "tests/webapp/live", "tests/webapp/config", "tests/webapp/jobs"),
     "crashes": ("tests/crash", "tests/engine/runtime", "tests/webapp/feeds"),
 }
 PARTS = {**NAMED, "computing": ("tests", *(f"--ignore={folder}" for folders in NAMED.values() for folder in folders))}

@@ -48,11 +48,10 @@ class EvidenceItem(TypedDict):
     seq: int | None
 
 
-class AnswerRow(TypedDict):
-    """Without the evidence. `id`: its natural key in hexadecimal digits; `cut`: it ends where the job left its version, which had it open."""
+class AnswerFields(TypedDict):
+    """All but query and evidence. `id`: the natural key in hexadecimal digits; `cut`: it ends where the job left its version, which had it open."""
 
     id: str
-    query: int
     version: int
     kind: str
     entities: list[str]
@@ -63,6 +62,12 @@ class AnswerRow(TypedDict):
     weight: int
     backfill: bool
     detected_at: int
+
+
+class AnswerRow(AnswerFields):
+    """An answer of a registered query, without the evidence."""
+
+    query: int
 
 
 def answer_row(answer: Answer, *, weight: int, backfill: bool, detected_at: int, left_at: int | None = None) -> AnswerRow:

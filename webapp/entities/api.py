@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated, Any, TypedDict
+from typing import Any, TypedDict
 
 from django.http import Http404, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
@@ -20,7 +19,7 @@ from rest_framework.viewsets import GenericViewSet
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.config.boxes import whole
-from webapp.config.openapi import Length, StretchRead, field_of, schema_of
+from webapp.config.openapi import StretchRead, field_of, schema_of
 from webapp.config.tables import csv_download
 from webapp.entities import selectors, services
 from webapp.entities.models import ENTITY_LENGTH, NAME_LENGTH, NOTE_LENGTH, Note, Record, Watch
@@ -101,23 +100,6 @@ class Records(TypedDict):
     """Entries of a registry."""
 
     results: list[RecordOfEntity]
-
-
-class RegionActivity(StretchRead):
-    """`inside`: [entity, since, last report], longest first. `edges`: of equal spans, with `entries` and `exits` in each.
-
-    `dwells`: how many visits that ended lasted so long, by `dwell_edges`. `complete` false: the log has more rows of the span than were read.
-    """
-
-    complete: bool
-    inside: list[Annotated[list[str | int], Length(3)]]
-    inside_count: int
-    edges: list[int]
-    entries: list[int]
-    exits: list[int]
-    dwell_edges: list[int]
-    dwells: list[int]
-    median_dwell: float | None
 
 
 class RegistryFileSerializer(serializers.Serializer[Any]):
@@ -262,7 +244,7 @@ class ActivityView(GenericAPIView[Any]):
         summary="Who is in a region, entries, exits and how long visits lasted",
         description="Counted from the feed's rows: of many rows the newest million; `from` says since when.",
         parameters=[parameter("hours", OpenApiTypes.INT, description="1 when absent. On a feed of ticks: thousands of ticks.")],
-        responses={200: schema_of(RegionActivity)},
+        responses={200: schema_of(selectors.RegionActivity)},
     )
     def get(self, request: Request, pk: int) -> Response:
         region = region_list(user=person(request)).filter(pk=pk).first()
@@ -270,5 +252,4 @@ class ActivityView(GenericAPIView[Any]):
             raise Http404
         hours = whole(request.query_params.get("hours"), "hours") or 1
         unit = 3_600_000 if region.feed.time == "ms" else 1_000
-        found = asdict(selectors.activity(region=region, span=min(max(hours, 1), MOST_ACTIVITY_HOURS) * unit))
-        return Response({"from": found.pop("from_t"), "to": found.pop("to_t"), **found})
+        return Response(selectors.activity(region=region, span=min(max(hours, 1), MOST_ACTIVITY_HOURS) * unit))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from django.db.models import Q, QuerySet
 from engine.model.feed import Crs
 from engine.model.region import read_region
 from webapp.accounts.models import User
+from webapp.config.openapi import Length, StretchRead
 from webapp.entities.models import Note, Record, Watch
 from webapp.entities.visits import visits
 from webapp.feeds.history import NO_REPORTS
@@ -112,19 +113,15 @@ def _near(rows: pa.Table) -> Q:
     return Q(bbox__0__lte=east, bbox__1__lte=north, bbox__2__gte=west, bbox__3__gte=south)
 
 
-@dataclass(frozen=True)
-class Activity:
-    """Of one region in `[from_t, to_t]`, both in the feed's unit; `from_t` and `to_t` are null where the feed has no row.
+class RegionActivity(StretchRead):
+    """What happened in a region. `inside`: [entity, since, last report] of those whose last report is inside, longest first.
 
-    `inside`: (entity, since, last report) of those whose last report is inside, longest first. `edges`: of equal spans; `entries` and `exits` in
-    each. `dwell_edges` and `dwells`: how many visits that ended lasted so long, by spans `[edge, next)`. `complete` is false where the log's
-    rows of the span were more than are read at once: then `from_t` is later than was asked for.
+    `edges`: of equal spans; `entries` and `exits` in each. `dwell_edges` and `dwells`: how many visits that ended lasted so long, by spans
+    `[edge, next)`. `complete` is false where the log's rows of the span were more than are read at once: then `from` is later than was asked for.
     """
 
-    from_t: int | None
-    to_t: int | None
     complete: bool
-    inside: list[tuple[str, int, int]]
+    inside: list[Annotated[list[str | int], Length(3)]]
     inside_count: int
     edges: list[int]
     entries: list[int]
@@ -134,7 +131,13 @@ class Activity:
     median_dwell: float | None
 
 
-def activity(*, region: Region, span: int) -> Activity:
+NO_ACTIVITY: RegionActivity = {
+    "from": None, "to": None, "complete": True, "inside": [], "inside_count": 0, "edges": [], "entries": [], "exits": [], "dwell_edges": [],
+    "dwells": [], "median_dwell": None,
+}  # fmt: skip
+
+
+def activity(*, region: Region, span: int) -> RegionActivity:
     """What happened in a region within the last `span` units of the feed's time.
 
     An entity that was inside at the beginning is inside, and did not enter.
@@ -143,7 +146,7 @@ def activity(*, region: Region, span: int) -> Activity:
     log = log_of(feed)
     next_seq, newest = log.end
     if newest is None:
-        return Activity(None, None, True, [], 0, [], [], [], [], [], None)
+        return NO_ACTIVITY
     since = max(newest - span, FIRST_T)
     first = next((segment.first_seq for segment in log.segments() if segment.max_t >= since), next_seq)
     oldest = max(first, next_seq - ACTIVITY_ROWS)
@@ -157,23 +160,30 @@ def activity(*, region: Region, span: int) -> Activity:
     return _activity(rows, region, since, newest, complete)
 
 
-def _activity(rows: pa.Table, region: Region, since: int, newest: int, complete: bool) -> Activity:
+def _activity(rows: pa.Table, region: Region, since: int, newest: int, complete: bool) -> RegionActivity:
     visits_of_entity = visits(rows, read_region(region.geometry, Crs(region.feed.crs)))
     still = np.flatnonzero(~visits_of_entity.ended)
     still = still[np.argsort(visits_of_entity.start[still], kind="stable")]
-    inside = [
-        (visits_of_entity.names[visits_of_entity.entity[i]], int(visits_of_entity.start[i]), int(visits_of_entity.end[i])) for i in still[:INSIDE]
+    inside: list[list[str | int]] = [
+        [visits_of_entity.names[visits_of_entity.entity[i]], int(visits_of_entity.start[i]), int(visits_of_entity.end[i])] for i in still[:INSIDE]
     ]
     edges = np.linspace(since, newest + 1, BINS + 1).astype(np.int64)
     began = visits_of_entity.start[visits_of_entity.start > _first_reports(rows, visits_of_entity.names)[visits_of_entity.entity]]
     dwells = (visits_of_entity.end - visits_of_entity.start)[visits_of_entity.ended]
     dwell_edges = np.unique(np.linspace(0, dwells.max() + 1, BINS + 1).astype(np.int64)) if len(dwells) else np.empty(0, np.int64)
-    return Activity(
-        since, newest, complete, inside, len(still), edges.tolist(),
-        np.histogram(began, edges)[0].tolist(), np.histogram(visits_of_entity.end[visits_of_entity.ended], edges)[0].tolist(),
-        dwell_edges.tolist(), np.histogram(dwells, dwell_edges)[0].tolist() if len(dwells) else [],
-        float(np.median(dwells)) if len(dwells) else None,
-    )  # fmt: skip
+    return {
+        "from": since,
+        "to": newest,
+        "complete": complete,
+        "inside": inside,
+        "inside_count": len(still),
+        "edges": edges.tolist(),
+        "entries": np.histogram(began, edges)[0].tolist(),
+        "exits": np.histogram(visits_of_entity.end[visits_of_entity.ended], edges)[0].tolist(),
+        "dwell_edges": dwell_edges.tolist(),
+        "dwells": np.histogram(dwells, dwell_edges)[0].tolist() if len(dwells) else [],
+        "median_dwell": float(np.median(dwells)) if len(dwells) else None,
+    }
 
 
 def _first_reports(rows: pa.Table, names: Any) -> np.ndarray[Any, np.dtype[np.int64]]:

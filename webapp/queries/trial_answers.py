@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypedDict
 
-from engine.sinks.answer_rows import EvidenceItem
+from engine.sinks.answer_rows import AnswerFields, EvidenceItem
 from webapp.config.openapi import Length, StretchRead
 
 
-class PreviewedAnswer(TypedDict):
-    """An answer as in frames, of a query that has no id."""
+class PreviewedAnswer(AnswerFields):
+    """An answer as in frames; its query has no id."""
 
-    id: str
     query: int | None
-    version: int
-    kind: str
-    entities: list[str]
-    value: str | float | None
-    start: int
-    end: int | None
-    cut: bool
-    weight: int
-    backfill: bool
-    detected_at: int
     evidence: list[EvidenceItem] | None
 
 
